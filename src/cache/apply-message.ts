@@ -24,7 +24,7 @@ export interface MessageApplier {
 
 const DELETES: ReadonlySet<string> = new Set<KeyChange['kind']>(['changed', 'forget']);
 
-/** More bans than can arrive while the list is read from Redis. */
+/** Maximum size of `arrived`: more bans than can arrive while the list is read from Redis. */
 const MAX_ARRIVED = 10_000;
 
 export function createMessageApplier({
@@ -89,7 +89,7 @@ export function createMessageApplier({
   return { apply, bans: () => (floor === undefined ? undefined : bans) };
 }
 
-/** Received bans that are newer than the list: their numbers follow on it. The others belong to the previous run. */
+/** Keeps the received bans whose numbers follow those of the list. The others belong to the previous run. */
 function bansAfter({ run, seq }: KnownBans, arrived: ReadonlyMap<number, NumberedBan>): Bans {
   const bans = new Bans(run);
   for (let ban = arrived.get(seq + 1); ban !== undefined; ban = arrived.get(ban.number + 1)) bans.add(ban);

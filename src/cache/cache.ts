@@ -25,7 +25,7 @@ export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'on
 }
 
 interface CacheSettings extends Pick<Config, 'cache' | 'redis'> {
-  /** The Handle servers: instances of the same ones share their entries. */
+  /** Handle servers; instances with the same servers share their entries. */
   servers: readonly ServerConfig[];
 }
 
@@ -41,7 +41,7 @@ export interface CacheEvents {
 interface CacheDeps extends CacheEvents {
   bounds: MemoryBounds;
   redis?: RedisOptions | undefined;
-  /** Life of a fence (ms): how long a write with an unknown end keeps loads of its key from being stored. */
+  /** Life of a fence (ms): how long a write with an unknown outcome keeps loads of its key from being stored. */
   fenceLifeMs: number;
   now: () => number;
   clock?: Clock | undefined;
@@ -57,9 +57,9 @@ export interface Cache {
   /** The entry in each tier; does not count as a use. */
   inspect: (key: string) => Promise<Inspection>;
   redisState: () => 'up' | 'away' | 'unused';
-  /** Whether entries of Redis are used now. */
+  /** Whether reads use Redis now. */
   isRedisReadable: () => boolean;
-  /** Whether Redis has something to answer with. */
+  /** Whether Redis holds an entry that can be served. */
   holdsRedisEntry: () => Promise<boolean>;
   /** Undefined without Redis. */
   commands: RedisCommands | undefined;
@@ -71,8 +71,8 @@ interface Inspection {
   redis: Entry | undefined;
 }
 
-/** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
-const FENCE_SPARE_MS = 15_000;
+/** Time after `upstream.writeTimeout` in which the upstream may still carry out a write. */
+const FENCE_MARGIN_MS = 15_000;
 
 export function createCache(settings: CacheSettings, context: Context, events: CacheEvents): Cache {
   const { maxBytes, found, notFound } = settings.cache;
@@ -81,7 +81,7 @@ export function createCache(settings: CacheSettings, context: Context, events: C
     ...events,
     bounds: { maxBytes, found, notFound },
     redis: redisOptions(settings, context),
-    fenceLifeMs: maxWriteMs(settings.servers) + FENCE_SPARE_MS,
+    fenceLifeMs: maxWriteMs(settings.servers) + FENCE_MARGIN_MS,
     now: clock.now,
     onEvict: (store) => {
       metrics.countEviction(store);
@@ -96,7 +96,7 @@ export function createCache(settings: CacheSettings, context: Context, events: C
   return cache;
 }
 
-/** Undefined where no Redis is configured. */
+/** Undefined if no Redis is configured. */
 function redisOptions(
   { redis, servers }: CacheSettings,
   { log, metrics }: Context,
@@ -108,7 +108,7 @@ function redisOptions(
   return {
     ...address,
     keyPrefix: keyPrefixOf(servers, redis),
-    // A derived prefix names the upstream itself.
+    // A derived prefix already identifies the upstream and needs no owner.
     upstream: keyPrefix && describeServers(servers),
     lostMaxAgeMs,
     writesWithout,
@@ -156,7 +156,7 @@ export function assembleCache(deps: CacheDeps): Cache {
   };
 }
 
-/** Calls `onRedisState` when Redis has come up or was lost; not for the time before the first contact. */
+/** Calls `onRedisState` when Redis comes up or is lost, but not before the first contact. */
 function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () => boolean): () => void {
   let wasUp: boolean | undefined;
   return () => {
@@ -194,7 +194,7 @@ export function createInstance({
   const commands: RedisCommands = new RedisCommands({
     ...redis,
     clock,
-    // Entries under a prefix without an owner may be of another upstream.
+    // Entries under a prefix without an owner may belong to another upstream.
     onClaimed: () => {
       pending.addAll();
     },

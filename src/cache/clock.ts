@@ -1,4 +1,4 @@
-// The clocks and timers of the cache, so that a test can hand in its own, and the timeout of a promise.
+// The clocks and timers of the cache, which tests replace, and a timeout for promises.
 import { randomUUID } from 'node:crypto';
 
 export interface Clock {
@@ -6,7 +6,7 @@ export interface Clock {
   now: () => number;
   /** Monotonic clock (ms). */
   monotonic: () => number;
-  /** Calls `run` after this time, and after pending I/O. The result cancels it. */
+  /** Calls `run` after `ms` and after pending I/O. Returns a function that cancels it. */
   after: (ms: number, run: () => void) => () => void;
   randomId: () => string;
 }
@@ -16,7 +16,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   after(ms, run) {
     let immediate: NodeJS.Immediate | undefined;
-    // After a busy period a reply may have arrived that is not read yet: read it before the timeout.
+    // After a busy period an unread reply may be pending: read it before the timeout fires.
     const timer = setTimeout(() => (immediate = setImmediate(run)), ms).unref();
     return () => {
       clearTimeout(timer);
@@ -39,14 +39,14 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Timeout for a promise. @throws what `late` makes, when the promise has not settled within `timeoutMs` */
+/** Timeout for a promise. @throws the error of `late` when the promise has not settled within `timeoutMs` */
 export function untilDeadline<T>(
   promise: Promise<T>,
   timeoutMs: number,
   late: () => Error,
   clock: Pick<Clock, 'after'> = systemClock,
 ): Promise<T> {
-  // Not with Promise.race: each Redis command waits here, and this takes half as many promises.
+  // Every Redis command waits here, and Promise.race would create twice as many promises.
   return new Promise((resolve, reject) => {
     const cancel = clock.after(timeoutMs, () => {
       reject(late());

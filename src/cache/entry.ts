@@ -44,7 +44,7 @@ const BAN_AT = 45;
 const RUN_AT = 53;
 /** Length of a server run. */
 export const RUN_LENGTH = 16;
-/** A CRC-32 of the bytes from CHECKED_FROM, seeded with the kind. */
+/** Offset of a CRC-32 of the bytes from CHECKED_FROM, seeded with the kind. */
 const CHECKSUM_AT = 5;
 const CHECKED_FROM = 9;
 
@@ -54,17 +54,17 @@ export interface LoadOrigin {
   ban: number;
 }
 
-/** Where the next bytes are written. */
+/** A buffer, and the offset of the next read or write. */
 export interface Cursor {
   bytes: Buffer;
   at: number;
 }
 
-/** A character takes three bytes at most. */
+/** Upper bound: a UTF-16 unit takes at most three bytes in UTF-8. */
 export const maxEncodedBytes = (key: string, { message, values }: Entry): number =>
   HEADER_BYTES + 3 * (key.length + message.length) + values.length;
 
-/** Encodes an entry with its key and origin, and its checksum. */
+/** Encodes an entry with its key, origin and checksum. */
 export function encodeEntry(key: string, entry: Entry, origin?: LoadOrigin): Buffer {
   const into = { bytes: Buffer.allocUnsafe(maxEncodedBytes(key, entry)), at: 0 };
   writeEntry(into, { key, entry }, origin);
@@ -73,7 +73,7 @@ export function encodeEntry(key: string, entry: Entry, origin?: LoadOrigin): Buf
   return whole;
 }
 
-/** Writes an entry where there is room for `maxEncodedBytes`, without its checksum, and advances the cursor. */
+/** Writes an entry without its checksum and advances the cursor; `into` must have room for `maxEncodedBytes`. */
 export function writeEntry(
   into: Cursor,
   { key, entry }: { key: string; entry: Entry },
@@ -103,7 +103,7 @@ export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
   return read?.key === key && from.at === buffer.length ? read.entry : undefined;
 }
 
-/** Reads an entry whose bytes are intact, and advances the cursor; undefined for another version, and beyond the end. */
+/** Reads an entry whose bytes are intact and advances the cursor; undefined for another version or a truncated buffer. */
 export function readEntry(from: Cursor): { key: string; entry: Entry } | undefined {
   const { bytes, at } = from;
   if (bytes.length < at + HEADER_BYTES || bytes.readUInt32BE(at) !== LAYOUT) return undefined;

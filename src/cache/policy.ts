@@ -14,7 +14,7 @@ export interface TtlBounds {
 }
 
 /**
- * Makes the entry of an answer. Its TTL counts from `requestedAt`, when the request was sent: the
+ * Creates the entry of an answer. Its TTL counts from `requestedAt`, when the request was sent: the
  * record may have changed at any time after that.
  */
 export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds): Entry {
@@ -30,24 +30,24 @@ export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds
   };
 }
 
-/** A mirror without a record may lag behind: its answer is not served stale. */
+/** A mirror that has no record may only lag behind, so this answer is not served stale. */
 const isMirrorAbsence = ({ kind, isFromMirror }: Answer): boolean =>
   kind !== 'found' && isFromMirror === true;
 
 /**
- * An answer with a TTL of 0 is shared by the callers of its load, but not stored. One that expired before it
- * arrived is stored, because it can be served stale when the upstream fails.
+ * An answer with a TTL of 0 is shared by the callers of its load, but not stored. An answer that expired before
+ * it arrived is stored, because it can be served stale when the upstream fails.
  */
 export function isStorable(entry: Entry, now: number): boolean {
   return entry.staleAt > entry.requestedAt && entry.deleteAt > now;
 }
 
-/** Longer than any record is served; finite, so that it can be sent as JSON. */
+/** 100 years: effectively forever, but finite, so that it can be sent as JSON. */
 const WITHOUT_END_MS = 36_500 * 86_400_000;
 
 /**
- * The entry of another process, or of a file, that nothing has checked since. It is stale; where there is no server that
- * could check it, it is fresh without end. `staleIfErrorMs` may have become longer.
+ * Adapts an entry of another process or of a file, which was not revalidated since. The entry becomes stale or, if there is
+ * no server to revalidate it, always fresh. `staleIfErrorMs` may have been raised since it was written.
  */
 export function makeUncheckedEntry(
   entry: Entry,
@@ -91,7 +91,7 @@ export function isNewerThanMirror(
 export type EntryUse = 'fresh' | 'stale' | 'none';
 
 /**
- * The rule of freshness, for entries and for responses prepared from them. An entry from before `trustedSince` may
+ * The freshness rule, for entries and for responses prepared from them. An entry from before `trustedSince` may
  * have missed an invalidation.
  */
 export const isFresh = ({ requestedAt, staleAt }: Times, now: number, trustedSince: number): boolean =>

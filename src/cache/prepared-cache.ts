@@ -1,25 +1,25 @@
-// Answers prepared from entries in memory: valid as long as memory holds the entry they were made of.
+// Answers prepared from entries in memory: valid as long as memory holds the entry they were made from.
 import type { Config } from '../config/schema.js';
 import type { Entry, Times } from './entry.js';
 import { isFresh, isNearEnd } from './policy.js';
 import type { EntryPin, PinnedEntries } from './store.js';
 
-/** The state of other entries that an answer depends on, shared by all answers with the same. */
+/** The other entries that an answer depends on; shared by all answers with the same dependencies. */
 export interface Beside {
   isCurrent: (now: number) => boolean;
 }
 
-/** What every prepared answer has, of whatever interface. */
+/** The fields that prepared answers of all interfaces have in common. */
 export interface Prepared extends EntryPin, Times {
-  /** Of its entry. */
+  /** Key of its entry. */
   key: string;
   /** The resolver has handled a read near the end of the TTL, and may have started a refresh. */
   isRefreshOffered: boolean;
-  /** What else must still be as it was; undefined: nothing. */
+  /** Other entries that must be unchanged; undefined if it depends on none. */
   beside: Beside | undefined;
 }
 
-/** What all caches of prepared answers share. */
+/** Dependencies that all caches of prepared answers share. */
 export interface PreparedDeps {
   budget: PreparedBudget;
   memory: PinnedEntries;
@@ -28,7 +28,7 @@ export interface PreparedDeps {
   trustedSince: () => number;
 }
 
-/** `http.hotPath`. */
+/** Creates the shared budget from `http.hotPath`. */
 export function createPreparing(
   { enabled, maxEntries, maxBytes }: Config['http']['hotPath'],
   parts: Omit<PreparedDeps, 'budget'>,
@@ -42,7 +42,7 @@ interface Aging {
   readonly youngEntries: number;
 }
 
-/** Bounds several caches together: when their young generations reach half of it, all of them age. */
+/** Bounds several caches together: when their young generations reach half of a bound, all of them age. */
 export class PreparedBudget {
   readonly #bounds: { maxEntries: number; maxBytes: number };
   readonly #caches = new Map<string, Aging>();
@@ -83,7 +83,7 @@ export class PreparedCache<T extends Prepared> {
   #young = new Map<string, T>();
   #old = new Map<string, T>();
 
-  /** `interfaces`: whose answers it holds. */
+  /** `interfaces`: name of the interfaces whose answers it holds. */
   constructor(interfaces: string, deps: PreparedDeps, sizeOf: (name: string, prepared: T) => number) {
     this.#deps = deps;
     this.#sizeOf = sizeOf;
@@ -117,7 +117,7 @@ export class PreparedCache<T extends Prepared> {
     return undefined;
   }
 
-  /** Whether or not its entry is current. */
+  /** Returns the prepared answer even if its entry is not current. */
   get(name: string): T | undefined {
     const prepared = this.#young.get(name);
     if (prepared !== undefined) return prepared;
@@ -126,7 +126,7 @@ export class PreparedCache<T extends Prepared> {
     return aged;
   }
 
-  /** What an answer from this entry begins with; undefined when memory no longer holds the entry. */
+  /** Returns the common fields of an answer from this entry; undefined when memory no longer holds the entry. */
   begin(handle: string, entry: Entry): Prepared | undefined {
     const key = this.#deps.keyOf(handle);
     const pin = this.#deps.memory.pin(key, entry);

@@ -8,16 +8,16 @@ type Awaitable<T> = T | Promise<T>;
 /** The entry of a key, and a ticket with which a load that begins now may be stored. */
 export interface Lookup<Ticket> {
   entry: Entry | undefined;
-  /** The tier that was asked last, or that holds the entry. */
+  /** The tier that holds the entry. */
   from: 'memory' | 'redis';
   ticket: Ticket;
 }
 
 export interface AuthoritativeAnswer<Ticket> {
-  /** Stored if the ticket is still valid; undefined: nothing is stored. */
+  /** Stored if the ticket is still valid; undefined if there is nothing to store. */
   entry: Entry | undefined;
   ticket: Ticket;
-  /** Whether this instance has held the same record. Then Redis is not waited for while it is away. */
+  /** Whether this instance already had the same record: then an unavailable Redis is not waited for. */
   isUnchanged: boolean;
 }
 

@@ -71,16 +71,16 @@ export class TieredStore implements Store<TieredTicket> {
     const replacement = kept && redis?.replacement(key, kept, ticket.redis);
     const published = coherence.publish({ kind: 'forget', key, replacement, isUnchanged });
     if (!isUnchanged || !this.#wasAway(ticket)) return published;
-    // Nobody waits for this publication, so memory deletes now what another load has put there meanwhile.
+    // This publication is not awaited, so an entry that another load has stored meanwhile is deleted now.
     if (!isInMemory) this.#deps.memory.forget(key);
   }
 
-  /** Redis could not be read, and not because it has lost the state of the key. */
+  /** Whether Redis was unavailable, rather than without a state for the key. */
   #wasAway(ticket: TieredTicket): boolean {
     return ticket.redis === undefined && this.#deps.redis?.isReadable() !== true;
   }
 
-  /** A write, or another authoritative answer, may have come in between: which is newer is unknown, and none is kept. */
+  /** If a write or another authoritative answer came in between, it is unknown which is newer, so neither is kept. */
   #keepInMemory(key: string, { entry, ticket }: AuthoritativeAnswer<TieredTicket>): Entry | undefined {
     if (entry === undefined || ticket.redis?.isFenced) return undefined;
     const isKept = this.#deps.memory.replace(key, this.#bounded(entry, ticket), ticket.memory);
@@ -92,7 +92,7 @@ export class TieredStore implements Store<TieredTicket> {
     return entry !== undefined && kept !== undefined && hasSameContent(kept, entry);
   }
 
-  /** Redis first if it has a fence of the key: the memory of a process that has just started may not know it. */
+  /** Stores in Redis first if it has a fence of the key: memory does not know the fence if this process has just started. */
   async #store(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
     const storeInMemory = (): boolean =>
       this.#deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory);

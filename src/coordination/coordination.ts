@@ -1,4 +1,4 @@
-// Coordination of instances beside the cache: a lock for each key, token buckets, limited networks, unclaimed names.
+// Coordination of instances, apart from the cache: key locks, token buckets, limited networks, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { systemClock } from '../cache/clock.js';
 import type { Config } from '../config/schema.js';
@@ -15,7 +15,7 @@ interface CoordinationSettings extends Pick<Config, 'v2' | 'redis' | 'traffic'> 
 }
 
 interface CoordinationParts {
-  /** Where Redis is used. */
+  /** Undefined without Redis. */
   commands: RedisCommands | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface Coordination {
 
 const REFRESH_MS = 1000;
 
-/** `settings` is called anew for what a reload may change. */
+/** `settings` is called again for settings that a reload may change. */
 export function createCoordination(
   settings: () => CoordinationSettings,
   context: Context,
@@ -60,7 +60,7 @@ export function createCoordination(
   };
 }
 
-/** Of the networks that this instance has limited. */
+/** Logs limits that this instance has set. */
 function logLimits({ log }: Context): LimitReports {
   const shown = ({ network, reason, until }: LimitedNetwork): object => ({
     network,

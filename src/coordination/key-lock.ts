@@ -6,7 +6,7 @@ import type { AcquireRedisLock } from './redis-lock.js';
 
 /** The state of a lock when it is granted. */
 export interface LockGrant {
-  /** No other client has held the key since (ms, by `performance.now()` of this process). */
+  /** Time since when no other client has held the key (ms, `performance.now()` of this process). */
   freeSince: number;
   /**
    * Called just before a write is sent.
@@ -21,7 +21,7 @@ export interface LockGrant {
  * is fair among clients, and none of them can fill it.
  *
  * @throws ServiceError BUSY when the queue is full or the lock is not granted in time; NOT_LOCKED when Redis does not
- * answer; else the error of the work
+ * answer; otherwise the error of the work
  */
 export type KeyLock = <T>(key: string, work: (grant: LockGrant) => Promise<T>, client?: string) => Promise<T>;
 
@@ -33,11 +33,11 @@ interface LocalLock extends Pick<LockGrant, 'freeSince'> {
 interface KeyLockOptions {
   /** Maximum time in the queue (ms). */
   waitMs: number;
-  /** Where Redis is used: the lock over all instances. */
+  /** The lock over all instances; undefined without Redis. */
   acquireShared?: AcquireRedisLock;
 }
 
-/** Where Redis is configured nobody holds a lock without it. */
+/** If Redis is configured, no lock is granted without it. */
 export function createKeyLock(options: KeyLockOptions): KeyLock {
   const { waitMs, acquireShared } = options;
   const queue = new LockQueue();

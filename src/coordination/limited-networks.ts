@@ -1,4 +1,4 @@
-// Networks whose misses are refused for a while: with Redis the same in all instances.
+// Networks whose misses are refused for a while, shared by all instances through Redis.
 import { ServiceError } from '../errors.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 
@@ -6,14 +6,14 @@ export const LIMIT_REASONS = ['unknown-names', 'most-misses'] as const;
 export type LimitReason = (typeof LIMIT_REASONS)[number];
 
 export interface LimitedNetwork {
-  /** As `networkOf` writes it. */
+  /** In the form of `networkOf`. */
   network: string;
   /** End of the limit (ms since 1970). */
   until: number;
   reason: LimitReason;
 }
 
-/** Called for the networks that this instance has limited. */
+/** Called for networks that this instance has limited. */
 export interface LimitReports {
   onLimited: (limited: LimitedNetwork) => void;
   onEnded: (limited: LimitedNetwork) => void;
@@ -25,13 +25,13 @@ interface LimitedDeps extends LimitReports {
 }
 
 interface LimitEntry extends LimitedNetwork {
-  /** Whether this instance has limited it. */
+  /** Whether this instance has set the limit. */
   isOwn: boolean;
-  /** Whether it was seen in Redis: then it ends when it is removed there. */
+  /** Whether the limit was seen in Redis: then it ends when it is removed there. */
   isShared: boolean;
 }
 
-/** When there are more, the oldest are no longer limited. */
+/** Maximum number of limited networks; beyond it the oldest limit ends. */
 const MAX_NETWORKS = 10_000;
 
 /**
@@ -53,7 +53,7 @@ export class LimitedNetworks {
     this.#deps = deps;
   }
 
-  /** Calls `listener` with each network that is limited, by this instance or by another. */
+  /** Calls `listener` with each network that this instance or another limits. */
   subscribe(listener: (network: string) => void): void {
     this.#onLimited = listener;
   }
@@ -79,19 +79,19 @@ export class LimitedNetworks {
     const sharing = shared?.run('limit', (redis) =>
       redis.eval(LIMIT_NETWORK, 1, this.#key(), at, until, `${reason} ${network}`, until - at),
     );
-    // Another instance may end it at once.
+    // From now on another instance may end the limit.
     void sharing?.then((reply) => {
       const entry = this.#entries.get(network);
       if (entry && reply !== undefined) entry.isShared = true;
     });
   }
 
-  /** Ends a limit here and in Redis. @returns whether there was one @throws ServiceError when Redis does not answer */
+  /** Ends a limit here and in Redis. @returns whether it existed @throws ServiceError when Redis does not answer */
   async lift(network: string): Promise<boolean> {
     const members = LIMIT_REASONS.map((reason) => `${reason} ${network}`);
     const { shared } = this.#deps;
     const removed = await shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
-    // The next refresh would bring the limit back.
+    // Otherwise the next refresh would bring the limit back.
     if (shared !== undefined && removed === undefined)
       throw new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });
     const isKnown = this.find(network) !== undefined;
@@ -99,7 +99,7 @@ export class LimitedNetworks {
     return isKnown || (removed ?? 0) > 0;
   }
 
-  /** Ends what is over, and reads what other instances have limited. */
+  /** Drops expired limits, and loads those set by other instances. */
   async refresh(): Promise<void> {
     const { now, shared } = this.#deps;
     for (const { network, until } of [...this.#entries.values()]) if (until <= now()) this.#drop(network);
@@ -109,12 +109,12 @@ export class LimitedNetworks {
     if (listed !== undefined) this.#follow(listed);
   }
 
-  /** Forgets all of them, in this instance. */
+  /** Ends all limits in this instance. */
   clear(): void {
     for (const network of [...this.#entries.keys()]) this.#drop(network);
   }
 
-  /** `listed`: members and scores in turn. */
+  /** `listed`: members and scores, alternating. */
   #follow(listed: readonly string[]): void {
     const inRedis = new Set<string | undefined>();
     for (let at = 0; at < listed.length; at += 2) {

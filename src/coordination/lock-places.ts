@@ -1,18 +1,18 @@
-// Who may wait for the lock of a handle: a login that was just refused gets one place, and no network the whole line.
+// Bounds the places in the queue for a lock: one for a login that was just refused, a share for each network.
 import { LRUCache } from 'lru-cache';
 
 export interface Writer {
   /** The identity of its login, or its network without one. */
   client: string;
   network: string;
-  /** Of the handle. */
+  /** Prefix of the handle. */
   prefix: string;
 }
 
-/** A write that the Handle server refuses costs the others its turn. */
+/** How long a login counts as refused. A refused write holds the lock while others wait. */
 const REFUSED_FOR_MS = 10_000;
 const MAX_REFUSED = 10_000;
-/** A quarter of a queue (see `LockQueue`): many logins of one network are still one network. */
+/** A quarter of a queue (see `LockQueue`), because one network may use many logins. */
 const MAX_OF_NETWORK = 256;
 
 export class LockPlaces {
@@ -24,7 +24,7 @@ export class LockPlaces {
     this.#refused = new LRUCache({ max: MAX_REFUSED, ttl: REFUSED_FOR_MS, ttlResolution: 0, perf: { now } });
   }
 
-  /** Gives the place back; undefined when the writer may not wait. */
+  /** Takes a place. Returns the function that gives it back; undefined when the writer may not wait. */
   take(writer: Writer): (() => void) | undefined {
     const client = clientKey(writer);
     const network = `network ${writer.network}`;
@@ -40,7 +40,7 @@ export class LockPlaces {
     };
   }
 
-  /** The Handle server has answered a write with 401 or 403. */
+  /** Called when the Handle server has answered a write with 401 or 403. */
   refuse(writer: Writer): void {
     this.#refused.set(clientKey(writer), true);
   }

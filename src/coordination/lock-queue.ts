@@ -1,7 +1,7 @@
 // The queue for a lock: one grant at a time for each key, fair among the waiting clients.
 
 export interface QueueEntry {
-  /** A client with many entries gets one grant, then the other clients get theirs. */
+  /** Grants alternate between clients, however many entries each has. */
   client: string;
   /** Called when the lock is granted, with the time since it was last held (ms). */
   grant: (freeMs: number) => void;
@@ -13,25 +13,25 @@ interface QueuedEntry {
   round: number;
 }
 
-/** Far above the requests that a client has in flight for one handle; they bound the memory of a queue. */
+/** Bound the memory of a queue; far above the requests that a client has in flight for one handle. */
 const MAX_ENTRIES_OF_CLIENT = 128;
 const MAX_ENTRIES = 1024;
 
-/** Maximum number of release times; a read that began before the oldest of them counts as outdated. */
+/** Maximum number of release times kept; a read that began before the oldest of them counts as outdated. */
 const MAX_RELEASES = 4096;
 
 /**
- * Fair queueing by rounds: a new entry goes behind the entries of its own round, and so before those
+ * Fair queueing by rounds: a new entry goes behind the entries of its round, and so before those
  * that a client with many entries has in later rounds.
  */
 export class LockQueue {
   /** The first entry of each queue holds the lock. */
   readonly #queues = new Map<string, QueuedEntry[]>();
-  /** When a key was released, oldest first. */
+  /** Release times by key, oldest first (ms). */
   readonly #releases = new Map<string, number>();
   #releasedBefore = performance.now();
 
-  /** @returns false when the client or the queue has its maximum of entries */
+  /** @returns false when the client or the queue has reached its maximum of entries */
   enter(key: string, entry: QueueEntry): boolean {
     const queue = this.#queues.get(key);
     if (queue === undefined) {

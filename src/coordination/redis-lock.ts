@@ -6,17 +6,17 @@ import type { RedisCommands } from '../cache/redis/commands.js';
 import { ServiceError } from '../errors.js';
 
 const RENEW_MS = 2000;
-/** A write is sent only while the last renewal is younger: two may fail. */
+/** A write is sent only if the last renewal is younger than this, so two renewals may fail. */
 const MAX_RENEWAL_AGE_MS = 5000;
 const POLL_MS = 4;
-/** While Redis does not answer. */
+/** Polling interval while Redis does not answer. */
 const AWAY_POLL_MS = 25;
-/** Redis keeps the time of a release for this long; a read takes less. */
+/** How long Redis keeps the time of a release; longer than a read takes. */
 const TRACE_MS = 30_000;
 
 /**
  * Keys: the lock, the instance that gets it next, the trace. ARGV: token, life in ms, instance, life of the trace in
- * ms. Returns -1 when another token has the lock, else the time since it was last held (ms). An instance that finds it
+ * ms. Returns -1 if another token has the lock, otherwise the time since it was last held (ms). An instance that finds it
  * taken registers as the next one, so that an instance with a long queue cannot keep it. The owner may ask again, because
  * the answer may be lost. The trace is "held" until the release: an owner that was killed may have written last. The first
  * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
@@ -41,7 +41,7 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 redis.call('SET', KEYS[3], 'held', 'PX', ARGV[4])
 return free`;
 
-/** Keys: the lock, its trace. ARGV: token, life in ms, life of the trace in ms. */
+/** Keys: the lock, its trace. ARGV: token, life in ms, life of the trace in ms. Returns 0 if the token has no lock. */
 export const RENEW_LOCK = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
@@ -58,7 +58,7 @@ export interface RedisLockOptions {
   redis: Pick<RedisCommands, 'run' | 'keyPrefix'>;
   /** Maximum time without an answer of Redis (ms). */
   waitMs: number;
-  /** Time limit of a write at the Handle server (ms), for which the lock outlives an owner that was killed. */
+  /** Timeout of a write at the Handle server (ms); the lock of a killed owner lasts at least this long. */
   writeMs: number;
   clock: Pick<Clock, 'monotonic' | 'after'>;
 }
@@ -100,12 +100,12 @@ class RedisLock {
   readonly #key: string;
   readonly #instance: string;
   readonly #token = randomUUID();
-  /** In Redis. It covers a write that is sent at the last moment, by clocks that drift and step. */
+  /** Life of the lock in Redis. Covers a write sent at the last moment, with clocks that drift and step. */
   readonly #lifeMs: number;
   readonly #traceMs: number;
   /** Undefined until a request has been sent. */
   #names: LockNames | undefined;
-  /** When the last request was sent that Redis may have carried out, and the last that it has confirmed. */
+  /** Send times of the last request, which Redis may have carried out, and of the last confirmed one. */
   #requestedAt = -Infinity;
   #renewedAt = -Infinity;
   #cancelRenewal: () => void = () => undefined;
@@ -118,7 +118,7 @@ class RedisLock {
     this.#traceMs = this.#lifeMs + TRACE_MS;
   }
 
-  /** Undefined: Redis does not answer within `timeoutMs`, or is unavailable. */
+  /** Resolves to undefined if Redis does not answer within `timeoutMs` or is unavailable. */
   async request(timeoutMs: number): Promise<'granted' | 'taken' | undefined> {
     const { redis, clock } = this.#options;
     const sentAt = clock.monotonic();
@@ -147,7 +147,7 @@ class RedisLock {
       throw notLocked('the lock may end before the Handle server answers');
   }
 
-  /** Goes on until Redis has answered, or the lock has run out. */
+  /** Retries until Redis has answered or the lock has expired. */
   async release(): Promise<void> {
     const { redis, clock } = this.#options;
     const names = this.#names;

@@ -1,23 +1,23 @@
-// Token buckets: how many requests fit, in this process and, with Redis, over all instances.
+// Token buckets in this process and, with Redis, over all instances.
 import { LRUCache } from 'lru-cache';
 import type { RedisCommands } from '../cache/redis/commands.js';
 
 export interface BucketLimit {
-  /** Time in which one token comes back (ms). */
+  /** Refill interval of one token (ms). */
   intervalMs: number;
   /** Tokens of a full bucket. */
   burst: number;
 }
 
 export interface BucketState {
-  /** False when the bucket held fewer tokens: then none was taken. */
+  /** False if the bucket held too few tokens; then none was taken. */
   isTaken: boolean;
   left: number;
-  /** Until the bucket is full again. */
+  /** Time until the bucket is full again. */
   fullInMs: number;
 }
 
-/** Takes tokens from the bucket of `name`; when there are not enough here, Redis is not contacted. */
+/** Takes tokens from the bucket of `name`. Redis is not contacted if this process has too few. */
 export type TakeTokens = (
   name: string,
   limit: BucketLimit,
@@ -27,7 +27,7 @@ export type TakeTokens = (
 /**
  * One number is the whole bucket: the time until it is full (the generic cell rate algorithm, ITU-T I.371). ARGV: time
  * for a token in ms, tokens of a full bucket, tokens to take. Returns whether they were taken, and the time in ms until
- * the bucket is full. The clock is that of Redis, so that those of the instances may differ.
+ * the bucket is full. It uses the clock of Redis, because those of the instances may differ.
  */
 const TAKE_TOKENS = `
 local time = redis.call('TIME')
@@ -44,17 +44,17 @@ interface TokenDeps {
   shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'>;
 }
 
-/** With more names than this, the least recently used buckets are full again. */
+/** Maximum number of buckets; beyond it the least recently used ones are full again. */
 const MAX_NAMES = 100_000;
 
 /**
- * Not rate-limiter-flexible: its limiters count in fixed windows, and would bring a second way to Redis beside the one
- * with the time limits of `redis.*`.
+ * Not rate-limiter-flexible: its limiters count in fixed windows, and would access Redis without the timeouts of
+ * `redis.*`.
  */
 export function createTokenBuckets({ now, shared }: TokenDeps): TakeTokens {
-  /** When each bucket will be full. */
+  /** Time at which each bucket will be full (ms). */
   const fullAt = new LRUCache<string, number>({
-    // `max` would allocate for all names at once.
+    // `max` would preallocate for all names.
     maxSize: MAX_NAMES,
     sizeCalculation: () => 1,
   });
@@ -95,7 +95,7 @@ function takeFrom(debtMs: number, limit: BucketLimit, tokens: number): BucketSta
 const tokensLeft = (fullInMs: number, { intervalMs, burst }: BucketLimit): number =>
   Math.max(0, Math.floor(burst - fullInMs / intervalMs));
 
-/** Milliseconds until the bucket holds these tokens, or is full where it is too small for them. */
+/** Time until the bucket holds `tokens`, or is full if it is too small for them (ms). */
 export const untilTokens = (
   { fullInMs }: BucketState,
   { intervalMs, burst }: BucketLimit,

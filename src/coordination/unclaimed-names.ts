@@ -1,4 +1,4 @@
-// Minted names whose response was lost, kept so that the same request sent again gets the same name.
+// Minted names whose response was lost, kept so that a repeated request gets the same name.
 import { LRUCache } from 'lru-cache';
 import type { RedisCommands } from '../cache/redis/commands.js';
 
@@ -23,10 +23,10 @@ interface UnclaimedDeps {
 const LIFE_MS = 3_600_000;
 const MAX_REQUESTS = 10_000;
 
-/** The names in this process, for the time without Redis. */
+/** The names of this process, used while Redis is unavailable. */
 class LocalUnclaimedNames {
   readonly #names = new LRUCache<string, { names: string[]; until: number }>({
-    // `max` would allocate for all requests at once.
+    // `max` would preallocate for all requests.
     maxSize: MAX_REQUESTS,
     sizeCalculation: () => 1,
   });
@@ -54,7 +54,7 @@ class LocalUnclaimedNames {
   }
 }
 
-/** In Redis while it is available, else in this process. */
+/** Keeps the names in Redis while it is available, otherwise in this process. */
 export function createUnclaimedNames({ now, shared }: UnclaimedDeps): UnclaimedNames {
   const local = new LocalUnclaimedNames(now);
   const run: RedisCommands['run'] = (name, command) =>

@@ -3,8 +3,8 @@
 const BEYOND_ASCII = /[\x80-\xff]/;
 
 /**
- * UTF-8 bytes as a string with one byte in each character: a Buffer for each costs 400 bytes more, and a string goes
- * into a socket together with its headers in one write. ASCII, which most records are, is the same in both.
+ * UTF-8 bytes as a string with one byte in each character. It takes less memory than a Buffer, and is written to a socket
+ * together with its headers in one write. ASCII text, as most records are, is its own byte string.
  */
 export type Bytes = string & { readonly __bytes: unique symbol };
 
@@ -38,7 +38,7 @@ export const int32 = (value: number): Buffer => {
   return bytes;
 };
 
-/** A byte string with its length as prefix. */
+/** Bytes, or text in UTF-8, prefixed with their length. */
 export const sized = (bytes: Buffer | string): Buffer => {
   const content = typeof bytes === 'string' ? Buffer.from(bytes, 'utf8') : bytes;
   return Buffer.concat([int32(content.length), content]);
@@ -47,7 +47,7 @@ export const sized = (bytes: Buffer | string): Buffer => {
 /** hdllib refuses any count or length above this. */
 const MAX_COUNT = 1_048_576;
 
-/** Reads fields one after the other; throws a RangeError when the bytes end too early. */
+/** Reads fields in sequence; throws a RangeError when the bytes end too early. */
 export class ByteReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -92,7 +92,7 @@ export class ByteReader {
     return Array.from({ length }, readOne);
   }
 
-  /** Before anything of this length is allocated. */
+  /** Called before anything of this length is allocated. */
   #assertWithin(length: number): void {
     if (length < 0 || length > MAX_COUNT) throw new RangeError('Invalid array size');
     if (length > this.remaining) throw new RangeError('the bytes end too early');

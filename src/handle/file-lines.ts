@@ -8,11 +8,11 @@ import { createGunzip } from 'node:zlib';
 /** @throws Error when the file cannot be read */
 export async function* readFileLines(file: string): AsyncGenerator<string> {
   const unpack = (await isGzip(file)) ? createGunzip() : new PassThrough();
-  // Opened when it is read: an earlier error would be unhandled.
+  // Opened only now: an earlier error would be unhandled.
   yield* streamLines(createReadStream(file), unpack);
 }
 
-/** @throws Error when the input fails, after the lines before */
+/** @throws Error when the input fails, after the lines before the failure */
 export async function* streamLines(
   input: Readable,
   unpack: Duplex = new PassThrough(),
@@ -22,10 +22,10 @@ export async function* streamLines(
     failure = error;
   });
   const lines = createInterface({ input: unpack, crlfDelay: Infinity });
-  // When the reader has left and they are destroyed: then nothing else listens.
+  // When the reader stops early the streams are destroyed, and nothing else listens for their errors.
   for (const each of [input, unpack, lines]) each.on('error', () => undefined);
   for await (const line of lines) yield line;
-  // The interface ends as if the input did.
+  // The line reader ends normally even if the input has failed.
   if (failure) throw failure;
 }
 

@@ -5,11 +5,11 @@ export const MAX_HANDLE_BYTES = 2048;
 
 /** The handle of a request, parsed once. */
 export interface HandleRef {
-  /** As the client spells it, decoded. */
+  /** Decoded, in the spelling of the client. */
   text: string;
   /** The cache key of its record. */
   key: string;
-  /** In capitals. */
+  /** Upper-cased. */
   prefix: string;
 }
 
@@ -19,14 +19,14 @@ export function handleRef(text: string, caseSensitive: boolean): HandleRef {
   return { text, key, prefix: slash === -1 ? key.slice(PREFIX_RECORDS.length) : key.slice(0, slash) };
 }
 
-/** A key names its record as any other spelling does. */
+/** A reference from a cache key, which is a valid spelling of its handle. */
 export const refOfKey = (key: string): HandleRef => ({
   text: key,
   key,
   prefix: key.slice(0, key.indexOf('/')),
 });
 
-/** The record of its prefix: `0.NA/21.T1` for `21.T1/abc`. */
+/** The record of the prefix of a handle: `0.NA/21.T1` for `21.T1/abc`. */
 export function prefixRecordOf({ text, prefix }: HandleRef): HandleRef {
   const [spelled = ''] = text.split('/', 1);
   return { text: PREFIX_RECORDS + spelled, key: PREFIX_RECORDS + prefix, prefix: GLOBAL_PREFIX };
@@ -51,7 +51,7 @@ export function parseHandle(rawPath: string): ParsedHandle {
   return { ok: true, handle: bytes.toString('utf8') };
 }
 
-/** The bytes a percent-encoded text stands for, or undefined when an escape is broken. */
+/** The decoded bytes of a percent-encoded text; undefined if an escape is broken. */
 function percentDecode(raw: string): Buffer | undefined {
   if (!raw.includes('%')) return Buffer.from(raw, 'latin1');
   const bytes = Buffer.allocUnsafe(raw.length);
@@ -71,9 +71,9 @@ function percentDecode(raw: string): Buffer | undefined {
 
 /**
  * Writes a handle as a URL path. Everything a URL parser could read as syntax is escaped. Dot segments
- * and doubled slashes are parts of a handle, but WHATWG URL and http-proxy fold them away: a handle
- * that has any gets its slashes as `%2F`, which is the same to a server (recording "%2F slash"). Half a
- * surrogate pair, which JSON can hold and UTF-8 cannot, becomes U+FFFD.
+ * and doubled slashes are parts of a handle, but WHATWG URL and http-proxy remove them: a handle with
+ * any of them is written with `%2F` for slashes, which a server reads the same (recording "%2F slash"). A
+ * lone surrogate, which JSON can hold and UTF-8 cannot, becomes U+FFFD.
  */
 export function handleToPath(handle: string): string {
   const encoded = encodeURIComponent(Buffer.from(handle).toString());
@@ -83,8 +83,8 @@ export function handleToPath(handle: string): string {
 const isFoldedByUrlParsers = (handle: string): boolean => /(^|\/)(\.{0,2}\/|\.{1,2}$)/.test(handle);
 
 /**
- * Folds a handle for comparison. The prefix and everything under `0.NA/` and the like ignore ASCII
- * case always, the suffix unless the server is case-sensitive; letters beyond ASCII are never folded
+ * Folds a handle for comparison. The prefix, and all of a handle under `0.NA/` and other `0.` prefixes, is always
+ * folded in ASCII, the suffix unless the server is case-sensitive; letters beyond ASCII are never folded
  * (recording "unicode suffix upper-cased").
  */
 export function foldHandle(handle: string, caseSensitive: boolean): string {
@@ -102,27 +102,27 @@ export function recordKey(handle: string, caseSensitive: boolean): string {
   return foldHandle(handle.includes('/') ? handle : PREFIX_RECORDS + handle, caseSensitive);
 }
 
-/** The prefix of the records of prefixes. */
+/** The prefix of prefix records. */
 export const GLOBAL_PREFIX = '0.NA';
 const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
 
 /** Upper-cases only `a` to `z`. */
 export function upperAscii(text: string): string {
-  // Nearly all handles are ASCII, for which the engine's own function does the same, and faster.
+  // Nearly all handles are ASCII, for which the built-in function is equivalent and faster.
   if (isAscii(text)) return text.toUpperCase();
   return text.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }
 
 const isAscii = (text: string): boolean => /^[\0-\x7f]*$/.test(text);
 
-/** Resolvers whose URL may stand before a handle. */
+/** Resolvers whose URL may precede a handle. */
 const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
 const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
 
 /**
- * Removes leading slashes, surrounding space and one prefix form from a decoded path. In a URN a colon before the first
- * slash stands for it (recordings "redirect: hdl: prefix" to "leading spaces/trailing nbsp"; HDLProxy 9.3.1 resolves
- * `urn:hdl:21.T11998/uc:a@x`).
+ * Removes leading slashes, surrounding space and one resolver or scheme from a decoded path. In a URN the first colon, if
+ * no slash precedes it, is read as the slash (recordings "redirect: hdl: prefix" to "leading spaces/trailing nbsp";
+ * HDLProxy 9.3.1 resolves `urn:hdl:21.T11998/uc:a@x`).
  *
  * @example handleInUrl('/urn:hdl:21.T1:abc') // '21.T1/abc'
  */
@@ -134,7 +134,7 @@ export function handleInUrl(path: string): string {
   return scheme.toLowerCase().startsWith('urn:') ? handle.replace(/^([^/:]*):/, '$1/') : handle;
 }
 
-/** Not with a regular expression: `/\/+$/` takes quadratic time on a text of slashes that ends with something else. */
+/** Not a regular expression: `/\/+$/` takes quadratic time on many slashes followed by another character. */
 export function withoutSlashesAtEnd(text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === '/') end--;
@@ -143,7 +143,7 @@ export function withoutSlashesAtEnd(text: string): string {
 
 const ZERO_WIDTH_SPACE = '\u200B';
 
-/** Copying from a page or a PDF leaves a zero-width space behind a handle, which `trim` takes for a character. */
+/** Text copied from a page or a PDF may end with a zero-width space, which `trim` does not remove. */
 function trimCopied(text: string): string {
   let end = text.length;
   while (end > 0 && (text[end - 1] === ZERO_WIDTH_SPACE || text[end - 1]?.trim() === '')) end--;

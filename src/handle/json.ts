@@ -2,11 +2,11 @@
 
 /**
  * Maximum nesting. `JSON.parse` accepts any depth, but `JSON.stringify` (for `pretty`) is recursive and overflows the
- * stack above about 5,000 levels.
+ * stack on much deeper input.
  */
 const MAX_DEPTH = 1000;
 
-/** JSON nested deeper than any record. */
+/** JSON is nested deeper than any record. */
 export class NestingError extends Error {
   constructor() {
     super(`JSON nested deeper than ${MAX_DEPTH} levels`);
@@ -15,7 +15,7 @@ export class NestingError extends Error {
 
 /** Parses untrusted JSON. @throws NestingError, or SyntaxError when it is not JSON */
 export function parseJson(json: string): unknown {
-  // Nearly all records have fewer brackets than levels; `indexOf` counts them twenty times as fast.
+  // Nearly all records have fewer brackets than the maximum depth, and `indexOf` counts them fast.
   const brackets = countUpTo(MAX_DEPTH + 1, json, '{') + countUpTo(MAX_DEPTH + 1, json, '[');
   if (brackets > MAX_DEPTH && isTooDeep(json)) throw new NestingError();
   return JSON.parse(json);
@@ -38,7 +38,7 @@ export function prettyJson(json: string): string {
   return asGson(JSON.stringify(JSON.parse(json), null, 2));
 }
 
-/** The elements of a JSON array as they are written. The array must be valid JSON. */
+/** The elements of a JSON array as written. The array must be valid JSON. */
 export function* stepElements(json: string): Generator<string, void, void> {
   let at = skipSpace(json, json.indexOf('[') + 1);
   while (at < json.length && json[at] !== ']') {
@@ -48,7 +48,7 @@ export function* stepElements(json: string): Generator<string, void, void> {
   }
 }
 
-/** A member of a JSON object as it is written; the last one if the name repeats. */
+/** A member of a JSON object as written; the last one if the name repeats. */
 export function sliceMember(json: string, name: string): string | undefined {
   let found: string | undefined;
   let at = skipSpace(json, json.indexOf('{') + 1);
@@ -106,14 +106,14 @@ function isTooDeep(json: string): boolean {
   return false;
 }
 
-/** With `indexOf`, because strings are most of a record. */
+/** Uses `indexOf` for speed, because strings are most of a record. */
 function endOfString(json: string, start: number): number {
   let end = json.indexOf('"', start + 1);
   while (end !== -1 && isEscaped(json, end)) end = json.indexOf('"', end + 1);
   return end === -1 ? json.length + 1 : end + 1;
 }
 
-/** Behind an odd number of backslashes; there is a quote before them. */
+/** Whether an odd number of backslashes precedes; the opening quote bounds the search. */
 function isEscaped(json: string, at: number): boolean {
   let before = at - 1;
   while (json.charCodeAt(before) === BACKSLASH) before--;

@@ -22,7 +22,7 @@ interface NotFound {
 
 /**
  * Another response: foreign prefix, referral, busy. It is relayed; `members` are those of its JSON without `handle`,
- * which is added in each caller's spelling when `namesHandle` is set.
+ * which is added in each caller's spelling if `namesHandle` is set.
  */
 export interface Refused {
   kind: 'refused';
@@ -35,7 +35,7 @@ export interface Refused {
 /** Outcomes that may be cached. */
 export type Answer = (Found | Empty | NotFound) & Source;
 
-/** A mirror may lag behind the primary. */
+/** Marks answers of a mirror, which may lag behind the primary. */
 interface Source {
   isFromMirror?: true;
 }

@@ -2,7 +2,7 @@
 import { ByteReader, int16, int32, sized } from './bytes.js';
 import type { ValueReference } from './value.js';
 
-/** The bits of hdllib AdminRecord. */
+/** Permission bits of hdllib's AdminRecord. */
 export const RIGHT = {
   addHandle: 0x001,
   deleteHandle: 0x002,
@@ -21,7 +21,7 @@ export const RIGHT = {
 /** The data of an HS_ADMIN value; `permissions` are RIGHT bits. */
 export interface AdminData extends ValueReference {
   permissions: number;
-  /** The layout before version 7.3, with two more bytes at the end. */
+  /** Whether it has the layout before version 7.3, with two more bytes at the end. */
   legacy: boolean;
 }
 
@@ -67,7 +67,7 @@ export function encodeVlist(entries: readonly ValueReference[]): Buffer {
 interface KeyLayout {
   name: string;
   binaryOrder: readonly string[];
-  /** hdllib writes four idle bytes after the numbers of an RSA key. */
+  /** hdllib writes four unused bytes after the numbers of an RSA key. */
   tail: Buffer;
 }
 
@@ -92,9 +92,9 @@ export function encodePublicKey(json: unknown): Buffer {
   return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
 }
 
-/** Java writes positive numbers with a zero byte in front when the highest bit is set. */
+/** Java prefixes a positive number with a zero byte if its highest bit is set. */
 function signed(base64url: unknown): Buffer {
-  // For an object, `Buffer.from` would allocate any `length` that a client sends.
+  // Given an object, `Buffer.from` would allocate any `length` that a client sends.
   if (typeof base64url !== 'string') throw new TypeError('a number of a key is not a string');
   const bytes = Buffer.from(base64url, 'base64url');
   return (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.from([0]), bytes]) : bytes;

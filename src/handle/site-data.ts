@@ -24,7 +24,7 @@ export interface SiteJson {
   serialNumber: number;
   primarySite: boolean;
   multiPrimary: boolean;
-  /** Omitted when it is "by all". */
+  /** Omitted if it is "by all". */
   hashOption?: number;
   hashFilter?: string;
   attributes?: { name: string; value: string }[];
@@ -36,7 +36,7 @@ const HASH_BY_ALL = 2;
 const PRIMARY = 0x80;
 const MULTI_PRIMARY = 0x40;
 
-/** @throws when the JSON is not a site */
+/** @throws TypeError or RangeError when the JSON is not a site */
 export function encodeSite(json: unknown): Buffer {
   const site = json as SiteJson;
   const [major = 0, minor = 0] = site.protocolVersion.split('.').map(Number);
@@ -78,7 +78,7 @@ function keyToBytes({ format, value }: { format: string; value: unknown }): Buff
   return format === 'key' ? encodePublicKey(value) : Buffer.from(String(value), 'base64');
 }
 
-/** Sixteen bytes, of which an IPv4 address fills the last four. */
+/** Sixteen bytes; an IPv4 address is in the last four. */
 function addressToBytes(address: string): Buffer {
   const bytes = Buffer.alloc(16);
   if (isIPv4(address)) {

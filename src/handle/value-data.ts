@@ -19,9 +19,9 @@ const ENCODERS: Record<string, (value: unknown) => Buffer> = {
 };
 
 /**
- * The bytes of data in JSON; the format need not fit the type. A bare text is the server's short form of a string.
+ * Encodes data in JSON to bytes; the format need not match the type. A bare string is the server's short form.
  *
- * @throws when it is not the JSON of any format
+ * @throws RangeError or TypeError when it is not the JSON of any format
  */
 export function encodeData(data: unknown): Buffer {
   if (typeof data === 'string') return Buffer.from(data, 'utf8');

@@ -1,4 +1,4 @@
-// The values of a record: their JSON, who may read them, and the selection by index and type.
+// The values of a record: their JSON, their permissions, and the selection by index and type.
 import { type Bytes, toBytes, toText } from './bytes.js';
 import { upperAscii } from './handle.js';
 import type { Steps } from '../time-slicer.js';
@@ -7,7 +7,7 @@ import { stepElements, writeJson } from './json.js';
 /** `ttl` in JSON: a number is relative, in seconds; a string is an absolute ISO date. */
 export type Ttl = number | string;
 
-/** Refers to a value of a handle, as references and administrators do. Index 0 means any index. */
+/** Refers to a value of a handle, in references and administrators. Index 0 means any index. */
 export interface ValueReference {
   handle: string;
   index: number;
@@ -30,10 +30,10 @@ export interface Selection {
   types: readonly string[];
 }
 
-/** The default of a Handle server, which it omits in its JSON. */
+/** The default permissions of a Handle server, which it omits in its JSON. */
 export const DEFAULT_PERMISSIONS = '1110';
 
-/** For malformed permissions: hidden from the public. In the recordings there are four digits or none. */
+/** Substitute for malformed permissions: hidden from the public. The recordings have four digits or none. */
 const UNREADABLE_PERMISSIONS = '1100';
 
 /**
@@ -51,7 +51,7 @@ export function selectsAll({ indexes, types }: Selection): boolean {
   return indexes.length === 0 && types.length === 0;
 }
 
-/** The predicate for the values of a selection. */
+/** A predicate for the values of a selection. */
 export function createValueFilter({
   indexes,
   types,
@@ -63,7 +63,7 @@ export function createValueFilter({
 }
 
 /**
- * A trailing period selects the type itself and all its subtypes; both sides are upper-cased. Sets, because a query
+ * A trailing period selects the type itself and all its subtypes; both sides are upper-cased. It uses sets, because a query
  * and a record may each have a thousand types.
  */
 function createTypeTest(types: readonly string[]): (type: string) => boolean {
@@ -74,7 +74,7 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
   return (given) => {
     const type = upperAscii(given);
     if (exact.has(type) || families.has(type)) return true;
-    // Only where a family can end: neither a query of a thousand families nor a type of a thousand dots costs more.
+    // Only prefixes of a family's length are looked up: neither a thousand families nor a thousand dots cost more.
     for (let dot = type.indexOf('.'); dot !== -1; dot = type.indexOf('.', dot + 1)) {
       if (lengths.has(dot) && families.has(type.slice(0, dot))) return true;
     }
@@ -82,7 +82,7 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
   };
 }
 
-/** The public values as the server wrote them, and their TTLs; a missing `ttl` is the server's default 86400. */
+/** The public values as the server wrote them, and their TTLs; a missing `ttl` is the server's default, 86400 s. */
 export interface PublicValues {
   values: Bytes;
   ttls: Ttl[];
@@ -90,7 +90,7 @@ export interface PublicValues {
 
 /**
  * Keeps the public values of a `values` array, or those that `isKept` accepts; the array is given as text and parsed.
- * A value is copied byte for byte, unless the server wrote it over several lines.
+ * Each value is copied byte for byte, unless the server wrote it over several lines.
  *
  * @throws TypeError when an element is not a handle value
  */
@@ -112,7 +112,7 @@ export function* publicValues(
   return { values: toBytes(`[${kept.join(',')}]`), ttls };
 }
 
-/** The JSON of the selected values, which are given as text and parsed; undefined when none matches. */
+/** The JSON of the selected values; undefined when none matches. `values` and `parsed` are the same values. */
 export function* selectValues(
   values: Bytes,
   parsed: readonly HandleValue[],

@@ -1,4 +1,4 @@
-// Readiness: checks by name, those of the start, and an event loop that is not held.
+// Readiness: named checks, those of the start, and whether the event loop is blocked.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Config } from '../config/schema.js';
 import type { StoreUsage } from './metrics.js';
@@ -35,7 +35,7 @@ interface StartChecksParts {
 
 export type StartChecks = ReturnType<typeof addStartChecks>;
 
-/** A check that has passed once does not fail any more: an upstream that goes down later takes no reader away. */
+/** A check that has passed stays passed: an instance whose upstream goes down later still serves readers. */
 export function addStartChecks(
   { admin }: Pick<Config, 'admin'>,
   { readiness, cache, restoring }: StartChecksParts,
@@ -68,19 +68,19 @@ export function addStartChecks(
 }
 
 /**
- * An orchestrator asks every 10 s and restarts after three failures in a row, by default: a single hold may fail one
- * probe, and one that returns in each period fails all of them.
+ * By default an orchestrator probes every 10 s and restarts after three failures in a row. So a single hold fails one
+ * probe at most, and a hold in each period fails all of them.
  */
 const REMEMBERED_MS = 10_000;
 
-/** Expects a beat every so often; a late one shows that its event loop stood still. Times are monotonic (ms). */
+/** Expects a beat at each interval; a late beat shows that the event loop was blocked. Times are monotonic (ms). */
 export class HoldWatch {
   readonly #everyMs: number;
   readonly #limitMs: number;
   #beatAt: number;
   #last = { heldMs: 0, endedAt: -Infinity };
 
-  /** `limitMs`: that long it may stand still; 0: for ever. */
+  /** `limitMs`: maximum time for which the event loop may be blocked; 0 for no limit. */
   constructor({ everyMs, limitMs, now }: { everyMs: number; limitMs: number; now: number }) {
     this.#everyMs = everyMs;
     this.#limitMs = limitMs === 0 ? Infinity : limitMs;
@@ -93,9 +93,9 @@ export class HoldWatch {
     this.#beatAt = now;
   }
 
-  /** For how long it has stood still, now or a moment ago; undefined when that was within the limit. */
+  /** How long the event loop is, or was a moment ago, blocked (ms); undefined if within the limit. */
   heldMs(now: number): number | undefined {
-    // The question may come before the beat that was due all the time.
+    // This call may come before the overdue beat.
     const lateMs = this.#lateMs(now);
     if (lateMs > this.#limitMs) return lateMs;
     return now - this.#last.endedAt < REMEMBERED_MS ? this.#last.heldMs : undefined;
@@ -129,7 +129,7 @@ export function watchEventLoop(maxHoldMs: number) {
   return {
     /** 99th percentile of the last whole second (ms). */
     delayMs: () => delayMs,
-    /** For how long it has stood still, now or a moment ago; undefined when that was within the limit. */
+    /** How long the event loop is, or was a moment ago, blocked (ms); undefined if within the limit. */
     heldMs: () => watch.heldMs(performance.now()),
     close(): void {
       clearInterval(timer);

@@ -1,4 +1,4 @@
-// Counts, measures and logs hits that are sent as prepared, for all interfaces.
+// Counts, measures and logs prepared hits, for all interfaces.
 import { type DestinationStream, pino } from 'pino';
 import type { Logger } from './logger.js';
 import type { LabelValue } from './metric-list.js';
@@ -9,7 +9,7 @@ type Family = LabelValue<'family'>;
 interface PreparedHit {
   /** The interface. */
   family: Family;
-  /** Of HTTP, or the operation of a native message. */
+  /** HTTP method, or operation of a native message. */
   method: string;
   handle: string;
   /** Raw request target, of which only the path is logged; native messages have none. */
@@ -25,12 +25,11 @@ interface HitsDeps {
   clock: { now: () => number; monotonic: () => number };
 }
 
-/** Hits are measured exactly for the first 1,000 per second, then 1 in 16, weighted 16. */
+/** The first 1,000 hits of a second are measured, then 1 in 16, weighted 16, because reading the clock costs time. */
 const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
 
-/** A reading of the clock costs 165 ns, a hundredth of a hit. */
 export function createHits({ metrics, log: logger, clock: { now, monotonic } }: HitsDeps) {
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
@@ -43,7 +42,7 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
     }
   });
 
-  /** @returns the duration */
+  /** @returns the duration (ms) */
   function measure({ family, handle }: PreparedHit, startedAt: number, weight: number): number {
     const endedAt = monotonic();
     if (endedAt - secondStartedAt >= SECOND_MS) {
@@ -55,10 +54,10 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
   }
 
   return {
-    /** Start time for a request, for `count`; undefined where a hit is not measured. */
+    /** Start time of a request, for `count`; undefined if the hit is not to be measured. */
     startTimer: (): number | undefined =>
       hitsOfSecond < MAX_EXACT || hitsOfSecond % SAMPLE === 0 ? monotonic() : undefined,
-    /** `requestId`: only one that came with the request. */
+    /** `requestId`: set only if it came with the request. */
     count(hit: PreparedHit, requestId: string | undefined, startedAt: number | undefined): void {
       const { family, status } = hit;
       let hits = families.get(family);
@@ -80,7 +79,7 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
 
 interface FamilyHits {
   byStatus: Map<number, number>;
-  /** Hits since the last one that was measured, whose duration they take. */
+  /** Hits since the last measured one; they count with the duration of the next. */
   unmeasured: number;
 }
 
@@ -95,8 +94,8 @@ const FLUSH_MS = 100;
 /**
  * `pino.symbols` are documented for such integrations; there is no other access to the stream, nor to all bindings.
  *
- * A pino line and its stream cost about 4 µs, a fifth of a whole response. Here lines are buffered, and all but the
- * times is cached per `PreparedHit` object.
+ * A pino line would cost a large part of a whole response. Here lines are buffered, and everything but the times and the
+ * id is cached per `PreparedHit` object.
  */
 function createHitLog(logger: Logger, now: () => number) {
   const { [pino.symbols.streamSym]: stream, [pino.symbols.chindingsSym]: bindings } =
@@ -113,7 +112,7 @@ function createHitLog(logger: Logger, now: () => number) {
     buffer = '';
   }
 
-  /** `requestId`: only one that came with the request; it is not escaped. `ms`: where it was measured. */
+  /** `requestId`: set only if it came with the request; not escaped. `ms`: undefined if not measured. */
   function log(line: PreparedHit, requestId: string | undefined, ms: number | undefined): void {
     if (!logger.isLevelEnabled('info')) return;
     let rest = restOf.get(line);

@@ -3,7 +3,7 @@ import { CATALOGUE } from '../errors.js';
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** The values of the labels that have the same ones in every deployment. */
+/** Label values that are the same in every deployment. */
 export const VALUES = {
   family: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
   store: ['found', 'notFound'],
@@ -63,7 +63,7 @@ export interface MetricEntry {
   readonly help: string;
   /**
    * Series of a counter or histogram that are 0 from the start: Prometheus takes the first value of a series that
-   * appears later for its beginning, and sees no increase. Where there is a label `server`, once for each server.
+   * appears later as its baseline, and sees no increase. With a label `server`, once for each server.
    */
   readonly fromStart?: readonly Labels[];
 }
@@ -100,7 +100,7 @@ export const METRICS = {
     type: 'histogram',
     labelNames: ['family', 'result'],
     help: 'Duration of requests, by interface and result as above; of hits above 1,000 per second 1 in 16 is measured, for all 16.',
-    // With a status they repeat, which the histogram does not mind.
+    // Pairs repeat for each status; the histogram ignores repetitions.
     fromStart: USUAL_REQUESTS.map(({ family = '', result = '' }) => ({ family, result })),
   },
   upstreamRequests: {

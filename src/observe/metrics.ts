@@ -1,4 +1,4 @@
-// The metrics of one process. Every module counts here what it does, by the context that it is given.
+// The metrics of one process. Every module reports to them through its `Context`.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
@@ -11,13 +11,13 @@ interface RequestSample {
   result: string;
   status: number;
   ms: number;
-  /** Of HTTP. */
+  /** Path of an HTTP request. */
   path?: string;
-  /** Of an error. */
+  /** Code of an error response. */
   code?: string | undefined;
 }
 
-/** Hits that were measured, or that take the duration of one that was. */
+/** A measured hit, and the unmeasured ones that count with its duration. */
 export interface MeasuredHits {
   family: LabelValue<'family'>;
   handle: string;
@@ -87,7 +87,7 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       requests.inc({ family, result, status });
       seconds.add(family, result, ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
-      // The Handle server's own 5xx is passed on with another result; of TCP and UDP the status is a response code.
+      // A relayed 5xx of the Handle server has another result; for TCP and UDP the status is a response code.
       const isFailure = result === 'error' || (path !== undefined && status >= 500);
       if (isFailure) recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
     },
@@ -119,7 +119,7 @@ function createUpstreamMetrics(registry: Registry, recent: Recent) {
     buckets: UPSTREAM_BUCKETS,
   });
   return {
-    /** A Handle server or mirror that will be counted: its series are 0 from now on. */
+    /** Sets the series of a Handle server or mirror to 0. */
     addServer(server: string): void {
       zeroCounter(requests, METRICS.upstreamRequests, { server });
       zeroCounter(rejected, METRICS.rejected, { server });
@@ -145,7 +145,7 @@ type OnlyLabel<M> = M extends { labelNames: readonly [infer Label]; fromStart: r
   ? Series[Label & keyof Series]
   : never;
 
-/** Metrics that are counted by one label at most. */
+/** Counters with at most one label. */
 function createCounters(registry: Registry) {
   const counts = (metric: MetricEntry): (() => void) => {
     const counter = addCounter(registry, metric);
@@ -178,7 +178,7 @@ function createCounters(registry: Registry) {
 function createTrafficMetrics(registry: Registry) {
   const requests = addCounter(registry, METRICS.trafficRules);
   return {
-    /** A traffic rule that will be counted: its series are 0 from now on. */
+    /** Sets the series of a traffic rule to 0. */
     addTrafficRule(rule: string): void {
       zeroCounter(requests, METRICS.trafficRules, { rule });
     },
@@ -188,14 +188,14 @@ function createTrafficMetrics(registry: Registry) {
   };
 }
 
-/** Gauges that are set, and those that a part has read at each scrape once it has registered. */
+/** Gauges that are set, and gauges that are read at each scrape by registered functions. */
 function createGauges(registry: Registry, recent: Recent) {
   const registers = [registry];
   const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers });
   const snapshotFailing = new Gauge({ ...METRICS.snapshotFailing, registers });
   const certificateExpiry = new Gauge({ ...METRICS.certificateExpiry, registers });
   const redisUp = new Gauge({ ...METRICS.redisUp, registers });
-  // Without Redis there is no value: an alert tells an instance that needs none from one that has never reached it.
+  // Without Redis there is no value, so that alerts can tell it from a Redis that was never reached.
   redisUp.remove();
   const limitOf = (field: 'running' | 'waiting' | 'limit') => (use: LimitUsage) => ({
     labels: { server: use.server, kind: use.kind },
@@ -237,7 +237,7 @@ function createGauges(registry: Registry, recent: Recent) {
 
 type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => { labels: Labels; value: number }];
 
-/** @returns registers what the gauges are read from, a value of each for each of their label values */
+/** @returns a function that registers the source of the gauges: each of its items sets every gauge once */
 function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {
   let readAll = (): readonly T[] => [];
   for (const [metric, read] of gauges) {
@@ -254,15 +254,15 @@ function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {
   };
 }
 
-/** Servers and rules are known later. */
+/** Starts the series at 0, except those of servers and rules, which are known later. */
 function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
   const counter = new Counter({ ...metric, registers: [registry], collect });
-  const isByConfigured = metric.labelNames.includes('server') || metric.labelNames.includes('rule');
-  if (!isByConfigured) zeroCounter(counter, metric);
+  const isByConfiguration = metric.labelNames.includes('server') || metric.labelNames.includes('rule');
+  if (!isByConfiguration) zeroCounter(counter, metric);
   return counter;
 }
 
-/** `more` are labels that not every deployment has. */
+/** `more`: labels whose values depend on the deployment. */
 function zeroCounter(counter: Counter, { fromStart = [] }: MetricEntry, more: Labels = {}): void {
   for (const labels of fromStart) counter.inc({ ...more, ...labels }, 0);
 }
@@ -278,12 +278,12 @@ const REQUEST_BUCKETS = [
 
 interface Series {
   labels: Labels;
-  /** By bucket; the last one is that of longer durations. */
+  /** Counts by bucket; the last bucket is for longer durations. */
   counts: number[];
   sum: number;
 }
 
-/** The histogram of request durations, whose observations have a weight: `observe` of prom-client takes 1.4 µs and has no weight. */
+/** The histogram of request durations. Observations have a weight, which prom-client does not support. */
 class RequestSeconds {
   readonly #byFamily = new Map<string, Map<string, Series>>();
 
@@ -300,7 +300,7 @@ class RequestSeconds {
     for (const { family, result } of fromStart) this.#seriesOf(family, result);
     const series = (): Series[] => [...this.#byFamily.values()].flatMap((byResult) => [...byResult.values()]);
     const get = () => Promise.resolve({ name, help, type, values: series().flatMap(valuesOf) });
-    // A registry calls nothing else.
+    // A registry uses only these two members.
     registry.registerMetric({ name, get } as unknown as Histogram);
   }
 

@@ -1,11 +1,11 @@
-// What metrics cannot answer: the most frequent handles, networks and agents, the last errors and why a server fails.
+// Recent activity that metrics cannot show: the most frequent handles, networks and agents, the last errors and why a server fails.
 export interface RecentError {
   /** ISO 8601. */
   at: string;
   message: string;
 }
 
-/** Whether a server works, by its last requests; of one that fails with the error's code, cause and remedy. */
+/** State of a server by its last requests; if it fails, with code, cause and remedy of the error. */
 interface ServerState {
   state: 'unknown' | 'working' | 'failing';
   code?: string;
@@ -22,7 +22,7 @@ interface ClientRequest {
 
 const MAX_ERRORS = 20;
 const MAX_RANKED = 20;
-/** A header may have 16 KiB. */
+/** Longer User-Agent headers are cut (characters). */
 const MAX_AGENT_LENGTH = 200;
 
 const MISSES: readonly string[] = ['miss', 'authoritative', 'bypass'];
@@ -49,7 +49,7 @@ export class Recent {
     if (result === 'miss') this.#misses.add(handle, times);
   }
 
-  /** Counts a request that costs the Handle server, or would if it were not refused. */
+  /** Counts a request that reaches the Handle server, or would if it were not refused. */
   countClient({ network, agent, result, code }: ClientRequest): void {
     if (!MISSES.includes(result) && !REFUSALS.includes(code)) return;
     if (network !== undefined) this.#networks.add(network);
@@ -77,13 +77,13 @@ export class Recent {
     return { networks: this.#networks.top(MAX_RANKED), agents: this.#agents.top(MAX_RANKED) };
   }
 
-  /** The last one first. */
+  /** Newest first. */
   errors(): RecentError[] {
     return [...this.#errors];
   }
 }
 
-/** A copy: a part of a string keeps the whole in memory. Headers are latin1. */
+/** Copies, because a substring would keep the whole string in memory. Headers are latin1. */
 const copyStart = (agent: string): string =>
   Buffer.from(agent.slice(0, MAX_AGENT_LENGTH), 'latin1').toString('latin1');
 
@@ -142,7 +142,7 @@ class Sketch {
   add(name: string, count: number): void {
     this.counts.set(name, (this.counts.get(name) ?? this.#floor) + count);
     if (this.counts.size < 2 * MAX_NAMES) return;
-    // Numbers alone, because they sort faster than names with a comparison. Of equal counts the oldest are dropped.
+    // Sorts only the counts, which is faster than sorting names. Of equal counts the oldest are dropped.
     const ascending = Float64Array.from(this.counts.values()).sort();
     this.#floor = ascending.at(-MAX_NAMES - 1) ?? 0;
     for (const [known, times] of this.counts) {

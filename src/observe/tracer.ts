@@ -59,7 +59,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
     wrap: (listener: RequestListener): RequestListener =>
       function traced(req, res) {
         const span = open(req.headers['traceparent']?.toString());
-        // Other listeners of `close` add attributes first.
+        // Runs after the other listeners of `close`, which add attributes.
         if (span.isSampled) {
           res.once('close', () => {
             queueMicrotask(() => {
@@ -69,7 +69,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
         }
         return storage.run(span, listener, req, res);
       },
-    /** Traces a request that is not HTTP; nobody continues its trace. `end` sends its span. */
+    /** Traces a request that is not HTTP, as a new trace. `end` sends its span. */
     run<T>(name: string, work: (trace: MessageTrace) => T): T {
       const span = open();
       const end = (isFailure: boolean): void => {
@@ -146,7 +146,7 @@ interface SpanSender {
 }
 
 interface SpanSenderOptions {
-  /** Such as `http://collector:4318/v1/traces`. */
+  /** URL of the collector, such as `http://collector:4318/v1/traces`. */
   endpoint: string;
   serviceName: string;
   onSent: () => void;
@@ -168,7 +168,7 @@ export interface Tracing {
   close: () => Promise<void>;
 }
 
-/** @returns undefined where no tracing endpoint is configured */
+/** @returns undefined if no tracing endpoint is configured */
 export function createTracing(
   { tracing: { endpoint, samplePercent } }: Pick<Config, 'tracing'>,
   { log, clock: { now } }: { log: Pick<Logger, 'warn'>; clock: { now: () => number } },
@@ -182,7 +182,7 @@ export function createTracing(
       wasFailing = false;
     },
     onFailure(error) {
-      // Once for an outage, not for each batch.
+      // Logged once per outage, not for each batch.
       if (!wasFailing) log.warn({ err: error }, 'trace export failed');
       wasFailing = true;
     },
@@ -264,7 +264,7 @@ const toOtlp = (span: Span): unknown => ({
   status: { code: span.isFailure ? STATUS_ERROR : STATUS_UNSET },
 });
 
-/** A string, as JSON in OTLP has 64-bit integers: they exceed the exact range of a number. */
+/** A string, as OTLP writes 64-bit integers in JSON: they exceed the exact range of a number. */
 const nanoseconds = (ms: number): string => (BigInt(Math.round(ms * 1000)) * 1000n).toString();
 
 const attributesOf = (attributes: Span['attributes']): unknown[] =>

@@ -6,19 +6,19 @@ import type { Logger } from '../observe/logger.js';
 
 const LIMITS = '/proc/self/limits';
 
-/** Node.js and the listeners have 22; Redis, native listeners, snapshots and a reload need some more. */
+/** Files of the process itself: Node.js, listeners, Redis, snapshots, a reload. */
 const PROCESS_FILES = 40;
-/** For the admin listener: a process that is out of files must still be seen. */
+/** Files of the admin listener, which must stay reachable when clients use all of theirs. */
 const ADMIN_FILES = 24;
 
-/** Node.js has raised it to the hard limit. Undefined where it is unlimited, or the system does not tell. */
+/** The file limit, which Node.js has raised to the hard limit. Undefined if it is unlimited or unknown. */
 export function readFileLimit(): number | undefined {
   const limits = existsSync(LIMITS) ? readFileSync(LIMITS, 'utf8') : '';
   const [, limit] = /^Max open files\s+(\d+)/m.exec(limits) ?? [];
   return limit === undefined ? undefined : Number(limit);
 }
 
-/** Files that are not those of clients: as many connections as are allowed to each server. */
+/** Files that clients do not use: those of the process, and the maximum connections to each server. */
 function otherFiles(config: Config): number {
   const { reverseLookup, upstream } = config;
   const ofReverse = reverseLookup.url === undefined ? 0 : 2 * upstream.connections;
@@ -29,22 +29,22 @@ function otherFiles(config: Config): number {
   );
 }
 
-/** The files that a process with this configuration may open; of unlimited connections none is counted. */
+/** Files that a process with this configuration may open; unlimited client connections count as none. */
 export const wantedFiles = (config: Config): number =>
   otherFiles(config) + config.server.maxConnections + nativeConnections(config);
 
 const nativeConnections = ({ native: { tcp } }: Config): number =>
   tcp.port === undefined ? 0 : tcp.maxConnections;
 
-/** With a low limit clients get what the rest leaves, and at least half: a server has seldom all its connections. */
+/** Files for clients: those that the rest leaves, but at least half, because upstream connections are rarely all open. */
 function clientFiles(config: Config, limit: number): number {
   const spare = Math.max(2, limit - PROCESS_FILES);
   return Math.max(limit - otherFiles(config), Math.floor(spare / 2));
 }
 
 /**
- * The configuration with lower bounds where the limit needs them. Node.js cuts a connection for which no file is left
- * without an event, at the admin listener too; the bounds close idle ones first, and log what they close.
+ * Lowers the connection bounds if the file limit requires it. When no file is left, Node.js drops new connections without
+ * an event, on the admin listener too; the bounds close idle connections first, and log what they close.
  */
 export function fitToFileLimit(
   config: Config,

@@ -12,7 +12,7 @@ export class ListenError extends Error {}
 interface ListenAddress {
   host: string;
   port: number;
-  /** Of a TCP listener: whether other processes may listen on the port too. A UDP socket is created with that. */
+  /** Whether other processes may listen on the TCP port too. A UDP socket gets this option when it is created. */
   reusePort?: boolean;
 }
 
@@ -23,11 +23,10 @@ const LISTENERS = {
   nativeUdp: { scheme: 'udp', host: 'native.host', port: 'native.udp.port' },
 } as const;
 
-/** Its keys are those of its host and port. */
 type ListenerKey = keyof typeof LISTENERS;
 
 /**
- * @returns the URL, with the port taken
+ * @returns the URL, with the actual port
  * @throws ListenError when the address cannot be used
  */
 export async function listen(server: Server | Socket, name: ListenerKey, at: ListenAddress): Promise<string> {
@@ -42,7 +41,7 @@ export async function listen(server: Server | Socket, name: ListenerKey, at: Lis
   return `${LISTENERS[name].scheme}://${inUrl(address)}:${port}`;
 }
 
-/** The types of Node.js 20 do not know `reusePort`; false is what every version does by default. */
+/** Omits `reusePort` unless it is set, because the types of Node.js 20 do not know it. */
 const listenOptions = ({ host, port, reusePort = false }: ListenAddress): ListenAddress => ({
   host,
   port,
@@ -79,13 +78,13 @@ function remedyOf(code: string | undefined, hostKey: string, portKey: string): s
   }
 }
 
-/** Such as `server.port (PORT)`. */
+/** The key with its variable, such as `server.port (PORT)`. */
 function keyWithVariable(key: string): string {
   const variable = configKeys().find((known) => known.key === key)?.variable;
   return `${key} (${variable ?? ''})`;
 }
 
-/** Of the listeners that are on. */
+/** URLs of the native listeners that are enabled. */
 export interface NativeAddresses {
   nativeTcp?: string;
   nativeUdp?: string;
@@ -96,7 +95,7 @@ interface OpenNative {
   drain: (timeoutMs: number) => Promise<void>;
 }
 
-/** Opens the native listeners that are on. @throws ListenError when an address cannot be used */
+/** Opens the native listeners that are enabled. @throws ListenError when an address cannot be used */
 export async function openNative(
   { native, server }: Config,
   { tcp, udp }: NativeListeners,

@@ -1,4 +1,4 @@
-// What is tried at the start, and by `check-config --probe`: each upstream, its mirrors, Redis and the reverse look-up.
+// The probes at the start and of `check-config --probe`: each upstream, its mirrors, Redis and the reverse look-up.
 import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';
@@ -22,9 +22,9 @@ export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse look-up';
 
 export interface Probe {
   target: ProbeTarget;
-  /** Its address, without credentials. */
+  /** Address without credentials. */
   server: string;
-  /** Tries it once; never rejects. */
+  /** Probes the server once; never rejects. */
   run: (signal: AbortSignal) => Promise<ProbeReport>;
 }
 
@@ -67,7 +67,7 @@ function redisProbes(config: Config): Probe[] {
   return [{ target: 'redis', server: redisServer(address), run: () => tryRedis(address, keyPrefix) }];
 }
 
-/** The addresses that are tried. */
+/** The addresses of Redis, without credentials. */
 const redisServer = ({ url, sentinels, cluster }: RedisAddress): string =>
   (cluster ?? sentinels ?? [url ?? '']).map(withoutCredentials).join(',');
 
@@ -78,7 +78,7 @@ function withoutCredentials(url: string): string {
 
 const CERTIFICATE = { defaultPort: 6379, timeoutMs: 2000 };
 
-/** The certificate is that of a single server: a cluster has many. */
+/** Reports the certificate only for a single server, because a cluster has many. */
 async function tryRedis(address: RedisAddress, keyPrefix: string): Promise<ProbeReport> {
   const startedAt = performance.now();
   const { url = '' } = address;
@@ -96,7 +96,7 @@ function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
   const url = addressKey(address);
   const network = codeOf(error);
   const keys = { url, schemes: 'redis or rediss', trust: 'set redis.caFile' };
-  // A server without TLS waits for more of what it takes for a command.
+  // A server without TLS takes the handshake for an incomplete command and waits for the rest.
   const isSilent = network === 'ETIMEDOUT' && address.url?.startsWith('rediss:') === true;
   const remedy = `check whether ${url} should be redis or rediss, and the network`;
   if (network !== undefined)
@@ -114,17 +114,17 @@ interface StartProbesDeps {
   onAnswered: () => void;
 }
 
-/** After a round in which neither the upstream nor a mirror answered. */
+/** Interval of the rounds until the upstream or a mirror has answered. */
 const REPEAT_MS = 2000;
 
-/** From then on, for servers with TLS: a certificate is renewed while the proxy runs, or is not. */
+/** Interval after that, for servers with TLS: certificates expire, or are renewed, while the proxy runs. */
 const CERTIFICATE_MS = 3_600_000;
 
 const ANSWER_READS: readonly ProbeTarget[] = ['upstream', 'mirror'];
 
 /**
- * Tries every server and logs each result; repeats until one can answer reads, and then looks at certificates. The result
- * cancels it.
+ * Probes every server and logs each result; repeats until a server can answer reads, then checks certificates. Returns a
+ * function that cancels it.
  */
 export function startProbes({ probes, logger, metrics, onAnswered }: StartProbesDeps): () => void {
   const cancelled = new AbortController();

@@ -15,7 +15,7 @@ interface ReloadDeps {
   apply: (config: Config) => void;
 }
 
-/** With an invalid configuration the running one stays. */
+/** Keeps the running configuration if the new one is invalid. */
 export function createReload({ config, logger, apply }: ReloadDeps): (read: ReadConfig) => void {
   let running = config;
   return function reload(read) {
@@ -35,7 +35,7 @@ export function createReload({ config, logger, apply }: ReloadDeps): (read: Read
     const isLogged = logger.isLevelEnabled('info');
     if (isLogged) log();
     running = plan.config;
-    // The database may have been replaced under the same name.
+    // The country database may have been replaced under the same name.
     if (plan.changed.length > 0 || running.redirect.countryDatabase !== undefined) apply(running);
     if (!isLogged) log();
   };
@@ -49,13 +49,13 @@ function logReload({ changed, needRestart }: ReloadPlan, { keys }: StartConfig, 
   }
 }
 
-/** JSON quotes the value again. */
+/** The value without its quotes, because the logger quotes it again. */
 const shownValue = ({ key, shown }: ExplainedKey): [string, string] => [
   key,
   shown.replace(/^"(.*)"$/s, '$1'),
 ];
 
-/** The keys that differ: applied at once, or at the next start. */
+/** The changed keys: applied now, or at the next start. */
 interface ReloadPlan {
   /** The running configuration with the new values of reloadable keys. */
   config: Config;

@@ -10,27 +10,25 @@ import { createSystemdNotifier } from './systemd.js';
 import { SHUTDOWN_SPARE_MS, type ShutdownOptions, closeOnSignal, stopWithNpmShell } from './shutdown.js';
 
 /**
- * How much the heap grows until V8 collects all of it; by default 40 % to 300 %, by the limit of the heap. Records are
- * off-heap. With a full cache of 358 MiB under churn: 537 MiB of RSS by default, 493 with 100 %, and 449 with 25 %, which
- * collected every 1,100 misses and took an eighth of their time.
+ * Growth of the heap until V8 collects all of it; by default 40 % to 300 %, depending on the limit of the heap. Records are
+ * off-heap, so a smaller value saves memory; one below 100 % makes misses slower, because it collects too often.
  */
 const HEAP_GROWTH = '--heap-growing-percent=100';
 
 /**
- * By default V8 makes objects that were kept for long at the start in the old generation from then on. Those of a miss
- * live for milliseconds; made there, they kept whatever they refer to until the next full collection: a seventh of the
- * CPU of a miss.
+ * By default V8 learns from objects that live long at the start, and allocates later ones in the old generation. Objects of
+ * a miss live for milliseconds; allocated there, they would retain all that they refer to until the next full collection.
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
-/** `config` is the configuration file, by default the one that CONFIG names. */
+/** `config`: path of the configuration file; by default the value of CONFIG. */
 export async function run({ config: file }: { config?: string } = {}): Promise<void> {
   setFlagsFromString(HEAP_GROWTH);
   setFlagsFromString(NO_PRETENURING);
   await exitOnFailure(() => serveUntilSignal(processSources(file)));
 }
 
-/** Writes the reason of a failed start to stderr and exits: with 2 as for wrong usage, where the configuration is the reason. */
+/** Writes the reason of a failed start to stderr and exits: with 2, as for wrong usage, if the configuration is the reason. */
 export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -41,7 +39,7 @@ export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** What a failed start writes, and its exit code. */
+/** The message and the exit code of a failed start. */
 export function explainFailure(error: unknown): { text: string; exitCode: 1 | 2 } {
   const reason = error instanceof Error ? error.message : String(error);
   const isConfig = error instanceof ConfigError || error instanceof ListenError;
@@ -82,7 +80,7 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   stopWithNpmShell();
 }
 
-/** A SIGHUP during the start waits for its end. */
+/** A SIGHUP during the start takes effect after it. */
 function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): void {
   const reload = (service: Service): void => {
     service.reload(() => loadStartConfig(sources));

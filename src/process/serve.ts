@@ -13,7 +13,7 @@ import { fitToFileLimit, readFileLimit } from './file-limit.js';
 import { type NativeAddresses, listen, openNative } from './listen.js';
 import { type ReadConfig, createReload } from './reload.js';
 
-/** The public listeners, such as `http://127.0.0.1:8080`, and those that are on: `tcp://127.0.0.1:2641`. */
+/** URLs of the public listener, such as `http://127.0.0.1:8080`, and of the enabled native ones. */
 interface PublicAddresses extends NativeAddresses {
   url: string;
 }
@@ -83,7 +83,6 @@ async function servePublic(config: Config, logger: Logger) {
   };
 }
 
-/** Opens the admin listener. */
 async function serveAdmin(
   config: Config,
   listener: RequestListener,
@@ -94,7 +93,6 @@ async function serveAdmin(
   return { url, stop: () => drain(0) };
 }
 
-/** Logs the addresses. */
 function announce(
   config: Config,
   logger: Logger,

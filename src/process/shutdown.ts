@@ -1,15 +1,15 @@
 // Ends this process: gracefully on a signal, soon after an uncaught exception.
 import closeWithGrace from 'close-with-grace';
 
-/** After an uncaught exception the state of the process is unknown: responses in flight get no more than this. */
+/** Maximum time for responses in flight after an uncaught exception, when the state of the process is unknown. */
 const AFTER_EXCEPTION_MS = 1000;
 
-/** For closing connections and writing the log after the last response. */
+/** Time after the last response for closing connections and writing the log. */
 export const SHUTDOWN_SPARE_MS = 1500;
 
 /**
- * npm passes a signal on that its whole process group has received: Ctrl-C in `npm start` comes twice. Only a later
- * signal is a second one.
+ * npm forwards a signal that its whole process group has already received, so Ctrl-C in `npm start` arrives twice. Only a
+ * signal after this time is a second one.
  */
 const REPEATED_SIGNAL_MS = 1000;
 
@@ -56,8 +56,8 @@ function exitAtOnce(signal: NodeJS.Signals): void {
 const POLL_MS = 250;
 
 /**
- * Stops with the shell through which npx has started the proxy. npm sends SIGTERM to the shell only, and a shell ends without passing it on: the
- * process gets another parent.
+ * Stops with the shell through which npx has started the proxy. npm sends SIGTERM only to the shell, and a shell exits
+ * without forwarding it: the process gets another parent.
  */
 export function stopWithNpmShell({ npm_lifecycle_event: event }: NodeJS.ProcessEnv = process.env): void {
   if (event === undefined) return;

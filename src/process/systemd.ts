@@ -8,9 +8,9 @@ interface SystemdDeps {
   env: NodeJS.ProcessEnv;
 }
 
-/** Each message by systemd's own program: Node.js has no datagram sockets in the file system. */
+/** Sends each message with the program `systemd-notify`, because Node.js has no Unix datagram sockets. */
 export function createSystemdNotifier({ logger, env }: SystemdDeps): {
-  /** From now on the watchdog is answered as well: a process that hangs does not, and systemd replaces it. */
+  /** Notifies systemd, and answers the watchdog from then on. A process that hangs does not answer, and systemd replaces it. */
   listening: () => void;
   stopping: () => void;
 } {
@@ -37,10 +37,10 @@ export function createSystemdNotifier({ logger, env }: SystemdDeps): {
   };
 }
 
-/** Above it setInterval takes 1 ms. */
+/** Maximum interval of a timer; setInterval replaces a longer one by 1 ms. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Half a period; undefined where the watchdog is off, or that of another process (sd_watchdog_enabled(3)). */
+/** Half of the period (ms); undefined if the watchdog is off or for another process (sd_watchdog_enabled(3)). */
 export function watchdogIntervalMs(
   { WATCHDOG_USEC: period = '', WATCHDOG_PID: ofPid }: NodeJS.ProcessEnv,
   pid: number,

@@ -27,7 +27,7 @@ export interface LoaderDeps<Ticket> {
   };
   /** Keys whose last load failed: a stale entry is served without another load (RFC 8767 §5, failure recheck). */
   failures: ExpiringMap<true>;
-  /** The bounds for a key. */
+  /** TTL bounds for a key. */
   ttlBoundsOf: (key: string) => TtlBounds;
   now: () => number;
   /** Entries from before this moment (ms) may have missed an invalidation. */
@@ -50,7 +50,7 @@ export interface LoadTask {
   /** Refresh ahead: a fresh entry is used only when it is newer than this (ms). */
   newerThan: number;
   caller: Caller | undefined;
-  /** Whether a referral is an answer: it is not followed. */
+  /** Whether a referral is returned as the answer instead of being followed. */
   isUnreferred?: boolean | undefined;
 }
 
@@ -64,10 +64,10 @@ export class Loader<Ticket> {
   start(task: LoadTask): EntryLoad {
     const startedAt = this.#deps.now();
     const kept = this.#deps.store.get(task.handle.key);
-    // Few promises: each costs a cold handle more than parsing its record.
+    // Few promises: each costs a miss more than parsing the record.
     const answer =
       kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
-    // A caller that gets a stale entry does not wait for the answer: its failure is unhandled then.
+    // A caller that gets a stale entry does not await the answer, so its failure would be unhandled.
     answer.catch(() => undefined);
     return { startedAt, kept, answer };
   }
@@ -135,7 +135,7 @@ export class Loader<Ticket> {
     );
   }
 
-  /** An authoritative "not found" evicts (HDLProxy serves the deleted record again); so does a TTL of 0. */
+  /** An authoritative "not found" evicts the entry (HDLProxy serves the deleted record again); so does a TTL of 0. */
   #isKept({ authoritative }: LoadTask, entry: Entry): boolean {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }
@@ -161,7 +161,7 @@ interface LoadedEntry<Ticket> {
   kept: Lookup<Ticket>;
 }
 
-/** A read has changed nothing, so it does not matter that an invalidation was not confirmed. */
+/** Ignores an unconfirmed invalidation after a read, which has changed nothing. Rethrows other failures. */
 export function exceptServiceError(failure: unknown): void {
   if (!(failure instanceof ServiceError)) throw failure;
 }

@@ -1,4 +1,4 @@
-// The values of cache entries as objects. Large records are parsed once, however many requests show them.
+// The values of cache entries as objects. Large records are parsed once and cached.
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
@@ -6,19 +6,19 @@ import { parseJson, stepElements } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 
-/** Of several requests: nobody may change them. */
+/** Shared by several requests, so they must not be changed. */
 export type ParsedValues = readonly HandleValue[];
 
-/** Smaller records are parsed in less than half a millisecond, each time anew. */
+/** Smaller records are fast to parse, so they are parsed on every use. */
 const LARGE_CHARS = 16 * 1024;
-/** Text and objects of a record take about four times its text. */
+/** Text and objects together take about four times the characters. */
 const MAX_CACHED_CHARS = 16 * 1024 * 1024;
 
 const NO_VALUES: ParsedValues = [];
 
 /**
- * By the text itself, because an entry is read from memory anew for each request. V8 hashes a text of this length by its
- * length, and comparing two of a megabyte takes less than a tenth of a millisecond.
+ * Parsed values by text, because each request gets a new string from memory. That is cheap: V8 hashes a long string by its
+ * length, and comparing two equal ones is a memory comparison.
  */
 const parsed = new LRUCache<Bytes, ParsedValues>({
   maxSize: MAX_CACHED_CHARS,
@@ -28,7 +28,7 @@ const parsed = new LRUCache<Bytes, ParsedValues>({
 /** The public values in the order of the record. */
 export const valuesOf = (entry: Pick<Entry, 'kind' | 'values'>): ParsedValues => runToEnd(readValues(entry));
 
-/** The same in steps, for a request that must not hold the others. */
+/** `valuesOf` in steps, so that a large record does not block other requests. */
 export function* readValues({ kind, values: text }: Pick<Entry, 'kind' | 'values'>): Steps<ParsedValues> {
   if (kind !== 'found') return NO_VALUES;
   if (text.length <= LARGE_CHARS) return parseJson(toText(text)) as HandleValue[];

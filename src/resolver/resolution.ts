@@ -23,7 +23,7 @@ export interface FromEntry {
 /** An entry, or the server's refusal. Failures are thrown as ServiceError. */
 export type Resolution = FromEntry | { kind: 'refused'; refused: Refused };
 
-/** What the record says about where handles are; undefined for a handle that does not exist. */
+/** The referral in a prefix record or a refusal; undefined for a handle that does not exist. */
 export function referralOf(resolution: Resolution): Referral | undefined {
   if (resolution.kind === 'refused') return referralIn({ ...resolution.refused, kind: 'refused' });
   const { entry } = resolution;

@@ -24,26 +24,26 @@ import { SerialFlight, SingleFlight } from './single-flight.js';
 interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** The memory tier, read first and synchronously. */
   memory: { peek: (key: string) => Entry | undefined; hits: (key: string) => number };
-  /** Minimum hits of an entry for a refresh ahead; 0: never. */
+  /** Minimum hits of an entry for a refresh ahead; 0 turns it off. */
   refreshAheadMinHits: number;
   /** How long a reader waits for the upstream when there is a stale entry (ms). */
   staleAfterMs: number;
   caseSensitive: boolean;
-  /** For reads that memory does not answer; by default none is refused. */
+  /** Limits reads that memory does not answer; by default none is refused. */
   limitMiss?: LimitMiss;
   clock?: Pick<Clock, 'after'>;
 }
 
 export interface ResolveOptions {
   authoritative: boolean;
-  /** By default a normal client that is not known. */
+  /** By default an unknown client of class `normal`. */
   caller?: Caller | undefined;
-  /** Whether a referral is the answer, where memory has none; by default it is followed. */
+  /** Whether a referral is returned if memory has no entry; by default it is followed. */
   isUnreferred?: boolean;
 }
 
 export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'isUnreferred'> {
-  /** Judges the request, once memory does not answer it; what it throws is the answer. */
+  /** Judges a request that memory does not answer; an error it throws is the answer. */
   admit: () => Caller | undefined | Promise<Caller | undefined>;
 }
 
@@ -58,10 +58,10 @@ interface ResolverParts {
   staleIfErrorMs: (key: string) => number;
 }
 
-/** A key that is evicted is loaded again. */
+/** Beyond this number the oldest failed keys are loaded again. */
 const MAX_FAILURES = 100_000;
 
-/** `settings` is called anew for what a reload may change. */
+/** `settings` is called again for settings that a reload may change. */
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
   { clock: { now } }: Context,
@@ -95,7 +95,7 @@ export class Resolver<Ticket> {
   readonly #deps: ResolverDeps<Ticket>;
   readonly #loader: Loader<Ticket>;
   readonly #flight = new SingleFlight<EntryLoad>();
-  /** Of loads that follow no referral. */
+  /** Loads that follow no referral. */
   readonly #unreferredFlight = new SingleFlight<EntryLoad>();
   readonly #rechecks = new SerialFlight();
 
@@ -104,7 +104,7 @@ export class Resolver<Ticket> {
     this.#loader = new Loader(deps);
   }
 
-  /** The one order of a read: memory, the traffic rules, then the load. Synchronous for a fresh entry in memory. */
+  /** Reads in the order memory, traffic rules, load. Synchronous for a fresh entry in memory. */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
     const fresh = options.authoritative ? undefined : this.fromMemory(handle);
     return fresh ?? this.#readAdmitted(handle, options);
@@ -131,7 +131,7 @@ export class Resolver<Ticket> {
     return fresh ? Promise.resolve(fresh) : this.#miss(caller, () => this.#load(task, entry));
   }
 
-  /** A fresh entry in memory; undefined when it would have to be loaded. */
+  /** A fresh entry in memory; undefined if a load is needed. */
   fromMemory(handle: HandleRef): FromEntry | undefined {
     return this.#answerIfFresh(this.#deps.memory.peek(handle.key), handle);
   }
@@ -159,14 +159,14 @@ export class Resolver<Ticket> {
     await this.#deps.store.forget(key);
   }
 
-  /** A server has told a caller whether the handle exists: an entry that says otherwise is older. */
+  /** Learns from a server whether the handle exists, and invalidates an entry that contradicts it. */
   async learn({ key }: HandleRef, { exists }: { exists: boolean }): Promise<void> {
     const { entry } = await this.#deps.store.get(key);
     if (entry === undefined || (entry.kind !== 'not-found') === exists) return;
     await this.#deps.store.forget(key).catch(exceptServiceError);
   }
 
-  /** The caller was shown another record than it knew: an entry may be as old as what it knew. */
+  /** Reads a cached handle again after a failed condition: the entry may be as old as the ETag of the caller. */
   recheck(handle: HandleRef, caller: Caller | undefined): Promise<void> {
     return this.#rechecks.join(handle.key, async () => {
       const { entry } = await this.#deps.store.get(handle.key);
@@ -175,7 +175,7 @@ export class Resolver<Ticket> {
     });
   }
 
-  /** Purges for the operator; soft: entries become stale. Loads in flight are not stored. */
+  /** Purges on behalf of the operator; a soft purge makes entries stale. Loads in flight are not stored. */
   async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
     if ('handle' in target) {
       const { key } = target.handle;
@@ -198,7 +198,7 @@ export class Resolver<Ticket> {
     this.#deps.upstream.detachLoads?.(key);
   }
 
-  /** The same for all keys under the prefix. */
+  /** As `detachLoads`, for all keys under the prefix. */
   detachLoadsUnder(prefix: string): void {
     for (const flight of [this.#flight, this.#unreferredFlight]) flight.detachUnder(prefix);
     this.#deps.upstream.detachLoadsUnder?.(prefix);
@@ -206,7 +206,7 @@ export class Resolver<Ticket> {
 
   readonly refOf = (text: string): HandleRef => handleRef(text, this.#deps.caseSensitive);
 
-  /** Joins no load, because it may be older than a change; later callers join none from before this answer. */
+  /** Joins no load in flight, because it may be older than a change; later callers join none from before this answer. */
   async #readAuthoritatively(task: LoadTask): Promise<Resolution> {
     const resolution = await this.#loader.start(task).answer;
     this.detachLoads(task.handle.key);
@@ -229,7 +229,7 @@ export class Resolver<Ticket> {
 
   /** RFC 8767 section 5: a stale entry answers when the load fails or is late. */
   #answerOrStale(key: string, { entry: staleEntry, from }: KeptEntry, load: EntryLoad): Promise<Resolution> {
-    // It may be fresh by now, when the lease was renewed.
+    // The entry may be fresh by now, if the lease was renewed.
     if (staleEntry === undefined || this.#loader.judge(staleEntry) === 'none') {
       return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
     }
@@ -241,7 +241,7 @@ export class Resolver<Ticket> {
     return inTime.catch((failure: unknown) => stale(failure === LATE ? 'late' : 'error'));
   }
 
-  /** After a failure memory is read once more: a concurrent load may have filled it meanwhile. */
+  /** Reads memory again after a failure: a concurrent load may have filled it meanwhile. */
   #entryOfAnotherLoad(key: string, failure: unknown): FromEntry {
     const entry = this.#deps.memory.peek(key);
     const use = this.#loader.judge(entry);

@@ -5,7 +5,7 @@ export interface Load {
   answer: Promise<unknown>;
 }
 
-/** A detached load still answers its callers, but the next caller starts a load of its own. */
+/** A detached load still answers its callers, but the next caller starts a new load. */
 export class SingleFlight<L extends Load> {
   readonly #loads = new Map<string, L>();
 
@@ -36,7 +36,7 @@ interface SerialWork {
   done: Promise<void>;
 }
 
-/** One work of a key at a time. Callers share the next one: what has begun may be older than their reason for it. */
+/** Runs the work of a key serially. Callers share the next run: a run in progress may predate the reason for the call. */
 export class SerialFlight {
   readonly #last = new Map<string, SerialWork>();
 

@@ -6,7 +6,7 @@ import proxyAddr from 'proxy-addr';
 /** Whether the proxy at this address is trusted. */
 export type IsTrustedProxy = (address: string) => boolean;
 
-/** Reads `http.trustedProxies` as Express does, which has it from the same library. A reload may change the list. */
+/** Reads `http.trustedProxies` as Express does, with the same library. A reload may change the list. */
 export function createProxyTrust(trustedProxies: () => readonly string[]): IsTrustedProxy {
   let known = trustedProxies();
   let isTrusted = proxyAddr.compile(known);
@@ -25,19 +25,19 @@ export function peerOf(
   { socket: { remoteAddress } }: IncomingMessage,
   isTrustedProxy: IsTrustedProxy,
 ): { address: string; isTrusted: boolean } {
-  // A client that has left has no address any more (RFC 7239 §6.2).
+  // A disconnected client has no address (RFC 7239 §6.2).
   if (remoteAddress === undefined) return { address: 'unknown', isTrusted: false };
   return { address: remoteAddress, isTrusted: isTrustedProxy(remoteAddress) };
 }
 
-/** No request has come through as many proxies. */
+/** Maximum number of forwarded addresses that are read, far above the proxies of any real request. */
 const MAX_HOPS = 100;
 
-/** The nearest address that is not a trusted proxy: every client can write what stands further left. */
+/** The nearest address that is not a trusted proxy: any client can forge the addresses further left. */
 export function clientAddress({ socket, headers }: IncomingMessage, isTrusted: IsTrustedProxy): string {
   let address = socket.remoteAddress ?? '';
   if (!isTrusted(address)) return address;
-  // From the right, up to the first that is not trusted: the rest is not even read.
+  // From the right, up to the first untrusted address; the rest is ignored.
   const forwarded = headers['x-forwarded-for']?.toString().split(',') ?? [];
   const hops = Math.min(forwarded.length, MAX_HOPS);
   for (let hop = 1; hop <= hops; hop++) {
@@ -48,7 +48,7 @@ export function clientAddress({ socket, headers }: IncomingMessage, isTrusted: I
 }
 
 export interface Client {
-  /** Empty for one that has left. */
+  /** Empty for a disconnected client. */
   address: string;
   network: string;
 }
@@ -76,20 +76,20 @@ function withoutPort(text: string): string {
   return v6 ?? v4 ?? address;
 }
 
-/** An IPv4 address that is written as IPv6 (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) as IPv4. */
+/** Converts an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) to IPv4. */
 export const plainAddress = (address: string): string =>
   /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
 
-/** One client: an IPv4 address, and of IPv6 the network (/56), because a client has a network of addresses. */
+/** Identifies a client: its IPv4 address, or its IPv6 network (/56), because an IPv6 client has many addresses. */
 export const clientOf = (address: string): string => (isIPv6(address) ? v6Network(address) : address);
 
-/** The neighbourhood of an address: /24, of IPv6 /56. */
+/** The network of an address: its IPv4 /24 or IPv6 /56. */
 export function networkOf(address: string): string {
   const plain = plainAddress(address);
   return isIPv4(plain) ? `${plain.slice(0, plain.lastIndexOf('.'))}.0/24` : clientOf(plain);
 }
 
-/** The network of an address, or one that is written as its address and bits; undefined for another text. */
+/** The network named by an address or by `<address>/<bits>`; undefined for any other text. */
 export function networkNamed(text: string): string | undefined {
   const [given = '', bits, ...more] = text.split('/');
   const address = plainAddress(given);

@@ -1,26 +1,26 @@
-// Bounds the open connections of a listener, in all and by network. When all are taken, idle ones make room.
+// Bounds the open connections of a listener, in total and by network. At the bound, idle connections make room.
 import type { Server, Socket } from 'node:net';
 import type { Context } from '../context.js';
 import { type IsTrustedProxy, networkOf } from './client-address.js';
 
 interface ConnectionBounds {
-  /** 0: no limit. */
+  /** Maximum open connections; 0 for no limit. */
   maxConnections: number;
-  /** Of one IPv4 /24 or IPv6 /56; 0: no limit. */
+  /** Maximum open connections per IPv4 /24 or IPv6 /56; 0 for no limit. */
   maxConnectionsPerNetwork: number;
 }
 
 interface ConnectionParts {
   listener: ListenerName;
-  /** All clients come from the address of such a proxy: it has no bound of its own. */
+  /** A trusted proxy has no bound per network, because all its clients share its address. */
   isTrustedProxy: IsTrustedProxy;
-  /** What a connection shows at this moment. */
+  /** The current use of a connection. */
   useOf: UseOf;
 }
 
 /**
  * Unused: no byte has arrived. Idle: every request is answered. Busy: a request is being answered. Receiving: a part of a
- * request has arrived; it may be cut, because it has changed nothing and the client asks another site.
+ * request has arrived; it may be closed, because it has changed nothing and the client tries another site.
  */
 export type Use = 'unused' | 'idle' | 'receiving' | 'busy';
 
@@ -40,9 +40,9 @@ interface Connection {
   openedAt: number;
   bytesRead: number;
   bytesWritten: number;
-  /** At most when it was last in use (ms); when it was opened, if it never was. */
+  /** Latest time at which it can have been in use (ms); if unused, when it was opened. */
   since: number;
-  /** A part of a request has come behind the last answer. */
+  /** Whether a part of a request has arrived after the last answer. */
   isReceiving: boolean;
 }
 
@@ -57,7 +57,7 @@ export function boundConnections(
   const open = new Map<Socket, Connection>();
   const networks = createNetworkCount(maxConnectionsPerNetwork, isTrustedProxy);
   const idle = createIdleOrder(open, useOf);
-  /** Above the bound, not yet decided. */
+  /** Connections above the bound that are not decided yet. */
   const surplus: Socket[] = [];
 
   const forget = (socket: Socket): void => {
@@ -102,11 +102,11 @@ export function boundConnections(
       forget(socket);
     });
     if (maxConnections === 0 || open.size <= maxConnections) return;
-    // After the data of this turn has been read: an unread request would look like an idle connection. Connections that
-    // have ended are in `open` for a while yet, but not in the server's count.
+    // Deferred until the data of this turn has been read: an unread request would look like an idle connection. Ended
+    // connections stay in `open` a little longer, but not in the server's count.
     if (surplus.push(socket) === 1) setImmediate(() => server.getConnections(makeRoom));
   });
-  // Idle times are needed near the bound only.
+  // Idle times are needed only near the bound.
   if (maxConnections > 0) sampleWhile(() => 2 * open.size > maxConnections, { server, idle });
 }
 
@@ -122,16 +122,16 @@ function sampleWhile(
   });
 }
 
-function createNetworkCount(mostOfNetwork: number, isTrustedProxy: IsTrustedProxy) {
+function createNetworkCount(maxPerNetwork: number, isTrustedProxy: IsTrustedProxy) {
   const counts = new Map<string, number>();
   return {
-    /** The network of the address, empty for one that is not counted; undefined when it has no place left. */
+    /** Counts a connection. Returns its network, '' if it is not counted; undefined if the network is at its bound. */
     add(address: string | undefined): string | undefined {
-      // A client that has left has no address any more.
-      if (mostOfNetwork === 0 || address === undefined || isTrustedProxy(address)) return '';
+      // A disconnected client has no address.
+      if (maxPerNetwork === 0 || address === undefined || isTrustedProxy(address)) return '';
       const network = networkOf(address);
       const count = counts.get(network) ?? 0;
-      if (count >= mostOfNetwork) return undefined;
+      if (count >= maxPerNetwork) return undefined;
       counts.set(network, count + 1);
       return network;
     },
@@ -146,7 +146,7 @@ function createNetworkCount(mostOfNetwork: number, isTrustedProxy: IsTrustedProx
 /** Finds the connection to close: unused ones first, then the least recently answered, then the longest receiving. */
 function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: UseOf) {
   let sampledAt = 0;
-  /** By use, the least useful last; undefined until somebody asks. */
+  /** Closable connections, the least useful last; computed lazily after each sample. */
   let sorted: Socket[] | undefined;
 
   function isClosable(socket: Socket, connection: Connection, use: Use): boolean {
@@ -195,12 +195,12 @@ function note(
 ): void {
   if (!isBusy && isUnchanged(socket, connection)) return;
   const { bytesRead, bytesWritten } = socket;
-  // Every whole request is being answered or has been.
+  // Whole requests are being answered or have been, so bytes without an answer are a part of a request.
   connection.isReceiving = !isBusy && bytesWritten === connection.bytesWritten;
   Object.assign(connection, { bytesRead, bytesWritten, since: now });
 }
 
-/** The listener, as it is named in the log. */
+/** Name of the listener in the log. */
 export type ListenerName = 'http' | 'native-tcp';
 
 type DropReason = Parameters<Context['metrics']['countDroppedConnection']>[0];
@@ -213,10 +213,10 @@ const REMEDIES: Readonly<Record<DropReason, string>> = {
   unread: 'raise http.unsentMaxBytes',
 };
 
-/** Connections may be dropped by the thousand. */
+/** Minimum interval between log lines, because thousands of connections may be dropped. */
 const LOG_INTERVAL_MS = 60_000;
 
-/** Counts and logs the connections that a listener closes, in its bounds, to protect the others. */
+/** Counts and logs the connections that a listener closes to keep its bounds. */
 export function createDropReport(
   { log, metrics, clock: { now } }: Context,
   listener: ListenerName,

@@ -14,13 +14,13 @@ export function trackConnections(server: NetServer): ReadonlySet<Socket> {
 }
 
 /**
- * The current response. Node has no public name for it and keeps it here; its own default answer to a parse error
- * reads it, too. test/unit/node-internals fails when that changes.
+ * The current response of a connection. Node has no public name for it, but its default answer to a parse error reads
+ * this field, too. test/unit/node-internals fails when that changes.
  */
 export const currentResponse = (socket: Duplex): ServerResponse | undefined =>
   (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 
-/** Calls `prepare` before the listeners of every request. Add those first. */
+/** Calls `prepare` before the listeners of every request, which must have been added before. */
 export function prependToRequests(
   server: Server,
   prepare: (req: IncomingMessage, res: ServerResponse) => void,
@@ -31,22 +31,22 @@ export function prependToRequests(
   }
 }
 
-/** A client that has closed its side only (TCP half-close, as `nc -N` does) still reads; by default Node cuts it off. */
+/** Serves clients that have closed only their side (TCP half-close, as `nc -N` does); by default Node cuts them off. */
 export function allowHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
 }
 
-/** The precision of a response timeout (ms); of a short one a quarter. */
+/** Check interval of the response timeout (ms); a quarter of the timeout if that is shorter. */
 const CHECK_INTERVAL_MS = 2000;
 
-/** Closes connections whose client takes too long to read a response: Node's timeouts end with each byte it takes. */
+/** Closes connections whose client takes too long to read a response: Node's timeouts restart with each byte it reads. */
 export function limitResponseTime(
   server: Server,
   { open, timeoutMs }: { open: ReadonlySet<Socket>; timeoutMs: number },
 ): void {
   const firstSeenAt = new WeakMap<ServerResponse, number>();
 
-  // One timer for all connections: a response costs nothing.
+  // One timer for all connections, so that a response costs nothing.
   const timer = setInterval(
     () => {
       const now = performance.now();

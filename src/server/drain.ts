@@ -1,4 +1,4 @@
-// Graceful shutdown of a server: accept nothing new, answer what has arrived, then close the connections.
+// Graceful shutdown of a server: accepts nothing new, answers requests that have arrived, then closes the connections.
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket, isIPv6 } from 'node:net';
@@ -13,10 +13,10 @@ const IDLE_GRACE_MS = 1000;
 
 const CHECK_INTERVAL_MS = 50;
 
-/** Clients that connect again after each response are all held after this time without a new connection. */
+/** After this time without a new connection, all clients that reconnect after each response are held. */
 const QUIET_MS = 20;
 
-/** New connections that never cease do not keep a listener with an empty queue open for longer. */
+/** Maximum time for which steady new connections keep a listener with an empty queue open. */
 const MAX_HOLD_MS = 2000;
 
 /** Resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
@@ -35,14 +35,14 @@ export function createDrain(server: Server): Drain {
       if (performance.now() < cutAt) closeIdle();
       else server.closeAllConnections();
     };
-    // After the data of this turn has been read: a busy process would take an unread connection for an idle one.
+    // Deferred until the data of this turn has been read: a busy process would take an unread connection for an idle one.
     const closing = setInterval(() => setImmediate(close), CHECK_INTERVAL_MS);
     await closeListener(server, timeoutMs);
     clearInterval(closing);
   };
 }
 
-/** For a listener with one exchange a connection: those that have sent nothing for the grace are closed. */
+/** Drains a listener with one exchange per connection: connections that send nothing during the grace are closed. */
 export function createExchangeDrain(server: NetServer): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
@@ -93,7 +93,7 @@ async function closeListener(server: NetServer, timeoutMs: number): Promise<void
   const hold = holdConnections(server);
   await hold.quiet(timeoutMs);
   const closed = new Promise<void>((resolve) => {
-    // `close` of an HTTP server would close idle connections at once; that of `net` does not
+    // `close` of an HTTP server would close idle connections immediately; `close` of `net` does not
     // (test/unit/node-internals).
     NetServer.prototype.close.call(server, () => {
       resolve();
@@ -107,7 +107,7 @@ const ignore = (): void => undefined;
 
 /** Keeps new connections from the server until they are released. */
 function holdConnections(server: NetServer): {
-  /** Resolves when no more connections come and none waits to be accepted: the listener can be closed at once. */
+  /** Resolves when no connection arrives or waits to be accepted: the listener can be closed now. */
   quiet: (timeoutMs: number) => Promise<void>;
   release: () => void;
 } {
@@ -115,7 +115,7 @@ function holdConnections(server: NetServer): {
   const held: Socket[] = [];
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    // A client that goes away meanwhile; without a listener the process would end.
+    // A held client may disconnect; without an error listener the process would end.
     socket.once('error', ignore);
     held.push(socket);
   });
@@ -127,10 +127,10 @@ function holdConnections(server: NetServer): {
       do {
         seen = held.length;
         await pause(QUIET_MS);
-        // A turn accepts the connections that the kernel has taken already.
+        // One turn accepts the connections that the kernel already holds.
         await nextTurn();
         heldForMs = performance.now() - startedAt;
-        // The queue is looked at last: no other work comes between that and the close of the listener.
+        // The queue is checked last: no other work comes between the check and the close of the listener.
       } while (
         heldForMs < timeoutMs &&
         ((held.length > seen && heldForMs < MAX_HOLD_MS) || waitingConnections(server) > 0)
@@ -148,11 +148,11 @@ function holdConnections(server: NetServer): {
 }
 
 /**
- * The connections that the kernel has taken for this listener and Node has not; 0 where the system does not tell. Other
- * listeners may have the same port: of another instance (`server.reusePort`), or at another address.
+ * Number of connections in the accept queue of this listener; 0 if the system does not show it. Looked up by inode, because
+ * other listeners may have the same port: those of another instance (`server.reusePort`), or at another address.
  *
- * Read in the calling turn, and only as far as the listeners, which stand first: microseconds later the listener can
- * be closed.
+ * Reads synchronously, and only the listeners, which come first in the file: the listener can be closed microseconds
+ * later.
  */
 export function waitingConnections(server: NetServer): number {
   const inode = inodeOf(server);
@@ -164,16 +164,16 @@ export function waitingConnections(server: NetServer): number {
   return parseInt(line.exec(lines)?.[1] ?? '0', 16);
 }
 
-/** Of its socket; Node keeps the descriptor at the handle. Undefined where it has none, or is closed. */
+/** Inode of the socket, from the descriptor in Node's handle. Undefined if there is none or the server is closed. */
 function inodeOf(server: NetServer): number | undefined {
   const { fd = -1 } = (server as { _handle?: { fd?: number } | null })._handle ?? {};
   return fd < 0 ? undefined : fstatSync(fd).ino;
 }
 
-/** Enough for the state of the last line, too little for that of the line before it. */
+/** Long enough to contain the state of the last line, too short for that of the line before it. */
 const LINE_LENGTH = 150;
 
-/** The lines of such a file up to the first connection; nothing on a system without it. */
+/** The lines of /proc/self/net/tcp or tcp6 up to the first connection; empty on a system without the file. */
 function listenersOf(path: string): string {
   if (!existsSync(path)) return '';
   const file = openSync(path, 'r');

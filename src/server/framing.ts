@@ -1,10 +1,10 @@
-// What Node's parser lets pass in the head of a request, and another server in front of this one may read in another way.
+// Finds request heads that Node's parser accepts and a server in front of this one may read differently.
 import type { IncomingMessage } from 'node:http';
 
 interface Framing {
-  /** Why the request is refused and its connection closed; undefined for one that every server reads alike. */
+  /** Why the request is refused and its connection closed; undefined if every server reads the head alike. */
   problem: string | undefined;
-  /** No other protocol is offered, so `Upgrade` is ignored (RFC 9110 §7.8). */
+  /** Whether it has `Upgrade`, which is ignored, because no other protocol is offered (RFC 9110 §7.8). */
   asksForUpgrade: boolean;
 }
 
@@ -12,17 +12,17 @@ const HOST = 'host';
 const UPGRADE = 'upgrade';
 const TRANSFER_ENCODING = 'transfer-encoding';
 
-/** `uri-host [":" port]` (RFC 9112 §3.2), and empty, as for a target without authority. */
+/** `uri-host [":" port]` (RFC 9112 §3.2), or empty, for a target without authority. */
 const HOST_AND_PORT =
   /^(?:\[(?:[\da-f:.]+|v[\da-f]+\.[\w.~!$&'()*+,;=:-]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d*)?$/i;
 
-/** These serve all calls: a hit is read here too, and creates nothing. */
+/** Shared by all calls, so that a hit allocates nothing here. */
 const found: Framing = { problem: undefined, asksForUpgrade: false };
 const seen = { hosts: 0, host: '', codings: 0, coding: '' };
-/** Clients repeat it with each request. */
+/** The last valid host, because clients repeat it with each request. */
 let knownHost = '';
 
-/** One object serves all calls. */
+/** Returns an object that the next call overwrites. */
 export function readFraming(
   req: Pick<IncomingMessage, 'rawHeaders' | 'httpVersionMajor' | 'httpVersionMinor'>,
 ): Framing {
@@ -57,17 +57,17 @@ function problemOf({
   httpVersionMajor,
   httpVersionMinor,
 }: Pick<IncomingMessage, 'httpVersionMajor' | 'httpVersionMinor'>): string | undefined {
-  // 0.9 has no status and no end (RFC 9112 §3), and 2.0 is not written in lines.
+  // HTTP/0.9 has no status line and no framing (RFC 9112 §3), and HTTP/2 is not a text protocol.
   if (httpVersionMajor !== 1) return 'only HTTP/1.1 and HTTP/1.0 are read';
   if (seen.codings > 0) {
-    // A server of that time sees no body here (RFC 9112 §6.1).
+    // An HTTP/1.0 server sees no body here (RFC 9112 §6.1).
     if (httpVersionMinor === 0) return 'HTTP/1.0 has no Transfer-Encoding';
-    // No coding is undone here, and one in front of chunked hides the body from others (RFC 9112 §6.1, §6.3).
+    // No coding is decoded here, and a coding before chunked hides the body from other servers (RFC 9112 §6.1, §6.3).
     if (seen.codings > 1 || seen.coding.toLowerCase() !== 'chunked') {
       return 'Transfer-Encoding has to be chunked, once';
     }
   }
-  // None is answered: old clients send none (RFC 9112 §3.2).
+  // A request without Host is answered, because old clients send none (RFC 9112 §3.2).
   if (seen.hosts > 1) return 'there are several Host lines';
   return seen.hosts === 0 || isHost(seen.host) ? undefined : 'Host is no host';
 }

@@ -20,18 +20,18 @@ import { answerParseError, refuseConnect } from './parse-error.js';
 import { createSerializer } from './pipelining.js';
 import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
-/** What the listeners for clients share. */
+/** State that all listeners for clients share. */
 export interface ClientConnections {
   /** Whether the other end of a connection is a trusted proxy. */
   isTrustedProxy: IsTrustedProxy;
-  /** Of responses that clients have not read. */
+  /** Memory budget of responses that clients have not read. */
   unsent: MemoryBudget;
 }
 
 /** The interval at which Node checks for slow requests (ms); 30 s by default. */
 const REQUEST_CHECK_INTERVAL_MS = 2000;
 
-/** Space for headers beside the longest request line that still gets a proper 414. */
+/** Space for headers in addition to the longest request line that still gets a proper 414. */
 const HEADER_BYTES = 16 * 1024;
 
 const MAX_HEADER_FIELDS = 1000;
@@ -73,7 +73,7 @@ export function createAdminServer(listener: RequestListener): Server {
   return repair(server);
 }
 
-/** A response is there as soon as the headers of its request are. */
+/** Node creates the response as soon as the headers of the request have arrived. */
 function useOf(socket: Socket): Use {
   if (currentResponse(socket) !== undefined) return 'busy';
   return socket.bytesRead === 0 ? 'unused' : 'idle';
@@ -87,7 +87,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
     });
   });
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    // Not earlier: behind the head of another response the client would take it for that one (RFC 9110 §10.1.1).
+    // Not earlier: the client would match 100 Continue to the previous response (RFC 9110 §10.1.1).
     serialize(req, res, () => {
       if (refuseHead(req, res)) return;
       res.writeContinue();
@@ -102,9 +102,9 @@ function handleInOrder(server: Server, listener: RequestListener): void {
   });
 }
 
-/** Call it after the listeners have been added. */
+/** Applies workarounds for Node. Call it after the listeners have been added. */
 function repair(server: Server): Server {
-  // Beyond its limit Node drops fields silently. One more than ours shows that there were too many.
+  // Node silently drops fields beyond its limit. A limit one above ours shows that there were too many.
   server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
   allowHalfClosed(server);
   server.on('connect', refuseConnect);
@@ -112,10 +112,10 @@ function repair(server: Server): Server {
 }
 
 /**
- * True when the request was refused. Its connection is closed, and further requests on it are not read.
+ * Returns true if it has refused the request. The connection is then closed, and further requests on it are not read.
  *
- * Behind a request with `Upgrade` Node's parser stops and drops the rest of the packet: the next response would be taken
- * for that of a dropped request. So its response is the last of its connection, which makes the client send the rest again
+ * After a request with `Upgrade` Node's parser stops and drops the rest of the packet: the client would match the next
+ * response to a dropped request. So its response is the last of its connection, which makes the client send the rest again
  * (RFC 9112 §9.6).
  */
 function refuseHead(req: IncomingMessage, res: ServerResponse): boolean {

@@ -23,7 +23,7 @@ export function answerParseError(error: ParserError, socket: Duplex): void {
   }
 }
 
-/** CONNECT: no tunnels. Node has detached itself from the socket by then, its errors included. */
+/** Refuses CONNECT. Node has detached itself from the socket by then and does not handle its errors. */
 export function refuseConnect({ method = '' }: IncomingMessage, socket: Duplex): void {
   socket.on('error', () => socket.destroy()).resume();
   socket.once('finish', () => socket.destroy());
@@ -32,7 +32,7 @@ export function refuseConnect({ method = '' }: IncomingMessage, socket: Duplex):
 
 /**
  * Responses come in the order of the requests (RFC 9112 §9.3.2): those in flight go first. When the
- * broken part is the body of a request in flight, this is its response, unless one has started already.
+ * broken part is the body of a request in flight, this is its response, unless a response has already started.
  */
 function refuseInOrder(failure: ServiceError, socket: Duplex): void {
   const response = currentResponse(socket);
@@ -71,7 +71,7 @@ const unknownMethodError = (method: string): ServiceError =>
   new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 
 /**
- * An unknown method is a token (RFC 9110 §5.6.2) before a target; everything else is no request line. The packet may
+ * An unknown method is a token (RFC 9110 §5.6.2) before a target; anything else is not a request line. The packet may
  * start with valid earlier requests.
  */
 function unknownMethod(rawPacket: Buffer | undefined): string | undefined {

@@ -12,12 +12,12 @@ interface Queue {
   waiting: number;
 }
 
-/** Calls `handle` at once, or when the responses before this one have been sent. */
+/** Calls `handle` immediately, or when the responses before this one have been sent. */
 type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
 
 /**
- * One after the other, because a GET behind a PUT must see its result (RFC 9112 §9.3.2), and because one packet could
- * otherwise start thousands of requests at the same time.
+ * Handles requests one at a time, because a GET after a PUT must see its result (RFC 9112 §9.3.2), and because one packet
+ * could otherwise start thousands of requests at the same time.
  */
 export function createSerializer(): Serialize {
   const queues = new WeakMap<Socket, Queue>();
@@ -28,7 +28,7 @@ export function createSerializer(): Serialize {
     if (known !== undefined) return known;
     const queue = { waiting: 0 };
     queues.set(socket, queue);
-    // Node resumes a connection for reasons of its own, such as a request that was read to its end.
+    // Node also resumes a connection itself, for example when a request was read to its end.
     socket.on('resume', () => {
       if (queue.waiting >= MAX_WAITING_PER_CONNECTION) socket.pause();
     });
@@ -53,7 +53,7 @@ export function createSerializer(): Serialize {
   }
 
   return function serialize({ socket }, res, handle) {
-    // The last response has been sent: no request behind it is carried out (RFC 9112 §9.6).
+    // The last response has been sent: no request after it is carried out (RFC 9112 §9.6).
     if (!socket.writable) return;
     // Node assigns the connection to the first response that is not finished.
     if (res.socket !== null) {
@@ -63,7 +63,7 @@ export function createSerializer(): Serialize {
     const queue = queueOf(socket);
     enqueue(socket, queue);
     res.once('socket', () => {
-      // Requests of other connections come in between.
+      // Lets requests of other connections run in between.
       setImmediate(() => {
         if (socket.destroyed || socket.writableEnded) return;
         dequeue(socket, queue);

@@ -1,4 +1,4 @@
-// Counts long answers that clients have not read, in one budget: beyond it the slowest readers are closed.
+// Counts long answers that clients have not read, in one budget: beyond it the slowest readers are disconnected.
 import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -7,10 +7,10 @@ import type { Context } from '../context.js';
 import { networkOf } from './client-address.js';
 import { type ListenerName, createDropReport } from './connection-bounds.js';
 
-/** Of shorter ones the kernel takes nearly all, and a connection has one at a time. */
+/** The kernel buffers nearly all of a shorter answer, and a connection has one at a time. */
 const MIN_BYTES = 64 * 1024;
 
-/** How much of its last write the kernel has not taken yet. Node's own timeout of a socket reads it, too. */
+/** Bytes of the last write that the kernel has not taken yet. Node's socket timeout reads this field, too. */
 export const leftOfWrite = (socket: Socket): number | undefined =>
   (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize;
 
@@ -24,7 +24,7 @@ export function createUnsentCount(
 ): CountUnsent {
   const reportDrop = createDropReport(context, listener, 'unread answers, closing their connections');
   return function countUnsent(socket, ended) {
-    // It stays in memory until the last byte of it is sent.
+    // The answer stays in memory until its last byte is sent.
     const bytes = socket.writableLength;
     if (bytes <= MIN_BYTES) return;
     let left = leftOfWrite(socket);
@@ -46,15 +46,15 @@ export function createUnsentCount(
       },
     };
     ended.once('close', release);
-    // The others give way first: this one has had no time yet.
+    // Other answers give way first, because the client has had no time to read this one.
     unsent.add(bytes);
     unsent.holders.add(holder);
   };
 }
 
 /**
- * The same for responses; call it when the listener has returned. Hits have been answered by then, and a listener of
- * each would cost a tenth of a whole hit. `prefinish` comes when `end` has written everything (test/unit/node-internals).
+ * Counts HTTP responses; call the result when the listener has returned. Hits have been answered by then and need no
+ * event listener. `prefinish` comes when `end` has written everything (test/unit/node-internals).
  */
 export function countUnsentResponses(countUnsent: CountUnsent): (res: ServerResponse) => void {
   function onWritten(this: ServerResponse): void {

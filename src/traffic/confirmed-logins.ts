@@ -1,4 +1,4 @@
-// Logins that the Handle server has accepted. A name that nobody has confirmed may be one of as many as a client likes.
+// Logins that the Handle server has accepted. A client can invent any number of unconfirmed names.
 import type { ServerResponse } from 'node:http';
 import { contextOf, hasContext } from '../http/context.js';
 import { type ChecksLogin, identityOf } from '../http/identity.js';
@@ -7,10 +7,10 @@ import type { TrafficFacts } from './rules.js';
 
 type LoginFacts = Pick<TrafficFacts, 'credentials' | 'address'>;
 
-/** When there are more, the one that was confirmed first has to be confirmed again. */
+/** Maximum number of logins; beyond it the login that was confirmed first has to be confirmed again. */
 const MAX_LOGINS = 10_000;
 
-/** By identity and network: the password of an owner confirms no login of another network with the same name. */
+/** Logins by identity and network: a login confirmed in one network does not confirm the same name in another. */
 export class ConfirmedLogins {
   readonly #logins = new Set<string>();
   readonly #checksLogin: ChecksLogin;
@@ -31,7 +31,7 @@ export class ConfirmedLogins {
     });
   }
 
-  /** A Handle server never writes without a login. Requests that it is not asked for are answered with any. */
+  /** A Handle server never writes without a valid login. Requests that do not reach it are answered with any login. */
   #isChecked(res: ServerResponse, { credentials }: LoginFacts): boolean {
     if (!hasContext(res)) return false;
     const { result, handle } = contextOf(res);

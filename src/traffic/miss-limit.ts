@@ -1,4 +1,4 @@
-// Refuses the misses of limited networks, and counts those of the others until one of them has to be limited.
+// Refuses the misses of limited networks, and counts those of other networks to decide whether to limit them.
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { LimitReason, LimitedNetworks } from '../coordination/limited-networks.js';
@@ -8,7 +8,7 @@ import type { LimiterUsage } from '../upstream/concurrency-limiter.js';
 
 interface MissLimitParts {
   networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe' | 'list'>;
-  /** The Handle servers. */
+  /** Handle servers. */
   servers: readonly { usage: () => { read: Pick<LimiterUsage, 'waiting' | 'limit'> } }[];
 }
 
@@ -17,7 +17,7 @@ const WHY: Readonly<Record<LimitReason, string>> = {
   'most-misses': 'most of the reads while the Handle server is under pressure',
 };
 
-/** `settings` is called anew: a reload may change them. */
+/** `settings` is called each time, because a reload may change them. */
 export function createMissLimit(
   settings: () => { traffic: Pick<Config['traffic'], 'unknown'> },
   { metrics, clock: { now } }: Context,
@@ -28,7 +28,7 @@ export function createMissLimit(
   // The queue is as long as the limit of concurrent reads.
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
-  // When its limit ends, a network begins anew, also where another instance has limited it.
+  // A limited network starts from zero when its limit ends, even if another instance has set the limit.
   networks.subscribe((network) => {
     window.forget(network);
   });
@@ -56,7 +56,7 @@ export function createMissLimit(
     isUnknown: (answer: T) => boolean | undefined,
   ): Promise<T> {
     assertNotLimited(network);
-    // The background yields to the others by itself.
+    // Background requests already yield to others.
     if (!isInBackground && isUnderPressure()) {
       count(network, { pressed: 1 });
       assertNotLimited(network);
@@ -69,7 +69,7 @@ export function createMissLimit(
 
   return function limitMiss(caller, read, isUnknown) {
     const network = caller?.network;
-    // Turned off by a reload, for requests from before.
+    // A reload may have turned limits off since the request was judged.
     if (network === undefined || settings().traffic.unknown.perMinute === 0) return read();
     return judge({ network, isInBackground: caller?.class === 'background' }, read, isUnknown);
   };
@@ -79,7 +79,7 @@ export function createMissLimit(
 interface MissCounts {
   /** Misses that were answered. */
   answered: number;
-  /** Those of them whose handle does not exist. */
+  /** Answered misses whose handle does not exist. */
   unknown: number;
   /** Misses that came while the upstream was under pressure. */
   pressed: number;
@@ -91,8 +91,8 @@ interface MissLimits {
 }
 
 /**
- * Limits a network that enumerates handles, or that makes most of the misses while the upstream is under pressure. One
- * without competition takes nothing from others, so it may have the whole upstream.
+ * Limits a network that enumerates handles, or that makes most of the misses while the upstream is under pressure. A
+ * network without competition takes nothing from others, so it may use the whole upstream.
  */
 export function judgeMisses(
   { answered, unknown, pressed }: MissCounts,
@@ -105,7 +105,7 @@ export function judgeMisses(
 }
 
 const WINDOW_MS = 60_000;
-/** With twice as many networks, those that have been quiet for longest begin anew. */
+/** Above twice this number of networks, the counts of those quiet for longest are dropped. */
 const MAX_RECENT = 10_000;
 
 const NONE: MissCounts = { answered: 0, unknown: 0, pressed: 0 };
@@ -116,12 +116,12 @@ const sum = (one: MissCounts, other: MissCounts): MissCounts => ({
   pressed: one.pressed + other.pressed,
 });
 
-/** One minute after the other, the same for all networks. */
+/** Consecutive windows of one minute, the same for all networks. */
 export class MissWindow {
   #startedAt = -Infinity;
   #pressedOfAll = 0;
   #recent = new Map<string, MissCounts>();
-  /** Not counted since the recent ones began. Not one map in order of use: deleting its first again and again is slow. */
+  /** Networks not counted since `#recent` was created. In a single map, deleting the first key repeatedly is slow. */
   #quiet = new Map<string, MissCounts>();
 
   /** @returns the counts of the network, this miss included, and the misses of all networks under pressure */

@@ -50,24 +50,24 @@ interface TrafficParts {
 }
 
 export interface TrafficPolicy {
-  /** Judges requests before they are answered, where a rule concerns hits; otherwise the same listener. */
+  /** Judges requests before they are answered; returns the same listener if no rule concerns hits. */
   wrap: (listener: Listener) => Listener;
-  /** Why a request that was judged is refused. */
+  /** The refusal of a judged request; undefined if it is admitted. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
   /** Judges a request once, and returns its caller. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admit: (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
   /**
-   * Judges a native message over TCP, whose address cannot be forged, that memory does not answer; returns its caller.
+   * Judges a native message that memory does not answer, and returns its caller. Only for TCP: a UDP address can be forged.
    *
    * @throws ServiceError, as `admit`
    */
   admitMessage: (address: string, handle: HandleRef) => Caller | Promise<Caller>;
   /**
-   * Judges one handle of a request that names it in its body or stands for many, by the rules for handles and prefixes.
-   * Undefined where there is no such rule.
+   * Judges one handle of a request that names it in its body or has many handles, by the rules for handles and prefixes.
+   * Undefined if there is no such rule.
    */
   refusalOfHandle: RefusalOfHandle | undefined;
-  /** Counts further requests for one that stands for many. @throws ServiceError */
+  /** Charges a request with many handles for `more` requests. @throws ServiceError when it exceeds the limit */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 
@@ -85,7 +85,7 @@ interface Applied {
 interface Judgement {
   facts: TrafficFacts;
   caller: Caller;
-  /** That of the rule that decides. */
+  /** Result of the rule that decides; undefined if none matches. */
   applied: Applied | undefined;
 }
 
@@ -119,7 +119,7 @@ export function createTrafficPolicy(
     },
     refusalOf: (req) => judged.get(req)?.applied?.refusal,
     admit(req, res) {
-      // Without rules a miss is not parsed a second time.
+      // Without rules the target of a miss is not parsed a second time.
       if (rules.length === 0) return callerOf(req, addressOf(req));
       const judging = judgeOnce(req, res);
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
@@ -148,7 +148,7 @@ interface JudgeOnceParts {
   judge: ReturnType<typeof createJudge>['judge'];
 }
 
-/** Keeps the judgement of a request. */
+/** Judges each request once and remembers the judgement. */
 function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, table, logins, judge }: JudgeOnceParts) {
   const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
   const judged = new WeakMap<IncomingMessage, Judgement>();
@@ -170,7 +170,7 @@ function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, table, logi
   return { judged, judgeOnce };
 }
 
-/** What is known of every native message. */
+/** The facts that native messages have in common. */
 const MESSAGE = {
   userAgent: '',
   method: 'RESOLUTION',
@@ -186,11 +186,11 @@ interface JudgeParts {
   logins: ConfirmedLogins;
 }
 
-/** Applies the rules to what is known of a request. */
+/** Applies the rules to the facts of a request. */
 function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, report, logins }: JudgeParts) {
   const compiled = rules.map(compileRule);
 
-  /** A login that is not confirmed takes from the bucket of all such logins of its network too. */
+  /** Takes from each bucket: an unconfirmed login shares one with all unconfirmed logins of its network. */
   function take(
     window: LimitWindow,
     buckets: readonly string[],
@@ -224,7 +224,7 @@ function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, repo
     return isSynchronous(all) ? settle(all) : Promise.all(all.map(async (one) => one)).then(settle);
   }
 
-  /** By a rule for handles only: the others have judged the request, and count its handles together. */
+  /** Judges only by rules for handles: other rules have judged the request, and count its handles together. */
   function judgeHandle(facts: TrafficFacts): ServiceError | undefined | Promise<ServiceError | undefined> {
     const { deciding } = selectRules(compiled, facts);
     if (deciding === undefined || !isOfHandles(deciding)) return undefined;
@@ -248,7 +248,7 @@ const compileRule = (rule: TrafficRule): CompiledRule => ({
   window: rule.limit && windowOf(rule.limit),
 });
 
-/** Every shadow rule that matches before the first other rule that does. */
+/** The matching shadow rules before the first other rule that matches, and that rule. */
 function selectRules(
   rules: readonly CompiledRule[],
   facts: TrafficFacts,
@@ -316,7 +316,7 @@ function bucketsOf(name: string, { by, facts, logins }: Counted): string[] {
     case 'network':
       return [`${name} ${networkOf(address)}`];
     case 'identity': {
-      // Without the password, so that guesses of one count together.
+      // Without the password, so that guesses at a password count together.
       const identity = identityOf(credentials);
       if (identity === undefined) return [`${name} ${clientOf(address)}`];
       const unconfirmed = logins.has(facts) ? [] : [`${name} unconfirmed ${networkOf(address)}`];
@@ -327,7 +327,7 @@ function bucketsOf(name: string, { by, facts, logins }: Counted): string[] {
   }
 }
 
-/** Shown and counted with the answer of a rule that has no limit: how long the client should stay away. */
+/** Retry-After of a refusal by a rule without a limit. */
 const REFUSED_FOR_MS = 60_000;
 
 const appliedWithout = (rule: CompiledRule): Applied => ({

@@ -1,4 +1,4 @@
-// Which rule of the configuration a request falls under.
+// Compiles the rules of the configuration, and reads the facts of a request that they match.
 import type { InterfaceName, TrafficRule } from '../config/schema-traffic.js';
 import type { IncomingMessage } from 'node:http';
 import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../handle/handle.js';
@@ -8,7 +8,7 @@ import { ownerOf } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { BlockList, isIPv6 } from 'node:net';
 
-/** Undefined where a request has no such thing: a write is neither a hit nor a miss. */
+/** The facts of a request that rules match. */
 export interface TrafficFacts {
   address: string;
   userAgent: string;
@@ -17,14 +17,14 @@ export interface TrafficFacts {
   handle: HandleRef | undefined;
   /** Value of the header Authorization. */
   credentials: string | undefined;
-  /** A read that memory answers, or one that may need the Handle server. */
+  /** Whether memory answers the read, or it may need the Handle server; undefined for a write. */
   reads: 'hits' | 'misses' | undefined;
 }
 
 export const isOfHandles = ({ match }: TrafficRule): boolean =>
   match.handle !== undefined || match.prefix !== undefined;
 
-/** Whether a rule does something with hits. A class alone does not: it decides who waits, and hits never wait. */
+/** Whether a rule affects hits. A class alone does not: it orders waiting requests, and hits never wait. */
 export const concernsHits = ({ match, limit, answer, log, shadow }: TrafficRule): boolean =>
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow);
 
@@ -58,7 +58,7 @@ export function createReadFacts({
 interface NamedByTarget {
   interface: InterfaceName;
   handle: string | undefined;
-  /** Many handles in one request. */
+  /** Whether the request names many handles. */
   isBatch: boolean;
   isAuthoritative: boolean;
 }
@@ -84,7 +84,7 @@ function handleAt(
   const { rest = '', routes: [route] = [] } = match ?? {};
   switch (of) {
     case 'native':
-      // A message names its handle itself.
+      // The handle is in the message.
       return { interface: 'native', handle: undefined };
     case 'v2':
       return { interface: 'v2', handle: decode(rest) };
@@ -102,7 +102,7 @@ function decode(rawHandle: string): string | undefined {
   return parsed.ok ? parsed.handle : undefined;
 }
 
-/** Reads with credentials, authoritative ones, lists and batches count as misses: the Handle server is asked. */
+/** Reads with credentials, authoritative reads, lists and batches count as misses: they go to the Handle server. */
 function readsOf(
   facts: Omit<NamedByTarget, 'handle'> & Pick<TrafficFacts, 'method' | 'credentials' | 'handle'>,
   isFresh: (handle: HandleRef) => boolean,
@@ -167,7 +167,7 @@ function matchText(patterns: readonly string[], read: (facts: TrafficFacts) => s
   };
 }
 
-/** `*` stands for any text. Not a regular expression: one with several `.*` takes quadratic time on a long text. */
+/** `*` stands for any text. Not a regular expression, which with several `.*` takes quadratic time on a long text. */
 function compileGlob(pattern: string): (folded: string) => boolean {
   const [first = '', ...others] = upperAscii(pattern).split('*');
   const last = others.pop();

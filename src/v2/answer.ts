@@ -1,4 +1,4 @@
-// A request of ePIC v2: checks login, path and method, and calls the function that answers.
+// Answers requests of ePIC v2: checks login, path and method, and calls the function of the route.
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -54,7 +54,7 @@ export function createV2(
   };
 }
 
-/** In this order: 401, 404, 405, then the checks of the call itself (415, 413, 400, 412, 403). */
+/** Order of the checks: 401, 404, 405, then those of the call itself (415, 413, 400, 412, 403). */
 async function answer(deps: V2Deps, call: AnonymousCall): Promise<void> {
   const { req, res } = call;
   const { anonymousRead, identities } = deps.settings;
@@ -89,7 +89,7 @@ async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void>
   }
 }
 
-/** @throws ServiceError when nothing is at the path */
+/** @throws ServiceError UNKNOWN_ENDPOINT when no route has the path */
 function matchOf(res: Response): RouteMatch {
   const { match } = contextOf(res);
   if (match === undefined) {
@@ -119,7 +119,7 @@ function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: Respons
   return { handle, rawHandle };
 }
 
-/** By the route of its GET. */
+/** Advice for a refused method, by the route of the GET on the same path. */
 const ADVICE: Readonly<Record<string, string>> = {
   v2Prefixes: 'this is the list of prefixes; write to /api/v2/handles/<prefix>/<suffix>',
   v2Search: 'this is a prefix; PUT and DELETE need a suffix after it',
@@ -137,7 +137,7 @@ function readRoute(res: Response): V2Id {
   });
 }
 
-/** Request headers of conditional writes, lists and POST, beside those that every interface allows. */
+/** Request headers of conditional writes, lists and POST, in addition to those that every interface allows. */
 const REQUEST_HEADERS = [
   'If-Match',
   'If-None-Match',

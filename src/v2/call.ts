@@ -19,9 +19,9 @@ import type { CarryOut } from '../write/write.js';
 export interface V2Settings {
   anonymousRead: boolean;
   realm: string;
-  /** The URL before `/api/v2/handles` in a Location; by default that of the request. */
+  /** The URL before `/api/v2/handles` in a Location; by default the URL of the request. */
   publicUrl?: string | undefined;
-  /** Without a trailing slash. */
+  /** Prefixes without a trailing slash. */
   prefixes: readonly string[];
   identities: ReadonlyMap<string, string>;
   /** The automatic HS_ADMIN; `handle` may contain `{prefix}` and `{identity}`. */
@@ -46,11 +46,11 @@ export interface V2Deps {
   now: () => number;
 }
 
-/** A request of anybody. */
+/** A request that may have no login. */
 export interface AnonymousCall {
   req: Request;
   res: Response;
-  /** Its work on records in slices. */
+  /** Runs the work of the request on records in slices. */
   run: RunSteps;
 }
 

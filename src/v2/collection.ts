@@ -1,5 +1,5 @@
-// GET of a collection: the prefixes, the handles of a prefix, or those that match a search, by an upstream list, the
-// reverse look-up service, or patterns.
+// GET of a collection: the prefixes, the handles of a prefix, or the handles that match a search, from an upstream list,
+// the reverse look-up service, or a scan with patterns.
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
@@ -15,7 +15,7 @@ import { type V2Value, isHidden } from './translation/data.js';
 import { parsedDataOf, toV2 } from './translation/record.js';
 
 const DEFAULT_LIMIT = 1000;
-/** Of one search. The forms of ePIC clients have at most a handful. */
+/** Maximum conditions of a search. The forms of ePIC clients have at most a handful. */
 const MAX_CONDITIONS = 32;
 
 export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): Promise<void> {
@@ -27,7 +27,7 @@ export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): 
   );
 }
 
-/** The list needs no upstream request, so a wrong password shows only in a read of its own. */
+/** Checks the password with an extra read, because the call itself sends no login to the Handle server. */
 async function checkLogin(deps: V2Deps, call: V2Call): Promise<void> {
   const answer = await originFor(deps, call, deps.resolver.refOf(call.login.identity.handle)).get({
     publicOnly: true,
@@ -79,7 +79,7 @@ const TYPES = {
   json: ['application/json', 'application/x-json', 'text/plain'],
 };
 
-/** Text with one name per line, or a JSON array; `byDefault` when the client accepts both. */
+/** Sends text with one name per line, or a JSON array; `byDefault` if the client accepts both. */
 function sendNames(
   { req, res }: AnonymousCall,
   names: readonly string[],
@@ -92,7 +92,7 @@ function sendNames(
   send(res, { status: 200, headers: PRIVATE, contentType, body });
 }
 
-/** `Depth: 1`: the public values of each handle, through the cache. */
+/** `Depth: 1`: sends the public values of each handle, read through the cache. */
 async function sendRecords(deps: V2Deps, call: V2Call, handles: readonly string[]): Promise<void> {
   const { maxHandles, concurrency } = deps.settings.search;
   if (handles.length > maxHandles) {
@@ -113,9 +113,9 @@ async function sendRecords(deps: V2Deps, call: V2Call, handles: readonly string[
 }
 
 interface Paging {
-  /** 0: no limit. */
+  /** Handles on a page; 0 for no limit. */
   limit: number;
-  /** From 1. */
+  /** Page number, from 1. */
   page: number;
 }
 
@@ -134,13 +134,13 @@ async function listHandles(
   return handles;
 }
 
-/** A page of size 0 has the total count and no handles. */
+/** Counts with a page of size 0, which has the total count and no handles. */
 async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise<number> {
   const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, {
     page: 0,
     pageSize: 0,
   });
-  // A text of digits (recording "list: page=0&pageSize=3").
+  // The server writes digits in a string (recording "list: page=0&pageSize=3").
   const { totalCount } = assertListed(answer).members;
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
@@ -152,7 +152,7 @@ function assertListed(answer: RecordAnswer): RecordAnswer {
   throw refusalError(answer, 'read');
 }
 
-/** Type and pattern; the type `handle` is the suffix. */
+/** Type and pattern; the type `handle` stands for the suffix. */
 type Condition = readonly [type: string, pattern: string];
 
 interface HandleSearch extends Paging {
@@ -160,7 +160,7 @@ interface HandleSearch extends Paging {
   conditions: readonly Condition[];
 }
 
-/** A service that returns this many may have more. */
+/** Maximum results of the reverse look-up; a service that returns as many may have more. */
 const MAX_RESULTS = 1_000_000;
 
 /** All matches or an error, never a partial result. */
@@ -169,7 +169,7 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
   if (reverseLookup === undefined) return pageOf(await scanPrefix(deps, call, search), search);
   assertPathSegment(search.prefix);
   const { limit, page } = search;
-  // Services number pages from 0 or from 1: one first page that is long enough is the same for both.
+  // Services number pages from 0 or from 1; a single first page that is long enough avoids the difference.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
   if (!reverseLookup.forwardsLogin) await checkLogin(deps, call);
@@ -182,7 +182,7 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
   return pageOf(found.slice(0, size), search);
 }
 
-/** Servers fold these two out of a path, in any spelling: another path would be requested. */
+/** Servers remove `.` and `..` from a path, in any spelling: another path would be requested. */
 function assertPathSegment(prefix: string): void {
   if (prefix !== '.' && prefix !== '..') return;
   throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
@@ -235,7 +235,7 @@ function readCriteria(conditions: readonly Condition[]): Criteria {
   return { suffixes, byType };
 }
 
-/** Each value is translated once, whatever the number of conditions. */
+/** Whether the handle meets all criteria. Each value is translated once, whatever the number of conditions. */
 function* meetsAll(
   { suffixes, byType }: Criteria,
   handle: string,

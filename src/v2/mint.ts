@@ -12,14 +12,14 @@ import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, isConditional, validatorsOf } from './read.js';
 import { assertJson, creationOf, holdsValues, sendWritten, withInputs } from './write.js';
 
-/** Random UUIDs do not collide: a server that reports five existing names in a row is broken. */
+/** Maximum names tried. Random UUIDs do not collide: a server that reports five existing names in a row is broken. */
 const MAX_NAMES = 5;
 
 type MakeName = (uuid: string) => string;
 
 /**
- * The proxy makes the name and creates it with overwrite=false, so that it can look for the handle after a time-out.
- * A repeated POST gets the same handle: always with the same `Idempotency-Key`, else when the response was lost.
+ * The proxy makes the name and creates it with overwrite=false, so that it can look for the handle after a timeout.
+ * A repeated POST gets the same handle: always with the same `Idempotency-Key`, otherwise only if the response was lost.
  */
 export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
   const { req, res, login } = call;
@@ -47,7 +47,7 @@ export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<
 
 const GENERATORS = ['uuid', 'juuid'];
 
-/** The query parameters `generator`, `prefix` and `suffix`. The original service adds no separators either. */
+/** Reads the query parameters `generator`, `prefix` and `suffix`. No separators are added, as in the original service. */
 function readGenerator(prefix: string, parameters: URLSearchParams): MakeName {
   const generator = parameters.get('generator') ?? 'uuid';
   if (!GENERATORS.includes(generator)) {
@@ -77,7 +77,7 @@ interface Minting {
   values: readonly HandleValue[];
 }
 
-/** Equal for a POST that is sent again. */
+/** Digest of a POST, which is the same if it is sent again. */
 const fingerprintOf = ({ identity, prefix, query, values }: Minting): string =>
   digest([`${identity.index}:${identity.handle}`, prefix, query, JSON.stringify(values)]);
 
@@ -109,7 +109,7 @@ function create(
 const sendMinted = (deps: V2Deps, call: V2Call, origin: OriginRecord, record: SizedValues): Promise<void> =>
   sendWritten(deps, call, { ...record, origin, isNew: true, isLocked: true });
 
-/** An earlier POST with the same key may have made the handle; its values have to be equal. */
+/** An earlier POST with the same key may have created the handle; then the values must be equal. */
 async function mintByKey(deps: V2Deps, call: V2Call, minted: NewHandle): Promise<void> {
   const { handle, record } = minted;
   const { origin, outcome } = await create(deps, call, minted);
@@ -126,7 +126,7 @@ interface RandomMint {
   makeName: MakeName;
 }
 
-/** Under the unclaimed name of an earlier equal POST, else under a new name. */
+/** Creates a handle under the unclaimed name of an earlier equal POST, or under a new name. */
 async function mintRandom(
   deps: V2Deps,
   call: V2Call,
@@ -162,7 +162,7 @@ async function leaveNameIfLost(
     await unclaimed.add(fingerprint, handle);
   };
   const onClose = (): void => {
-    // A client that closed its connection while waiting looks like one that only ended its requests.
+    // A client that closed its connection while waiting looks like a client that only half-closed it.
     const mayBeLost = !res.writableFinished || res.req.socket.readableEnded;
     if (mayBeLost) leave().catch(onUnexpected);
   };

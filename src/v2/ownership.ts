@@ -16,7 +16,7 @@ export interface NewRecord {
   handle: string;
   /** The stored record; undefined for a new handle. */
   current?: SizedValues | undefined;
-  /** The size of the body and of the stored record: what work on them is measured by. */
+  /** Characters of the body and of the stored record, by which work on them is measured. */
   chars: number;
 }
 
@@ -51,7 +51,7 @@ function automaticAdmin(
   return { handle: filled, index: adminIndex };
 }
 
-/** Prefix handles mostly live on another server: one that is missing here is unknown, not nonexistent. */
+/** Prefix records are mostly on another server, so a prefix record missing here is unknown, not nonexistent. */
 async function readGroup(
   deps: Pick<V2Deps, 'resolver' | 'originOf'>,
   call: V2Call,
@@ -67,7 +67,7 @@ interface OwnershipInput {
   values: readonly HandleValue[];
   /** The record before the write; empty for a new handle. */
   current: readonly HandleValue[];
-  /** The caller. */
+  /** Identity of the caller. */
   identity: ValueReference;
   /** The administrator of the automatic HS_ADMIN, trusted because the operator configured it. */
   automatic: ValueReference;
@@ -82,18 +82,18 @@ interface OwnershipDeps {
   readGroup: ReadGroup;
 }
 
-/** Each of these rights is enough to change the record, or to obtain the right to. */
+/** Each of these rights suffices to change the record, or to obtain the right to change it. */
 const CHANGE_RIGHTS = RIGHT.modifyValue | RIGHT.modifyAdmin | RIGHT.addAdmin;
 
-/** Maximum group records that one check reads: each may cost an upstream request. */
+/** Maximum group records that a check reads, because each may cost an upstream request. */
 const MAX_GROUPS = 32;
 
-/** Maximum members of one group that are compared; groups in the wild have tens. Further ones count as strangers. */
+/** Maximum members of a group that are compared; real groups have tens. Further members are ignored. */
 const MAX_MEMBERS = 2048;
 
 /**
- * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server carries such a write
- * out (recording "PUT onto record removing HS_ADMIN") and answers every later write with 403.
+ * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server accepts such a write
+ * (recording "PUT onto record removing HS_ADMIN") and answers every later write with 403.
  *
  * @throws ServiceError V2_NOT_OWNED
  */
@@ -129,7 +129,7 @@ function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
 interface MemberSearch extends OwnershipDeps {
   identity: ValueReference;
   prefixHandle: string;
-  /** Ends the search when groups name each other. */
+  /** Groups already searched: groups may name each other. */
   visited: Set<string>;
 }
 
@@ -142,7 +142,7 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
     if (visited.has(key)) continue;
     visited.add(key);
     const record = await readGroup(group.handle);
-    // The prefix administers everything under it.
+    // The prefix record administers all handles under its prefix.
     if (record === undefined && isSameHandle(group.handle, prefixHandle)) return true;
     const members = await run(membersOf(record ?? [], group), Infinity);
     if (members.some((member) => matches(member, identity))) return true;
@@ -162,7 +162,7 @@ function* membersOf(record: readonly HandleValue[], group: ValueReference): Step
   return members.slice(0, MAX_MEMBERS);
 }
 
-/** Index 0 is any index. The suffix is compared case-sensitively, although a login ignores the case. */
+/** Index 0 matches any index. The suffix is compared case-sensitively, although a login ignores case. */
 const matches = (admin: ValueReference, identity: ValueReference): boolean =>
   isSameHandle(admin.handle, identity.handle) && (admin.index === 0 || admin.index === identity.index);
 
@@ -172,6 +172,6 @@ const isSameHandle = (one: string, other: string): boolean =>
 const isSameReference = (one: ValueReference, other: ValueReference): boolean =>
   isSameHandle(one.handle, other.handle) && one.index === other.index;
 
-/** Equal for equal administrators. A set of them, because both records may have thousands. */
+/** Equal for equal administrators. Keys are compared in a set, because both records may have thousands. */
 const adminKey = ({ handle, index, permissions }: AdminData): string =>
   `${permissions} ${index}:${foldHandle(handle, true)}`;

@@ -19,20 +19,20 @@ import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
 import { bytesOfRecordData } from './translation/data.js';
 import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
 
-/** Values, and the length of the JSON that they came in: what work on them is measured by. */
+/** Values, and the length of their JSON (characters), by which work on them is measured. */
 export interface SizedValues {
   values: readonly HandleValue[];
   chars: number;
 }
 
-/** With the login of the caller, past the cache. */
+/** Reads with the login of the caller, bypassing the cache. */
 export async function getHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
   contextOf(call.res).result = 'bypass';
   const record = await readAsCaller(originFor(deps, call, handle), { authoritative: false });
   await sendValues(call, record, PRIVATE);
 }
 
-/** Without a login, from the shared cache. */
+/** Reads without a login, from the shared cache. */
 export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle: HandleRef): Promise<void> {
   const resolution = await resolvePublic(deps, call, handle);
   contextOf(call.res).result = resultOf(resolution, { authoritative: false });
@@ -42,7 +42,7 @@ export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle:
   await sendValues(call, await valuesOf(call, resolution), headers);
 }
 
-/** A handle without visible values is 404 for a read, although it exists for preconditions. */
+/** Sends a record. A handle without visible values is 404, although it exists for preconditions. */
 async function sendValues(
   { req, res, run }: AnonymousCall,
   record: SizedValues | undefined,
@@ -56,7 +56,7 @@ async function sendValues(
   else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
 }
 
-/** The bytes of each value are looked at once, for its JSON and for the ETag. */
+/** Decodes each value once, both for its JSON and for the ETag. */
 function* renderValues(values: readonly HandleValue[]): Steps<Validators & { shown: number; json: string }> {
   const shown: string[] = [];
   const validators = yield* makeValidators(values, (value, bytes) => {
@@ -66,7 +66,7 @@ function* renderValues(values: readonly HandleValue[]): Steps<Validators & { sho
 }
 
 export interface CallerRecord extends SizedValues {
-  /** False when the caller can read the public values only. */
+  /** False if the caller can read only the public values. */
   isFull: boolean;
 }
 
@@ -83,7 +83,7 @@ export async function readAsCaller(
   const { values, isFull, body } = answer;
   if (values !== undefined) return { values, isFull, chars: body.length };
   if (answer.responseCode === RESPONSE_CODE.handleNotFound) return undefined;
-  // Before a write: there is nothing to replace, and the server itself refuses a foreign prefix.
+  // Before a write there is nothing to replace, and the server itself refuses a foreign prefix.
   if (isElsewhere(answer.responseCode) && authoritative) return undefined;
   throw refusalError(answer, 'read');
 }
@@ -126,7 +126,7 @@ async function valuesOf(
 
 export interface Validators {
   etag: string;
-  /** The newest timestamp of the visible values; undefined where the server has stamped none. */
+  /** The newest timestamp of the visible values; undefined if none has a timestamp. */
   lastModified: Date | undefined;
 }
 
@@ -165,7 +165,7 @@ export const validatorHeaders = ({ etag, lastModified: date }: Validators): Reco
 });
 
 /**
- * Evaluates the preconditions against the record that the caller can read; undefined: the handle does not exist.
+ * Evaluates the preconditions against the record that the caller can read; undefined if the handle does not exist.
  *
  * @throws ServiceError CONDITION_FAILED
  */
@@ -192,6 +192,6 @@ function describeFailure(headers: AnonymousCall['req']['headers'], etag: string 
 
 const WRITE_CONDITIONS = ['if-match', 'if-none-match', 'if-unmodified-since'] as const;
 
-/** Without one, a write needs no ETag of the record before it. */
+/** Whether a write has a condition. If not, the ETag of the record before it is not needed. */
 export const isConditional = ({ headers }: AnonymousCall['req']): boolean =>
   WRITE_CONDITIONS.some((name) => headers[name] !== undefined);

@@ -1,4 +1,4 @@
-// The responses of ePIC v2: JSON, failures as problem JSON (RFC 9457), and what a refusal of the Handle server means.
+// The responses of ePIC v2: JSON, failures as problem JSON (RFC 9457), and the v2 errors for refusals of the Handle server.
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
@@ -23,7 +23,7 @@ export const JSON_TYPE = 'application/json;charset=utf-8';
 /** Responses to a login are never stored. */
 export const PRIVATE = { 'Cache-Control': 'no-store' };
 
-/** Sends a v2 response with the headers that all of them have. */
+/** Sends a v2 response with the common headers. */
 export function send(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
   res.statusCode = status;
   res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));
@@ -35,7 +35,7 @@ export function send(res: ServerResponse, { status, headers, contentType, body }
   res.end(body === undefined ? undefined : bytes);
 }
 
-/** Retry-After of a 503 for which no better time is known (s). */
+/** Default Retry-After of a 503 (s). */
 const RETRY_AFTER_SECONDS = '1';
 
 /** Answers with a problem document. An error that is not a `ServiceError` is reported and becomes INTERNAL. */
@@ -51,7 +51,7 @@ export function createSendProblem({
     context.result = resultOfError(status);
     context.failure = failure;
     if (status === 401) res.setHeader('WWW-Authenticate', `Basic realm="${settings.realm}"`);
-    // The rest of a body that is too large is not read.
+    // The rest of an oversized body is not read.
     if (status === 413) res.setHeader('Connection', 'close');
     const { message: detail, code, responseCode } = failure;
     const title = STATUS_CODES[status] ?? 'Error';
@@ -70,11 +70,11 @@ export function createSendProblem({
   };
 }
 
-/** A prefix of no configured server is refused as a server that does not have it would. */
+/** A prefix of no configured server is refused as by a server that does not have the prefix. */
 const asRefusal = (failure: ServiceError): ServiceError =>
   failure.code === 'NOT_RESPONSIBLE' ? new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE }) : failure;
 
-/** A Handle server that answers 501 or 503 about itself is quoted. */
+/** Passes on 501 and 503 of the Handle server. */
 function statusOf(failure: ServiceError): { status: number; retryAfter: string | undefined } {
   const { upstreamAnswer } = failure;
   const upstreamStatus = upstreamAnswer?.status;
@@ -116,7 +116,7 @@ export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write')
   const text = [detail, quote].filter((part) => part !== undefined).join('; ');
   return new ServiceError(code, {
     ...(text !== '' && { detail: text }),
-    // For clients, only a 404 with response code 100 means that the handle does not exist.
+    // Clients conclude that a handle does not exist only from a 404 with response code 100.
     ...(code === 'V2_NOT_FOUND' && { responseCode: answer.responseCode ?? RESPONSE_CODE.protocolError }),
     ...(answer.retryAfter !== undefined && {
       upstreamAnswer: { ...answer, namesHandle: false, retryAfter: answer.retryAfter },
@@ -135,7 +135,7 @@ function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 're
   return known ?? ['UPSTREAM_FAILED', `response code ${responseCode} (HTTP ${status})`];
 }
 
-/** The HTTP container of the Handle server sends no response codes. */
+/** Classifies refusals of the server's HTTP container, which sends no response codes. */
 function classifyStatus(status: number): Refusal {
   if (status === 403) return FORBIDDEN;
   if (status === 404) return ['V2_NOT_FOUND'];

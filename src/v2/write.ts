@@ -1,4 +1,4 @@
-// PUT and DELETE of a handle. PUT creates the record (201) or replaces it by exactly this list of values (204).
+// PUT and DELETE of a handle. PUT creates the record (201) or replaces it by exactly the given list of values (204).
 import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
@@ -31,7 +31,7 @@ import { readInputs } from './translation/schema.js';
 /** The list of values in a request. */
 export interface InputList {
   inputs: V2Input[];
-  /** The size of the body. */
+  /** Bytes of the body. */
   chars: number;
 }
 
@@ -52,9 +52,9 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
     req,
     origin: target.origin,
     withBody: (work) => withInputs(deps, call, work),
-    // `If-None-Match: *`: the Handle server itself creates only where nothing is.
+    // With `If-None-Match: *` the Handle server itself creates the record only if there is none.
     ...(!isNew && { read: () => readCurrent(call, target.origin) }),
-    // The same where nothing is yet. Otherwise the response is sent under the lock: its ETag is that of this write.
+    // The same holds for a new handle. Otherwise the response is sent under the lock, so that its ETag is that of this write.
     isAtomic: (current) => current === undefined,
     plan: (body, current) =>
       current === undefined
@@ -63,7 +63,7 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
   });
 }
 
-/** Refused unless deletion is on. A handle that does not exist is 412 or 404 before it is 403. */
+/** Deletes a handle if deletion is allowed. For a missing handle 412 and 404 take precedence over 403. */
 export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
@@ -91,7 +91,7 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
   send(res, { status: 204, headers: PRIVATE });
 }
 
-/** The record as the caller can read it, when the preconditions hold for it. */
+/** The record as the caller can read it. @throws ServiceError CONDITION_FAILED when the preconditions fail for it */
 async function readCurrent(
   { req, run }: V2Call,
   origin: Pick<OriginRecord, 'get'>,
@@ -122,7 +122,7 @@ async function planCreation(
 }
 
 /**
- * Creates a record unless the handle exists; the server checks and writes in one step. When the outcome is
+ * Creates a record unless the handle exists; the server checks and writes in one step. If the outcome is
  * unknown, the record is read back, and nothing is sent a second time.
  */
 export const creationOf = <Result>(
@@ -165,7 +165,7 @@ async function planReplacement(
     requests: requestsOf(origin, plan),
     async conclude(answer) {
       if (answer !== undefined) {
-        // Deleted since it was read: values cannot be changed any more.
+        // The record was deleted since it was read, so its values cannot be changed any more.
         if (plan.kind === 'by-index' && isGone(answer)) return undefined;
         assertDone(answer);
       }
@@ -201,7 +201,7 @@ function assertDone(answer: RecordAnswer): true {
   throw refusalError(answer, 'write');
 }
 
-/** The request may have arrived: for the caller a lost connection is the same as no response in time. */
+/** Reports a lost connection as a timeout, because the request may have arrived. */
 function throwAsLost(failure: unknown): never {
   if (!(failure instanceof ServiceError) || failure.code !== 'UPSTREAM_UNREACHABLE') throw failure;
   const detail = 'the connection was lost; it is unknown whether the write was carried out';
@@ -210,14 +210,14 @@ function throwAsLost(failure: unknown): never {
 
 interface WrittenRecord extends SizedValues {
   origin: OriginRecord;
-  /** The client's spelling, unless the name was minted. */
+  /** The client's spelling; undefined if the name was minted. */
   rawHandle?: string;
   isNew: boolean;
-  /** False: others may have changed it since the write. */
+  /** False if others may have changed the record since the write, because no lock is held. */
   isLocked: boolean;
 }
 
-/** 201 with Location, or 204, with the ETag of the stored record. `values`: for when they cannot be read back. */
+/** Sends 201 with Location, or 204, with the ETag of the stored record. `values` stand in if it cannot be read back. */
 export async function sendWritten(
   { settings }: Pick<V2Deps, 'settings'>,
   { req, res, run }: V2Call,
@@ -227,7 +227,7 @@ export async function sendWritten(
   // The server adds timestamps and may rewrite values: the ETag is that of the stored record.
   const read = await readAsCaller(origin, { authoritative: true }).catch(() => undefined);
   const stored = read && (await validatorsOf(run, read));
-  // Never the ETag of another client's write (RFC 9110 §9.3.4).
+  // The ETag must not be that of another client's write (RFC 9110 §9.3.4).
   const isOwn = isLocked && stored !== undefined;
   const own = isOwn ? stored : await validatorsOf(run, sent);
   const validators = stored?.etag === own.etag ? stored : own;
@@ -251,18 +251,18 @@ function locationOf(
   { handle, rawHandle }: { handle: string; rawHandle: string | undefined },
 ): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
-  // A trailing slash would be ignored as the tolerated one.
+  // A trailing slash would be dropped from a request, as a tolerated one.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
   return `${publicUrl ?? baseUrlOf(req)}/api/v2/handles/${path}`;
 }
 
-/** Express reads `X-Forwarded-Proto` and `-Host` of proxies in `http.trustedProxies`. */
+/** Scheme and host as Express reads them, from `X-Forwarded-Proto` and `-Host` if the proxy is in `http.trustedProxies`. */
 function baseUrlOf(req: Request): string {
   const host = isHost(req.host) ? req.host : addressOf(req);
   return `${req.protocol}://${host}${forwardedPrefix(req)}`;
 }
 
-/** Undefined for an HTTP/1.0 client without Host, against Express' types. */
+/** Despite Express' types the host is undefined for an HTTP/1.0 client without Host. */
 const isHost = (host: string | undefined): boolean =>
   host !== undefined && /^(\[[\da-f:.]+\]|[\w.-]+)(:\d+)?$/i.test(host);
 
@@ -271,7 +271,7 @@ function addressOf({ socket }: Request): string {
   return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }
 
-/** The path that a trusted proxy removed, in a header that Express does not read. */
+/** The path that a trusted proxy removed, from `X-Forwarded-Prefix`, which Express does not read. */
 function forwardedPrefix(req: Request): string {
   const trusts = req.app.get('trust proxy fn') as (address: string | undefined, hop: number) => boolean;
   const [prefix = ''] = (req.get('x-forwarded-prefix') ?? '').split(',');
@@ -279,10 +279,10 @@ function forwardedPrefix(req: Request): string {
   return isPath && trusts(req.socket.remoteAddress, 0) ? prefix.trim().replace(/\/$/, '') : '';
 }
 
-/** `application/x-json` of the original service is older than RFC 8259. */
+/** `application/x-json` is an unregistered type that the original service accepts. */
 const JSON_TYPES = /^application\/(?:x-)?json$/i;
 
-/** @throws ServiceError V2_NOT_JSON, also for a missing Content-Type as in the original service */
+/** @throws ServiceError V2_NOT_JSON, also for a missing Content-Type, as in the original service */
 export function assertJson({ headers }: Request): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim());
   const charset = parameters.find((part) => /^charset=/i.test(part))?.slice('charset='.length);

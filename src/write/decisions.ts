@@ -1,4 +1,4 @@
-// What decides about a write, as pure functions: whether it may delete, and what its response says of the record.
+// The decisions of a write as pure functions: whether it may delete, and whether its response changed the record.
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import type { WriteOutcome } from '../handle/outcome.js';
@@ -14,7 +14,7 @@ export interface DeletionRules {
   allowedFor: readonly string[];
 }
 
-/** Identifiers are meant to stay: nodelete is the default. */
+/** Whether a deletion is allowed. By default none is, because identifiers are meant to stay. */
 export function allowsDeletion(
   { handles, values, allowedFor }: DeletionRules,
   scope: 'handle' | 'values',
@@ -32,11 +32,11 @@ function matches(pattern: string, handle: string): boolean {
 /** A response of the Handle server to a write. */
 export interface WriteAnswer {
   status: number;
-  /** Undefined where the response is not Handle JSON, or was not read. */
+  /** Undefined if the response is not Handle JSON, or was not read. */
   responseCode?: number | undefined;
 }
 
-/** `result`: the response of the Handle server, or the error that came instead. */
+/** The outcome of one request. `result`: the response of the Handle server, or the error that came instead. */
 export function judgeWrite(result: WriteAnswer | { failure: unknown }): WriteOutcome {
   if ('failure' in result) return wasSent(result.failure) ? 'unknown' : 'unchanged';
   const { status, responseCode } = result;
@@ -48,7 +48,7 @@ export function judgeWrite(result: WriteAnswer | { failure: unknown }): WriteOut
   return 'unknown';
 }
 
-/** The outcome of a write in several requests: unknown when one of them is, else changed when one of them did. */
+/** The outcome of a write in several requests: unknown if any is unknown, otherwise changed if any has changed the record. */
 export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome {
   if (outcomes.includes('unknown')) return 'unknown';
   return outcomes.includes('changed') ? 'changed' : 'unchanged';

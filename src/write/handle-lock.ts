@@ -1,4 +1,4 @@
-// The lock of a handle for a write: who may wait for it, and a read of the record that still holds under it.
+// The lock of a handle for a write: who may wait for it, and a read of the record that is still current under it.
 import type { IncomingMessage } from 'node:http';
 import type { KeyLock, LockGrant } from '../coordination/key-lock.js';
 import { LockPlaces, type Writer } from '../coordination/lock-places.js';
@@ -6,9 +6,9 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { identityOf } from '../http/identity.js';
 
-/** A lock that is held. */
+/** A held lock. */
 export interface Held extends Pick<LockGrant, 'assertHeld'> {
-  /** To be called when the Handle server has refused the login, where the work does not throw that. */
+  /** Call it when the Handle server has refused the login and the work does not throw that. */
   onRefused: () => void;
 }
 
@@ -16,10 +16,10 @@ export const NOT_HELD: Held = { assertHeld: () => undefined, onRefused: () => un
 
 interface LockedWork<Current, Result> {
   req: IncomingMessage;
-  /** Reads the record, with the caller's login; throws when that is refused. */
+  /** Reads the record with the caller's login; throws when the login is refused. */
   read: () => Promise<Current>;
   work: (current: Current, held: Held) => Promise<Result>;
-  /** The work that the Handle server itself makes atomic; undefined where that is not enough. */
+  /** Does the work without the lock if the Handle server itself makes it atomic; otherwise undefined. */
   unlocked?: (current: Current) => Promise<Result | undefined> | undefined;
 }
 
@@ -35,9 +35,9 @@ interface HandleLockParts {
 }
 
 /**
- * Reads first and acquires the lock after that: a caller whose login the Handle server refuses gets no place in the
- * queue. Over plain http it refuses the write alone, and `LockPlaces` bounds what that costs. The record is read again
- * when another client has held the lock since.
+ * Reads before it acquires the lock: a caller whose login the Handle server refuses gets no place in the
+ * queue. Over plain http the server refuses only the write, and `LockPlaces` bounds that cost. The record is read again
+ * if another client has held the lock since.
  */
 export function createHandleLock({ coordination: { lock }, findClient }: HandleLockParts): HandleLock {
   const places = new LockPlaces(() => performance.now());
@@ -68,7 +68,7 @@ export function createHandleLock({ coordination: { lock }, findClient }: HandleL
   };
 }
 
-/** A writer is its login, and without one its network. */
+/** A writer is identified by its login, or without one by its network. */
 const writerOf = (
   { headers }: IncomingMessage,
   { network }: Pick<Writer, 'network'>,

@@ -1,4 +1,4 @@
-// The record of one handle at its Handle server, as one caller reads and writes it there, past the cache.
+// The record of one handle at its Handle server, as one caller reads and writes it there, bypassing the cache.
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -16,13 +16,13 @@ import type { RecordAnswer } from '../upstream/reply.js';
 import { recordsAt, type FindServers } from '../upstream/routing.js';
 import { assertFound, type HandleServer } from '../upstream/upstreams.js';
 
-/** Of this caller, so without its login. */
+/** Options without the login, because the record belongs to one caller. */
 type Without<Options> = Omit<Options, 'authorization' | 'caller'>;
 
-/** What an answer says of the existence of the handle is told to the cache: no reader gets an older state after it. */
+/** The cache learns from each answer whether the handle exists, so that no later reader gets an older state. */
 export interface OriginRecord {
   handle: HandleRef;
-  /** The server that takes writes; undefined where none is responsible. */
+  /** The server that accepts writes; undefined if no server is responsible. */
   server: HandleServer | undefined;
   caller: Caller | undefined;
   get: (options: Without<ReadOptions>) => Promise<RecordRead>;
@@ -75,7 +75,7 @@ export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts):
   };
 }
 
-/** A read whose login the Handle server judges is no guess, and is not counted as one. */
+/** Whether the Handle server checks the login of a read: such a read is no guess and is not counted as one. */
 const checksLogin = (servers: readonly HandleServer[], authorization: string | undefined): boolean =>
   identityOf(authorization) !== undefined && servers.every(({ checksLogins }) => checksLogins);
 
@@ -88,7 +88,7 @@ export function assertWritable(server: HandleServer | undefined): void {
 }
 
 /**
- * Reads what the caller may see of the record. A server refuses the whole read when one value may not be seen; then the
+ * Reads the values that the caller may see. A server refuses the whole read if one value may not be seen; then the
  * public values are read.
  */
 export async function readVisible(

@@ -1,4 +1,4 @@
-// The one way to write, for every interface: rule, body, condition, fence, request, settlement. Read it from the top.
+// The one way to write, for every interface: rule, body, condition, fence, request, settlement.
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { WriteOutcome } from '../handle/outcome.js';
@@ -13,13 +13,13 @@ import {
 import { type HandleLock, type Held, NOT_HELD } from './handle-lock.js';
 import { type OriginRecord, assertWritable } from './origin-record.js';
 
-/** What an interface translates a request into. */
+/** A write as an interface translates it from a request. */
 export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
   req: IncomingMessage;
   origin: OriginRecord;
-  /** What it deletes, and the reply where the operator has turned that off. */
+  /** The scope of a deletion, and the reply if the operator does not allow it. */
   deletion?: { scope: 'handle' | 'values'; refuse: () => Promise<Result> } | undefined;
-  /** Receives the body, before any handle is locked or fenced: it may trickle in. */
+  /** Receives the body before any handle is locked or fenced, because the body may arrive slowly. */
   withBody: <T>(work: (body: Body) => Promise<T>) => Promise<T>;
   /**
    * Reads the record that the write depends on, as its caller sees it; undefined for a write that depends on none.
@@ -27,28 +27,28 @@ export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
    * @throws ServiceError CONDITION_FAILED
    */
   read?: () => Promise<Current>;
-  /** Whether the Handle server itself makes the write atomic for such a record: then nothing is locked. */
+  /** Whether the Handle server itself makes the write atomic for this record; then no lock is taken. */
   isAtomic?: (current: Current) => boolean;
   plan: (body: Body, current: Current | undefined) => Plan<Answer, Result> | Promise<Plan<Answer, Result>>;
 }
 
-/** What is sent to the Handle server for a write. */
+/** The requests of a write to the Handle server, and the reply. */
 export interface Plan<Answer extends WriteAnswer, Result> {
-  /** One after the other, until one is refused. `assertHeld` is called just before a request is sent. */
+  /** Sent sequentially until one is refused. `assertHeld` is called just before a request is sent. */
   requests: readonly ((assertHeld: () => void) => Promise<Answer>)[];
-  /** Looks for the record where the outcome is unknown; by default nobody does. */
+  /** Looks for the record if the outcome is unknown; by default it is not looked for. */
   isStored?: () => Promise<boolean>;
   /**
-   * What becomes of the last answer; undefined when there was none, because nothing had to be sent, or the record was found
-   * stored. The result is undefined when the record has been created or deleted meanwhile: then it is read again.
+   * Makes the reply from the last answer, which is undefined if nothing had to be sent, or the record was found stored. The
+   * result is undefined if the record was created or deleted meanwhile; then it is read again.
    */
   conclude: (answer: Answer | undefined) => Result | undefined | Promise<Result | undefined>;
 }
 
-/** For a write without a body, or whose body was received before. */
+/** `withBody` for a write without a body, or whose body was already received. */
 export const noBody = <T>(work: (body: undefined) => Promise<T>): Promise<T> => work(undefined);
 
-/** @throws ServiceError BUSY, NOT_LOCKED, NOT_CONFIRMED and others; what the parts of the write throw */
+/** @throws ServiceError BUSY, NOT_LOCKED, NOT_CONFIRMED and others, and the errors of the parts of the write */
 export type CarryOut = <Body, Current, Answer extends WriteAnswer, Result>(
   write: Write<Body, Current, Answer, Result>,
 ) => Promise<Result>;
@@ -59,7 +59,7 @@ interface WriteParts {
   resolver: Pick<Resolver<unknown>, 'fence' | 'recheck'>;
 }
 
-/** Tries when writers past the lock create and delete the handle between our read and our write. */
+/** Maximum attempts when writers that bypass the lock create or delete the handle between our read and our write. */
 const MAX_TRIES = 3;
 
 export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut {
@@ -93,7 +93,7 @@ export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut 
           return concurrentModification();
         },
       }).catch(async (failure: unknown) => {
-        // A caller whose condition fails has mostly got its ETag from the cache, and reads the record there again.
+        // The ETag of a failed condition usually came from the cache, and the caller reads the record there again.
         if (isFailedCondition(failure)) await resolver.recheck(handle, caller);
         throw failure;
       });
@@ -109,8 +109,8 @@ const isFailedCondition = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code === 'CONDITION_FAILED';
 
 /**
- * Sends the requests under the fence, until one is refused, and settles it by what they have come to. While it is up no
- * load that began before is stored.
+ * Sends the requests under the fence until one is refused, then settles the fence by their combined outcome. While it is
+ * raised, no load that began before is stored.
  *
  * @returns the last answer; undefined when nothing was sent, or when the record was found stored
  */
@@ -119,7 +119,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
   requests: readonly (() => Promise<Answer>)[],
   isStored: Plan<Answer, unknown>['isStored'] = () => Promise.resolve(false),
 ): Promise<Answer | undefined> {
-  const { outcomes, last } = await sendInTurn(requests);
+  const { outcomes, last } = await sendSequentially(requests);
   const outcome = combineOutcomes(outcomes);
   const wasStored = outcome === 'unknown' && (await isStored().catch(() => false));
   await settle(fence, wasStored ? 'changed' : outcome);
@@ -133,7 +133,7 @@ interface Sent<Answer> {
   last: { answer: Answer } | { failure: unknown } | undefined;
 }
 
-async function sendInTurn<Answer extends WriteAnswer>(
+async function sendSequentially<Answer extends WriteAnswer>(
   requests: readonly (() => Promise<Answer>)[],
 ): Promise<Sent<Answer>> {
   const sent: Sent<Answer> = { outcomes: [], last: undefined };
@@ -153,7 +153,7 @@ async function sendInTurn<Answer extends WriteAnswer>(
 }
 
 /**
- * Lowers the fence. Where the record changed, the entry is invalidated on every instance, and this ends when all have
+ * Lowers the fence. If the record changed, the entry is invalidated on every instance. Settles when all of them have
  * acknowledged it or lost their lease: only then may the caller get its reply.
  */
 async function settle(
@@ -167,7 +167,7 @@ async function settle(
   }
 }
 
-/** A client must not be told to repeat a write that may have been carried out. */
+/** Removes Retry-After: a client must not be invited to repeat a write that may have been carried out. */
 function withoutRetryAfter(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.upstreamAnswer !== undefined) return error;
   const { code, message, responseCode, upstreamStatus, diagnosis, cause } = error;

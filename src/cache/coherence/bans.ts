@@ -37,7 +37,7 @@ export class Bans {
     return this.#bans.some((known) => known.number === number);
   }
 
-  /** False: the ban is known, or a newer one covers it. */
+  /** Returns false if the ban is known, or a newer one covers it. */
   add(ban: NumberedBan): boolean {
     if (this.#isCovered(ban)) return false;
     this.#bans = [...this.#bans.filter((known) => !covers(ban, known)), ban];
@@ -87,6 +87,6 @@ export class Bans {
 const covers = (ban: NumberedBan, older: NumberedBan): boolean =>
   ban.number > older.number && includes(ban, older);
 
-/** Whether `ban` does all that the other one does, at the same time. */
+/** Whether `ban` affects everything that `other` affects, if both are published at the same time. */
 export const includes = (ban: Ban, other: Ban): boolean =>
   other.prefix.startsWith(ban.prefix) && (!ban.isSoft || other.isSoft);

@@ -3,7 +3,7 @@
 /** The keys of a group share a hash tag in Redis, so that one script may touch all of them. */
 export const GROUPS = 1024;
 
-/** Bans concern keys of every group, so they have numbers of their own. */
+/** Bans concern keys of every group, so they are numbered separately. */
 export type Group = number | 'bans';
 
 /** FNV-1a over UTF-16 units, 32 bits: spreads keys evenly, and is the same in every process. */
@@ -26,7 +26,7 @@ const NOTHING: GroupNumber = { run: '', seq: -Infinity };
 export class GroupNumbers {
   readonly #known = new Map<Group, GroupNumber>();
 
-  /** Records the number of a message. False: messages before it were missed. An older number is already known. */
+  /** Records the number of a message. Returns false if messages before it were missed. An older number changes nothing. */
   advance(group: Group, seq: number): boolean {
     const known = this.#known.get(group) ?? NOTHING;
     if (seq <= known.seq) return true;
@@ -34,7 +34,7 @@ export class GroupNumbers {
     return seq === known.seq + 1;
   }
 
-  /** Adopts the number that Redis holds. False: it differs from the known one, so messages were missed. */
+  /** Adopts the number that Redis holds. Returns false if it differs from the known one: messages were missed. */
   adopt(group: Group, { run, seq }: GroupNumber): boolean {
     const known = this.#known.get(group);
     this.#known.set(group, { run, seq });

@@ -16,7 +16,7 @@ export interface Published {
   seq: number;
   /** Whether Redis has stored the replacement. */
   isStored: boolean;
-  /** True: no other member answers with invalidated entries any more. False: that cannot be confirmed. */
+  /** Resolves to true when no other member answers with invalidated entries any more, to false if that is unconfirmed. */
   acknowledged: Promise<boolean>;
 }
 
@@ -27,9 +27,9 @@ export interface Membership {
   leaseLeftMs: () => number;
   /** Whether it has started, or was expelled, and is about to join: other members do not wait for it yet. */
   isJoining: () => boolean;
-  /** Undefined: Redis has not confirmed the publication. */
+  /** Undefined if Redis has not confirmed the publication. */
   publish: (change: Change) => Promise<Published | undefined>;
-  /** True: Redis is back, and the pending invalidations are published. False: `afterRenewalMs` have passed since the last renewal. */
+  /** Resolves to true when Redis is back and has the pending invalidations, to false `afterRenewalMs` after the last renewal. */
   waitForReturn: (afterRenewalMs: number) => Promise<boolean>;
 }
 
@@ -43,7 +43,7 @@ interface HubDeps {
   /** The clock of entries (ms since the epoch). */
   now: () => number;
   deliver: Deliver;
-  /** Where Redis is used. */
+  /** Undefined without Redis. */
   remote?: Remote | undefined;
 }
 
@@ -65,7 +65,7 @@ const UNKNOWN_TO_OTHERS_MS =
   LEASE_WAIT_MS +
   INSTANCE_LEASE_RENEWAL_MS;
 
-/** Returns of Redis after which a change that no server has confirmed is not waited for any longer. */
+/** Maximum number of returns of Redis that an unconfirmed change waits for. */
 const MAX_RETURNS = 3;
 
 export class Hub {
@@ -125,7 +125,7 @@ export class Hub {
     if (isInvalidation(change)) await this.#publishAgain(change, remote);
   }
 
-  /** Reported when Redis is back, without a barrier; then published once more to wait for the acknowledgements. */
+  /** The member reports the change, without a barrier, when Redis is back; it is then published again with a barrier. */
   async #publishAgain(change: Change, { member, pending, writesWithout }: Remote): Promise<void> {
     pending.add(change);
     if (change.kind === 'unknown' || (change.kind === 'forget' && change.isUnchanged)) return;
@@ -139,7 +139,7 @@ export class Hub {
   }
 }
 
-/** Puts the member that raises a fence into its name. */
+/** Adds the member to the name of its fence. */
 const withMember = (change: Change, member: string): Change =>
   'fence' in change ? { ...change, fence: `${member}/${change.fence}` } : change;
 

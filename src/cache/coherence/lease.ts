@@ -1,4 +1,4 @@
-// A lease on the cache: while it runs, this process has received every change that another one has acknowledged.
+// A lease on the cache: while it runs, this instance has received every change that another one has acknowledged.
 import type { Clock } from '../clock.js';
 
 /** Length of a lease, from the moment when it was requested. */

@@ -11,7 +11,7 @@ export type KeyChange =
       key: string;
       /** Stored instead of the entry, in the same step. */
       replacement?: Replacement | undefined;
-      /** The sender has held the same record: what it cannot publish is pending, and is not waited for. */
+      /** Whether the sender already had the same record: if the publication fails, it is pending and not awaited. */
       isUnchanged?: boolean | undefined;
     };
 
@@ -33,7 +33,7 @@ export interface BanChange {
 
 export type Change = KeyChange | BanChange;
 
-/** Every entry may be outdated. */
+/** A hard ban of every key, for when any entry may be outdated. */
 export const BAN_ALL: BanChange = { kind: 'ban', prefix: '', isSoft: false, number: 0 };
 
 /** The bans that Redis lists. */
@@ -69,7 +69,7 @@ export const memberOf = (fence: string): string => fence.slice(0, fence.indexOf(
 
 const NONE = '-';
 
-/** The message without its number, which the script puts in front. The key is last, as it may contain any character. */
+/** The message without its number, which the script prepends. The key is last, as it may contain any character. */
 export function formatChange(change: Change, { member, call }: { member: string; call: string }): string {
   const [name, key] =
     change.kind === 'ban' ? [depthOf(change), change.prefix] : [fenceOf(change), change.key];
@@ -82,7 +82,7 @@ const fenceOf = (change: KeyChange): string => ('fence' in change ? change.fence
 /** A number has at most 16 digits (microseconds of this century): a larger one would hide every gap after it. */
 const LINE = /^(\d{1,16}) (\S+) (\S+) (\S+) (\S+) (\d+) ([^]*)$/;
 
-/** Undefined: the kind is not known, as another release may have published it. */
+/** Undefined for an unknown kind, which another release may have published. */
 export function parseMessage(line: string): ReceivedMessage | undefined {
   const [whole, number, member = '', call = '', kind, name = '', life, key = ''] = LINE.exec(line) ?? [];
   if (whole === undefined) return undefined;

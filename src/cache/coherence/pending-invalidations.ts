@@ -1,4 +1,4 @@
-// Invalidations that could not be published while Redis was away. An instance publishes them before its lease is back.
+// Invalidations that could not be published while Redis was away. An instance publishes them before it gets a lease.
 import { MAX_BANS, includes } from './bans.js';
 import { BAN_ALL, type BanChange, type Change, type KeyChange } from './message.js';
 
@@ -33,7 +33,7 @@ export class PendingInvalidations {
     this.addAll();
   }
 
-  /** None has been published: each will apply to all that is older than its publication. */
+  /** These bans have no number yet: each will apply to every entry older than its publication. */
   #addBan(ban: BanChange): void {
     if (this.#bans.some((known) => includes(known, ban))) return;
     this.#bans = [...this.#bans.filter((known) => !includes(ban, known)), ban];
@@ -46,7 +46,7 @@ export class PendingInvalidations {
     this.#bans = [BAN_ALL];
   }
 
-  /** Removes and returns up to `count`; the caller adds those again that it cannot publish. */
+  /** Removes and returns up to `count`; the caller adds back those that it cannot publish. */
   take(count: number): PendingInvalidation[] {
     const taken: PendingInvalidation[] = this.#bans.splice(0, count);
     for (const [key, kind] of this.#keys) {

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
 import type { MemberList, OtherMembers } from './member-list.js';
 
-/** Who has acknowledged each call. Acknowledgements may arrive before the list of members to wait for. */
+/** The members that have acknowledged each call. Acknowledgements may arrive before the list of members to wait for. */
 export class Acknowledgements {
   readonly #calls = new Map<string, { from: Set<string>; onReceived: () => void }>();
   #count = 0;
@@ -57,14 +57,14 @@ const NO_MEMBERS: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
 /**
  * Returns the members that have renewed their lease without acknowledging: they have missed the message. Members that join
  * later read the current numbers first, so they need no acknowledgement.
- * Undefined: the members could not be read. An empty `call` expects no acknowledgements and waits for the lease.
+ * Undefined if the members could not be read. With an empty `call` it waits for the lease instead of acknowledgements.
  */
 export async function awaitAcknowledgements(
   { clock, list, acknowledgements }: BarrierDeps,
   call: string,
 ): Promise<string[] | undefined> {
   const before = call === '' ? NO_MEMBERS : await list.others().catch(() => undefined);
-  // A member that renews does so within this time: two readings of the list so far apart show which members have renewed.
+  // A member that renews does so within this time: the list before and after it shows which members have renewed.
   const leaseEnd = wait(clock, LEASE_WAIT_MS);
   if (call === '' || before === undefined) {
     await leaseEnd.done;
@@ -89,7 +89,7 @@ const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') ==
 
 /**
  * Expels members and waits for the end of their leases. They cannot renew: they notice, distrust their entries and join
- * again. False: Redis has not confirmed it.
+ * again. Resolves to false if Redis has not confirmed it.
  */
 export async function expel(
   { clock, list }: Omit<BarrierDeps, 'acknowledgements'>,

@@ -14,7 +14,7 @@ export interface Renewal {
   lapsed: string[];
   /** Age of the list (ms). It is created after a start, a flush or a failover of Redis. */
   listAgeMs: number;
-  /** Whether another member has a lease: this server has been the master since that one got it. */
+  /** Whether another member has a lease, which shows that this server has been the master since. */
   isVouched: boolean;
 }
 
@@ -22,13 +22,13 @@ const LEASES = ['none', 'new', 'long'] as const;
 
 interface RenewalOptions {
   joins: boolean;
-  /** `long`: held for longer than a membership. This member has seen those that lapsed that long ago: they are removed. */
+  /** `long`: held for longer than a membership. This member has seen all members that lapsed before, so they are removed. */
   lease: (typeof LEASES)[number];
 }
 
 /** The other members that may have a lease. */
 export interface OtherMembers {
-  /** The end of the membership of each. */
+  /** End of the membership, by member. */
   ends: Map<string, string>;
   /** Time during which members with a lease may be missing from the list (ms). */
   incompleteForMs: number;
@@ -61,7 +61,7 @@ export class MemberList {
     return `${this.#commands.keyPrefix}members`;
   }
 
-  /** An entry beside the members that names the server run: a list from before a restart or a failover has another one. */
+  /** The list entry that names the server run: a list from before a restart or a failover has another one. */
   get #mark(): string {
     return `run:${this.#commands.runOf(this.#name) ?? ''}`;
   }
@@ -75,7 +75,7 @@ export class MemberList {
     return this.#count;
   }
 
-  /** @throws Error also after this member has left */
+  /** @throws Error when Redis fails, or after this member has left */
   async renew(how: RenewalOptions): Promise<Renewal> {
     // Before the first reply the Redis clock is not known: the first renewal only reads it.
     if (this.#redisClock === undefined) await this.#renew(how);
@@ -124,7 +124,7 @@ export class MemberList {
     return { ends, incompleteForMs: Math.max(0, LEASE_WAIT_MS - (now - since)) };
   }
 
-  /** Members with a lease may be missing from the list, as if it had just been created. */
+  /** Treats the list as just created: members with a lease may be missing from it. */
   distrust(): void {
     this.#distrustedAt = this.#clock.monotonic();
   }

@@ -50,7 +50,7 @@ export class Member implements Membership {
   /** Fences of members that have not lapsed: when a writer is lost, the entries under its fences become stale. */
   readonly #fences = new Fences();
   readonly #acknowledgements = new Acknowledgements();
-  /** By member: the calls that this turn of the event loop has applied and not acknowledged yet. */
+  /** The calls applied in this turn of the event loop and not acknowledged yet, by member. */
   readonly #applied = new Map<string, string[]>();
   readonly #awaitingReturn = new Set<(isBack: boolean) => void>();
   /** The server run whose era this member has entered, and the era. */
@@ -60,7 +60,7 @@ export class Member implements Membership {
   #failures = 0;
   /** Failed attempts to join, since the start or since this member was expelled. */
   #failedJoins = 0;
-  /** Moments on the monotonic clock. The lease has been renewed in time since `#resumedAt`. */
+  /** Monotonic time since when the lease has been renewed without a gap; Infinity while there is none. */
   #resumedAt = Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
@@ -111,7 +111,7 @@ export class Member implements Membership {
     }
   });
 
-  /** A fence counts only if the lease still runs when Redis replies: other members know it for a time that starts with a renewal. */
+  /** A fence counts only if the lease still runs when Redis replies: other members honour it for a time that starts with a renewal. */
   async publish(change: Change): Promise<Published | undefined> {
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     const run = this.#enteredRun();
@@ -172,7 +172,7 @@ export class Member implements Membership {
     if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;
     this.#resumedAt = Infinity;
     this.#isEstablished = false;
-    // Another server may have been the master meanwhile, also when this one was connected all the time.
+    // Another server may have been the master meanwhile, even if this member stayed connected.
     this.#entered = { ...this.#entered, run: '' };
   }
 
@@ -186,7 +186,7 @@ export class Member implements Membership {
     commands.rediscover();
   }
 
-  /** Undefined: nothing can be published, and no publication confirmed. */
+  /** Undefined if no change can be published or confirmed now. */
   #enteredRun(): string | undefined {
     const { commands } = this.#deps;
     this.#noticeEndOfLease();
@@ -194,7 +194,7 @@ export class Member implements Membership {
     return run === this.#entered.run ? run : undefined;
   }
 
-  /** Nothing is published before: this server may have to learn of the era that this member comes from. */
+  /** Precedes every publication: this server may have to learn of the era that this member comes from. */
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };
@@ -288,7 +288,7 @@ export class Member implements Membership {
     const isIncomplete = commands.isCluster && listAgeMs < MEMBERSHIP_MS;
     const mayReport = lapsed.length > 0 || isIncomplete;
     if (mayReport && now - this.#returningSince < MEMBERSHIP_MS) return false;
-    // Another server may have been the master since, and those that know of it are lost.
+    // Another server may have been the master since, and the members that know of it are lost.
     if (lapsed.length > 0 && !isVouched) await this.#enter(clock.randomId());
     this.#returningSince = undefined;
     return true;
@@ -304,7 +304,7 @@ export class Member implements Membership {
     return await untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }
 
-  /** The publication may be lost with the server that it was sent to, and a former master may be back that lacks it. */
+  /** The publication may be lost with the server that it was sent to, and a former master without it may be back. */
   async #runBarrier(publication: MemberPublication): Promise<boolean> {
     return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
   }
@@ -391,7 +391,7 @@ export class Member implements Membership {
     });
   }
 
-  /** A step of a renewal. @throws Error also when this member was closed meanwhile: it has left, and goes no further */
+  /** A step of a renewal. @throws Error when it fails or times out, or this member was closed meanwhile */
   async #step<T>(promise: Promise<T>): Promise<T> {
     const result = await untilDeadline(promise, LEASE_MS, timeoutError, this.#deps.clock);
     if (this.#isClosed) throw new Error('the link is closed');

@@ -12,7 +12,7 @@ export class InvalidationLog {
 
   constructor(maxKeys = 100_000) {
     this.#moments = new LRUCache<string, number>({
-      // `max` would allocate for all keys at once.
+      // `max` would preallocate for all keys.
       maxSize: maxKeys,
       sizeCalculation: () => 1,
       dispose: (moment, _key, reason) => {

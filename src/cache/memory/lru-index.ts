@@ -20,11 +20,11 @@ export interface MemoryUsage {
 /** Rows by key. */
 type List = LRUCache<string, number>;
 
-/** Not-found answers may use this part of the memory at most. */
+/** Maximum share of the memory for not-found answers. */
 const NOT_FOUND_SHARE = 1 / 8;
 
 /**
- * V8 heap for a key and its place in the list, beside the characters of the key: 100 bytes, and as much again for a list
+ * V8 heap for a key and its place in the list, without the characters of the key: 100 bytes, and as much again for a list
  * that has just grown.
  */
 const OVERHEAD_BYTES = 200;
@@ -40,7 +40,7 @@ export class LruIndex {
   readonly #options: LruIndexOptions;
   #found: List;
   #notFound: List;
-  /** By row: its key. Rows can be read one after the other while entries come and go; the lists cannot. */
+  /** The key of each row. Rows can be iterated while entries come and go; the lists cannot. */
   readonly #keys: (string | undefined)[] = [];
 
   constructor(options: LruIndexOptions) {
@@ -88,7 +88,7 @@ export class LruIndex {
     return this.#keys[at];
   }
 
-  /** Rows have lower numbers than this. */
+  /** Exclusive upper bound of the row numbers. */
   get rowsEnd(): number {
     return this.#keys.length;
   }
@@ -119,7 +119,7 @@ export class LruIndex {
     const { rows, bounds, onEvict } = this.#options;
     const share = name === 'found' ? 1 - NOT_FOUND_SHARE : NOT_FOUND_SHARE;
     return new LRUCache<string, number>({
-      // `max` would allocate for all entries at once: 60 MB for a million.
+      // `max` would preallocate for all entries.
       maxSize: Math.max(1, Math.floor(Math.min(bounds.maxBytes, MAX_BYTES) * share)),
       sizeCalculation: (at, key) => this.bytesOf(key, at),
       dispose: (at, _key, reason) => {
@@ -131,7 +131,7 @@ export class LruIndex {
   }
 }
 
-/** The clock advances once this part of the entries has been replaced. */
+/** Ticks in the time in which as many entries are stored as the list holds. */
 const TICKS_PER_TURNOVER = 64;
 
 /**
@@ -146,7 +146,7 @@ export class TouchClock {
     return this.#now;
   }
 
-  /** `entries`: the size of the list that stores one more. */
+  /** `entries`: size of the list that stores an entry. */
   countStore(entries: number): void {
     if (++this.#storedThisTick * TICKS_PER_TURNOVER < entries) return;
     this.#storedThisTick = 0;

@@ -33,11 +33,11 @@ export class MemoryStore implements PinnedEntries {
   readonly #rows = new RowStore();
   readonly #index: LruIndex;
   readonly #log = new InvalidationLog();
-  /** Their numbers are moments of the invalidation log. */
+  /** Bans, numbered by moments of the invalidation log. */
   readonly #bans = new Bans();
   readonly #fences: Fences;
   readonly #touchClock = new TouchClock();
-  /** By group: entries and loads from before this moment may have missed an invalidation. */
+  /** Moments by group: entries and loads from before them may have missed an invalidation. */
   readonly #distrusted = new Map<number, number>();
   /** Moment of the newest ban or distrusted group: newer entries need no check. */
   #checkedFrom = 0;
@@ -53,7 +53,7 @@ export class MemoryStore implements PinnedEntries {
     return { entry: this.peek(key), from: 'memory', ticket: this.#log.now() };
   }
 
-  /** Counts as a use. Returns the entry also while a write is in flight: the old record is right until the acknowledgement. */
+  /** Counts as a use. Returns the entry even while a write is in flight: the old record is right until the acknowledgement. */
   peek(key: string): Entry | undefined {
     const at = this.#use(key);
     return at === undefined ? undefined : this.#rows.entry(at);
@@ -78,7 +78,7 @@ export class MemoryStore implements PinnedEntries {
     return at === undefined ? 0 : this.#rows.hits(at);
   }
 
-  /** For the operator; does not count as a use. */
+  /** Inspects an entry for the operator; does not count as a use. */
   inspect(key: string): InspectedEntry | undefined {
     this.#expireFences(key);
     const at = this.#index.peek(key);
@@ -122,8 +122,8 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * Keeps an entry of an earlier process, which nothing has checked since. `kept`: the key was deleted since the ticket, or
-   * this process has an entry of its own.
+   * Restores an entry of an earlier process, which was not revalidated since. `kept`: the key was invalidated since the
+   * ticket, or memory already has an entry.
    */
   restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
     if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';
@@ -137,8 +137,8 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * The usable entries from this row on, up to about `maxBytes`. `next`: the row to go on with; undefined at the end. A row
-   * without one counts too, because requests wait while it is looked at.
+   * Reads the usable entries from row `first` on, up to about `maxBytes`. `next`: the row to continue from; undefined at the
+   * end. Rows without a usable entry count too, because requests wait while they are scanned.
    */
   readFrom(first: number, maxBytes: number): { entries: KeyedEntry[]; next: number | undefined } {
     const entries: KeyedEntry[] = [];

@@ -6,7 +6,7 @@ import type { EntryPin } from '../store.js';
 import { BLOCK_BYTES, BlockStore } from './block-store.js';
 import { compress, expand } from './phrase-codec.js';
 
-/** The fields that each use reads come first, in one cache line. */
+/** The fields read on every use come first, close together. */
 const STAMP = 0;
 const TICK = 1;
 const SINCE = 2;
@@ -21,7 +21,7 @@ const VALUES_LENGTH = 9;
 const TEXT_AT = 10;
 const FIELDS = 11;
 
-/** Reading a longer text from its blocks takes about 2 ms per MiB: those that were read last are kept as strings. */
+/** Longer texts are slow to read from their blocks, so the most recently read ones are kept as strings. */
 const LARGE_CHARS = 16 * 1024;
 const MAX_LARGE_CHARS = 16 * 1024 * 1024;
 
@@ -39,7 +39,7 @@ const rowOf = (at: number): number => (at & (ROWS_PER_PAGE - 1)) * FIELDS;
 export class RowStore {
   #pages: Float64Array[] = [];
   #texts = new BlockStore();
-  /** By row. */
+  /** The most recently read large texts, by row. */
   readonly #largeTexts = new LRUCache<number, Bytes>({
     maxSize: MAX_LARGE_CHARS,
     sizeCalculation: (text) => text.length,
@@ -49,7 +49,7 @@ export class RowStore {
   #unused = 0;
   #stamp = 0;
 
-  /** `since`: bans up to this moment are applied already. */
+  /** `since`: bans up to this moment have been applied. */
   add(entry: Entry, { since, tick }: { since: number; tick: number }): number {
     const at = this.#takeRow();
     const message = wide(entry.message);
@@ -76,7 +76,7 @@ export class RowStore {
     this.#free = at;
   }
 
-  /** Drops all entries. The stamp goes on, so that no row of a new entry matches an old stamp. */
+  /** Drops all entries. The stamp continues, so that no row of a new entry matches an old stamp. */
   clear(): void {
     this.#pages = [];
     this.#texts = new BlockStore();
@@ -122,7 +122,7 @@ export class RowStore {
     return { at, stamp: this.#read(at, STAMP) };
   }
 
-  /** Counts a use of the pinned entry, if it was used in this tick and its bans were checked; else false. */
+  /** Counts a use of the pinned entry if it was already used in this tick and its bans are checked; otherwise returns false. */
   touchIfUnchanged(
     { at, stamp }: EntryPin,
     { tick, checkedFrom }: { tick: number; checkedFrom: number },

@@ -4,7 +4,7 @@ const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
-/** The largest group state is this many fields; the older half of its changes is dropped then. */
+/** Maximum number of fields of a group state; above it, the older half of its changes is dropped. */
 const MAX_FIELDS = 192;
 
 /**
@@ -117,7 +117,7 @@ trim(state)
 redis.call(ARGV[8], ARGV[7], text(seq) .. ' ' .. ARGV[9])
 return { text(seq), replaces and 1 or 0 }`;
 
-/** Stores a load, and clears fences that have expired. KEYS: entry, state. ARGV: run and number of the ticket, key, entry, its life (ms). 0: refused. */
+/** Stores a load, and clears expired fences. KEYS: entry, state. ARGV: run and number of the ticket, key, entry, its life (ms). Returns 0 if refused. */
 export const STORE = `${NOW}${FENCES}
 local state = redis.call('HMGET', KEYS[2], 'run', 'floor', 'c:' .. ARGV[3])
 local ticket = tonumber(ARGV[2])
@@ -133,10 +133,10 @@ local numbers = {}
 for at, state in ipairs(KEYS) do numbers[at] = text(openState(state, ARGV[1])) end
 return numbers`;
 
-/** Length of the names of the eras that came before. One that is forgotten costs loads. */
+/** Maximum length of the list of earlier eras (characters). Dropping an era only costs loads. */
 const MAX_ERAS_LENGTH = 1000;
 
-/** Lists a ban. Above the maximum the oldest ones are dropped, and the last of these is the floor. */
+/** Lists a ban. Above the maximum the oldest bans are dropped, and the newest of those is the floor. */
 const ADD_BAN = `
 local function addBan(state, seq, ban, maximum)
   redis.call('HSET', state, 'seq', text(seq), 'b:' .. text(seq), ban)
@@ -188,8 +188,8 @@ redis.call('HSET', state, 'era', era or ARGV[3], 'before', before)
 return redis.call('HGETALL', state)`;
 
 /**
- * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 when it has a lease, or 2 to remove members
- * that lapsed one life ago too, the mark of the list, time of sending (Redis clock, ms), maximum delay (ms). Returns the
+ * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 if it has a lease or 2 to also remove members
+ * that lapsed one life ago, the mark of the list, time of sending (Redis clock, ms), maximum delay (ms). Returns the
  * former state of the member ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the
  * lapsed members, the start of the list, its age (ms), the time, and, for a member without a lease, the
  * number of those with one: their score has half a millisecond more.

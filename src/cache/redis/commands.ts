@@ -1,5 +1,5 @@
-// Redis commands with a hard timeout. After a failure they pause, so that an unresponsive Redis costs one timeout and not one
-// for each request.
+// Redis commands with a hard timeout. After a failure they pause, so that an unresponsive Redis costs one timeout instead of
+// one per request.
 import { createHash } from 'node:crypto';
 import slotOf from 'cluster-key-slot';
 import type { Redis } from 'ioredis';
@@ -18,7 +18,7 @@ import {
 import { TroubleReporter, concernsOneCommand, isErrorReply, timeoutError } from './errors.js';
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 
-/** A command as it is counted, with what else can fail at Redis. */
+/** Names of commands, and of other operations that can fail, as metrics count them. */
 export type CommandName =
   'connect' | 'heartbeat' | 'get' | 'set' | 'open' | 'lock' | 'count' | 'limit' | 'leave' | 'claim';
 
@@ -39,7 +39,7 @@ export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
 export type Argument = string | number | Buffer;
 
 const CHECK_EVERY_MS = 500;
-/** Failed checks in a row after which the masters are found again. */
+/** Failed checks in a row after which the masters are looked up again. */
 const MAX_FAILED_CHECKS = 6;
 
 export class RedisCommands {
@@ -73,7 +73,7 @@ export class RedisCommands {
     return this.#isUp;
   }
 
-  /** Text before every key. It may change while commands are paused. */
+  /** Prefix of every key. It may change while commands are paused. */
   get keyPrefix(): string {
     return this.#namespace.keyPrefix;
   }
@@ -96,7 +96,7 @@ export class RedisCommands {
     return this.redis.status === 'ready' && this.#runs.areKnown();
   }
 
-  /** Whether the connection for commands was ever refused or lost, or did not answer: until then it is being opened. */
+  /** Whether the command connection was ever refused or lost, or did not answer: until then it is still being opened. */
   hasFailed(): boolean {
     return this.#hasFailed;
   }
@@ -122,7 +122,7 @@ export class RedisCommands {
     return this.#runs.ofKey(name);
   }
 
-  /** Runs a command. A failure is counted and gives undefined, never an exception. */
+  /** Runs a command. Never throws: a failure is counted, and the result is undefined. */
   async run<T>(
     name: CommandName,
     command: (redis: Redis) => Promise<T>,
@@ -140,7 +140,7 @@ export class RedisCommands {
   }
 
   /**
-   * Adds a timeout to a command. That of ioredis is the same for all commands, and starts when it sends: in a cluster it
+   * Adds a timeout to a command. The ioredis timeout is the same for all commands, and starts when it sends: in a cluster it
    * sends one automatic pipeline at a time, so a command behind a stuck one would wait twice as long.
    *
    * @throws Error when it fails or times out
@@ -221,11 +221,11 @@ export class RedisCommands {
     if (this.#isUp === isUp || (isUp && this.#isClosed)) return;
     this.#isUp = isUp;
     if (isUp) this.#troubles.clear();
-    // The end of a connection that was closed here is no outage.
+    // Closing the connection deliberately is no outage.
     if (!this.#isClosed) this.#options.onState?.(isUp);
   }
 
-  /** Finds the masters again. */
+  /** Looks up the masters again. */
   rediscover(): void {
     if (!this.#isClosed) this.connections.rediscover();
   }
@@ -239,7 +239,7 @@ function digestOf(source: string): string {
   return digest;
 }
 
-/** What coherence needs of Redis, so that a test can hand in another one. All commands reject when Redis is away. */
+/** The commands that coherence uses, which tests replace. All of them reject while Redis is unavailable. */
 export type LinkCommands = Pick<
   RedisCommands,
   | 'isCluster'
@@ -256,10 +256,10 @@ export type LinkCommands = Pick<
   | 'rediscover'
 >;
 
-/** Sharded channels need it. */
+/** Minimum version for sharded channels. */
 const MIN_CLUSTER_VERSION = 7;
 
-/** The run id of each server: one that was restarted, or a replica that has taken over, has another one. */
+/** The run id of each server. It changes with a restart or a failover. */
 class ServerRuns {
   readonly #connections: RedisConnections;
   readonly #onEvictionPolicy: ((policy: string) => void) | undefined;
@@ -292,7 +292,7 @@ class ServerRuns {
     this.#runs.clear();
   }
 
-  /** Pings every master, and reads the run of those that are new. @throws Error when one does not answer */
+  /** Pings every master, and reads the run of new ones. @throws Error when a master does not answer */
   async check(): Promise<void> {
     const masters = this.#connections.masters();
     for (const client of this.#runs.keys())
@@ -316,8 +316,8 @@ class ServerRuns {
   }
 
   /**
-   * Without the members list each write waits for the lease, and without the states of their groups no entry is used.
-   * Locks have a TTL as entries do, a shorter one: only `volatile-lru` never takes them for the oldest key.
+   * Without the list of members each write waits for the lease, and without the state of its group no entry is used.
+   * Locks have a TTL like entries, but a shorter one: of the volatile policies only `volatile-lru` evicts entries first.
    */
   #checkEviction(policy: string): void {
     if (this.#hasWarned || policy === 'noeviction' || policy === 'volatile-lru') return;

@@ -7,7 +7,7 @@ import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
 
-/** Loaded when it is used: the package takes 60 ms of a start. */
+/** Loaded on first use, because the package slows every start down. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
 
 export interface RedisAddress {
@@ -24,7 +24,7 @@ export interface RedisAddress {
   cluster?: readonly string[] | undefined;
 }
 
-/** Undefined where no Redis is configured. @throws Error when the PEM file cannot be read */
+/** Undefined if no Redis is configured. @throws Error when the PEM file cannot be read */
 export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddress | undefined {
   const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
   const { url, sentinels, sentinelName, cluster, commandTimeoutMs } = redis;
@@ -32,12 +32,12 @@ export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddres
   return { url, sentinels, sentinelName, cluster, ca, commandTimeoutMs };
 }
 
-/** The key that names it. */
+/** The configuration key that holds the address. */
 export const addressKey = ({ cluster, sentinels }: Pick<RedisAddress, 'cluster' | 'sentinels'>): string =>
   cluster ? 'redis.cluster' : sentinels ? 'redis.sentinels' : 'redis.url';
 
 export interface RedisConnections {
-  /** The connection for commands; a cluster accepts the same ones. */
+  /** The connection for commands; a cluster accepts the same commands. */
   commands: Redis;
   isCluster: boolean;
   /** The connection to the master that holds the slot of a cluster. */
@@ -48,7 +48,7 @@ export interface RedisConnections {
   database: number;
   /** A new connection to a master, for messages. */
   openMessageConnection: (master: RedisMaster) => Redis;
-  /** Finds the masters again. */
+  /** Looks up the masters again. */
   rediscover: () => void;
 }
 
@@ -56,7 +56,7 @@ export interface RedisMaster {
   /** Host and port. */
   name: string;
   client: Redis;
-  /** Whether it holds the slot. */
+  /** Whether this master serves the slot. */
   holds: (slot: number) => boolean;
 }
 
@@ -66,7 +66,7 @@ const never = (): null => null;
 const SLOTS = 16_384;
 
 const settings = {
-  // ioredis would otherwise queue commands while Redis is away: a GET still waited after 3 s.
+  // ioredis would otherwise queue commands while Redis is unavailable, past their timeout.
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResubscribe: false,
@@ -104,8 +104,8 @@ export function openRedis(place: RedisAddress): RedisConnections {
 }
 
 /**
- * Call it before a command: those of one turn of the event loop are sent in one write. The automatic pipelines of ioredis
- * take twice the CPU, and hold commands back until earlier ones are answered; a cluster has them, and no stream here.
+ * Call it before a command: all commands of one turn of the event loop are sent in one write. The automatic pipelines of
+ * ioredis take more CPU, and hold commands back until earlier ones are answered; a cluster uses them, and has no `stream`.
  */
 export function corkForTurn({ stream }: { stream?: Writable }): void {
   if (stream === undefined || stream.writableCorked > 0) return;
@@ -151,7 +151,7 @@ function openCluster(
     {
       redisOptions: { ...ofNode, ...login, commandTimeout },
       enableOfflineQueue,
-      // Keeps the order while a node connects: commands of their own would be tried again at another node.
+      // Keeps the order while a node connects: single commands would be retried at another node.
       enableAutoPipelining: true,
       clusterRetryStrategy: retryStrategy,
       // Few retries: a command that runs after its timeout could overtake newer ones.
@@ -160,7 +160,7 @@ function openCluster(
       retryDelayOnClusterDown: 20,
       slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
       slotsRefreshInterval: 1000,
-      // A certificate names hosts: names must not be replaced by addresses.
+      // Certificates name hosts, so host names must not be resolved to addresses.
       dnsLookup: (name, found) => {
         found(null, name);
       },
@@ -208,7 +208,7 @@ function mastersOf(cluster: Cluster): RedisMaster[] {
 
 const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
-/** A cluster has one database only. */
+/** A cluster has only database 0. */
 export const databaseNumber = ({ url, cluster }: Pick<RedisAddress, 'url' | 'cluster'>): number =>
   cluster === undefined && url !== undefined ? (parseAddress(url, undefined).db ?? 0) : 0;
 

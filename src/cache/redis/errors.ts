@@ -2,11 +2,11 @@
 
 const MAX_REASON_LENGTH = 200;
 
-/** Redis answers, but is full, read-only, or holds another type under this key. */
+/** Whether Redis works but refuses this command: it is full, cannot save, lacks replicas, or the key has another type. */
 export const concernsOneCommand = (error: unknown): boolean =>
   error instanceof Error && /\b(OOM|WRONGTYPE|MISCONF|NOREPLICAS)\b/.test(error.message);
 
-/** An error reply of Redis itself, such as NOPERM or CLUSTERDOWN. */
+/** Whether it is an error reply of Redis itself, such as NOPERM or CLUSTERDOWN. */
 export const isErrorReply = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
@@ -47,7 +47,7 @@ export function reasonOf(error: unknown): string {
 
 const NODE_OF_CLUSTER = 'name the nodes of the cluster in redis.cluster, instead of one of them in {key}';
 
-/** By the first word of the reply, which says what kind of error it is. */
+/** Remedies by error code, which is the first word of a reply. */
 const REMEDIES: Readonly<Record<string, string>> = {
   NOAUTH: 'check the user and the password in {key}',
   WRONGPASS: 'check the user and the password in {key}',
@@ -61,7 +61,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   MISCONF: 'see the log of Redis: it cannot save its data',
 };
 
-/** What to do about an error reply; `key` has the address. Undefined for errors of the connection. */
+/** Remedy for an error reply; `key` is the configuration key of the address. Undefined for connection errors. */
 export function remedyOf(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];

@@ -17,7 +17,7 @@ interface Publication {
   now: number;
 }
 
-/** The number of the message, and whether the replacement was stored. @throws Error when Redis has not confirmed the publication */
+/** Returns the message number and whether the replacement was stored. @throws Error when Redis has not confirmed the publication */
 export async function publishChange(
   commands: LinkCommands,
   channels: Channels,
@@ -62,8 +62,8 @@ export async function readNumbers(commands: LinkCommands): Promise<Map<Group, Gr
 const BAN_EARLIER_ERAS: Change = { kind: 'ban', prefix: '', isSoft: true, number: 0 };
 
 /**
- * Enters the era of the server, and reads the bans. `known`: the era that the member comes from; '' for none. `next`: the
- * name of the era that begins when the server does not know that one.
+ * Enters the era of the server, and reads the bans. `known`: the era that the member comes from; '' for none. `next`: name
+ * of the era that begins if the server does not know `known`.
  */
 export async function enterEra(
   commands: LinkCommands,

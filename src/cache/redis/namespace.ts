@@ -15,7 +15,7 @@ export interface NamespaceOptions {
   upstream?: string | undefined;
   /** Called once when the prefix belongs to another upstream. */
   onForeign?: (found: ForeignPrefix) => void;
-  /** Called when the prefix had no owner: entries under it may be of another upstream. */
+  /** Called when the prefix had no owner: entries under it may belong to another upstream. */
   onClaimed?: () => void;
 }
 
@@ -40,7 +40,7 @@ redis.call('SET', KEYS[1], ARGV[1])
 return {ARGV[1], 1}`;
 
 /**
- * The first upstream owns a prefix. Instances of another one add a hash of its address to the prefix and share that; they
+ * The first upstream owns a prefix. Instances of another upstream append a hash of its address and share the result; they
  * try the configured prefix again only after a restart.
  */
 export class RedisNamespace {
@@ -54,19 +54,19 @@ export class RedisNamespace {
     this.#keyPrefix = options.keyPrefix;
   }
 
-  /** Text before every key. */
+  /** Prefix of every key. */
   get keyPrefix(): string {
     return this.#keyPrefix;
   }
 
-  /** Text before every channel. It contains the database, because Redis channels are shared by all databases. */
+  /** Prefix of every channel. It contains the database, because Redis channels are shared by all databases. */
   get channelPrefix(): string {
     return `${this.#keyPrefix}${this.#database}:`;
   }
 
   /**
-   * Claims the prefix. Called before the first read, and periodically because Redis may lose the marker. True: the prefix
-   * has changed.
+   * Claims the prefix. Called before the first read, and periodically because Redis may lose the marker. Returns true if the
+   * prefix has changed.
    */
   async claim(redis: Redis): Promise<boolean> {
     const { keyPrefix, upstream, onForeign, onClaimed } = this.#options;
@@ -82,20 +82,20 @@ export class RedisNamespace {
 
 type RedisKeys = Pick<Config['redis'], 'url' | 'cluster' | 'keyPrefix'>;
 
-/** Of a proxy before these servers. */
+/** The key prefix of a proxy in front of these servers. */
 export const keyPrefixOf = (
   servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
   redis: RedisKeys,
 ): string => redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
 
-/** Differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
+/** The default differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
 export function defaultKeyPrefix(
   servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
   redis: Pick<Config['redis'], 'url' | 'cluster'>,
   machine = hostname(),
 ): string {
   const upstream = describeServers(servers);
-  // A loopback address is another server on each machine.
+  // A loopback address names a different server on each machine.
   const isLocal = servers.some(({ url }) => isLoopback(new URL(url).hostname));
   return `hrp:${shortHash(isLocal ? `${upstream} of ${machine}` : upstream)}:${databaseNumber(redis)}:`;
 }
@@ -119,7 +119,7 @@ export const entryPattern = (keyPrefix: string): string =>
 export const keyOfEntry = (keyPrefix: string, name: string): string =>
   name.slice(name.indexOf(ENTRY, keyPrefix.length) + ENTRY.length);
 
-/** `bans` is a group of its own. */
+/** `bans` is a separate group. */
 export const stateName = (keyPrefix: string, group: number | 'bans'): string =>
   `${keyPrefix}{${group}}:state`;
 

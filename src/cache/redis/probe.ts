@@ -4,15 +4,15 @@ import { untilDeadline } from '../clock.js';
 import { type RedisAddress, openRedis } from './connections.js';
 import { timeoutError } from './errors.js';
 
-/** ioredis gives up a connection after 2 s; a login and some commands follow. */
+/** Allows 2 s for the connection (ioredis), then a login and some commands. */
 const PROBE_TIMEOUT_MS = 5000;
-/** The life of the key, should its deletion fail. */
+/** TTL of the key, in case its deletion fails. */
 const KEY_MS = 10_000;
 
-/** Over a connection of its own. @returns the version of the server. @throws Error when it cannot be used */
+/** Opens a separate connection. @returns the version of the server. @throws Error when Redis cannot be used */
 export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<string | undefined> {
   const { commands, isCluster } = openRedis(address);
-  // It goes on with trying: only the first error counts.
+  // ioredis keeps retrying, but only the first error counts.
   const opened = new Promise((resolve, reject) => {
     commands.on('error', reject).once('ready', resolve);
   });
@@ -20,7 +20,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
     await opened;
     const info = await commands.info();
     assertWritable(info, isCluster);
-    // Keys of one command at a time: a user may lack the right to one of them.
+    // One command at a time: a user may lack the right to one of them.
     const key = `${keyPrefix}probe:${randomUUID()}`;
     await commands.set(key, '1', 'PX', KEY_MS);
     await commands.get(key);
@@ -35,7 +35,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
   }
 }
 
-/** A replica may take writes that its master does not have, and a node alone holds some of the keys. */
+/** A replica may accept writes that its master lacks, and a single node of a cluster holds only some of the keys. */
 function assertWritable(info: string, isCluster: boolean): void {
   if (/^role:slave/m.test(info)) throw new Error('READONLY it is a replica');
   if (!isCluster && /^cluster_enabled:1/m.test(info)) throw new Error('CLUSTER it is a node of a cluster');

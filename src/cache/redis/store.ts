@@ -15,7 +15,7 @@ import { STORE, SYNC } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { bansName, entryPattern, groupNames, keyOfEntry } from './namespace.js';
 
-/** Undefined: Redis could not be read. */
+/** Undefined if Redis could not be read. */
 export type RedisTicket = (LoadOrigin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
 
 export interface RedisStoreDeps {
@@ -27,7 +27,7 @@ export interface RedisStoreDeps {
   now: () => number;
 }
 
-/** Entries are unusable together: those of an earlier run of the server. */
+/** Maximum number of entries tried: if some are of an earlier server run, usually all are. */
 const MAX_TRIES = 20;
 
 export class RedisStore {
@@ -61,12 +61,12 @@ export class RedisStore {
     };
   }
 
-  /** Whether entries of Redis are used now. */
+  /** Whether reads use Redis now. */
   isReadable(): boolean {
     return this.#deps.commands.isUp() && this.#currentBans() !== undefined;
   }
 
-  /** Whether Redis holds an entry that can be used. False when none is found in a part of a large database. */
+  /** Whether Redis holds a usable entry. Only a part of a large database is searched. */
   async holdsEntry(): Promise<boolean> {
     let tries = 0;
     try {
@@ -75,12 +75,12 @@ export class RedisStore {
         if (++tries === MAX_TRIES) return false;
       }
     } catch {
-      // Away, or this user may not search: the cache works without it.
+      // Redis is unavailable, or this user may not scan: the cache works without it.
     }
     return false;
   }
 
-  /** Undefined: Redis must not be read, because bans of the present server run may not be known yet. */
+  /** Undefined if Redis must not be read, because bans of the present server run may not be known yet. */
   #currentBans(): Bans | undefined {
     const { commands, isLinked } = this.#deps;
     const bans = this.#deps.bans();
@@ -115,7 +115,7 @@ export class RedisStore {
     return { run, seq, bytes: encodeEntry(key, entry, { run: bothRuns(run, bansRun), ban }), lifeMs };
   }
 
-  /** False: refused. Undefined: Redis has not answered, so the entry may or may not be stored. */
+  /** Returns false if the entry was refused, undefined if Redis was not used or has not answered. */
   async set(key: string, entry: Entry, ticket: RedisTicket): Promise<boolean | undefined> {
     const { commands } = this.#deps;
     if (!this.accepts(key, ticket)) return false;
@@ -135,13 +135,13 @@ const bothRuns = (run: string, bansRun: string): string =>
 
 const MISS: Lookup<RedisTicket> = { entry: undefined, from: 'redis', ticket: undefined };
 
-/** Names that Redis looks at for one command. */
+/** Number of names that one SCAN visits. */
 const SCAN_COUNT = 1000;
-/** A database with many keys of others is searched no further. */
+/** Maximum number of SCAN commands per master, because a database may hold many keys of others. */
 const MAX_SCANS = 100;
 const SCAN_TIMEOUT_MS = 2000;
 
-/** Keys of entries, which may be unusable, such as those of an earlier run of the server. @throws Error */
+/** Yields keys of entries, which may be unusable, such as those of an earlier server run. @throws Error when Redis fails */
 async function* findKeys(
   commands: Pick<RedisCommands, 'keyPrefix' | 'masters' | 'attempt'>,
 ): AsyncGenerator<string> {

@@ -7,9 +7,9 @@ export class Subscriptions {
   readonly #commands: LinkCommands;
   readonly #member: string;
   readonly #onMessage: SubscriptionEvents['onMessage'];
-  /** By the name of the master. */
+  /** Subscriptions by the name of the master. */
   #open = new Map<string, Subscription>();
-  /** Counts what `open` and `close` begin: connections that are ready after that are not kept. */
+  /** Incremented by `open` and `close`: connections that an earlier `open` began are not kept. */
   #attempts = 0;
   #prefix: string;
   #channels: Channels;
@@ -57,13 +57,13 @@ export class Subscriptions {
     await Promise.all([...this.#open.values()].map((subscription) => subscription.ping()));
   }
 
-  /** Those that are being opened, too. */
+  /** Closes all connections, including those being opened. */
   close(): void {
     this.#attempts++;
     this.reset();
   }
 
-  /** Messages were missed: the next attempt opens all connections again. */
+  /** Called when messages were missed: closes the connections, and the next attempt opens all of them again. */
   readonly reset = (): void => {
     for (const subscription of this.#open.values()) subscription.close();
     this.#open.clear();

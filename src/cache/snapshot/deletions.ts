@@ -1,17 +1,17 @@
-// Deletions since the snapshot, on disk: what a write has deleted does not come back with a snapshot from before it.
+// The log of deletions since the snapshot, on disk, so that no deleted record comes back from an older snapshot.
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Deleted } from '../apply-message.js';
 
-/** What was deleted, by key and by prefix. */
+/** The deleted keys and prefixes. */
 export interface Deletions {
   has: (key: string) => boolean;
 }
 
 /**
- * Every process of the machine appends what it deletes; only the one that writes the snapshot begins a new log. The write
- * waits for the append, but not for the disk: it survives the process, not a loss of power.
+ * Every deletion is appended; the writer of the snapshot begins a new log. A write waits for the append, but not for the
+ * disk: the log survives the process, not a power loss.
  */
 export class DeletionLog {
   readonly #file: string;
@@ -25,7 +25,7 @@ export class DeletionLog {
     appendFileSync(this.#file, `${JSON.stringify(deleted)}\n`, { mode: 0o600 });
   }
 
-  /** Begins a new log, before the first entry of a snapshot is read. The result removes the older ones, once it is written. */
+  /** Begins a new log before the first entry of a snapshot is read. Call the result, which removes older logs, once it is written. */
   begin(): () => void {
     const before = `${this.#file}.${randomUUID()}`;
     try {
@@ -66,7 +66,7 @@ function readLines(file: string): Deleted[] {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    // The process that writes the snapshot has removed it meanwhile.
+    // The writer of the snapshot has removed it meanwhile.
     if (isMissing(error)) return [];
     throw error;
   }
@@ -80,7 +80,7 @@ function parseLine(line: string): Deleted {
     if (typeof key === 'string') return { key };
     if (typeof prefix === 'string') return { prefix };
   } catch {
-    // As for a line of another form.
+    // Handled like a line of another form.
   }
   return { prefix: '' };
 }
@@ -89,7 +89,7 @@ function remove(file: string): void {
   try {
     unlinkSync(file);
   } catch {
-    // It stays: its keys are not restored, and are loaded when they are used.
+    // The log stays: its keys are not restored, and are loaded on use.
   }
 }
 

@@ -1,4 +1,4 @@
-// The format of a snapshot: a head, blocks of entries with a checksum each, and an end. What cannot be used is refused, and the
+// The format of a snapshot: a head, blocks of entries with a checksum each, and an end. Unusable parts are refused, and the
 // rest is read.
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
@@ -7,28 +7,28 @@ import type { KeyedEntry } from '../memory/memory-store.js';
 
 // file:  MAGIC, a block that is the identity, blocks of entries, END
 // block: MARK, length of the payload, length of its content, CRC-32 of the payload, CRC-32 of these four, payload
-// The payload of entries is their content, compressed: entries without a checksum of their own. The end is a block without
-// content: a file that is cut off between two blocks has none.
-// Increment the version with every change of the layout; entries have a version of their own.
+// The payload of a block of entries is its compressed content: entries without checksums. The end is a block without
+// content, which a file that is cut off between two blocks lacks.
+// Increment the version with every change of the layout; entries are versioned separately.
 const MAGIC = 'HRPSNAP3';
 const MARK = 'HRPB';
 export const MAGIC_BYTES = MAGIC.length;
 export const BLOCK_HEAD_BYTES = 20;
-/** Longer blocks are not read; an entry that would need one is not written. */
+/** Maximum length of a block that is read; an entry that may take more than half of it is not written. */
 const MAX_BLOCK_BYTES = 32 * 1024 ** 2;
-/** Larger ones are hardly smaller when they are compressed, and take longer to decode while requests wait. */
+/** Larger blocks hardly compress better, and take longer to decode while requests wait. */
 const CONTENT_BYTES = 256 * 1024;
-/** For the record that fills a block, without a larger buffer for most. */
-const SPARE_BYTES = 16 * 1024;
+/** Room for the record that fills a block, so that most blocks need no larger buffer. */
+const HEADROOM_BYTES = 16 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
-/** `foreign`: of another upstream. `unknown`: no snapshot, or of another version. */
+/** `foreign`: a snapshot of another upstream. `unknown`: not a snapshot, or another version. */
 export type SnapshotRefusal = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
 
 /** The entries of a block, or why a block, or the rest of the file, is refused. */
 export type SnapshotPart = { entries: KeyedEntry[] } | { refused: SnapshotRefusal };
 
-/** The next bytes; fewer than wanted at the end of the file. */
+/** Returns the next `length` bytes; fewer at the end of the file. */
 export type Take = (length: number) => Promise<Buffer>;
 
 interface BlockHead {
@@ -37,7 +37,7 @@ interface BlockHead {
   checksum: number;
 }
 
-/** The content of one block, as it fills. */
+/** Collects the content of one block. */
 export class ContentBuffer {
   readonly #into: Cursor = { bytes: NO_BYTES, at: 0 };
 
@@ -52,7 +52,7 @@ export class ContentBuffer {
     return this.#into.at >= CONTENT_BYTES;
   }
 
-  /** The next block has a buffer of its own: this one is compressed meanwhile. */
+  /** Returns the content. The next block gets a new buffer, because this one is compressed meanwhile. */
   take(): Buffer {
     const content = this.#into.bytes.subarray(0, this.#into.at);
     this.#into.bytes = NO_BYTES;
@@ -63,7 +63,7 @@ export class ContentBuffer {
   #reserve(length: number): void {
     const { bytes, at } = this.#into;
     if (at + length <= bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(at + length, CONTENT_BYTES + SPARE_BYTES));
+    const larger = Buffer.allocUnsafeSlow(Math.max(at + length, CONTENT_BYTES + HEADROOM_BYTES));
     bytes.copy(larger, 0, 0, at);
     this.#into.bytes = larger;
   }
@@ -81,7 +81,7 @@ export function encodeBlock(payload: Buffer, contentBytes: number): Buffer {
 
 export const END = encodeBlock(NO_BYTES, 0);
 
-/** `identity` names what the entries are of: a snapshot of another upstream is refused. */
+/** `identity` names the upstream of the entries: a snapshot of another one is refused. */
 export function encodeHead(identity: string): Buffer {
   const name = Buffer.from(identity);
   return Buffer.concat([Buffer.from(MAGIC, 'latin1'), encodeBlock(name, name.length)]);
@@ -116,7 +116,7 @@ interface Block extends BlockHead {
   payload: Buffer;
 }
 
-/** After a refusal the place of the next block is not known. */
+/** After a refusal the position of the next block is unknown. */
 async function readBlock(take: Take): Promise<Block | { refused: SnapshotRefusal }> {
   const bytes = await take(BLOCK_HEAD_BYTES);
   const head = decodeBlockHead(bytes);

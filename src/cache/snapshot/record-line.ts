@@ -6,7 +6,7 @@ import type { KeyedEntry } from '../memory/memory-store.js';
 
 const isoTime = (ms: number): string => new Date(ms).toISOString();
 
-/** Undefined for a "not found": an export is of records. */
+/** Undefined for a not-found answer: exports contain only records. */
 export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined {
   if (entry.kind === 'not-found') return undefined;
   const { requestedAt, staleAt, deleteAt } = entry;
@@ -16,7 +16,7 @@ export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined
   return `${head.slice(0, -1)},"values":${entry.kind === 'found' ? toText(entry.values) : '[]'}}\n`;
 }
 
-/** Undefined for a line that is no record. Values that are not public are dropped: anyone may have made the file. */
+/** Undefined for a line that is not a record. Values that are not public are dropped: the file is untrusted. */
 export function parseRecordLine(line: string, caseSensitive: boolean): KeyedEntry | undefined {
   const { handle, values, ...times } = parseObject(line);
   if (typeof handle !== 'string' || !isHandle(handle)) return undefined;

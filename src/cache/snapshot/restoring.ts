@@ -1,4 +1,4 @@
-// Puts records into memory that were not loaded: from the snapshot, the seed and imports; and reads them for exports.
+// Restores records to memory from the snapshot, the seed and imports, and reads them for exports.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config } from '../../config/schema.js';
 import { type ServerConfig, describeServers } from '../../config/upstream-servers.js';
@@ -12,7 +12,7 @@ import { formatRecordLine, parseRecordLine } from './record-line.js';
 import { LAST_SNAPSHOT_MS, Snapshot, reasonOf } from './snapshot.js';
 
 interface RestoringSettings extends Pick<Config, 'cache' | 'seed' | 'upstream'> {
-  /** The Handle servers: without one nothing checks a record, and the snapshot of others is refused. */
+  /** Handle servers: without one no record is revalidated, and a snapshot of other servers is refused. */
   servers: readonly ServerConfig[];
 }
 
@@ -22,17 +22,17 @@ interface RestoringParts {
   staleIfErrorMs: (key: string) => number;
 }
 
-/** What became of lines of records. */
+/** Number of lines by result. */
 interface RestoredLines {
-  /** In memory now. */
+  /** Stored in memory. */
   restored: number;
-  /** Not needed: memory has a newer record, or the handle has changed meanwhile. */
+  /** Not needed: memory has a record already, or the handle has changed meanwhile. */
   kept: number;
-  /** Too old to stand in for a Handle server that fails. */
+  /** Too old to be served stale when a Handle server fails. */
   expired: number;
   /** Memory has no room. */
   full: number;
-  /** No records. */
+  /** Not a record. */
   refused: number;
 }
 
@@ -44,23 +44,23 @@ export interface Restoring {
   recordDeletion: (deleted: Deleted) => void;
   /** Newline-delimited records. */
   importLines: (text: string) => Promise<RestoredLines>;
-  /** Parts of newline-delimited records: those of a prefix. At the end the number of its handles without a record. */
+  /** Yields chunks of newline-delimited records of a prefix; returns the number of its handles without a record. */
   exportRecords: (prefix: string) => AsyncGenerator<string, number>;
-  /** False while a seed is read that is all there is to serve. */
+  /** False while the seed is being read, if there is no Handle server. */
   isReady: () => boolean;
   close: () => Promise<void>;
 }
 
 const PAGE_BYTES = 512 * 1024;
 
-/** As many take about a millisecond; requests that arrive meanwhile wait for that. */
+/** Characters parsed in one turn of the event loop; requests that arrive meanwhile wait. */
 const TURN_CHARS = 64 * 1024;
 
-/** How much longer the end takes because of the last snapshot. */
+/** Maximum time that the last snapshot adds to a shutdown. */
 export const lastSnapshotMs = ({ file }: Config['cache']['snapshot']): number =>
   file === undefined ? 0 : LAST_SNAPSHOT_MS;
 
-/** Restores in the background what the configuration names. */
+/** Restores the configured snapshot and seed in the background. */
 export function createRestoring(
   settings: RestoringSettings,
   context: Context,
@@ -136,7 +136,7 @@ async function* exportRecords(
   return missing;
 }
 
-/** Never rejects: the result is in the log. */
+/** Never rejects: the result is logged. */
 async function readSeed(
   file: string,
   restoreLines: (lines: Lines, counts: RestoredLines) => Promise<void>,
@@ -159,7 +159,7 @@ async function readSeed(
   if (records > 0) log.info({ file, records, restored, ms }, 'seed loaded');
 }
 
-/** The handles of a prefix, and the record of the prefix itself. */
+/** Matches the handles of a prefix, and the record of the prefix itself. */
 function isUnder(prefix: string): (key: string) => boolean {
   const folded = upperAscii(prefix);
   return (key) => key.startsWith(`${folded}/`) || key === `0.NA/${folded}`;

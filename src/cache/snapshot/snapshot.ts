@@ -9,11 +9,11 @@ import { type Deletions, DeletionLog } from './deletions.js';
 import { type SnapshotRefusal, type Take, readSnapshot } from './format.js';
 import { type SnapshotSource, writeSnapshot } from './write.js';
 
-/** Background work is done in slices. A million records take 6,000 of them: about 8 s. */
+/** Interval between slices of background work. */
 const SLICE_EVERY_MS = 1.25;
-/** Reading and encoding as much takes a quarter of a millisecond; requests that arrive meanwhile wait for that. */
+/** Bytes read and encoded in a slice; requests that arrive meanwhile wait. */
 const SLICE_BYTES = 128 * 1024;
-/** Restoring as many takes half a millisecond. */
+/** Records restored in a slice. */
 const SLICE_RECORDS = 200;
 const READ_BYTES = 256 * 1024;
 /** Maximum time for the last snapshot, after the last response. */
@@ -37,7 +37,7 @@ export class Snapshot {
   #loading: Promise<void> | undefined;
   #writing: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
-  /** A snapshot that is not read to its end is not replaced by what was read of it. */
+  /** A snapshot that was not read to its end is not replaced by the part that was read. */
   #isLoaded = false;
   #isFailing = false;
 
@@ -47,7 +47,7 @@ export class Snapshot {
     this.#deletions = new DeletionLog(options.file);
   }
 
-  /** Restores the snapshot in the background, then writes one again and again. */
+  /** Restores the snapshot in the background, then writes one at each interval. */
   async start(): Promise<void> {
     this.#loading = this.#load();
     await this.#loading;
@@ -56,7 +56,7 @@ export class Snapshot {
     this.#schedule();
   }
 
-  /** To be called before the write is acknowledged. */
+  /** Call it before the write is acknowledged. */
   recordDeletion(deleted: Deleted): void {
     try {
       this.#deletions.add(deleted);
@@ -67,7 +67,7 @@ export class Snapshot {
     }
   }
 
-  /** Writes the last one, at full speed: nothing is served any more. */
+  /** Writes the last snapshot without pauses, because no requests are served any more. */
   async close(): Promise<void> {
     this.#cancelTimer();
     const deadline = new AbortController();
@@ -103,13 +103,13 @@ export class Snapshot {
       metrics.setSnapshotWritten(clock.now());
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
-      // The last one follows at once.
+      // The last snapshot follows.
       const isAbandoned = signal.aborted && signal === this.#ending.signal;
       if (!isAbandoned) this.#reportNotWritten(error);
     }
   }
 
-  /** The previous snapshot stays. Once for a full disk, not for each interval or write. */
+  /** The previous snapshot stays. Failures in a row are logged once. */
   #reportNotWritten(error: unknown): void {
     if (!this.#isFailing)
       this.#context.log.warn({ file: this.#options.file, reason: reasonOf(error) }, 'snapshot not written');
@@ -132,7 +132,7 @@ export class Snapshot {
 
   async #load(): Promise<void> {
     const { file, memory } = this.#options;
-    // In this order: what is deleted from now on is known to memory, what was deleted before is in the log.
+    // In this order: memory knows later deletions, and the log holds earlier ones.
     const ticket = memory.moment();
     let handle: FileHandle | undefined;
     try {
@@ -181,8 +181,8 @@ export class Snapshot {
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * To be awaited after each slice. The work keeps to a schedule: after a late timer the next slices only let pending
- * requests run before them.
+ * Await the result after each slice. Slices keep to a schedule: after a late timer the next ones only yield to pending
+ * requests.
  */
 function createPace({ monotonic, after }: Pick<Clock, 'monotonic' | 'after'>): () => Promise<void> {
   let dueAt = monotonic();
@@ -194,7 +194,7 @@ function createPace({ monotonic, after }: Pick<Clock, 'monotonic' | 'after'>): (
   };
 }
 
-/** Reads ahead: a system call for each block would take longer than what is done with it. */
+/** Reads ahead: a system call for each block would take longer than its processing. */
 function takeFrom(handle: FileHandle): Take {
   let ahead = Buffer.alloc(0);
   return async function take(length) {

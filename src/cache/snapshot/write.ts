@@ -6,7 +6,7 @@ import { constants, deflateRaw } from 'node:zlib';
 import type { KeyedEntry } from '../memory/memory-store.js';
 import { ContentBuffer, END, encodeBlock, encodeHead } from './format.js';
 
-/** Blocks that are compressed at the same time, each on a thread of its own. */
+/** Blocks compressed at the same time, each on a separate thread. */
 const MAX_COMPRESSING = 2;
 
 export interface WrittenSnapshot {
@@ -39,7 +39,7 @@ export async function writeSnapshot(file: string, source: SnapshotSource): Promi
 }
 
 async function writeFile(temporary: string, source: SnapshotSource): Promise<WrittenSnapshot> {
-  // A file that is left of a killed process may have another mode.
+  // A file left by a killed process may have another mode.
   await unlink(temporary).catch(() => undefined);
   const handle = await open(temporary, 'wx', 0o600);
   try {
@@ -62,7 +62,7 @@ async function writeBlocks(
     await handle.writeFile(bytes);
     written.bytes += bytes.length;
   };
-  /** Compresses on other threads, and appends in order all but `left` blocks. */
+  /** Compresses on other threads, and appends in order until `left` blocks remain. */
   const endBlock = async (left: number): Promise<void> => {
     const block = compress(content.take());
     block.catch(() => undefined);
@@ -73,7 +73,7 @@ async function writeBlocks(
   for (const entries of slices) {
     for (const kept of entries) {
       content.add(kept);
-      // No promise for each record.
+      // Avoids a promise for each record.
       if (content.isFull) await endBlock(MAX_COMPRESSING);
     }
     written.records += entries.length;
@@ -92,7 +92,7 @@ async function compress(content: Buffer): Promise<Buffer> {
   return encodeBlock(await deflate(content, { level: constants.Z_BEST_SPEED }), content.length);
 }
 
-/** Until then a loss of power may bring the previous snapshot back. Some file systems cannot do it. */
+/** Until the sync a power loss may bring the previous snapshot back. Some file systems cannot sync a folder. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   await handle.sync().catch(() => undefined);

@@ -11,7 +11,7 @@ import {
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;
 
-/** An integer, also as a text of digits, as EPICify sends it. */
+/** An integer, also as digits in a string, which EPICify sends. */
 export function integerField(min = INT32_MIN, max = INT32_MAX) {
   const error = `give a whole number from ${min} to ${max}`;
   const fromText = (given: unknown) =>
@@ -19,14 +19,14 @@ export function integerField(min = INT32_MIN, max = INT32_MAX) {
   return z.preprocess(fromText, z.int({ error }).min(min).max(max));
 }
 
-/** UTF-8 cannot store half a surrogate pair. */
+/** A string without lone surrogates, which UTF-8 cannot store. */
 export const textField = z
   .string({ error: 'give a text' })
   .refine((text) => !/\p{Surrogate}/u.test(text), { error: 'give whole Unicode characters' });
 
 export const booleanField = z.boolean({ error: 'give true or false' });
 
-/** A message of the native protocol holds no more values (hdllib Common.java); the same bound serves lists in a value. */
+/** Maximum values of a native message (hdllib Common.java), and maximum items of a list in a value. */
 export const MAX_ITEMS = 2048;
 
 /** Checks the length before the elements. */
@@ -35,7 +35,7 @@ export function arrayField<T extends z.ZodType>(element: T, error = 'give an arr
   return list.pipe(z.array(element));
 }
 
-/** Makes the error for one property; `advice` says what to send instead. */
+/** Creates the error for one property; `advice` describes a valid value. */
 export type Reject = (advice: string) => ServiceError;
 
 /** Rejects a property of the value at this position, both named as in JSON: `[0].ttl`. */
@@ -67,7 +67,7 @@ export const permissionFields = {
 
 type Permissions = { [name in keyof typeof permissionFields]?: z.infer<(typeof permissionFields)[name]> };
 
-/** Four digits. A boolean overrides `privs`, which a client sends back as it read it. */
+/** Four digits. A boolean overrides `privs`, because clients send back the `privs` that they have read. */
 export function readPermissions({ privs, ...flags }: Permissions): string {
   const defaults = privs ?? showPermissions(DEFAULT_PERMISSIONS);
   return [flags.admin_read, flags.admin_write, flags.pub_read, flags.pub_write]
@@ -105,8 +105,8 @@ interface TtlFields {
 }
 
 /**
- * `ttl_type` decides where it is given; without it a date is absolute and a number relative. The contract
- * calls relative seconds negative: the absolute value counts, and nothing negative is stored.
+ * `ttl_type` decides if it is given; without it a date is absolute and a number relative. In the contract
+ * relative seconds are negative: the absolute value counts, and nothing negative is stored.
  */
 export function readTtl({ ttlType, ttl, reject }: TtlFields): Ttl {
   const number = seconds.safeParse(ttl);
@@ -139,7 +139,7 @@ export function showTtl(ttl: Ttl = DEFAULT_TTL_SECONDS): { ttl_type: 0 | 1; ttl:
 
 const referenceAdvice = 'give {"idx": 1, "handle": "prefix/suffix"} or "1:prefix/suffix"';
 
-/** Built once: building a schema costs more than reading a reference. */
+/** Built once, because building a schema costs more than reading a reference. */
 const index = integerField();
 
 const referenceText = textField.transform((text, context): ValueReference => {
@@ -154,7 +154,7 @@ const referenceObject = z
   .object({ idx: index, handle: textField })
   .transform(({ idx, handle }): ValueReference => ({ handle, index: idx }));
 
-/** EPICify sends `""` for none. The original service drops texts and quoted indexes silently. */
+/** EPICify sends `""` for no references. The original service silently drops strings and quoted indexes. */
 export const referencesField = z.preprocess(
   (given) => (given === '' ? [] : given),
   arrayField(z.union([referenceText, referenceObject], { error: referenceAdvice })),

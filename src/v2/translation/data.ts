@@ -25,7 +25,7 @@ export interface V2Admin {
 /** Parsed form of HS_VLIST data. */
 export type V2Members = { idx: number; handle: string }[];
 
-/** Null for bytes that are not text. */
+/** The value of `parsed_data`; null for bytes that are not text. */
 export type ParsedData = string | V2Admin | V2Members | null;
 
 /** A value in a response; `data` is base64 on one line, `ttl` an ISO date when `ttl_type` is 1. */
@@ -52,12 +52,12 @@ export interface V2Input {
   permissions: string;
 }
 
-/** Compared case-sensitively, as in the original service. */
+/** Types are compared case-sensitively, as in the original service. */
 export const ADMIN_TYPE = 'HS_ADMIN';
 
 export const MEMBERS_TYPE = 'HS_VLIST';
 
-/** Their data is never empty. */
+/** Whether the type has structured data, which is never empty. */
 const isStructured = (type: string): boolean => type === ADMIN_TYPE || type === MEMBERS_TYPE;
 
 const NONE = Buffer.alloc(0);
@@ -78,12 +78,12 @@ interface V2Data {
 /** Reads the bytes of a value from `data`, `parsed_data`, or both when they agree; with neither it is empty. */
 export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buffer {
   const bytes = data === undefined ? undefined : bytesOfData(type, data, rejectData);
-  // A response shows null where there is no parsed form, and clients send responses back.
+  // A response has null if there is no parsed form, and clients send responses back.
   if (parsed === undefined || parsed === null) {
     if (bytes === undefined && (isStructured(type) || isHidden({ type }))) {
       throw rejectParsed('give it, or data');
     }
-    // As in the original service: EUDAT's epicclient sets a value to the empty text so.
+    // As in the original service: EUDAT's epicclient clears a value this way.
     return bytes ?? NONE;
   }
   const parsedBytes = bytesOfParsed(type, parsed, rejectParsed);
@@ -94,14 +94,14 @@ export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Dat
   return bytes;
 }
 
-/** HS_ADMIN has an older, longer encoding: different bytes can mean the same. */
+/** Compares the meaning, because HS_ADMIN also has an older, longer encoding. */
 function isSameData(type: string, one: Buffer, other: Buffer): boolean {
   if (one.equals(other)) return true;
   const parsed = parseData(type, one);
   return parsed !== null && isDeepStrictEqual(parsed, parseData(type, other));
 }
 
-/** Canonical base64 is bytes, anything else is text: MyCoRe sends its URLs as text in `data`. */
+/** Decodes canonical base64; anything else is text, because MyCoRe sends its URLs as text in `data`. */
 function bytesOfData(type: string, data: string, reject: Reject): Buffer {
   const bytes = decodeCanonicalBase64(data);
   if (bytes !== undefined) return bytes;
@@ -112,7 +112,7 @@ function bytesOfData(type: string, data: string, reject: Reject): Buffer {
 /** The original service breaks lines after 60 characters. */
 const WRAPPED = /^(?:[^\r\n]{60}\r?\n)+[^\r\n]{0,60}$/;
 
-/** Padded, unused bits zero (RFC 4648 §3.5): each byte string has exactly one such text. */
+/** Canonical base64 is padded, with unused bits zero (RFC 4648 §3.5): each byte string has exactly one such text. */
 function decodeCanonicalBase64(data: string): Buffer | undefined {
   const digits = WRAPPED.test(data) ? data.replace(/[\r\n]/g, '') : data;
   const bytes = Buffer.from(digits, 'base64');
@@ -122,7 +122,7 @@ function decodeCanonicalBase64(data: string): Buffer | undefined {
 function bytesOfParsed(type: string, parsed: unknown, reject: Reject): Buffer {
   if (type === ADMIN_TYPE) return bytesOfAdmin(parsed, reject);
   if (type === MEMBERS_TYPE) return bytesOfMembers(parsed, reject);
-  // The original service stores an object as Ruby's text of it, which no client wants.
+  // The original service stores an object in Ruby's notation, which no client wants.
   if (typeof parsed !== 'string' && typeof parsed !== 'number' && typeof parsed !== 'boolean') {
     throw reject('give a text, a number, true or false');
   }
@@ -138,7 +138,7 @@ function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject):
   return parsed.data;
 }
 
-/** `parsed_data` of these bytes: text, an object for HS_ADMIN, a list for HS_VLIST, else null. */
+/** Returns `parsed_data` of the bytes: text, an object for HS_ADMIN, a list for HS_VLIST, otherwise null. */
 export function parseData(type: string, bytes: Buffer): ParsedData {
   if (type === ADMIN_TYPE) return tryDecode(showAdmin, bytes) ?? null;
   if (type === MEMBERS_TYPE) return tryDecode(showMembers, bytes) ?? null;
@@ -152,7 +152,7 @@ export function isPrintable(bytes: Buffer): boolean {
   return isUtf8(bytes) && !bytes.some(isControl);
 }
 
-/** In the order and under the names of the original service. */
+/** Permissions in the order and with the names of the original service. */
 const PERMISSIONS = [
   ['add_handle', RIGHT.addHandle],
   ['delete_handle', RIGHT.deleteHandle],
@@ -231,10 +231,10 @@ export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
   }
 }
 
-/** The readable format where it is lossless, else base64. */
+/** Returns the readable format if it is lossless, otherwise base64. */
 export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
   const data = tryDecode((content) => decodeStructure(type, content), bytes);
-  // The JSON of HS_ADMIN and HS_VLIST has no place for extra bits and trailing bytes.
+  // The JSON of HS_ADMIN and HS_VLIST cannot hold extra bits and trailing bytes.
   if (data !== undefined && bytesOfRecordData({ data }).equals(bytes)) return data;
   return isPrintable(bytes)
     ? { format: 'string', value: bytes.toString('utf8') }

@@ -20,7 +20,7 @@ import {
   recordDataOfBytes,
 } from './data.js';
 
-/** Sorted by index, without HS_SECKEY. */
+/** The values in v2 form, sorted by index, without HS_SECKEY. */
 export function* toV2(values: readonly HandleValue[]): Steps<V2Value[]> {
   const shown: V2Value[] = [];
   for (const value of visibleValues(values)) {
@@ -30,7 +30,7 @@ export function* toV2(values: readonly HandleValue[]): Steps<V2Value[]> {
   return shown;
 }
 
-/** What `toV2` shows of a value as `parsed_data`. */
+/** The `parsed_data` of a value, as `toV2` shows it. */
 export const parsedDataOf = (value: HandleValue): ParsedData =>
   parseData(value.type, bytesOfRecordData(value));
 
@@ -39,7 +39,7 @@ export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
   return values.filter((value) => !isHidden(value)).sort((one, other) => one.index - other.index);
 }
 
-/** The members have the order of the original service. */
+/** A value in v2 form; the members have the order of the original service. */
 export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value)): V2Value {
   const { index, type, timestamp, ttl, references, permissions } = value;
   return {
@@ -56,7 +56,7 @@ export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value)):
 
 /** The HS_ADMIN value that is added to a list without one. */
 export interface AutomaticAdmin {
-  /** Preferred index; the next free one above it when it is taken. */
+  /** Preferred index; if it is taken, the next free index above it is used. */
   index: number;
   /** The administrator it names. */
   admin: ValueReference;
@@ -70,7 +70,7 @@ interface TranslationContext {
   current?: readonly HandleValue[];
 }
 
-/** Assigned indexes avoid those of hidden values in `current`. */
+/** Translates a list to the values of a record. Assigned indexes avoid those of hidden values in `current`. */
 export function* toRecord(
   inputs: readonly V2Input[],
   { automaticAdmin, current = [] }: TranslationContext,
@@ -88,7 +88,7 @@ export function* toRecord(
 
 type IndexedInput = V2Input & { idx: number };
 
-/** The lowest free indexes in list order. Visible values of the stored record do not count: the list replaces them. */
+/** Assigns the lowest free indexes in list order. Indexes of visible stored values are free: the list replaces them. */
 function assignIndexes(inputs: readonly V2Input[], hidden: ReadonlySet<number>): IndexedInput[] {
   const taken = new Set([...hidden, ...inputs.flatMap(({ idx }) => (idx === undefined ? [] : [idx]))]);
   let next = 1;
@@ -109,7 +109,7 @@ const toRecordValue = ({ idx, type, data, ttl, references, permissions }: Indexe
 });
 
 /**
- * A record keeps its administrators. The original service replaces them by its own: there, a member of a
+ * A record keeps its administrators. The original service replaces them by its automatic one: there, a member of a
  * group who changes a URL locks out the others.
  */
 function adminsToAdd({
@@ -117,7 +117,7 @@ function adminsToAdd({
   current,
   taken,
 }: Required<TranslationContext> & { taken: Set<number> }): HandleValue[] {
-  // Never goes back: thousands of administrators may find their indexes taken.
+  // Only increases: the indexes of thousands of administrators may be taken.
   let next = automaticAdmin.index;
   const place = (preferred: number): number => {
     while (taken.has(next)) next++;
@@ -133,7 +133,7 @@ function adminsToAdd({
   return [{ index, type: ADMIN_TYPE, data: { format: 'admin', value }, ttl: DEFAULT_TTL_SECONDS }];
 }
 
-/** A stored value in the form for sending it back: without a timestamp. */
+/** A stored value in the form in which it is sent back: without a timestamp. */
 export function restate({ index, type, data, permissions, ttl, references }: HandleValue): HandleValue {
   return {
     index,
@@ -145,7 +145,7 @@ export function restate({ index, type, data, permissions, ttl, references }: Han
   };
 }
 
-/** A text that is equal for equal values. Without the timestamp: a PUT that changes nothing keeps the ETag. */
+/** A text that is equal for equal values. It omits the timestamp, so that a PUT that changes nothing keeps the ETag. */
 export function canonicalForm(value: HandleValue, bytes = bytesOfRecordData(value)): string {
   const { index, type, ttl, references, permissions } = value;
   const data = bytes.toString('base64');
@@ -159,11 +159,11 @@ export type WritePlan =
   | { kind: 'whole'; values: HandleValue[] }
   | {
       kind: 'by-index';
-      /** First, with overwrite=false: response code 201 means that a value which the caller cannot read is there. */
+      /** Sent first, with overwrite=false: response code 201 means that the index has a value that the caller cannot read. */
       add: HandleValue[];
-      /** Second, with overwrite=true. */
+      /** Sent second, with overwrite=true. */
       change: HandleValue[];
-      /** Last, so that the record has an HS_ADMIN at every moment. */
+      /** Sent last, so that the record has an HS_ADMIN at every moment. */
       remove: number[];
     };
 
@@ -177,8 +177,8 @@ interface PlanInput {
 }
 
 /**
- * Hidden values stay. Values that come back as v2 showed them are sent in the server's own form, so that parts
- * of a site or key which the translation drops are not lost.
+ * Hidden values stay. Values that come back as v2 showed them are sent in the server's form, so that parts
+ * of a site or key that the translation drops are not lost.
  *
  * @throws ServiceError V2_INDEX_TAKEN when a new value has the index of a hidden one
  */
@@ -191,7 +191,7 @@ export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePla
   for (const value of next) {
     const before = stored.get(value.index);
     if (!isUnchanged(value, before)) values.push(value);
-    // A repeated PUT sends the same secret key again: it is the hidden value itself.
+    // A repeated PUT sends the same secret key again, which is the hidden value itself.
     else if (!isHidden(before)) values.push(restate(before));
     yield;
   }
@@ -208,7 +208,7 @@ export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePla
   };
 }
 
-/** 400: the v2 contract has no 409. */
+/** Rejects a value with the index of a hidden one. The error is 400, because the v2 contract has no 409. */
 function assertNoCollision(values: readonly HandleValue[], hidden: readonly HandleValue[]): void {
   const taken = new Set(hidden.map(({ index }) => index));
   const collision = values.find(({ index }) => taken.has(index));
