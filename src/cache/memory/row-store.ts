@@ -4,6 +4,7 @@ import { type Bytes, fromBuffer, toBuffer } from '../../handle/bytes.js';
 import { type Entry, KINDS, type Times } from '../entry.js';
 import type { EntryPin } from '../store.js';
 import { BLOCK_BYTES, BlockStore } from './block-store.js';
+import { compress, expand } from './phrase-codec.js';
 
 /** The fields read on every use come first, close together. */
 const STAMP = 0;
@@ -52,6 +53,7 @@ export class RowStore {
   add(entry: Entry, { since, tick }: { since: number; tick: number }): number {
     const at = this.#takeRow();
     const message = wide(entry.message);
+    const values = compress(entry.values);
     this.#write(at, TICK, tick);
     this.#write(at, SINCE, since);
     this.#write(at, HITS, 0);
@@ -60,8 +62,8 @@ export class RowStore {
     this.#write(at, DELETE_AT, entry.deleteAt);
     this.#write(at, KIND, KINDS.indexOf(entry.kind));
     this.#write(at, MESSAGE_LENGTH, message.length);
-    this.#write(at, VALUES_LENGTH, entry.values.length);
-    this.#write(at, TEXT_AT, this.#texts.write((message + entry.values) as Bytes));
+    this.#write(at, VALUES_LENGTH, values.length);
+    this.#write(at, TEXT_AT, this.#texts.write((message + values) as Bytes));
     this.#write(at, STAMP, ++this.#stamp);
     return at;
   }
@@ -89,7 +91,7 @@ export class RowStore {
     const text = this.#text(at, length);
     return {
       kind: KINDS[this.#read(at, KIND)] ?? 'not-found',
-      values: text.slice(messageLength) as Bytes,
+      values: expand(text.slice(messageLength) as Bytes),
       message: narrow(text.slice(0, messageLength) as Bytes),
       requestedAt: this.#read(at, CACHED_AT),
       staleAt: this.#read(at, STALE_AT),

@@ -30,7 +30,7 @@ export const memory: Workload = async (bench) => {
     crew.start(startProxy({ upstreamUrl: upstream.url, name, env: { CACHE_MAX_BYTES: `${maxMiB}MiB` } }));
   const empty = await open(EMPTY, roomMiB);
   const full = await open(FULL, roomMiB);
-  const overflowing = await open(OVERFLOWING, Math.max(4, Math.ceil(roomMiB / 4)));
+  const overflowing = await open(OVERFLOWING, Math.max(4, Math.ceil(roomMiB / 8)));
   // A busy process takes more memory than one that has just started, whatever it caches.
   const work = writeTargets(manyOf(nameOf(1), Math.min(WORK, plan.records)));
   for (const { url } of [empty, full, overflowing]) {
@@ -42,7 +42,7 @@ export const memory: Workload = async (bench) => {
     count: Math.ceil(plan.records / 2),
     more: Math.ceil(plan.records / 10),
     emptyBytes,
-    boundMiB: Math.max(4, Math.ceil(roomMiB / 4)),
+    boundMiB: Math.max(4, Math.ceil(roomMiB / 8)),
   });
   const hot = writeTargets([targetOf(nameOf(plan.records))]);
   const rows = await takeTurns(bench, { peers: [empty, full], targetsOf: () => hot });

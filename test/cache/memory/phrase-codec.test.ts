@@ -1,0 +1,56 @@
+// The phrase codec of the memory tier.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { compress, expand } from '../../../src/cache/memory/phrase-codec.js';
+import { type Bytes, toBytes } from '../../../src/handle/bytes.js';
+import { handleServerRecordings } from '../../support/recordings.js';
+
+/** The public values in the answers of a Handle.Net server, as the cache keeps them. */
+const recordedValues = handleServerRecordings
+  .map(({ response }) => /^\{"responseCode":1,.*?"values":(\[.*\])\}$/s.exec(String(response.body))?.[1])
+  .filter((values) => values !== undefined)
+  .map((values) => toBytes(values));
+
+/** Byte strings with pieces of records, control characters and bytes beyond ASCII. */
+const byteStrings = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(
+        '"},"ttl":86400,"timestamp":"20',
+        'Z"},{"index":',
+        ',"type":"',
+        'https://',
+        '\0',
+        '\x01',
+        '\n',
+      ),
+      fc.string({ unit: 'binary' }).map(toBytes),
+    ),
+  )
+  .map((pieces) => pieces.join('') as Bytes);
+
+describe('the phrase codec of the memory tier', () => {
+  it('returns every byte string that it has compressed', () => {
+    fc.assert(
+      fc.property(byteStrings, (text) => {
+        expect(expand(compress(text))).toBe(text);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('halves the records of a Handle.Net server', () => {
+    expect(recordedValues.length).toBeGreaterThan(20);
+    const sum = (texts: Bytes[]): number => texts.reduce((total, text) => total + text.length, 0);
+    expect(sum(recordedValues.map(compress))).toBeLessThan(sum(recordedValues) / 2);
+    expect(recordedValues.map((values) => expand(compress(values)))).toEqual(recordedValues);
+  });
+
+  it('adds at most one byte to a text', () => {
+    fc.assert(
+      fc.property(byteStrings, (text) => {
+        expect(compress(text).length).toBeLessThanOrEqual(text.length + 1);
+      }),
+    );
+  });
+});
