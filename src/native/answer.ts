@@ -80,7 +80,7 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
     const { entry, responseCode: status } = outcome;
     if (received === undefined || handle === undefined || entry === undefined) return;
     if (!isPreparable(request)) return;
-    prepared.prepare({ received, transport, handle: handle.text, entry, status, reply });
+    prepared.prepare({ received, transport, handle, entry, status, reply });
   }
 
   return {
