@@ -56,7 +56,8 @@ export interface Prepared extends WatchedEntry {
 /** Names of different interfaces never collide: the type of the answer follows from the name. */
 export type PreparedName<T extends Prepared> = string & { readonly __answer: T };
 
-interface AnsweredEntry {
+/** An entry that a request was answered from. */
+export interface AnsweredEntry {
   handle: HandleRef;
   entry: Entry;
   beside?: Beside | undefined;

@@ -1,11 +1,9 @@
 // Prepared answers to native messages: a repeated request costs a look-up, and writing its id, the site serial and the expiration.
-import type { Entry } from '../cache/entry.js';
 import type { Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
-import type { HandleRef } from '../handle/handle.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
-import { type NativeReply, expirationAt, type Transport } from './reply.js';
+import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
 import { type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
 
 interface PreparedMessage extends Prepared, PreparedHit {
@@ -13,15 +11,11 @@ interface PreparedMessage extends Prepared, PreparedHit {
   text: string;
 }
 
-/** A fresh entry in memory that answers a request. */
-interface MessageHit {
-  /** Envelope and message as they came. */
-  received: Buffer;
+/** A message as it came. */
+interface ReceivedMessage {
+  /** Undefined unless it was in one piece. */
+  received?: Buffer;
   transport: Transport;
-  handle: HandleRef;
-  entry: Entry;
-  status: number;
-  reply: NativeReply;
 }
 
 interface PreparedOptions {
@@ -49,7 +43,7 @@ const EXPIRATION_AT = ENVELOPE_BYTES + 16;
 const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
 
 /** Whether the answer depends on nothing but what `PreparedMessages` takes for the same request. */
-export const isPreparable = ({ header: { flags } }: Request): boolean =>
+const isPreparable = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
 export class PreparedMessages {
@@ -81,8 +75,12 @@ export class PreparedMessages {
     return bytes;
   }
 
-  prepare({ received, transport, handle, entry, status, reply }: MessageHit): void {
-    const name = this.#nameOf(received, transport);
+  /** Prepares the answer to a request, if it was made of a fresh entry in memory. */
+  prepare({ received, transport }: ReceivedMessage, request: Request, answered: AnsweredMessage): void {
+    const { reply, handle, outcome } = answered;
+    const { entry, responseCode: status } = outcome;
+    if (received === undefined || handle === undefined || entry === undefined) return;
+    const name = isPreparable(request) ? this.#nameOf(received, transport) : undefined;
     if (name === undefined) return;
     this.#parts.preparedCache().prepare(name, { handle, entry }, (start, known) => {
       if (known !== undefined) return known;

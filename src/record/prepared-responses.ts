@@ -1,8 +1,6 @@
 // Prepared responses by raw request target, of records and redirects: made once, sent and reported by one function.
 import type { ServerResponse } from 'node:http';
-import type { Entry } from '../cache/entry.js';
-import type { Beside, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
-import type { HandleRef } from '../handle/handle.js';
+import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import { type FreshnessRules, createHitLines } from '../http/cache-headers.js';
 import type { AcceptRequestId } from '../http/context.js';
 import { linesWithCors } from '../http/cors.js';
@@ -12,14 +10,11 @@ import { type Representation, acceptsGzip, matchesEtag } from '../http/represent
 import type { Hits, PreparedHit } from '../observe/hits.js';
 
 /** A response that depends on nothing but its target and an entry in memory. */
-interface Hit {
+interface Hit extends AnsweredEntry {
   /** The raw request target. */
   target: string;
-  handle: HandleRef;
-  entry: Entry;
   status: number;
   made: Representation;
-  beside?: Beside | undefined;
 }
 
 /** One representation, ready to be sent. */
@@ -66,14 +61,22 @@ export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedRespons
   });
 }
 
+/** Fields are named, not spread: V8 keeps spread fields in a second object, one more CPU cache line for each hit. */
 const newResponse = ({ target, handle, status, made }: Hit, start: Prepared): PreparedResponse => ({
+  key: start.key,
+  at: start.at,
+  stamp: start.stamp,
+  requestedAt: start.requestedAt,
+  staleAt: start.staleAt,
+  isRefreshOffered: start.isRefreshOffered,
+  beside: start.beside,
+  bytes: start.bytes,
   // The record interface never redirects.
   family: status === 301 || status === 302 ? 'redirect' : 'record',
   method: 'GET',
   handle: handle.text,
   target,
   status,
-  ...start,
   identity: undefined,
   gzip: undefined,
   isWorthGzip: made.isWorthGzip,
