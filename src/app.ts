@@ -5,7 +5,7 @@ import { createAdmin } from './admin/app.js';
 import { type Operations, createOperations } from './admin/operations.js';
 import { type CacheEvents, createCache } from './cache/cache.js';
 import { systemClock } from './cache/clock.js';
-import { createPreparing } from './cache/prepared-cache.js';
+import { PreparedCache } from './cache/prepared-cache.js';
 import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
 import type { Config } from './config/schema.js';
 import { type ConfiguredServer, isUpstreamGiven, upstreamServers } from './config/upstream-servers.js';
@@ -89,10 +89,9 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const { context, closeTracing } = createContext(config, deps);
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
-  const { cache, resolver, restoring, coordination, upstreams } = sources;
-  const keyOf = (handle: string): string => resolver.refOf(handle).key;
-  const preparing = createPreparing(config.http.responseCache, { ...cache, keyOf });
-  const parts = { ...shared, ...sources, preparing, hits: createHits(context) };
+  const { cache, restoring, coordination, upstreams } = sources;
+  let prepared = new PreparedCache(config.http.responseCache, cache);
+  const parts = { ...shared, ...sources, preparedCache: () => prepared, hits: createHits(context) };
   const native = createNative(config, context, parts);
   const { listener, admitMessage, ...listening } = createPublicListener(settings, context, {
     ...parts,
@@ -116,6 +115,8 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
       // A level set on the admin listener stays unless the key itself has changed.
       if (next.log.level !== current.log.level) context.log.level = next.log.level;
       current = settingsOf(next);
+      // Requests in flight prepare answers by the settings from before.
+      prepared = new PreparedCache(config.http.responseCache, cache);
       listening.reload();
     },
     async close() {

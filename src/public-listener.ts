@@ -1,7 +1,7 @@
 // Creates the public listener: a request is answered by traffic rules, reads, the tunnel or the handler of its route, in this order.
 import type { RequestListener } from 'node:http';
 import type { Cache } from './cache/cache.js';
-import type { PreparedDeps } from './cache/prepared-cache.js';
+import type { PreparedCache } from './cache/prepared-cache.js';
 import type { Config } from './config/schema.js';
 import type { Context } from './context.js';
 import type { Coordination } from './coordination/coordination.js';
@@ -22,7 +22,6 @@ import { type Forwarding, createForwarding } from './record/forwarding.js';
 import { createForwardRead } from './record/pass-through.js';
 import { createPipeline, createRequestCheck } from './record/pipeline.js';
 import { type ReadParts, createRead } from './record/read.js';
-import { ResponseCache } from './record/response-cache.js';
 import { createWriteRoute } from './record/write.js';
 import { createRedirect } from './redirect/redirect.js';
 import type { Resolver } from './resolver/resolver.js';
@@ -46,7 +45,8 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   native: NativeAnswer;
   limitMiss: LimitMiss;
   originOf: OriginOf;
-  preparing: PreparedDeps;
+  /** A reload replaces it. */
+  preparedCache: () => PreparedCache;
   hits: Hits;
   isTrustedProxy: IsTrustedProxy;
   findClient: FindClient;
@@ -117,7 +117,7 @@ function createListener(
     check: createRequestCheck({ ...config.http, ...policy }),
     requestLog: createRequestLog(context, kept.findClient),
     acceptRequestId: createAcceptRequestId(kept.isTrustedProxy),
-    responses: new ResponseCache(kept.preparing),
+    prepared: kept.preparedCache(),
   };
   const onUnexpected = createReportUnexpected(context);
   const read = createRead(config, context, steps);
@@ -139,9 +139,7 @@ function createListener(
 }
 
 /** What the read path, the tunnel and the pipeline share. */
-interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, 'responses' | keyof KeptParts> {
-  responses: ResponseCache;
-}
+interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, keyof KeptParts> {}
 
 const DESCRIPTION = {
   summary: 'Resolve and write persistent identifiers through a caching proxy.',

@@ -53,7 +53,7 @@ export const cacheCopies = z
   })
   .meta({ id: 'CacheCopies' });
 
-/** Of the last five to ten minutes, refused requests included, without responses from the response cache. */
+/** Of the last five to ten minutes, refused requests included, without prepared responses. */
 const clients = z.array(z.object({ name: z.string(), misses: z.int() }));
 
 export const trafficReport = z.object({

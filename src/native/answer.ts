@@ -5,7 +5,7 @@ import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { asServiceError, createReportUnexpected } from '../http/error-reply.js';
 import { type Envelope, MAX_MESSAGE_BYTES, OP_CODE, OP_FLAG, type Request, decodeRequest } from './codec.js';
-import { type PreparedMessages, isPreparable } from './prepared-messages.js';
+import type { PreparedMessages } from './prepared-messages.js';
 import {
   type AnsweredMessage,
   type NativeReply,
@@ -71,18 +71,6 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
     return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
 
-  function prepare(
-    { received, transport }: Incoming,
-    { request }: Exchange,
-    answered: AnsweredMessage,
-  ): void {
-    const { reply, handle, outcome } = answered;
-    const { entry, responseCode: status } = outcome;
-    if (received === undefined || handle === undefined || entry === undefined) return;
-    if (!isPreparable(request)) return;
-    prepared.prepare({ received, transport, handle: handle.text, entry, status, reply });
-  }
-
   return {
     answerPrepared: (received, transport, options) => prepared.answer(received, transport, options),
     answer(incoming) {
@@ -91,7 +79,7 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
       const outcome = operate(exchange);
       if (outcome instanceof Promise) return outcome.then((settled) => finish(exchange, settled));
       const answered = finish(exchange, outcome);
-      prepare(incoming, exchange, answered);
+      prepared.prepare(incoming, exchange.request, answered);
       return answered;
     },
     deny(incoming, text) {

@@ -1,5 +1,5 @@
 // The native protocol: answers to messages, on whatever interface.
-import type { PreparedDeps } from '../cache/prepared-cache.js';
+import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { Hits } from '../observe/hits.js';
@@ -15,7 +15,7 @@ import { type UdpListener, createUdpListener } from './udp.js';
 
 interface NativeParts extends ResolveParts {
   resolver: Pick<Resolver<unknown>, 'read' | 'resolve' | 'refOf'>;
-  preparing: PreparedDeps;
+  preparedCache: () => PreparedCache;
   hits: Hits;
 }
 

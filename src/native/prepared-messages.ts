@@ -1,26 +1,21 @@
 // Prepared answers to native messages: a repeated request costs a look-up, and writing its id, the site serial and the expiration.
-import type { Entry } from '../cache/entry.js';
-import { type Prepared, PreparedCache, type PreparedDeps } from '../cache/prepared-cache.js';
+import type { Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
-import type { Hits } from '../observe/hits.js';
+import type { Hits, PreparedHit } from '../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
-import { type NativeReply, expirationAt, type Transport } from './reply.js';
-import { type ReportedHit, type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
+import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
+import { type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
 
-interface PreparedMessage extends Prepared, ReportedHit {
+interface PreparedMessage extends Prepared, PreparedHit {
   /** One character per byte. On UDP the packets one after the other, all but the last of the full length. */
   text: string;
 }
 
-/** A fresh entry in memory that answers a request. */
-interface MessageHit {
-  /** Envelope and message as they came. */
-  received: Buffer;
+/** A message as it came. */
+interface ReceivedMessage {
+  /** Undefined unless it was in one piece. */
+  received?: Buffer;
   transport: Transport;
-  handle: string;
-  entry: Entry;
-  status: number;
-  reply: NativeReply;
 }
 
 interface PreparedOptions {
@@ -29,7 +24,8 @@ interface PreparedOptions {
 }
 
 interface PreparedMessagesParts {
-  preparing: PreparedDeps;
+  /** A reload replaces it. */
+  preparedCache: () => PreparedCache;
   hits: Hits;
   /** Of the site record that names this instance. */
   site: { readonly serial: number };
@@ -47,11 +43,10 @@ const EXPIRATION_AT = ENVELOPE_BYTES + 16;
 const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
 
 /** Whether the answer depends on nothing but what `PreparedMessages` takes for the same request. */
-export const isPreparable = ({ header: { flags } }: Request): boolean =>
+const isPreparable = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
 export class PreparedMessages {
-  readonly #cache: PreparedCache<PreparedMessage>;
   readonly #parts: PreparedMessagesParts;
   readonly #now: () => number;
   readonly #reportHit: ReportHit;
@@ -61,7 +56,6 @@ export class PreparedMessages {
     this.#parts = parts;
     this.#now = context.clock.now;
     this.#reportHit = createReportHit(context, parts.hits);
-    this.#cache = new PreparedCache('native', parts.preparing, sizeOf);
   }
 
   /**
@@ -74,33 +68,41 @@ export class PreparedMessages {
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
     const now = this.#now();
-    const prepared = this.#cache.current(name, now);
+    const prepared = this.#parts.preparedCache().current(name, now);
     if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
     const bytes = this.#fill(prepared, received, now);
     this.#reportHit(prepared, post, startedAt);
     return bytes;
   }
 
-  prepare({ received, transport, handle, entry, status, reply }: MessageHit): void {
-    const name = this.#nameOf(received, transport);
-    const start = name === undefined ? undefined : this.#cache.begin(handle, entry);
-    if (name === undefined || start === undefined) return;
-    const { envelope, message } = reply;
-    const bytes =
-      transport === 'udp' ? Buffer.concat(toPackets(envelope, message)) : frame(envelope, message);
-    const text = bytes.toString('latin1');
-    const family = `native-${transport}` as const;
-    const known = this.#cache.get(name);
-    const isRefreshOffered = known?.stamp === start.stamp && known.isRefreshOffered;
-    const of = { family, method: 'RESOLUTION', handle, status };
-    this.#cache.set(name, { ...of, ...start, isRefreshOffered, text });
+  /** Prepares the answer to a request, if it was made of a fresh entry in memory. */
+  prepare({ received, transport }: ReceivedMessage, request: Request, answered: AnsweredMessage): void {
+    const { reply, handle, outcome } = answered;
+    const { entry, responseCode: status } = outcome;
+    if (received === undefined || handle === undefined || entry === undefined) return;
+    const name = isPreparable(request) ? this.#nameOf(received, transport) : undefined;
+    if (name === undefined) return;
+    this.#parts.preparedCache().prepare(name, { handle, entry }, (start, known) => {
+      if (known !== undefined) return known;
+      const { envelope, message } = reply;
+      const bytes =
+        transport === 'udp' ? Buffer.concat(toPackets(envelope, message)) : frame(envelope, message);
+      const text = bytes.toString('latin1');
+      const hit = {
+        family: `native-${transport}`,
+        method: 'RESOLUTION',
+        handle: handle.text,
+        status,
+      } as const;
+      return { ...hit, ...start, bytes: text.length, text };
+    });
   }
 
   /**
    * A request without what its answer does not depend on (site serial, expiration) or only repeats (request id), whose
-   * place takes the transport. Undefined for one that is not in one piece.
+   * place takes the transport. Zero bytes keep it apart from request targets. Undefined for one that is not in one piece.
    */
-  #nameOf(received: Buffer, transport: Transport): string | undefined {
+  #nameOf(received: Buffer, transport: Transport): PreparedName<PreparedMessage> | undefined {
     const { length } = received;
     if (length < MIN_REQUEST_BYTES || length > MAX_REQUEST_BYTES) return undefined;
     if (received.readInt32BE(LENGTH_AT) !== length - ENVELOPE_BYTES) return undefined;
@@ -109,7 +111,7 @@ export class PreparedMessages {
     scratch.writeInt32BE(TRANSPORTS.indexOf(transport), REQUEST_ID_AT);
     scratch.writeInt16BE(0, SITE_SERIAL_AT);
     scratch.writeInt32BE(0, EXPIRATION_AT);
-    return scratch.toString('latin1', 0, length);
+    return scratch.toString('latin1', 0, length) as PreparedName<PreparedMessage>;
   }
 
   #fill({ text, family }: PreparedMessage, received: Buffer, now: number): Buffer {
@@ -123,9 +125,3 @@ export class PreparedMessages {
     return bytes;
   }
 }
-
-/** Object, strings and the Map's own share. */
-const OVERHEAD_BYTES = 500;
-
-const sizeOf = (name: string, { text }: PreparedMessage): number =>
-  name.length + text.length + OVERHEAD_BYTES;

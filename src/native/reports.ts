@@ -1,18 +1,8 @@
 // Count, log line and trace of native messages.
 import type { Context } from '../context.js';
-import type { Hits } from '../observe/hits.js';
+import type { Hits, PreparedHit } from '../observe/hits.js';
 import { OP_CODE } from './codec.js';
-import type { AnsweredMessage, Transport } from './reply.js';
-
-/** A hit, for log and metrics. One object serves all hits of a prepared message: copy it to keep it. */
-export interface ReportedHit {
-  family: `native-${Transport}`;
-  /** The operation. */
-  method: string;
-  handle: string;
-  /** The response code. */
-  status: number;
-}
+import type { AnsweredMessage } from './reply.js';
 
 /** The POST of a message in the tunnel. */
 export interface TunnelRequest {
@@ -29,7 +19,7 @@ export type ReportMessage = (
 ) => AnsweredMessage | Promise<AnsweredMessage>;
 
 export type ReportHit = (
-  hit: ReportedHit,
+  hit: PreparedHit,
   post: TunnelRequest | undefined,
   startedAt: number | undefined,
 ) => void;
@@ -69,7 +59,7 @@ export function createReport({ metrics, log, tracer }: Context): ReportMessage {
 
 type TraceOfMessage = Parameters<Parameters<NonNullable<Context['tracer']>['run']>[1]>[0];
 
-interface DescribedMessage extends Omit<ReportedHit, 'method' | 'handle'> {
+interface DescribedMessage extends Pick<PreparedHit, 'family' | 'status'> {
   handle: string | undefined;
   result: string;
 }
@@ -112,16 +102,14 @@ export function createReportHit(
 /** A longer target is not kept: nothing counts its bytes, nor those of its log line, and clients post to short ones. */
 const MAX_KEPT_TARGET_CHARS = 100;
 
-type PostedMessage = Omit<ReportedHit, 'method'> & { method: 'POST'; target: string };
-
 /** Describes a hit in the tunnel as its HTTP request. One target gives one object, by which the log line is cached. */
-function createPostOf(): (hit: ReportedHit, target: string) => PostedMessage {
-  const posts = new WeakMap<ReportedHit, PostedMessage>();
+function createPostOf(): (hit: PreparedHit, target: string) => PreparedHit {
+  const posts = new WeakMap<PreparedHit, PreparedHit>();
   return function postOf(hit, target) {
     const known = posts.get(hit);
     if (known?.target === target) return known;
     const { family, handle } = hit;
-    const post = { family, handle, method: 'POST', target, status: 200 } as const;
+    const post = { family, handle, method: 'POST', target, status: 200 };
     if (target.length <= MAX_KEPT_TARGET_CHARS) posts.set(hit, post);
     return post;
   };

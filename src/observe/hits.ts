@@ -6,7 +6,8 @@ import type { Metrics } from './metrics.js';
 
 type Family = LabelValue<'interface'>;
 
-interface PreparedHit {
+/** A hit for log and metrics. One object serves all hits of a prepared answer: copy it to keep it. */
+export interface PreparedHit {
   /** The interface. */
   family: Family;
   /** HTTP method, or operation of a native message. */
@@ -14,6 +15,7 @@ interface PreparedHit {
   handle: string;
   /** Raw request target, of which only the path is logged; native messages have none. */
   target?: string;
+  /** Of HTTP, or the response code of a native message. */
   status: number;
 }
 

@@ -1,5 +1,6 @@
 // GET and HEAD of a record for callers without credentials: all decisions, from the request headers to the reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
@@ -34,13 +35,12 @@ import { type Steps, runToEnd } from '../time-slicer.js';
 import { isBatch } from './batch/request.js';
 import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
 import type { RequestCheck } from './pipeline.js';
-import type { PreparedResponse, ResponseCache } from './response-cache.js';
-import { type PreparedRecipient, createSendPrepared } from './send.js';
+import { type HitRecipient, createSendHit, currentResponse, prepareResponse } from './prepared-responses.js';
 
 export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
-  responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
+  prepared: PreparedCache;
   resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
   /** Called for reads that memory does not answer. */
   admit: Admit;
@@ -49,14 +49,14 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   requestLog: RequestLog;
 }
 
-interface ReadDeps extends ReadParts, FreshnessRules, Omit<RecordReplyDeps, 'responses'> {
+interface ReadDeps extends ReadParts, FreshnessRules, RecordReplyDeps {
   onUnexpected: ReportUnexpected;
 }
 
 /** False when another part must answer the request, which is untouched then. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
-interface ReadRequest extends TimedRecipient {
+interface ReadRequest extends HitRecipient {
   req: IncomingMessage;
   res: ServerResponse;
   /** Raw request target. */
@@ -123,7 +123,7 @@ interface Rendered {
  * Redirects are answered here once they are prepared.
  */
 export function createRead(config: Pick<Config, 'http'>, context: Context, parts: ReadParts): Read {
-  const { scanHeaders, check, responses, resolver, hits } = parts;
+  const { scanHeaders, check, resolver, hits } = parts;
   const { now } = context.clock;
   const deps: ReadDeps = {
     ...parts,
@@ -144,7 +144,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     if (headers.hasCredentials) return false;
     const refusal = check(req, target, headers);
     const at = now();
-    const prepared = refusal === undefined ? responses.currentResponse(target, at) : undefined;
+    const prepared = refusal === undefined ? currentResponse(parts.prepared, target, at) : undefined;
     if (prepared !== undefined && sendHit(res, prepared, { method, headers, startedAt }, at)) return true;
     const request = parseRecordRequest(target, resolver.refOf, refusal);
     if (request === undefined) return false;
@@ -164,41 +164,14 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     const rendered = render(call, request, found);
     if (rendered instanceof Promise) return sendReply(call, request, rendered);
     const { handle, reply, made } = rendered;
-    const hit = { target: call.target, handle: handle.text, entry: found.entry, status: reply.status };
+    const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
     // A body that is compressed first is not sent synchronously.
-    const prepared = made instanceof Promise ? undefined : responses.prepare({ ...hit, made });
+    const prepared = made instanceof Promise ? undefined : prepareResponse(deps.prepared, { ...hit, made });
     if (prepared !== undefined && sendHit(call.res, prepared, call, now())) return true;
     return sendReply(call, request, rendered);
   }
 
   return read;
-}
-
-interface TimedRecipient extends PreparedRecipient {
-  startedAt: number | undefined;
-}
-
-type SendHit = (
-  res: ServerResponse,
-  prepared: PreparedResponse,
-  recipient: TimedRecipient,
-  now: number,
-) => boolean;
-
-/** Sends and reports a prepared response; false when it is not prepared in the encoding of this caller. */
-function createSendHit({ hits, acceptRequestId, ...deps }: ReadDeps): SendHit {
-  const sendPrepared = createSendPrepared(deps);
-  return function sendHit(res, prepared, recipient, now) {
-    const status = sendPrepared(res, prepared, recipient, now);
-    if (status === undefined) return false;
-    const { method, headers, startedAt } = recipient;
-    const { family, handle, target } = prepared;
-    // Nearly always the prepared response itself, which log and metrics recognise.
-    const isUsual = method === prepared.method && status === prepared.status;
-    const answered = isUsual ? prepared : { family, handle, target, method, status };
-    hits.count(answered, acceptRequestId(headers.requestId, res.req), startedAt);
-    return true;
-  };
 }
 
 /** A promise where the record is large. */

@@ -1,5 +1,6 @@
 // Resolutions as replies of the record interface.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type Body, bodyOfEntry, bodyOfMembers } from '../http/body.js';
@@ -12,14 +13,13 @@ import type { RunStepsOf } from '../http/request-work.js';
 import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
-import type { ResponseCache } from './response-cache.js';
+import { prepareResponse } from './prepared-responses.js';
 
 export interface RecordReplyDeps {
   context: Context;
   freshness: Freshness;
   gzipMinBytes: number;
-  /** Prepares the response for the next request, when a fresh entry in memory was answered. */
-  responses: Pick<ResponseCache, 'prepare'>;
+  prepared: PreparedCache;
   runStepsOf: RunStepsOf;
 }
 
@@ -78,16 +78,16 @@ interface Replied {
   made: Representation;
 }
 
-/** Counts a stale answer, and offers a hit to the response cache. */
+/** Counts a stale answer, and prepares a hit for the next request. */
 export function reportReply(
   { resolution, result, target, handle, status, made }: Replied,
-  { context, responses }: Pick<RecordReplyDeps, 'context' | 'responses'>,
+  { context, prepared }: Pick<RecordReplyDeps, 'context' | 'prepared'>,
 ): void {
   if (resolution.kind !== 'entry') return;
   const { entry, from, stale } = resolution;
   if (stale !== undefined) context.metrics.countStale(stale);
   if (result !== 'hit' || from !== 'memory') return;
-  responses.prepare({ target, handle: handle.text, status, made, entry });
+  prepareResponse(prepared, { target, handle, status, made, entry });
 }
 
 export interface RecordRouteDeps extends RecordReplyDeps {

@@ -26,7 +26,7 @@ import { createOtherRecords, createPrefixRecords } from './locations/other-recor
 
 type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | 'upstreams' | 'v2'>;
 
-interface RedirectParts extends Pick<RespondDeps, 'responses' | 'runStepsOf' | 'findClient'> {
+interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'findClient'> {
   resolver: Resolver<unknown>;
   cache: Pick<Cache, 'memory' | 'trustedSince'>;
   /** Of request bodies. */

@@ -7,6 +7,7 @@ import { bodyOfEntry, render } from '../http/body.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
 import { contextOf, unjudgedCaller } from '../http/context.js';
 import type { Representation } from '../http/representation.js';
+import { prepareResponse } from '../record/prepared-responses.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { type RedirectQuery, prefersJson, readRedirectQuery } from './request.js';
@@ -228,9 +229,9 @@ function prepareRedirect(
 ): void {
   const beside = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
   if (deps.prefixRecords !== undefined && beside === undefined) return;
-  deps.responses.prepare({
+  prepareResponse(deps.prepared, {
     target: req.url ?? '',
-    handle: handle.text,
+    handle,
     entry: resolution.entry,
     status,
     made,

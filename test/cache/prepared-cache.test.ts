@@ -1,56 +1,95 @@
-// One bound of memory for the prepared answers of all interfaces.
-import { expect, test } from 'vitest';
+// One cache and one bound of memory for the prepared answers of all interfaces.
+import { beforeEach, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
-import { type Prepared, PreparedBudget, PreparedCache } from '../../src/cache/prepared-cache.js';
+import { type Prepared, PreparedCache, type PreparedName } from '../../src/cache/prepared-cache.js';
+import { handleRef } from '../../src/handle/handle.js';
 
-const ENTRY = { requestedAt: 0, staleAt: 1000 } as Entry;
-
-/** Caches of answers of 10 bytes, with an entry for each handle. */
-function cachesOf(names: string[], bounds: { maxEntries: number; maxBytes: number }) {
-  const budget = new PreparedBudget(bounds);
-  const memory = { pin: () => ({ at: 1, stamp: 1 }), touchIfCurrent: () => true };
-  const deps = { budget, memory, keyOf: (handle: string) => handle, trustedSince: () => 0 };
-  return names.map((name) => new PreparedCache<Prepared>(name, deps, () => 10));
+interface Answer extends Prepared {
+  text: string;
 }
 
-const put = (cache: PreparedCache<Prepared>, name: string): void => {
-  cache.set(name, cache.begin(name, ENTRY)!);
-};
-const has = (cache: PreparedCache<Prepared>, name: string): boolean => cache.current(name, 1) !== undefined;
+const ENTRY = { requestedAt: 0, staleAt: 1000 } as Entry;
+const ANSWER_BYTES = 5000;
+const KEY = 'KEY';
+
+/** The state of the memory tier. */
+const state = { stamp: 1, trustedSince: 0 };
+beforeEach(() => {
+  Object.assign(state, { stamp: 1, trustedSince: 0 });
+});
+
+const ON = { enabled: true, maxEntries: 1000, maxBytes: 1_000_000 };
+
+function cacheOf(bounds = ON): PreparedCache {
+  const memory = {
+    pin: () => ({ at: 1, stamp: state.stamp }),
+    touchIfCurrent: (_key: string, { stamp }: { stamp: number }) => stamp === state.stamp,
+  };
+  return new PreparedCache(bounds, { memory, trustedSince: () => state.trustedSince });
+}
+
+const nameOf = (name: string): PreparedName<Answer> => name as PreparedName<Answer>;
+
+const prepare = (cache: PreparedCache, name: string, beside?: Prepared['beside']): Answer =>
+  cache.prepare(nameOf(name), { handle: handleRef(KEY, false), entry: ENTRY, beside }, (start, known) => ({
+    ...start,
+    bytes: ANSWER_BYTES,
+    text: `${known?.text ?? ''}+`,
+  }))!;
+const textOf = (cache: PreparedCache, name: string, now = 1): string | undefined =>
+  cache.current(nameOf(name), now)?.text;
 
 test.each([
-  ['entries', { maxEntries: 4, maxBytes: 1000 }],
-  ['bytes', { maxEntries: 1000, maxBytes: 40 }],
-])('what one cache takes in of the %s makes the other age, but what is used stays', (_what, bounds) => {
-  const [http, native] = cachesOf(['http', 'native'], bounds) as [
-    PreparedCache<Prepared>,
-    PreparedCache<Prepared>,
-  ];
-  put(native, 'unused');
-  put(native, 'used');
+  ['entries', { ...ON, maxEntries: 4 }],
+  // Two answers reach half of it.
+  ['bytes', { ...ON, maxBytes: 4 * ANSWER_BYTES }],
+])('a new answer evicts by %s what is not used', (_what, bounds) => {
+  const cache = cacheOf(bounds);
+  prepare(cache, 'unused');
+  prepare(cache, 'used');
   for (let round = 0; round < 5; round++) {
-    put(http, `${round}`);
-    expect(has(native, 'used')).toBe(true);
+    prepare(cache, `${round}`);
+    expect(textOf(cache, 'used')).toBe('+');
   }
-  expect(has(native, 'unused')).toBe(false);
+  expect(textOf(cache, 'unused')).toBeUndefined();
 });
 
-test('a cache that takes the place of another counts instead of it', () => {
-  const [before, after] = cachesOf(['http', 'http'], { maxEntries: 4, maxBytes: 1000 }) as [
-    PreparedCache<Prepared>,
-    PreparedCache<Prepared>,
-  ];
-  put(before, 'old');
-  put(before, 'older');
-  put(after, '1');
-  put(after, '2');
-  expect([before.youngEntries, after.youngEntries]).toEqual([2, 2]);
-  put(after, '3');
-  expect(after.youngEntries).toBe(0);
+test('http.responseCache.enabled: false keeps nothing', () => {
+  const cache = cacheOf({ ...ON, enabled: false });
+  expect(prepare(cache, 'x').text).toBe('+');
+  expect(textOf(cache, 'x')).toBeUndefined();
 });
 
-test('without entries nothing is kept', () => {
-  const [cache] = cachesOf(['http'], { maxEntries: 0, maxBytes: 1000 }) as [PreparedCache<Prepared>];
-  put(cache, 'x');
-  expect(has(cache, 'x')).toBe(false);
+test('an answer is current until its entry has changed, is stale or is distrusted', () => {
+  const cache = cacheOf();
+  prepare(cache, 'x');
+  expect(textOf(cache, 'x')).toBe('+');
+  expect(textOf(cache, 'x', 1000)).toBeUndefined();
+  state.trustedSince = 1;
+  expect(textOf(cache, 'x')).toBeUndefined();
+  state.trustedSince = 0;
+  expect(textOf(cache, 'x')).toBe('+');
+  state.stamp = 2;
+  expect(textOf(cache, 'x')).toBeUndefined();
+});
+
+test('an answer is current while the other entries are that it depends on', () => {
+  const cache = cacheOf();
+  const beside = { isCurrent: (now: number) => now < 10 };
+  prepare(cache, 'x', beside);
+  expect([textOf(cache, 'x', 9), textOf(cache, 'x', 10)]).toEqual(['+', undefined]);
+});
+
+test('an answer that is prepared again from the same entry adds to the first, from another entry not', () => {
+  const cache = cacheOf();
+  prepare(cache, 'x');
+  expect(prepare(cache, 'x').text).toBe('++');
+  state.stamp = 2;
+  expect(prepare(cache, 'x').text).toBe('+');
+});
+
+test('near the end of the TTL the resolver gets one read', () => {
+  const cache = cacheOf();
+  prepare(cache, 'x');
+  expect([899, 901, 902].map((now) => textOf(cache, 'x', now))).toEqual(['+', undefined, '+']);
 });

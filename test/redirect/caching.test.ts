@@ -1,7 +1,11 @@
 // Caching headers of redirects and pages, and hits after changes.
+import nock from 'nock';
 import { expect, test } from 'vitest';
-import { startLeads, value } from '../support/leads.js';
+import { gate } from '../support/gate.js';
+import { PREFIX, startLeads, value } from '../support/leads.js';
+import { configFrom } from '../support/load-config.js';
 import { useNock } from '../support/nock.js';
+import { UPSTREAM_URL, mockUpstream, notFound } from '../support/upstream.js';
 import { mockWrites } from '../support/writes.js';
 
 useNock();
@@ -193,4 +197,23 @@ test('a flood of unknown handles evicts no record', async () => {
   await leads.to('abc');
   await leads.to('long');
   expect(leads.upstream.asked).toBe(102);
+});
+
+test('a redirect in flight during a reload prepares nothing for the requests after it', async () => {
+  const leads = await startLeads(records);
+  const { opened, open } = gate();
+  const reads: string[] = [];
+  await leads.ask(`/api/handles/${PREFIX}/abc`);
+  nock.cleanAll();
+  mockUpstream((target) => {
+    reads.push(target);
+    return { ...notFound(decodeURIComponent(target.slice('/api/handles/'.length))), after: opened };
+  });
+  const inFlight = leads.to('abc');
+  await expect.poll(() => reads).not.toEqual([]);
+  const env = { UPSTREAM_URL, LOG_LEVEL: 'silent', REDIRECT_ALLOWED_HOSTS: 'elsewhere.example' };
+  leads.app.reload(configFrom({ env }));
+  open();
+  expect(await inFlight).toEqual([302, 'https://example.org/abc']);
+  expect(await leads.to('abc')).toEqual([200, undefined]);
 });

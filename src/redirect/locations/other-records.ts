@@ -2,8 +2,7 @@
 // answers that no cache keeps.
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../../cache/entry.js';
-import { isFresh, isNearEnd } from '../../cache/policy.js';
-import type { Beside } from '../../cache/prepared-cache.js';
+import { type Beside, isCurrent, watchEntry } from '../../cache/prepared-cache.js';
 import type { PinnedEntries } from '../../cache/store.js';
 import type { Config } from '../../config/schema.js';
 import type { Context } from '../../context.js';
@@ -148,7 +147,8 @@ export function createOtherRecords(
       const last = answers.last(key);
       if (last === found) return { isCurrent: (at) => at < last.dueAt && answers.isValid(key, last) };
       const { entry } = found.record ?? {};
-      return entry && watchEntry(key, entry, parts);
+      const watched = entry && watchEntry(key, entry, parts);
+      return watched && { isCurrent: (at) => isCurrent(watched, at, parts) };
     },
   };
 }
@@ -161,26 +161,6 @@ const isRefusal = ({ record, hasFailed }: OtherRecord): boolean => record === un
 /** A failure that any client would meet; others have used up what one client may ask for. */
 const isOfServer = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code.startsWith('UPSTREAM_');
-
-function watchEntry(
-  key: string,
-  entry: Entry,
-  { memory, trustedSince }: Pick<OtherRecordsParts, 'memory' | 'trustedSince'>,
-): Beside | undefined {
-  const pin = memory.pin(key, entry);
-  if (pin === undefined) return undefined;
-  const watched = { ...pin, requestedAt: entry.requestedAt, staleAt: entry.staleAt };
-  let isRefreshOffered = false;
-  return {
-    isCurrent(now) {
-      if (!memory.touchIfCurrent(key, watched) || !isFresh(watched, now, trustedSince())) return false;
-      if (!isNearEnd(watched, now) || isRefreshOffered) return true;
-      // Once the resolver sees a read near the end of the TTL, and may refresh the entry ahead.
-      isRefreshOffered = true;
-      return false;
-    },
-  };
-}
 
 export interface Namespace {
   /** Handles whose lists take part in every redirect of the prefix. */

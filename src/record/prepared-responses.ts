@@ -1,0 +1,142 @@
+// Prepared responses by raw request target, of records and redirects: made once, sent and reported by one function.
+import type { ServerResponse } from 'node:http';
+import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
+import { type FreshnessRules, createHitLines } from '../http/cache-headers.js';
+import type { AcceptRequestId } from '../http/context.js';
+import { linesWithCors } from '../http/cors.js';
+import type { FastHeaders } from '../http/fast-headers.js';
+import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
+import { type Representation, acceptsGzip, matchesEtag } from '../http/representation.js';
+import type { Hits, PreparedHit } from '../observe/hits.js';
+
+/** A response that depends on nothing but its target and an entry in memory. */
+interface Hit extends AnsweredEntry {
+  /** The raw request target. */
+  target: string;
+  status: number;
+  made: Representation;
+}
+
+/** One representation, ready to be sent. */
+interface PreparedVariant {
+  /** The body, one character per byte: Node sends it together with the headers in one write. */
+  body: string;
+  /** Vary and ETag, which a 304 has too; then encoding, type and length of the body. */
+  head: HeaderLines;
+  /** Length of the part of the head that a 304 has. */
+  commonLength: number;
+  etag: string | undefined;
+}
+
+/**
+ * Also the report of a GET with the whole response: with many responses in memory, each further object would be one
+ * more CPU cache line to fetch.
+ */
+interface PreparedResponse extends PreparedHit, Prepared {
+  family: 'record' | 'redirect';
+  target: string;
+  identity: PreparedVariant | undefined;
+  gzip: PreparedVariant | undefined;
+  /** False when the body is too short to be compressed. */
+  isWorthGzip: boolean;
+}
+
+const nameOf = (target: string): PreparedName<PreparedResponse> => target as PreparedName<PreparedResponse>;
+
+/** The prepared response, if the resolver would answer with the same entry now. */
+export const currentResponse = (
+  cache: PreparedCache,
+  target: string,
+  now: number,
+): PreparedResponse | undefined => cache.current(nameOf(target), now);
+
+/** Prepares the response to a hit; undefined when memory no longer holds its entry. */
+export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedResponse | undefined {
+  const { made, target } = hit;
+  return cache.prepare(nameOf(target), hit, (start, known) => {
+    const prepared = known ?? newResponse(hit, start);
+    prepared[made.encoding] = variantOf(made);
+    prepared.bytes = (prepared.identity?.body.length ?? 0) + (prepared.gzip?.body.length ?? 0);
+    return prepared;
+  });
+}
+
+/** Fields are named, not spread: V8 keeps spread fields in a second object, one more CPU cache line for each hit. */
+const newResponse = ({ target, handle, status, made }: Hit, start: Prepared): PreparedResponse => ({
+  key: start.key,
+  at: start.at,
+  stamp: start.stamp,
+  requestedAt: start.requestedAt,
+  staleAt: start.staleAt,
+  isRefreshOffered: start.isRefreshOffered,
+  beside: start.beside,
+  bytes: start.bytes,
+  // The record interface never redirects.
+  family: status === 301 || status === 302 ? 'redirect' : 'record',
+  method: 'GET',
+  handle: handle.text,
+  target,
+  status,
+  identity: undefined,
+  gzip: undefined,
+  isWorthGzip: made.isWorthGzip,
+});
+
+function variantOf({ body, common, ofBody, etag }: Representation): PreparedVariant {
+  const commonLines = linesOf(common);
+  // Copied into one flat string: a rope of many pieces would be flattened for each response.
+  const head = Buffer.from(commonLines + linesOf(ofBody), 'latin1').toString('latin1') as HeaderLines;
+  return { body, head, commonLength: commonLines.length, etag };
+}
+
+/** The parts of a request that decide the form of its response and its report. */
+export interface HitRecipient {
+  method: string;
+  headers: FastHeaders;
+  startedAt: number | undefined;
+}
+
+type SendHit = (
+  res: ServerResponse,
+  prepared: PreparedResponse,
+  recipient: HitRecipient,
+  now: number,
+) => boolean;
+
+interface SendHitParts extends FreshnessRules {
+  acceptRequestId: AcceptRequestId;
+  hits: Pick<Hits, 'count'>;
+}
+
+/** Sends and reports a prepared response; false when it is not prepared in the encoding of this client. */
+export function createSendHit(parts: SendHitParts): SendHit {
+  const { hits, acceptRequestId } = parts;
+  const hitLines = {
+    record: createHitLines(parts.freshness),
+    redirect: createHitLines(parts.redirectFreshness),
+  };
+  const sendRaw = createSendRaw();
+  return function sendHit(res, prepared, { method, headers, startedAt }, now) {
+    const { family, handle, target } = prepared;
+    const variant = variantFor(prepared, headers.acceptEncoding);
+    if (variant === undefined) return false;
+    const { head, commonLength, body, etag } = variant;
+    const isKnown = etag !== undefined && matchesEtag(headers.ifNoneMatch, etag);
+    const status = isKnown ? 304 : prepared.status;
+    const ofEntry = hitLines[family](prepared, now);
+    const lines = (ofEntry + (isKnown ? head.slice(0, commonLength) : head)) as HeaderLines;
+    const { origin } = headers;
+    const all = origin === undefined ? lines : linesWithCors(lines, origin);
+    sendRaw(res, { status, lines: all, body: isKnown || method === 'HEAD' ? '' : body }, now);
+    // Nearly always the prepared response itself, which log and metrics recognise.
+    const isUsual = method === prepared.method && status === prepared.status;
+    const answered = isUsual ? prepared : { family, handle, target, method, status };
+    hits.count(answered, acceptRequestId(headers.requestId, res.req), startedAt);
+    return true;
+  };
+}
+
+const variantFor = (
+  { isWorthGzip, gzip, identity }: PreparedResponse,
+  acceptEncoding: string | undefined,
+): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
