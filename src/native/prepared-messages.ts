@@ -1,4 +1,4 @@
-// Prepared answers to native messages: a repeated request costs a look-up, and writing its id, the site serial and the expiration.
+// Prepared answers to repeated native requests: only request id, site serial and expiration are replaced.
 import type { Entry } from '../cache/entry.js';
 import { type Prepared, PreparedCache, type PreparedDeps } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
@@ -8,13 +8,13 @@ import { type NativeReply, expirationAt, type Transport } from './reply.js';
 import { type ReportedHit, type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
 
 interface PreparedMessage extends Prepared, ReportedHit {
-  /** One character per byte. On UDP the packets one after the other, all but the last of the full length. */
+  /** One character per byte. On UDP concatenated packets, all but the last of full length. */
   text: string;
 }
 
-/** A fresh entry in memory that answers a request. */
+/** A request that hit a fresh entry in memory, with its reply. */
 interface MessageHit {
-  /** Envelope and message as they came. */
+  /** Raw envelope and message. */
   received: Buffer;
   transport: Transport;
   handle: string;
@@ -31,13 +31,13 @@ interface PreparedOptions {
 interface PreparedMessagesParts {
   preparing: PreparedDeps;
   hits: Hits;
-  /** Of the site record that names this instance. */
+  /** Serial number of the site record of this instance. */
   site: { readonly serial: number };
 }
 
-/** Longer requests, which have many types, are answered anew. */
+/** Answers to longer requests, which have many types, are not prepared. */
 export const MAX_REQUEST_BYTES = 1024;
-/** Envelope, header and the length of the body. */
+/** Bytes of envelope, header and the length of the body. */
 const MIN_REQUEST_BYTES = 44;
 
 const LENGTH_AT = 16;
@@ -46,7 +46,7 @@ const SITE_SERIAL_AT = ENVELOPE_BYTES + 12;
 const EXPIRATION_AT = ENVELOPE_BYTES + 16;
 const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
 
-/** Whether the answer depends on nothing but what `PreparedMessages` takes for the same request. */
+/** Whether the answer depends only on the parts of the request in its key, the entry and the time. */
 export const isPreparable = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
@@ -65,8 +65,8 @@ export class PreparedMessages {
   }
 
   /**
-   * The bytes of the answer, if one of at most `maxBytes` is prepared and the resolver would answer with the same entry
-   * now; reports the hit. On UDP they are packets, all but the last of the full length.
+   * Returns a prepared answer of at most `maxBytes` and reports the hit; undefined unless the resolver would still answer
+   * with the same entry. On UDP the bytes are concatenated packets, all but the last of full length.
    */
   answer(received: Buffer, transport: Transport, options: PreparedOptions = {}): Buffer | undefined {
     const { maxBytes = Infinity, post } = options;
@@ -97,8 +97,8 @@ export class PreparedMessages {
   }
 
   /**
-   * A request without what its answer does not depend on (site serial, expiration) or only repeats (request id), whose
-   * place takes the transport. Undefined for one that is not in one piece.
+   * The key of a request: its bytes without site serial and expiration, which do not matter, and with the transport in
+   * place of the request id. Undefined for an incomplete request.
    */
   #nameOf(received: Buffer, transport: Transport): string | undefined {
     const { length } = received;
@@ -124,7 +124,7 @@ export class PreparedMessages {
   }
 }
 
-/** Object, strings and the Map's own share. */
+/** Estimated bytes of object, strings and map entry. */
 const OVERHEAD_BYTES = 500;
 
 const sizeOf = (name: string, { text }: PreparedMessage): number =>
