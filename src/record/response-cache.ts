@@ -1,10 +1,10 @@
-// Prepared responses by raw request target.
+// Keeps prepared responses by raw request target.
 import type { Entry } from '../cache/entry.js';
 import { type Beside, type Prepared, PreparedCache, type PreparedDeps } from '../cache/prepared-cache.js';
 import { type HeaderLines, linesOf } from '../http/raw-response.js';
 import type { Representation } from '../http/representation.js';
 
-/** A response that depends on nothing but its target and an entry in memory. */
+/** A response that depends only on its target and on entries in memory. */
 export interface Hit {
   /** The raw request target. */
   target: string;
@@ -15,18 +15,18 @@ export interface Hit {
   beside?: Beside | undefined;
 }
 
-/** One representation, ready to be sent. */
+/** A representation that is ready to be sent. */
 export interface PreparedVariant {
-  /** The body, one character per byte: Node sends it together with the headers in one write. */
+  /** The body, one character per byte, which Node sends with the headers in a single write. */
   body: string;
-  /** Vary and ETag, which a 304 has too; then encoding, type and length of the body. */
+  /** Vary and ETag, which are in a 304 too; then encoding, type and length of the body. */
   head: HeaderLines;
-  /** Length of the part of the head that a 304 has. */
+  /** Length of the part of the head for a 304. */
   commonLength: number;
   etag: string | undefined;
 }
 
-/** An answered hit, for log and metrics. One object serves all hits of a prepared response: copy it to keep it. */
+/** A served hit, for log and metrics. All hits of a prepared response share one object: copy it to keep it. */
 export interface AnsweredHit {
   family: 'record' | 'redirect';
   method: string;
@@ -37,13 +37,13 @@ export interface AnsweredHit {
 }
 
 /**
- * Also the report of a GET with the whole response: with many responses in memory, each further object would be one
- * more CPU cache line to fetch.
+ * A prepared response, which is also the report of a plain GET: with many responses in memory, another object would cost
+ * another CPU cache miss per hit.
  */
 export interface PreparedResponse extends AnsweredHit, Prepared {
   identity: PreparedVariant | undefined;
   gzip: PreparedVariant | undefined;
-  /** False when the body is too short to be compressed. */
+  /** False if the body is too short for compression. */
   isWorthGzip: boolean;
 }
 
@@ -54,12 +54,12 @@ export class ResponseCache {
     this.#cache = new PreparedCache('http', deps, sizeOf);
   }
 
-  /** The prepared response, if the resolver would answer with the same entry now. Counts as a use of the entry. */
+  /** The prepared response; undefined unless the resolver would still use the same entry. Counts as a hit of the entry. */
   currentResponse(target: string, now: number): PreparedResponse | undefined {
     return this.#cache.current(target, now);
   }
 
-  /** Prepares the response to a hit; undefined when memory no longer holds its entry. */
+  /** Prepares the response to a hit; undefined if the entry is no longer in memory. */
   prepare(hit: Hit): PreparedResponse | undefined {
     const start = this.#cache.begin(hit.handle, hit.entry);
     if (start === undefined) return undefined;
@@ -89,12 +89,12 @@ function newResponse({ target, handle, status, made }: Hit, start: Prepared): Pr
 
 function variantOf({ made: { body, common, ofBody, etag } }: Hit): PreparedVariant {
   const commonLines = linesOf(common);
-  // Copied into one flat string: a rope of many pieces would be flattened for each response.
+  // Copied into a flat string, because a rope would be flattened for each response.
   const head = Buffer.from(commonLines + linesOf(ofBody), 'latin1').toString('latin1') as HeaderLines;
   return { body, head, commonLength: commonLines.length, etag };
 }
 
-/** Headers, the strings around them and the Map's own share, measured with 100,000 responses. */
+/** Estimated bytes of headers, strings and map entry, measured with 100,000 responses. */
 const OVERHEAD_BYTES = 700;
 
 const sizeOf = (target: string, { identity, gzip }: PreparedResponse): number =>

@@ -7,13 +7,13 @@ import { type HeaderLines, createSendRaw } from '../http/raw-response.js';
 import { acceptsGzip, matchesEtag } from '../http/representation.js';
 import type { PreparedResponse, PreparedVariant } from './response-cache.js';
 
-/** The parts of a request that decide the form of its response. */
+/** The parts of a request on which the form of its response depends. */
 export interface PreparedRecipient {
   method: string;
   headers: FastHeaders;
 }
 
-/** Returns the status that was sent; undefined when the variant for this caller is not prepared. */
+/** Returns the sent status; undefined if the variant for the caller is not prepared. */
 type SendPrepared = (
   res: ServerResponse,
   prepared: PreparedResponse,
