@@ -42,7 +42,7 @@ interface WaitingJob {
 
 export class TimeSlicer {
   readonly #deps: SlicerDeps;
-  /** By client in round-robin order: after its slice a client moves to the end. */
+  /** Waiting jobs by client, in round-robin order: after its slice a client moves to the end. */
   readonly #waiting = new Map<string, WaitingJob[]>();
   /** Milliseconds used in this turn of the event loop. */
   #usedMs = 0;

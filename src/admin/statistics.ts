@@ -81,7 +81,7 @@ async function readRequests(read: ReadMetric) {
     /** Hits and stale hits among cacheable reads; null without any. */
     hitRatio: hitRatio({ hits, misses, stale }),
     byResult,
-    /** Such as `record`, `redirect`, `native-udp`. */
+    /** Requests by interface, such as `record`, `redirect`, `native-udp`. */
     byInterface: sumBy(readings, 'family'),
     latency: latencyOf(await read(METRICS.requestSeconds)),
   };
@@ -164,11 +164,11 @@ interface Bucket {
 
 interface Histogram {
   count: number;
-  /** Without the last bucket, `+Inf`. */
+  /** All buckets except `+Inf`. */
   buckets: readonly Bucket[];
 }
 
-/** In seconds; null without measurements. */
+/** Percentiles in seconds; null without measurements. */
 interface Percentiles {
   p50: number | null;
   p95: number | null;

@@ -9,7 +9,7 @@ import { EXIT, Failure, countOf, print, tableLines } from './terminal.js';
 interface BenchOptions {
   proxy: string;
   file?: string;
-  /** In seconds. */
+  /** Maximum duration in seconds. */
   duration: number;
   requests: number;
   connections: number;

@@ -138,7 +138,7 @@ export function flag(byDefault: boolean) {
   return z.preprocess(fromText, z.boolean({ error: 'give true or false' })).prefault(byDefault);
 }
 
-/** One word of a list. */
+/** One of the given words. */
 export function oneOf<const T extends readonly string[]>(words: T, byDefault: T[number]) {
   return z.enum(words, { error: `give one of ${words.join(', ')}` }).prefault(byDefault);
 }
@@ -216,7 +216,7 @@ export interface PrefixPeriod {
   ms: number;
 }
 
-/** `forever`: finite, so that it can be sent to Redis as an expiry. */
+/** The period of `forever`, which is finite, so that it can be sent to Redis as an expiry. */
 const FOREVER_MS = 36_500 * 86_400_000;
 const MAX_MS = 365 * 86_400_000;
 

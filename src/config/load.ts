@@ -66,7 +66,7 @@ export interface ExplainedKey {
   key: string;
   /** The value as written, with secrets masked. */
   shown: string;
-  /** `variable PORT`, `file /etc/proxy.yaml` or `default`. */
+  /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
   source: string;
 }
 

@@ -78,7 +78,7 @@ const search = reloadable(
   }),
 );
 
-/** A prefix without its slash. */
+/** Reads a prefix with or without its slash. */
 function readPrefix(given: string): string | undefined {
   return /^[^\s/]+\/?$/.test(given) ? given.replace(/\/$/, '') : undefined;
 }

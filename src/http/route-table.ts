@@ -27,7 +27,7 @@ interface RouteDescription {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: { description: string; isOptional?: boolean; content: Content; example?: unknown };
-  /** By status; a string is the description of a response without a body. */
+  /** Responses by status; a string describes a response without a body. */
   responses: Readonly<Record<string, ResponseDescription | string>>;
   /** Errors of the catalogue, each in `errorContent`. */
   errors?: readonly ErrorCode[];

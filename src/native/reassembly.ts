@@ -11,7 +11,7 @@ const OVERHEAD_BYTES = 200;
 
 interface Incomplete {
   since: number;
-  /** By sequence. Only received packets are buffered; nothing is preallocated. */
+  /** Received packets by sequence; nothing is preallocated for the others. */
   packets: Map<number, Buffer>;
   bytes: number;
 }

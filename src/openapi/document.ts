@@ -196,7 +196,7 @@ class OperationWriter {
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** Input schemas, which allow unknown members, because bodies of Handle servers may have more. */
+/** Input schemas allow unknown members, which bodies of Handle servers may have. */
 const OPTIONS: z.core.ToJSONSchemaParams = {
   io: 'input',
   unrepresentable: 'any',

@@ -18,7 +18,7 @@ const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4
 
 interface QueuedClient<W> {
   name: string | undefined;
-  /** In order of arrival. */
+  /** Waiters in order of arrival. */
   waiters: W[];
   /** Time of its last service, or `MAX_CREDIT_MS` before its arrival, whichever is later. */
   servedAt: number;

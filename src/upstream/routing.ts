@@ -126,7 +126,7 @@ async function askEach<Server, Answer>(
 }
 
 interface Routed {
-  /** In capitals: `21.T1` for this prefix, `21.T1.*` for derived ones, `*` for all others. */
+  /** Patterns in capitals: `21.T1` for this prefix, `21.T1.*` for derived ones, `*` for all others. */
   prefixes: readonly string[];
 }
 
