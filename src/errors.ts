@@ -134,7 +134,7 @@ export interface Diagnosis {
 /** Default Retry-After of temporary errors. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** RFC 9110 §15.6.3 to §15.6.5: the request may succeed later. */
+/** Statuses after which the request may succeed later (RFC 9110 §15.6.3 to §15.6.5). */
 const TEMPORARY_STATUSES: readonly number[] = [502, 503, 504];
 
 interface ErrorDetails {

@@ -53,7 +53,7 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
 /** Returns when the handle is due again (ms since the epoch); undefined when the response is not cacheable. */
 async function warmOne(handle: string, proxy: string, summary: WarmSummary): Promise<number | undefined> {
   try {
-    // RFC 9218 §4.1: a background task.
+    // The lowest urgency is for background tasks (RFC 9218 §4.1).
     const headers = { Priority: 'u=7' };
     const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`, { headers });
     await response.arrayBuffer();

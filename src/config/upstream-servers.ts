@@ -7,7 +7,7 @@ export type ServerConfig = z.output<typeof upstreams>[number];
 
 /** A server with the key of its section. */
 export interface ConfiguredServer extends ServerConfig {
-  /** `upstream`, or `upstreams.0` and so on. */
+  /** Key of the section: `upstream`, or `upstreams.0` and so on. */
   key: string;
 }
 

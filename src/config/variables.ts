@@ -4,7 +4,7 @@ import { type ConfigKey, configKeys, longVariableOf, variableOf } from './keys.j
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface VariableProblem {
-  /** `variable REDIS_URI`. */
+  /** Name of the variable, such as `variable REDIS_URI`. */
   source: string;
   text: string;
 }

@@ -47,7 +47,7 @@ function readFlag(value: string | null): boolean {
   return value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
 }
 
-/** A Java int: a sign and 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
+/** Parses a Java int: an optional sign and 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
 function readIndex(value: string): number {
   const index = Number(value);
   if (!/^[+-]?\d+$/.test(value) || index > 0x7fffffff || index < -0x80000000) {

@@ -147,7 +147,7 @@ export class RouteTable<R extends Route = Route> {
     this.#open.push({ ...match, head, owner: ownerOf(head), isPair: end.includes('/') });
   }
 
-  /** @throws Error when a route names a handler that is not there */
+  /** @throws Error when a route has an unknown handler */
   assertHandled(handlers: Readonly<Record<string, unknown>>): void {
     for (const { routes } of [...this.#literal.values(), ...this.#open]) {
       const missing = routes.find(({ handler }) => handlers[handler] === undefined);

@@ -10,7 +10,7 @@ interface BreakerOptions {
   openForMs: number;
 }
 
-/** A request that the breaker has let through. */
+/** A request that the breaker has admitted. */
 interface Attempt {
   key: string;
   isTrial: boolean;

@@ -39,7 +39,7 @@ export function parseAddress(address: string): { origin: string; basePath: strin
 /** All headers of a request except those of its body. Of the caller's headers only the login is sent. */
 export function requestHeaders(of: {
   pseudonym: string;
-  /** The proxies before this one. */
+  /** `Via` of the previous proxies. */
   via?: string | undefined;
   authorization?: string | undefined;
 }): string[] {
