@@ -1,12 +1,13 @@
-// `npm run build` and `npm run demo`: bundles src and its libraries to dist, because node takes longer to find and read a thousand files than
-// to run them. What src loads by createRequire when it is used (Redis, YAML, countries) stays in node_modules.
+// `npm run build` and `npm run demo`: bundles src and its libraries to dist, because node takes longer to find and read
+// a thousand files than to run them. Packages that src loads on demand by createRequire (Redis, YAML, countries) stay
+// in node_modules.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { build } from 'rolldown';
 
 const BROWSER = 'src/admin/status/browser';
 
-/** The scripts of the status page go to browsers as they stand. */
+/** The scripts of the status page are sent to browsers unchanged. */
 const statusScripts = {
   name: 'status-scripts',
   buildStart() {
@@ -20,7 +21,7 @@ const statusScripts = {
   },
 };
 
-/** Stack traces name the sources of src. Maps of the libraries would be parsed at each start too. */
+/** Stack traces name the sources of src. Maps of the libraries would only cost parsing at each start. */
 const mapsOfSrcOnly = {
   name: 'maps-of-src-only',
   transform: {
@@ -30,9 +31,9 @@ const mapsOfSrcOnly = {
 };
 
 /**
- * Modules of libraries that src does not use: fetch, WebSocket and mocks of undici (60 of 400 ms of CPU of a start); the
- * body parsers of Express, with their character sets, and its file server (5 of 83 MiB after the start). What needs one of
- * them fails in the built program alone: test/live/internals holds src to that.
+ * Library modules that src does not use: fetch, WebSocket and mocks of undici; the body parsers of Express, with their
+ * character sets, and its file server. They cost CPU and memory at each start. Code that needs one of them fails in the
+ * built program only: test/live/internals checks for that.
  */
 const UNUSED_MODULES = {
   undici$: resolve('config/undici.js'),
@@ -41,7 +42,7 @@ const UNUSED_MODULES = {
   send: false,
 };
 
-/** src names types of JSON and text only (`res.type`); the others take 4 of 83 MiB. test/live/internals holds it. */
+/** src uses only JSON and text types (`res.type`, checked by test/live/internals); the others only cost memory. */
 const fewMediaTypes = {
   name: 'few-media-types',
   transform: {
@@ -60,7 +61,7 @@ function licenseOf(folder) {
   return `${name} ${version} (${license})\n\n${text}\n`;
 }
 
-/** Licences ask that their text goes with each copy. */
+/** Licences require their text in each copy. */
 const licenses = {
   name: 'licenses',
   generateBundle() {
@@ -73,7 +74,7 @@ const licenses = {
   },
 };
 
-/** What package.json names, and the demo. */
+/** The entry points of package.json, and the demo. */
 const PROGRAMS = {
   dist: {
     main: 'src/main.ts',

@@ -1,4 +1,4 @@
-// `npm run chaos -- 300 --seed 6`: the same run as in the tests, for as long as is wanted.
+// `npm run chaos -- 300 --seed 6`: the chaos test, for a given number of seconds.
 import { parseArgs } from 'node:util';
 import { startVitest } from 'vitest/node';
 

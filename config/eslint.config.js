@@ -41,7 +41,7 @@ export default tseslint.config(
     },
   },
   {
-    // Work is linear: no expression has two ways to match the same text.
+    // Matching takes linear time: no expression can match the same text in two ways.
     files: ['src/**/*.ts', 'src/**/*.js'],
     plugins: { regexp },
     rules: {
@@ -50,7 +50,7 @@ export default tseslint.config(
     },
   },
   {
-    // Scripts of the status page: they run in a browser, as they stand.
+    // Scripts of the status page, which run unchanged in a browser.
     files: ['src/**/*.js'],
     extends: [tseslint.configs.disableTypeChecked],
     languageOptions: { globals: Object.fromEntries(BROWSER_GLOBALS.map((name) => [name, 'readonly'])) },

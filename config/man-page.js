@@ -1,4 +1,4 @@
-// The manual page of the command, made from its definitions: commands, arguments, options, variables.
+// The manual page, generated from the definition of the command: subcommands, arguments, options, variables.
 
 /** @param {import('commander').Command} program */
 export function manPage(program) {
@@ -61,7 +61,7 @@ function optionText({ description, defaultValue, envVar, mandatory }) {
   return [`${capitalised(description)}.`, ...notes].join(' ');
 }
 
-/** Those of the options, and those that have no option: a token and a password are never arguments. */
+/** Variables of options, and variables without an option: tokens and passwords are never arguments. */
 function variables(program) {
   const options = program.commands.flatMap((command) => command.options);
   const named = new Map(
@@ -82,7 +82,7 @@ const definitions = (rows) => rows.flatMap(([term, text]) => ['.TP', `.B ${escap
 const capitalised = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const uncapitalised = (text) => text.charAt(0).toLowerCase() + text.slice(1).replace(/\.$/, '');
 
-/** A backslash begins an escape, a hyphen without one is typeset as a dash, and a dot or quote first is a request. */
+/** In roff a backslash starts an escape, a bare hyphen becomes a dash, and a leading dot or quote is a request. */
 const escape = (text) =>
   text
     .replaceAll('\\', '\\e')

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 
 const src = new URL('../src/', import.meta.url);
 
-/** Main files of modules without a README that are not named like their folder. */
+/** Main files of modules without a README, where the name differs from that of the folder. */
 const MAIN = {};
 
 /** @returns {string[]} */
@@ -31,5 +31,5 @@ const firstComment = (path) =>
     /^(?:#!.*\n)?\/\/ (.*(?:\n\/\/ .*)*)/.exec(readFileSync(new URL(path, src), 'utf8'))?.[1] ?? ''
   ).replaceAll('\n// ', ' ');
 
-/** Up to the first full stop before a space or the end. */
+/** Everything up to the first full stop that ends a word. */
 const firstSentence = (text) => /^.*?\.(?= |$)/.exec(text)?.[0] ?? text;

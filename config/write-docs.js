@@ -1,5 +1,5 @@
-// `npm run docs`: writes config/default.yaml, the manual page and the generated tables of keys, metrics, errors and modules. The
-// tests in test/docs fail when the files are out of date.
+// `npm run docs`: writes config/default.yaml, the manual page and the tables of keys, metrics, errors and modules.
+// The tests in test/docs fail when the files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createViteServer } from 'vitest/node';
 import { manPage } from './man-page.js';
@@ -60,7 +60,7 @@ function manual() {
   return `${lines.join('\n')}\n`;
 }
 
-/** Replaces the rows of the table whose first column has this heading. */
+/** Replaces the rows of the table whose first column has the given heading. */
 function replaceTable(name, heading, rows) {
   const file = path(name);
   const lines = readFileSync(file, 'utf8').split('\n');

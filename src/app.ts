@@ -1,4 +1,4 @@
-// Creates the application: each part once, connected by hand. Importing it has no side effects.
+// Creates the application: each part once, wired by hand. Importing it has no side effects.
 import { createFindPeriod } from './upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { createAdmin } from './admin/app.js';
@@ -44,36 +44,36 @@ export interface AppDeps {
   logger: Logger;
   metrics: Metrics;
   now?: () => number;
-  /** How to connect to the upstream and the reverse look-up service; undici pools by default. */
+  /** Creates the connections to the upstream and the reverse look-up service; default: undici pools. */
   createDispatcher?: typeof createPools;
 }
 
 export interface App {
-  /** Answers the public listener. */
+  /** Handles requests on the public listener. */
   handler: RequestListener;
   context: Context;
-  /** For the public listener. */
+  /** Client identification and memory budgets for the public listener. */
   connections: ClientConnections;
   /** Answers native messages. */
   native: NativeAnswer;
-  /** The native listeners that are on; none is open. */
+  /** The enabled native listeners, not yet open. */
   nativeListeners: NativeListeners;
-  /** Answers the operator's listener. */
+  /** Handles requests on the admin listener. */
   admin: RequestListener;
-  /** For `/readyz` of the admin listener. */
+  /** The checks of `/readyz` on the admin listener. */
   readiness: Readiness;
-  /** Makes readiness wait for the first contact with Redis, and for something to answer with. */
+  /** Adds readiness checks for the first contact with Redis, and for an upstream or records to serve from. */
   addStartChecks: () => StartChecks;
-  /** The calls of the admin API, without its listener. */
+  /** The operations of the admin API, for use without its listener. */
   operations: Operations;
-  /** Applies the keys that may change while the process runs; the others must be unchanged. */
+  /** Applies the reloadable keys; the other keys must be unchanged. */
   reload: (config: Config) => void;
   close: () => Promise<void>;
 }
 
 /**
- * The configuration with its Handle servers. A part that follows a reload is given a function that returns the one of
- * now; the others are given the one of the start.
+ * The configuration with its Handle servers. Parts that follow a reload get a function that returns the current one;
+ * the others get the one at the start.
  */
 interface AppSettings extends Config {
   servers: readonly ConfiguredServer[];
@@ -136,7 +136,7 @@ function createContext(config: Config, { logger: log, metrics, now = Date.now }:
   return { context, closeTracing: async () => tracing?.close() };
 }
 
-/** What bounds the work and the memory of all requests, and whose they are. */
+/** The parts that limit work and memory of all requests together, and those that identify clients. */
 function createShared(settings: () => AppSettings, createDispatcher: AppDeps['createDispatcher']) {
   const { http } = settings();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
@@ -155,7 +155,7 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
   };
 }
 
-/** Where records come from: the cache, the Handle servers, and the resolver over both. */
+/** The sources of records: the cache, the Handle servers, and the resolver over both. */
 function createSources(
   settings: () => AppSettings,
   context: Context,
@@ -171,7 +171,7 @@ function createSources(
   const coordination = createCoordination(settings, context, cache);
   const upstreams = createUpstreams(settings(), context, {
     ...shared,
-    // The records of prefixes are read by the cache.
+    // Prefix records are read through the cache.
     findReferral: async (handle) =>
       referralOf(await resolver.resolve(resolver.refOf(handle), { authoritative: false })),
   });
@@ -185,7 +185,7 @@ function createSources(
   return { cache, restoring, coordination, upstreams, limitMiss, resolver, originOf };
 }
 
-/** The parts that follow the cache are created after it. */
+/** `parts` is a function, because the resolver and restoring are created after the cache. */
 const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Restoring }): CacheEvents => ({
   onInvalidated(key) {
     parts().resolver.detachLoads(key);
@@ -198,7 +198,7 @@ const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Rest
   },
 });
 
-/** A process whose event loop is blocked is not ready. */
+/** Watches the event loop; while its delay is too long, the process is not ready. */
 function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {
   const mostMs = admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);

@@ -1,4 +1,4 @@
-// What every part is given: the log, the metrics, the clock and the tracer. It never changes while a process runs.
+// The log, the metrics, the clock and the tracer, which every part receives. They are fixed for the life of a process.
 import type { Clock } from './cache/clock.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
@@ -8,6 +8,6 @@ export interface Context {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** Undefined where no tracing endpoint is configured. */
+  /** Undefined when no tracing endpoint is configured. */
   readonly tracer: Tracer | undefined;
 }

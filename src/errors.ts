@@ -1,4 +1,4 @@
-// The catalogue of all errors of this proxy, and the one error class that carries them. Table: config/troubleshooting.md.
+// The catalogue of all errors of this proxy, and the error class that carries them. Table: config/troubleshooting.md.
 
 /** HTTP status, Handle response code (record interface) and title of each error. */
 export const CATALOGUE = {
@@ -109,7 +109,7 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE;
 
-/** On the record interface these have the body of a Handle server, without `code` (recordings "unknown: …", "empty handle: …"). */
+/** Errors that the record interface sends like a Handle server, without `code` (recordings "unknown: …", "empty handle: …"). */
 const OF_HANDLE_SERVER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'EMPTY_HANDLE',
   'NOT_RESPONSIBLE',
@@ -119,7 +119,7 @@ const OF_HANDLE_SERVER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 export const isOfHandleServer = ({ code }: ServiceError): boolean => OF_HANDLE_SERVER.has(code);
 
-/** The error response of a Handle server, relayed when there is no better answer. */
+/** The error response of a Handle server, relayed when no server has a better one. */
 export interface UpstreamAnswer {
   status: number;
   members: Record<string, unknown>;
@@ -129,29 +129,29 @@ export interface UpstreamAnswer {
   challenge?: string;
 }
 
-/** What went wrong behind the proxy, and what the operator can do: for the log and the status page, never for a reply. */
+/** Cause of an upstream failure and remedy for the operator, for the log and the status page; never sent to clients. */
 export interface Diagnosis {
   cause: string;
   remedy?: string | undefined;
 }
 
-/** Retry-After of an error for which no better time is known. */
+/** Default Retry-After of temporary errors. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** RFC 9110 §15.6.3 to §15.6.5: the request may succeed later. */
+/** Statuses after which the request may succeed later (RFC 9110 §15.6.3 to §15.6.5). */
 const TEMPORARY_STATUSES: readonly number[] = [502, 503, 504];
 
 interface ErrorDetails {
   detail?: string;
   diagnosis?: Diagnosis | undefined;
-  /** Replaces title and detail where a Handle server has its own text. */
+  /** Replaces title and detail, when a Handle server has its own text for the error. */
   message?: string;
   cause?: unknown;
-  /** Time after which a retry makes sense; `never` for a write that may have been carried out. */
+  /** Time until a retry makes sense; `never` for a write that may have taken effect. */
   retryAfterMs?: number | 'never' | undefined;
-  /** The response code of the Handle server, where more specific than that of the catalogue. */
+  /** Response code of the Handle server, if it is more specific than that of the catalogue. */
   responseCode?: number | undefined;
-  /** Methods of the resource: a 405 states them (RFC 9110 §15.5.6). */
+  /** Methods of the resource, which a 405 must list (RFC 9110 §15.5.6). */
   allow?: readonly string[];
   upstreamAnswer?: UpstreamAnswer;
   upstreamStatus?: number | undefined;
@@ -169,7 +169,7 @@ export class ServiceError extends Error {
   readonly upstreamAnswer: UpstreamAnswer | undefined;
   /** HTTP status of the upstream response that caused the error. */
   readonly upstreamStatus: number | undefined;
-  /** Value of the header Retry-After; every temporary error has one. */
+  /** Value of Retry-After, which every temporary error has unless a retry is unsafe. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
@@ -189,7 +189,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** The message may come from an error with the same code. */
+/** Drops the title from a message that comes from an error with the same code. */
 function withoutTitle(message: string | undefined, title: string): string | undefined {
   if (message === title) return undefined;
   return message?.startsWith(`${title}: `) ? message.slice(title.length + 2) : message;

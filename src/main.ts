@@ -1,3 +1,3 @@
 #!/usr/bin/env node
-// Entry point of the image, of the systemd unit and of `npm start`: the command, which without arguments is `serve`.
+// Entry point of the image, the systemd unit and `npm start`: runs the command, by default `serve`.
 import './cli/main.js';

@@ -1,4 +1,4 @@
-// Creates the public listener: a request is answered by traffic rules, reads, the tunnel or the handler of its route, in this order.
+// Creates the public listener: traffic rules, the read path, the tunnel and the handler of the route see a request in this order.
 import type { RequestListener } from 'node:http';
 import type { Cache } from './cache/cache.js';
 import type { PreparedCache } from './cache/prepared-cache.js';
@@ -36,7 +36,7 @@ import { type HandleLock, createHandleLock } from './write/handle-lock.js';
 import type { OriginOf } from './write/origin-record.js';
 import { createCarryOut } from './write/write.js';
 
-/** What requests are answered from. */
+/** The parts from which the listener is built. */
 interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   resolver: Resolver<unknown>;
   cache: Cache;
@@ -50,30 +50,30 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   hits: Hits;
   isTrustedProxy: IsTrustedProxy;
   findClient: FindClient;
-  /** Our own name in `Via`. */
+  /** Name of this proxy in `Via`. */
   pseudonym: string;
-  /** Of request bodies. */
+  /** Memory budget of request bodies. */
   bodies: MemoryBudget;
   createDispatcher?: typeof createPools | undefined;
 }
 
 export interface PublicListener {
   listener: RequestListener;
-  /** Judges native messages over TCP by the same traffic rules. */
+  /** Applies the same traffic rules to native messages over TCP. */
   admitMessage: TrafficPolicy['admitMessage'];
-  /** Begins anew with the settings of now; requests in flight finish with those from before. */
+  /** Recreates the listener with the current settings; requests in flight finish with the previous ones. */
   reload: () => void;
   /** Writes the buffered log lines, and closes the connections to the reverse look-up service. */
   close: () => Promise<void>;
 }
 
-/** What a reload keeps. */
+/** The parts that a reload keeps. */
 interface KeptParts extends PublicParts, Forwarding {
   lock: HandleLock;
   checksLogin: ChecksLogin;
 }
 
-/** `settings` is called at the start and by a reload. */
+/** `settings` is called at the start and at each reload. */
 export function createPublicListener(
   settings: () => Config,
   context: Context,
@@ -101,7 +101,7 @@ export function createPublicListener(
   };
 }
 
-/** What a reload replaces. */
+/** Creates the parts that a reload replaces. */
 function createListener(
   config: Config,
   context: Context,
@@ -138,12 +138,12 @@ function createListener(
   };
 }
 
-/** What the read path, the tunnel and the pipeline share. */
+/** The parts that the read path, the tunnel and the pipeline share. */
 interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, keyof KeptParts> {}
 
 const DESCRIPTION = {
   summary: 'Resolve and write persistent identifiers through a caching proxy.',
-  // Short, because an update of the proxy may change the document.
+  // Five minutes only, because an update of the proxy may change the document.
   cacheControl: 'public, max-age=300',
 };
 
@@ -152,7 +152,7 @@ interface InterfaceParts extends RequestSteps {
   table: RouteTable;
 }
 
-/** The interfaces that are on. */
+/** Creates the enabled interfaces. */
 function createInterfaces(
   config: Config,
   context: Context,

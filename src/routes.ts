@@ -1,4 +1,4 @@
-// The routes of the public listener: those of the interfaces that are on.
+// The routes of the public listener: those of the enabled interfaces.
 import type { Config } from './config/schema.js';
 import type { Route } from './http/route-table.js';
 import { nativeRoutes } from './native/routes.js';

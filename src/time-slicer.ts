@@ -1,23 +1,23 @@
-// Runs long work in slices, so that no request holds the event loop: the clients take turns.
+// Runs long work in time slices, round-robin by client, so that no request blocks the event loop.
 
 interface Job {
-  /** Who causes the work: address or network. The clients take turns, whatever the number of their jobs. */
+  /** Address or network that causes the work. Each client gets the same share, however many jobs it has. */
   client: string;
-  /** Aborted when nobody waits for the result any more. */
+  /** Aborted when nobody waits for the result anymore. */
   signal?: AbortSignal | undefined;
 }
 
-/** Each `yield` is a place where the work may be interrupted; two of them should be less than a millisecond apart. */
+/** Work that may be interrupted at each `yield`; two of them should be less than a millisecond apart. */
 export type Steps<T> = Generator<void, T, void>;
 
-/** At once: for work that is known to be short. */
+/** Runs short work without interruption. */
 export function runToEnd<T>(steps: Steps<T>): T {
   let result = steps.next();
   while (result.done !== true) result = steps.next();
   return result.value;
 }
 
-/** Work that is short by itself: when many requests of one turn of the event loop bring some, the later ones wait. */
+/** Short work as a single step: of many requests in one turn of the event loop, the later ones wait. */
 export function* inOneStep<T>(work: () => T): Steps<T> {
   yield;
   return work();
@@ -30,21 +30,21 @@ interface SlicerDeps {
   nextTurn: (run: () => void) => unknown;
 }
 
-/** Of all jobs together, in one turn of the event loop: hits wait no longer than this behind them. */
+/** Maximum work of all jobs in one turn of the event loop (ms); cache hits wait no longer than this. */
 export const MAX_SLICE_MS = 5;
 
 interface WaitingJob {
   signal: AbortSignal | undefined;
-  /** Runs the job until the deadline (monotonic, ms). True when it has ended. */
+  /** Runs the job until the deadline (monotonic, ms). Returns true when it has ended. */
   runUntil: (deadlineMs: number) => boolean;
   abort: (reason: Error) => void;
 }
 
 export class TimeSlicer {
   readonly #deps: SlicerDeps;
-  /** In the order of turns: a client that has had one goes to the end. */
+  /** Waiting jobs by client, in round-robin order: after its slice a client moves to the end. */
   readonly #waiting = new Map<string, WaitingJob[]>();
-  /** In this turn of the event loop. */
+  /** Milliseconds used in this turn of the event loop. */
   #usedMs = 0;
   #isTurnDue = false;
 
@@ -53,8 +53,8 @@ export class TimeSlicer {
   }
 
   /**
-   * Runs the steps to their end. Returns the value itself when this turn of the event loop has time for all of them,
-   * otherwise a promise, which rejects with the reason of the signal when that is aborted.
+   * Runs all steps. Returns the value if they fit into this turn of the event loop, otherwise a promise, which rejects
+   * with the reason of the signal when that is aborted.
    */
   run<T>(steps: Steps<T>, { client, signal }: Job): T | Promise<T> {
     signal?.throwIfAborted();
@@ -107,7 +107,7 @@ export class TimeSlicer {
     if (this.#waiting.size > 0) this.#endTurnLater();
   }
 
-  /** Runs `work` within what is left of this turn, and counts its time. */
+  /** Runs `work` within the rest of this slice, and counts its time. */
   #charge<R>(work: (deadlineMs: number) => R): R {
     const startedAt = this.#deps.monotonic();
     this.#endTurnLater();
@@ -118,7 +118,7 @@ export class TimeSlicer {
     }
   }
 
-  /** At least one step. */
+  /** Runs at least one step. */
   #stepUntil<T>(steps: Steps<T>, deadlineMs: number): IteratorResult<void, T> {
     let result = steps.next();
     while (result.done !== true && this.#deps.monotonic() < deadlineMs) result = steps.next();
@@ -126,7 +126,7 @@ export class TimeSlicer {
   }
 }
 
-/** True when the job has ended, in whatever way. */
+/** Runs a job until the deadline. Returns true when it has ended, aborted or failed. */
 function runJob(job: WaitingJob | undefined, deadlineMs: number): boolean {
   if (job === undefined) return true;
   if (job.signal?.aborted === true) {

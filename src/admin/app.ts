@@ -22,7 +22,7 @@ import { createTokenCheck } from './token.js';
 
 export interface AdminParts {
   readiness: Readiness;
-  /** For how long the event loop has stood still, now or a moment ago; undefined when all is well. */
+  /** Milliseconds for which the event loop was blocked, now or in the last 10 s; undefined when it was not. */
   blockedMs: () => number | undefined;
   operations: Operations;
 }
@@ -37,7 +37,7 @@ const DESCRIPTION = {
 
 export function createAdmin(config: AdminSettings, context: Context, parts: AdminParts): RequestListener {
   const { log, metrics } = context;
-  /** Of every error that the caller did not cause. */
+  /** Logs and counts an error that the caller did not cause. */
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();
@@ -53,7 +53,7 @@ export function createAdmin(config: AdminSettings, context: Context, parts: Admi
     res.set('Cache-Control', 'no-store');
     next();
   });
-  app.use(createCallLog(context)); // before the token check, so that refused calls are logged
+  app.use(createCallLog(context)); // before the token check, so that rejected calls are logged
   app.use(createTokenCheck(config.admin.token)); // before every route
   app.use(createDispatch(table, handlers));
   // Express recognises an error handler by its four parameters.
@@ -73,12 +73,12 @@ export function createAdmin(config: AdminSettings, context: Context, parts: Admi
 
 interface HandlerDeps extends AdminParts {
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
-  /** The description of these calls. */
+  /** Serves the OpenAPI document of the admin listener. */
   openApi: RequestHandler;
   onUnexpected: (error: unknown) => void;
 }
 
-/** RFC 9457. */
+/** Responds with problem JSON (RFC 9457). */
 function sendProblem(res: Response, failure: ServiceError): void {
   const problem = problemOf(failure);
   res
@@ -137,7 +137,7 @@ function createDispatch(
   };
 }
 
-/** What the status page shows: the statistics, those of the last minute, and the traffic. */
+/** Collects the data of the status page: statistics since the start and of the last minute, and the traffic. */
 function createStatusReader(operations: Operations): () => Promise<object> {
   const addToHistory = createHistory(() => performance.now());
   const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
@@ -157,12 +157,12 @@ function createStatusReader(operations: Operations): () => Promise<object> {
   };
 }
 
-/** Rows of a list on the status page. */
+/** Maximum rows of a list on the status page. */
 const MAX_SHOWN = 10;
 
 /**
- * Logs neither headers nor the raw query, which may hold credentials; at `debug` what programs repeat every few
- * seconds.
+ * Logs each call, but neither headers nor the raw query, which may hold credentials. Calls that programs repeat every
+ * few seconds are logged at `debug`.
  */
 function createCallLog({ log }: Context): RequestHandler {
   return function callLog(req: Request, res: Response, next: NextFunction): void {

@@ -1,4 +1,4 @@
-// A call of the admin listener: its route, and what the log says of it.
+// A call of the admin listener: its route and its log fields.
 import type { Request, Response } from 'express';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { type Route, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
@@ -6,13 +6,13 @@ import { readTarget } from '../http/target.js';
 
 interface Call {
   match: RouteMatch | undefined;
-  /** Undefined where the path, or the path with this method, is not answered. */
+  /** Undefined when the path is unknown or does not support the method. */
   route: Route | undefined;
-  /** The raw text of the parameter of the path. */
+  /** The path parameter, not decoded. */
   rest: string;
-  /** The handle, purge or log level of the call. */
+  /** Log field: the handle, purge, log level, prefix or import counts of the call. */
   details?: unknown;
-  /** Of the error that it was answered with. */
+  /** Error code of the response. */
   code?: ErrorCode;
 }
 

@@ -1,4 +1,4 @@
-// What the admin API does with this instance: purge, inspection, statistics, log level.
+// The operations behind the admin API: purge, inspection, statistics, log level, export, import, traffic.
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
@@ -27,12 +27,12 @@ export interface Operations {
   inspect: (handle: string) => Promise<CacheCopy[]>;
   stats: () => Promise<Statistics>;
   traffic: () => Promise<Traffic>;
-  /** Ends the limit of a network here and in Redis. @returns whether there was one */
+  /** Ends the limit of a network, here and in Redis. Returns false when the network is not limited. */
   unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => void;
-  /** Into memory. */
+  /** Puts the lines of an export into memory. */
   importLines: Restoring['importLines'];
-  /** The records in memory, some at a time. */
+  /** Streams the records of a prefix that are in memory. */
   exportRecords: Restoring['exportRecords'];
 }
 
@@ -45,7 +45,7 @@ interface OperationsParts {
 
 const MAX_CONCURRENT_PURGES = 200;
 
-/** `settings` is called anew: a reload may change the traffic rules. */
+/** `settings` is called at each use, because a reload may change the traffic rules. */
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
   { log, metrics, clock: { now } }: Context,

@@ -1,9 +1,9 @@
-// The schemas of what is sent to the admin API and reported by it.
+// The schemas of the request bodies and responses of the admin API.
 import { LOG_LEVELS } from '../config/schema-server.js';
 import { z } from 'zod';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 
-/** A longer list would block a process. */
+/** Maximum handles of a purge; more would block the event loop. */
 const MAX_HANDLES = 10_000;
 
 const handle = z
@@ -53,14 +53,14 @@ export const cacheCopies = z
   })
   .meta({ id: 'CacheCopies' });
 
-/** Of the last five to ten minutes, refused requests included, without prepared responses. */
+/** Misses of the last five to ten minutes, refused requests included; the response cache does not count. */
 const clients = z.array(z.object({ name: z.string(), misses: z.int() }));
 
 export const trafficReport = z.object({
   rules: z.array(z.object({ name: z.string(), matched: z.int(), limited: z.int(), shadowed: z.int() })),
   networks: clients,
   agents: clients,
-  /** The one that ends last comes first. */
+  /** Sorted by `until`, latest first. */
   blocked: z.array(
     z.object({
       network: z.string(),

@@ -1,4 +1,4 @@
-// Statistics of the instance, read from its metrics: since its start, and of the last minute by the readings between.
+// Statistics of the instance from its metrics: since the start, and of the last minute by the difference of readings.
 import { CATALOGUE } from '../errors.js';
 import { type MetricEntry, METRICS, VALUES } from '../observe/metric-list.js';
 import type { Metrics, StoreUsage } from '../observe/metrics.js';
@@ -6,11 +6,11 @@ import type { Metrics, StoreUsage } from '../observe/metrics.js';
 interface Reading {
   labels: Partial<Record<string, string | number>>;
   value: number;
-  /** Of a part of a histogram. */
+  /** Name of the series of a histogram: `…_bucket`, `…_sum` or `…_count`. */
   metricName?: string;
 }
 
-/** What a registry cannot answer. */
+/** Facts that are not metrics. */
 interface InstanceFacts {
   version: string;
   startedAt: number;
@@ -48,7 +48,7 @@ export async function readStatistics(
   };
 }
 
-/** What each traffic rule did since the start. */
+/** Counts of each traffic rule since the start. */
 export async function readRules(
   { registry }: Pick<Metrics, 'registry'>,
   rules: readonly { name: string }[],
@@ -81,7 +81,7 @@ async function readRequests(read: ReadMetric) {
     /** Hits and stale hits among cacheable reads; null without any. */
     hitRatio: hitRatio({ hits, misses, stale }),
     byResult,
-    /** Such as `record`, `redirect`, `native-udp`. */
+    /** Requests by interface, such as `record`, `redirect`, `native-udp`. */
     byInterface: sumBy(readings, 'interface'),
     latency: latencyOf(await read(METRICS.requestDuration)),
   };
@@ -118,7 +118,7 @@ async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: 
   }));
 }
 
-/** Of all series together; readers take percentiles between two readings from the buckets. */
+/** The sum of all series. Readers compute percentiles between two readings from the buckets. */
 function latencyOf(readings: readonly Reading[]) {
   const counts = new Map<number, number>();
   for (const { labels, value } of readings) {
@@ -145,7 +145,7 @@ function hitRatio({ hits, misses, stale }: Reads): number | null {
 
 const sum = (readings: readonly Reading[]): number => readings.reduce((all, { value }) => all + value, 0);
 
-/** Values of the label that counted nothing are left out. */
+/** Sums by value of a label; zero values are omitted. */
 function sumBy(readings: readonly Reading[], label: string): Partial<Record<string, number>> {
   const sums: Record<string, number> = {};
   for (const { labels, value } of readings) {
@@ -155,21 +155,20 @@ function sumBy(readings: readonly Reading[], label: string): Partial<Record<stri
   return sums;
 }
 
-/** Cumulative. */
 interface Bucket {
   /** Upper bound in seconds. */
   le: number;
-  /** Cumulative. */
+  /** Measurements up to `le`. */
   count: number;
 }
 
 interface Histogram {
   count: number;
-  /** Without the one of all. */
+  /** All buckets except `+Inf`. */
   buckets: readonly Bucket[];
 }
 
-/** In seconds; null without measurements. */
+/** Percentiles in seconds; null without measurements. */
 interface Percentiles {
   p50: number | null;
   p95: number | null;
@@ -182,7 +181,7 @@ export const percentilesOf = (histogram: Histogram): Percentiles => ({
   p99: quantile(histogram, 0.99),
 });
 
-/** The greatest bound, where it is beyond. */
+/** Interpolates within the bucket (seconds); beyond the last bound it returns that bound, and null without measurements. */
 function quantile({ count, buckets }: Histogram, rank: number): number | null {
   if (count === 0) return null;
   const wanted = rank * count;
@@ -197,7 +196,7 @@ function quantile({ count, buckets }: Histogram, rank: number): number | null {
   return lower.le;
 }
 
-/** What was measured between two readings. */
+/** The measurements between two readings. */
 const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
   count: newer.count - older.count,
   buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),

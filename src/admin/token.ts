@@ -28,8 +28,8 @@ export function createTokenCheck(token: string | undefined): RequestHandler {
 }
 
 /**
- * A browser on this machine runs pages of any site. Such a page can post here, and with a host name that
- * resolves to 127.0.0.1 (DNS rebinding) it can read the response too.
+ * Pages of any site, in a browser on this machine, could otherwise post here, and with a host name that
+ * resolves to 127.0.0.1 (DNS rebinding) also read the response.
  */
 function isCrossOrigin({ headers }: Request, isAllowedHost: (host: string) => boolean): boolean {
   const { host = '', origin } = headers;
@@ -39,7 +39,7 @@ function isCrossOrigin({ headers }: Request, isAllowedHost: (host: string) => bo
   return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === url.host);
 }
 
-/** Bearer, or Basic with any user name: a browser can only prompt for Basic. */
+/** The token of Bearer, or the password of Basic, because browsers can only prompt for Basic. */
 function givenToken({ headers: { authorization = '' } }: Request): string {
   const [, scheme = '', given = ''] = /^(bearer|basic) +(\S+) *$/i.exec(authorization) ?? [];
   if (scheme.toLowerCase() !== 'basic') return given;
@@ -48,7 +48,7 @@ function givenToken({ headers: { authorization = '' } }: Request): string {
     .replace(/^[^:]*:/, '');
 }
 
-/** Compares digests, which have one length, in constant time. */
+/** Compares in constant time; digests, because they have equal lengths. */
 function secretEquals(secret: string): (given: string) => boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   const expected = digest(secret);

@@ -9,7 +9,7 @@ import { EXIT, Failure, countOf, print, tableLines } from './terminal.js';
 interface BenchOptions {
   proxy: string;
   file?: string;
-  /** Seconds. */
+  /** Maximum duration in seconds. */
   duration: number;
   requests: number;
   connections: number;
@@ -22,13 +22,13 @@ interface Measurements {
   seconds: number;
   latenciesMs: number[];
   statuses: Map<number, number>;
-  /** Responses whose Cache-Status is a hit. */
+  /** Responses with a hit in Cache-Status. */
   hits: number;
   /** Requests without a complete response. */
   failed: number;
 }
 
-/** Requests in flight at the end may take this long (ms). */
+/** Milliseconds that requests in flight at the end may take. */
 const GRACE_MS = 5000;
 
 export async function bench(given: string[], options: BenchOptions): Promise<void> {
@@ -88,11 +88,11 @@ async function measureOne(pool: Pool, path: string, measured: Measurements): Pro
 
 type BenchReport = ReturnType<typeof createReport>;
 
-/** `hitRatio` from 0 to 1; it and the latencies are null without responses. */
+/** `hitRatio` is from 0 to 1. Without responses it and `latencyMs` are null. */
 function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements) {
   const sorted = Float64Array.from(latenciesMs).sort();
   const responses = sorted.length;
-  /** Nearest rank, so each figure is a measured latency. */
+  /** Uses the nearest rank, so each figure is a measured latency. */
   const percentile = (share: number): number => rounded(sorted[Math.ceil(share * responses) - 1] ?? 0);
   const latencyMs = { p50: percentile(0.5), p90: percentile(0.9), p99: percentile(0.99), max: percentile(1) };
   return {
@@ -108,7 +108,7 @@ function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurem
 
 const rounded = (value: number): number => Math.round(value * 100) / 100;
 
-/** 404 is a correct response. */
+/** 404 is a correct response, not a failure. */
 function countFailures({ statuses, unanswered }: BenchReport): number {
   const bad = Object.entries(statuses).filter(([status]) => status !== '404' && !status.startsWith('2'));
   return bad.reduce((sum, [, count]) => sum + count, unanswered);

@@ -9,12 +9,12 @@ export interface AdminOptions {
   admin: string;
 }
 
-/** The JSON that the admin listener responds with. @throws Failure as below */
+/** Returns the JSON of the response. @throws Failure as `callAdmin` */
 export async function askAdmin(options: AdminOptions, path: string, body?: object): Promise<unknown> {
   return (await callAdmin(options, path, body && { body: JSON.stringify(body) })).json();
 }
 
-/** POST where there is a body. @throws Failure when the admin listener does not respond with 2xx */
+/** Sends POST with a body and GET without one. @throws Failure when the response is not 2xx, or there is none */
 export async function callAdmin(
   { admin }: AdminOptions,
   path: string,
@@ -29,7 +29,7 @@ export async function callAdmin(
   throw refusal(path, response.status, await response.text());
 }
 
-/** A GET whose response ends with trailers, which fetch does not show. @throws Failure as above */
+/** Sends a GET without fetch, which does not expose trailers. @throws Failure as `callAdmin` */
 export async function streamAdmin({ admin }: AdminOptions, path: string): Promise<IncomingMessage> {
   const { get } = admin.startsWith('https:') ? https : http;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -54,7 +54,7 @@ function refusal(path: string, status: number, body: string): Failure {
   return new Failure(`${path}: status ${status}: ${reasonIn(body)}`);
 }
 
-/** Of problem JSON (RFC 9457) the title and the detail; any other body as it is. */
+/** The title, detail and code of problem JSON (RFC 9457); any other body unchanged. */
 function reasonIn(body: string): string {
   try {
     const { title, detail, code } = JSON.parse(body) as { title?: string; detail?: string; code?: string };
@@ -83,7 +83,7 @@ export async function fetchOrFail(url: string, init: RequestInit = {}): Promise<
 const unreachable = (url: string, error: unknown): Failure =>
   new Failure(`cannot reach ${url}: ${reasonOf(error)}`);
 
-/** The innermost cause: `fetch` itself reports only "fetch failed". */
+/** The message of the innermost cause: `fetch` itself reports only "fetch failed". */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
   if (!(error instanceof Error)) return String(error);

@@ -1,4 +1,4 @@
-// The commands on a configuration: `check-config` prints and tries it, `site-record` prints the site it describes.
+// The commands `check-config`, which prints and probes the configuration, and `site-record`, which prints its site record.
 import { ConfigError, type StartConfig, loadStartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import { encodeSite } from '../handle/site-data.js';
@@ -6,7 +6,7 @@ import type { Probe } from '../process/probes.js';
 import { EXIT, Failure, print, printable, section } from './terminal.js';
 
 interface ConfigOption {
-  /** The configuration file, instead of the one that CONFIG names. */
+  /** Configuration file; takes precedence over CONFIG. */
   config?: string;
 }
 
@@ -24,11 +24,11 @@ const printJson = (value: object): boolean => print(JSON.stringify(value, undefi
 
 interface CheckConfigOptions extends ConfigOption {
   json?: boolean;
-  /** Try every server once. */
+  /** Whether to try every server once. */
   probe?: boolean;
 }
 
-/** @throws Failure when the configuration is invalid, a variable unknown, or when a server fails the probe */
+/** @throws Failure when the configuration is invalid, a variable is unknown, or a server fails the probe */
 export async function checkConfig(options: CheckConfigOptions): Promise<void> {
   const { json = false, probe = false } = options;
   const { config, keys, ignored } = load(options);
@@ -49,7 +49,7 @@ const keyLine = ({ key, shown, source }: StartConfig['keys'][number]): string =>
 type ProbeResult = Pick<Probe, 'target' | 'server'> & Awaited<ReturnType<Probe['run']>>;
 
 async function probeServers(config: Config): Promise<ProbeResult[]> {
-  // Imported on demand: without it the command starts in half the time.
+  // Imported on demand: without it the command starts much faster.
   const { createProbes } = await import('../process/probes.js');
   const { signal } = new AbortController();
   return Promise.all(
@@ -77,17 +77,17 @@ function probeText({ target, server, ms, version, certificate, failure }: ProbeR
 }
 
 interface SiteRecordOptions extends ConfigOption {
-  /** The index of the value. */
+  /** Index of the value in the prefix record. */
   index: number;
   caching?: boolean;
   binary?: boolean;
 }
 
 /**
- * Prints the site record of this instance: as a value for a prefix record, where it is a mirror, or as the only site of the
- * clients that have it in a file.
+ * Prints the site record of this instance: as a value of a prefix record, which makes it a mirror, or for a file that
+ * makes it the only site of its clients.
  *
- * @throws Failure when clients could not reach what the record names
+ * @throws Failure when the site has no public address or no interface
  */
 export async function printSiteRecord({
   index,
@@ -103,7 +103,7 @@ export async function printSiteRecord({
       EXIT.usage,
     );
   }
-  // Imported on demand: the other commands start in half the time without the proxy.
+  // Imported on demand: `check-config` starts much faster without it.
   const { siteRecord } = await import('../native/site-record.js');
   const site = siteRecord(config, { isPrimary: caching });
   if (site.servers.every(({ interfaces }) => interfaces.length === 0)) {

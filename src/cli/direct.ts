@@ -1,4 +1,4 @@
-// `resolve --direct`: a read at a Handle server, past the proxy, with its certificate judged as the caller says.
+// `resolve --direct`: reads from a Handle server without the proxy, and verifies its certificate by the given options.
 import { ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import { createPools, presentedCertificate, readTrust, type Trust } from '../upstream/connections.js';
@@ -8,9 +8,9 @@ import { reasonOf } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
 export interface TrustOptions {
-  /** SHA-256 of the only certificates to trust. */
+  /** SHA-256 fingerprints of the only trusted certificates. */
   fingerprint?: string;
-  /** PEM file of the authority. */
+  /** PEM file of the certificate authority. */
   ca?: string;
   insecure?: boolean;
 }

@@ -1,4 +1,4 @@
-// The handles that a command works on: as people give them, from a file or standard input, or listed under a prefix.
+// Handles for the commands: from an argument, a file or standard input, or listed under a prefix.
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { isLoopback } from '../config/addresses.js';
@@ -6,12 +6,12 @@ import { handleInUrl, parseHandle } from '../handle/handle.js';
 import { fetchOrFail } from './client.js';
 import { EXIT, Failure, printNote, printable } from './terminal.js';
 
-/** No handle of a public resolver begins with it: `api` is no prefix. */
+/** Cannot be the start of a handle in a resolver URL, because `api` is not a prefix. */
 const API_PATH = /^api\/handles\//i;
 
 /**
- * A handle as people give it: bare, as a URI (`hdl:…`), or as the URL of a public resolver. A URL is percent-encoded and
- * may have a query. Any other form holds the handle as text.
+ * Reads a handle as people write it: bare, as a URI (`hdl:…`), or as the URL of a public resolver. Only URLs are
+ * percent-encoded and may have a query.
  */
 export function readHandleName(text: string): string {
   const name = handleInUrl(text);
@@ -21,7 +21,7 @@ export function readHandleName(text: string): string {
   return parsed.ok ? parsed.handle : path;
 }
 
-/** The handles in a file, one per line, one after the other, for lists of any length; `-` is standard input. */
+/** Streams the handles of a file, one per line, for lists of any length; `-` is standard input. */
 export async function* readLines(file: string): AsyncGenerator<string> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
@@ -35,12 +35,12 @@ export interface ListSource {
   proxy: string;
   prefix?: string;
   pageSize: number;
-  /** Such as `300:21.T1/USER`. */
+  /** Identity at the Handle server, such as `300:21.T1/USER`. */
   user?: string;
   passwordFile?: string;
 }
 
-/** Each handle once. */
+/** The handles without duplicates, from a file (`-` is standard input) or listed under `source.prefix`. */
 export async function listHandles(file: string | undefined, source: ListSource): Promise<string[]> {
   const { prefix } = source;
   if ((file === undefined) === (prefix === undefined))
@@ -51,7 +51,7 @@ export async function listHandles(file: string | undefined, source: ListSource):
   return [...unique];
 }
 
-/** Requests pages until one is not full; a server without paging returns all handles in the first. */
+/** Requests pages until one is not full; a server without paging returns all handles at once. */
 async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<string> {
   const authorization = authorizationFor(source);
   const { proxy, pageSize } = source;
@@ -89,7 +89,7 @@ async function fetchPage(url: string, authorization: string | undefined) {
 const isList = (handles: unknown): handles is string[] =>
   Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
 
-/** What to do about the statuses with which a Handle server refuses to list. */
+/** Causes of the statuses with which a Handle server refuses to list. */
 const HINTS: Partial<Record<number, string>> = {
   401: 'the Handle server does not accept this user and password',
   403: 'the user needs the right list_handles in an HS_ADMIN of the prefix, and upstream.url must be https',

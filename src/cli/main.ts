@@ -3,12 +3,12 @@ import { CommanderError } from 'commander';
 import { createProgram } from './program.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
-// In `… stats --watch | head -1` the reader closes the pipe: that is no failure.
+// A closed pipe is not a failure: `… stats --watch | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
 });
 
-/** Without a command the proxy starts: `node dist/main.js --config proxy.yaml`. */
+/** Adds the default command `serve`: `node dist/main.js --config proxy.yaml`. */
 function withCommand(args: readonly string[]): readonly string[] {
   const [first = '--'] = args;
   const isOption = first.startsWith('-') && !['-h', '--help', '-V', '--version'].includes(first);

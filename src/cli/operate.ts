@@ -1,4 +1,4 @@
-// The commands `purge`, `stats` and `traffic`: what an operator asks of the admin listener.
+// The commands `purge`, `stats` and `traffic`, which call the admin listener.
 import type { Traffic } from '../admin/schemas.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Statistics } from '../admin/statistics.js';
@@ -17,7 +17,7 @@ interface PurgeOptions extends JsonOption {
   soft?: boolean;
 }
 
-/** Invalidates handles in every instance. */
+/** Invalidates the handles, those under a prefix, or all, in every instance. */
 export async function purge(
   given: string[],
   { json, soft = false, ...options }: PurgeOptions,
@@ -43,7 +43,7 @@ function selectionOf(handles: string[], { prefix, all }: PurgeOptions): { select
   throw new Failure('Give either handles, --prefix or --all.', EXIT.usage);
 }
 
-/** The limited networks, and what each traffic rule did; with `unblock` it ends a limit. */
+/** Prints the limited networks and the counts of each traffic rule, or ends the limit of the network `unblock`. */
 export async function traffic({ unblock, ...options }: JsonOption & { unblock?: string }): Promise<void> {
   if (unblock !== undefined) {
     await callAdmin(options, `/traffic/blocked/${encodeURIComponent(unblock)}`, { method: 'DELETE' });
@@ -66,10 +66,10 @@ function trafficText({ blocked, rules }: Traffic): string {
 }
 
 const WATCH_MS = 1000;
-/** ANSI: clear the screen, move the cursor to the top left. */
+/** ANSI sequence: clears the screen and moves the cursor to the top left. */
 const CLEAR = '\u001b[2J\u001b[H';
 
-/** The current statistics, once or refreshed every second. */
+/** Prints the current statistics, once or every second. */
 export async function stats(options: JsonOption & { watch?: boolean }): Promise<void> {
   const { watch = false, json = false } = options;
   let before: { at: number; total: number } | undefined;
@@ -96,7 +96,7 @@ export async function stats(options: JsonOption & { watch?: boolean }): Promise<
 
 const MAX_HANDLES = 10;
 
-/** `perSecond`: requests since the reading before, where there was one. */
+/** `perSecond`: request rate since the previous reading; undefined for the first. */
 function statsText(report: Statistics, perSecond: number | undefined): string {
   const { version, uptimeSeconds, redis, requests, upstream, memory, topHandles } = report;
   const top = topHandles.slice(0, MAX_HANDLES);

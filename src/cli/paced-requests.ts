@@ -11,7 +11,7 @@ interface RequestPlan<T> {
   send: (item: T) => Promise<void>;
 }
 
-/** Sends until no item is left or a signal stops it. Returns whether a signal did. */
+/** Sends until no item is left, or until SIGINT or SIGTERM. Returns whether it was interrupted. */
 export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPlan<T>): Promise<boolean> {
   const { signal, release } = listenForInterrupt();
   const pace = createPace(rate, signal);
@@ -28,7 +28,7 @@ export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPla
   return signal.aborted;
 }
 
-/** Returns a function that settles when the next request may be sent, or when the signal aborts. */
+/** Returns a function whose promise resolves when the next request may be sent, or when the signal aborts. */
 function createPace(rate: number, signal: AbortSignal): () => Promise<void> {
   let nextAt = 0;
   return async function pace() {
@@ -39,10 +39,10 @@ function createPace(rate: number, signal: AbortSignal): () => Promise<void> {
   };
 }
 
-/** The first SIGINT or SIGTERM aborts the signal; the second one ends the process as by default. */
+/** The first SIGINT or SIGTERM aborts the signal; the second ends the process, as is Node's default. */
 export function listenForInterrupt(): { signal: AbortSignal; release: () => void } {
   const interrupt = new AbortController();
-  // Each worker may wait on the signal: more than ten listeners are no leak here.
+  // Each concurrent sender may listen for the signal, so more than ten listeners are not a leak.
   setMaxListeners(0, interrupt.signal);
   const abort = (): void => {
     release();

@@ -23,7 +23,7 @@ interface ResolveCommandOptions extends AdminOptions, TrustOptions {
   plain?: boolean;
 }
 
-/** `-` stands for the handles of standard input. */
+/** Resolves one handle, or the handles of standard input for `-`. */
 export async function resolve(given: string, options: ResolveCommandOptions): Promise<void> {
   assertOptions(given, options);
   if (given === '-') {
@@ -38,7 +38,7 @@ export async function resolve(given: string, options: ResolveCommandOptions): Pr
   if (status !== 200) throw new Failure(`status ${status}`);
 }
 
-/** @throws Failure for options that do nothing */
+/** @throws Failure for options that have no effect together */
 function assertOptions(given: string, { direct, fingerprint, ca, insecure }: ResolveCommandOptions): void {
   if (given === '-' && direct !== undefined)
     throw new Failure('--direct resolves one handle: a Handle server has no batches.', EXIT.usage);
@@ -51,7 +51,7 @@ async function read(
   { direct, proxy, ...trust }: ResolveCommandOptions,
 ): Promise<{ status: number; text: string; cacheStatus?: string | null }> {
   if (direct !== undefined) {
-    // Imported on demand: it is the only part of this command that needs the upstream client.
+    // Imported on demand: only `--direct` needs the upstream client.
     const { readDirectly } = await import('./direct.js');
     return readDirectly(direct, handle, trust);
   }
@@ -60,7 +60,7 @@ async function read(
   return { status, text: await response.text(), cacheStatus: headers.get('cache-status') };
 }
 
-/** A table on a terminal; in a pipe the body unchanged, for a program that parses it. */
+/** Formats a record as a table on a terminal; in a pipe the body stays unchanged for parsers. */
 function formatBody(text: string, { json = false, plain = false }: ResolveCommandOptions): string {
   const { isTTY } = process.stdout;
   const record = json ? undefined : readRecord(text);
@@ -69,7 +69,7 @@ function formatBody(text: string, { json = false, plain = false }: ResolveComman
   return isTTY ? printableLines(text.trimEnd()) : text.trimEnd();
 }
 
-/** An unreachable admin listener is no failure: many users of `resolve` do not operate the proxy. */
+/** An unreachable admin listener is not a failure: many users of `resolve` do not operate the proxy. */
 async function printCacheEntries(handle: string, options: AdminOptions): Promise<void> {
   try {
     const report = await askAdmin(options, `/cache?handle=${encodeURIComponent(handle)}`);
@@ -90,7 +90,7 @@ const cacheEntryLine = ({ tier, kind, state, hits, bytes, ...times }: CacheCopy)
     `${bytes} bytes`,
   ].join(', ');
 
-/** `POST /api/resolve` takes no more. */
+/** Limit of `POST /api/resolve`. */
 const BATCH_SIZE = 1000;
 
 interface Element {
@@ -131,7 +131,7 @@ async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions)
   throw new Failure('the response of the proxy is incomplete');
 }
 
-/** A line of JSON per handle in a pipe, a table per record on a terminal; with `plain` a line per value. */
+/** Prints a line of JSON per handle in a pipe, a table per record on a terminal, or with `plain` a line per value. */
 function printElement(element: Element, { json, plain }: ResolveCommandOptions): void {
   const { isTTY } = process.stdout;
   if (json === true || !(isTTY || plain)) {
@@ -153,7 +153,7 @@ interface RecordResponse {
   values: HandleValue[];
 }
 
-/** Reads a response of the record interface. Undefined for errors and everything else. */
+/** Parses a record of the record interface; undefined for errors and any other text. */
 function readRecord(text: string): RecordResponse | undefined {
   const { handle, values } = (parseJson(text) ?? {}) as { handle?: unknown; values?: unknown };
   if (typeof handle !== 'string' || !Array.isArray(values) || !values.every(isValue)) return undefined;
@@ -171,7 +171,7 @@ function parseJson(text: string): unknown {
 const isValue = (value: Partial<HandleValue> | null): value is HandleValue =>
   typeof value?.index === 'number' && typeof value.type === 'string';
 
-/** Strings as they are, other data as JSON. */
+/** Returns strings unchanged and other data as JSON. */
 function textOfData({ data }: HandleValue): { text: string; isText: boolean } {
   if (typeof data === 'string') return { text: data, isText: true };
   const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
@@ -182,7 +182,7 @@ function textOfData({ data }: HandleValue): { text: string; isText: boolean } {
 /** The record interface omits `ttl` when it is a day. */
 const DEFAULT_TTL_SECONDS = 86_400;
 
-/** Index, type, ttl and data. */
+/** The cells of a row: index, type, ttl and data. */
 const cellsOf = (value: HandleValue): string[] =>
   [String(value.index), value.type, String(value.ttl ?? DEFAULT_TTL_SECONDS), textOfData(value).text].map(
     printable,
@@ -190,7 +190,7 @@ const cellsOf = (value: HandleValue): string[] =>
 
 const valueLine = (value: HandleValue): string => cellsOf(value).join('\t');
 
-/** Text is shown whole so that it can be copied; structured data is cut at the width of the terminal. */
+/** Shows text in full so that it can be copied; cuts structured data at the width of the terminal. */
 function recordTable({ handle, values }: RecordResponse): string {
   const { columns } = process.stdout;
   const [head = '', ...lines] = tableLines(

@@ -1,4 +1,4 @@
-// What a command prints (escaped text, tables, progress), and the failure that ends it with an exit code.
+// The output of commands (escaped text, tables, progress), and the failure that ends a command with an exit code.
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
@@ -16,22 +16,22 @@ export const print = (text: string): boolean => process.stdout.write(`${text}\n`
 export const printNote = (text: string): boolean => process.stderr.write(`${text}\n`);
 
 /**
- * Handles and values come from anybody. Control characters could move the cursor or run terminal commands, and
- * direction marks could disguise a text, so both are written as JSON escapes.
+ * Writes control characters and direction marks as JSON escapes: handles and values are untrusted, and could move the
+ * cursor, run terminal commands or disguise text.
  */
 export const printable = (text: string): string =>
   text.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-/** Keeps line breaks and indentation. */
+/** `printable` for each line, which keeps line breaks. */
 export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
 
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** `1 record`, `2 records`. */
+/** Formats a count: `1 record`, `2 records`. */
 export const countOf = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
-/** A line per row, its cells in columns; those of `rightAligned` columns, by index, are aligned to the right. */
+/** Formats each row as a line with aligned columns; `rightAligned` lists the indexes of right-aligned columns. */
 export function tableLines(
   rows: readonly (readonly string[])[],
   rightAligned: readonly number[] = [],
@@ -42,10 +42,10 @@ export function tableLines(
   return rows.map((row) => [...row.slice(0, -1).map(pad), ...row.slice(-1)].join('  '));
 }
 
-/** A name with its value; one without a value is left out. */
+/** Names with their values; rows without a value are omitted. */
 export type Rows = readonly (readonly [name: string, value: string | undefined])[];
 
-/** A heading with a table below. */
+/** Formats a heading with a table below, or with `none`. */
 export function section(heading: string, rows: Rows): string {
   const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined);
   const lines = shown.length === 0 ? ['none'] : tableLines(shown);
@@ -57,7 +57,7 @@ interface Counter {
   stop: () => void;
 }
 
-/** A line every two seconds, with the time left of what has a `total`. */
+/** Prints the progress every two seconds, with the remaining time if `total` is known. */
 export function startCounter(noun: string, total?: number): Counter {
   const startedAt = Date.now();
   let count = 0;

@@ -1,4 +1,4 @@
-// `export` writes the records of a prefix that the proxy holds, one a line; `import` puts them into the memory of another.
+// `export` writes the cached records of a prefix, one per line; `import` loads them into the memory of another proxy.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
@@ -15,8 +15,8 @@ interface ExportOptions extends AdminOptions {
 }
 
 /**
- * A file is complete or not there: it is written beside its place, and moved when the last record is in it. Records that
- * the proxy no longer has are taken from what interrupted runs have left.
+ * Writes a partial file and renames it when it is complete. Records that the proxy no longer has are taken from the
+ * partial files of interrupted runs.
  */
 export async function exportRecords({ prefix, output, admin }: ExportOptions): Promise<void> {
   if (prefix === '' || prefix.includes('/'))
@@ -36,7 +36,7 @@ export async function exportRecords({ prefix, output, admin }: ExportOptions): P
 
 interface Exported {
   records: number;
-  /** Of an earlier run. */
+  /** Records from the partial files of earlier runs. */
   kept: number;
 }
 
@@ -51,7 +51,7 @@ async function* linesIn(input: Readable): AsyncGenerator<string> {
   try {
     yield* streamLines(input);
   } finally {
-    // When the output has failed, its connection would keep the command running.
+    // After a failure of the output, the open connection would keep the command running.
     input.destroy();
   }
 }
@@ -67,7 +67,7 @@ async function writeFile(
   gzip?.pipe(target);
   const sink = gzip ?? target;
   const done = finished(target);
-  // Nobody reads the compressed bytes then: what waits for room fails too.
+  // After a failure nobody reads the compressed bytes, so writers that wait for `drain` must fail too.
   done.catch((failure: unknown) => gzip?.on('error', () => undefined).destroy(failure as Error));
   const recent = earlier.filter(isRecent).reverse();
   const write = async (): Promise<Exported> => {
@@ -79,7 +79,7 @@ async function writeFile(
   });
   const exported = await Promise.race([write(), failed]).finally(async () => {
     sink.end();
-    // What was received is in the file before the command ends.
+    // The command must not end before all received lines are in the file.
     await done.catch(() => undefined);
   });
   await done;
@@ -90,19 +90,19 @@ async function writeFile(
 
 const partialAt = (base: string, run: number): string => `${base}.${run}.partial`;
 
-/** What interrupted runs have left, the first run first. */
+/** The partial files of interrupted runs, oldest first. */
 function partialsOf(base: string): string[] {
   const files: string[] = [];
   while (existsSync(partialAt(base, files.length + 1))) files.push(partialAt(base, files.length + 1));
   return files;
 }
 
-/** A record of an older run may have been deleted since. */
+/** Older partial files are ignored, because their records may have been deleted since. */
 const MAX_AGE_MS = 60 * 60 * 1000;
 
 const isRecent = (file: string): boolean => Date.now() - statSync(file).mtimeMs < MAX_AGE_MS;
 
-/** The lines of a file that is cut off somewhere, up to the cut. */
+/** The complete lines of a truncated file. */
 async function* completeLines(file: string): AsyncGenerator<string> {
   try {
     for await (const line of readFileLines(file)) {
@@ -116,7 +116,7 @@ async function* completeLines(file: string): AsyncGenerator<string> {
 
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 
-/** Each handle once, from the first source that has it. */
+/** Writes each handle once, from the first source that has it. */
 async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writable): Promise<Exported> {
   const [fresh] = sources;
   const seen = new Set<string>();
@@ -129,14 +129,14 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
   const counter = startCounter('record');
   const copy = async (from: AsyncIterable<string>): Promise<void> => {
     for await (const line of from) {
-      // The file has failed, which the caller reports.
+      // The caller reports why the file failed.
       if (!sink.writable) throw new Error('the output is closed');
       const handle = HANDLE.exec(line)?.[1];
       if (handle === undefined || seen.has(handle)) continue;
       seen.add(handle);
       counter.add(1);
       if (from !== fresh) kept++;
-      // Lines that arrive together are one write: compressing each alone takes longer than everything else.
+      // Lines that arrive together are one write: compressing single lines would dominate the run time.
       if (chunk === '') setImmediate(flush);
       chunk += `${line}\n`;
       if (sink.writableNeedDrain) await once(sink, 'drain');
@@ -193,7 +193,7 @@ function importedText({ restored, kept, expired, full, rejected }: ImportCounts)
 async function send(admin: AdminOptions, lines: string[], counts: ImportCounts, done: number): Promise<void> {
   try {
     const response = await callAdmin(admin, '/import', { body: lines.join('\n') });
-    // A proxy before 0.4.0 does not tell all of them.
+    // A proxy before 0.4.0 does not report all of them.
     const sent = (await response.json()) as Partial<ImportCounts>;
     for (const name of COUNTS) counts[name] += sent[name] ?? 0;
   } catch (error) {

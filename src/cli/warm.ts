@@ -1,4 +1,4 @@
-// `warm`: requests each handle of a list through the proxy so that it is cached. With a state file only what is due.
+// `warm`: requests the handles of a list through the proxy to cache them; with a state file only those that are due.
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { MAX_HANDLE_BYTES, handleToPath } from '../handle/handle.js';
 import { reasonOf } from './client.js';
@@ -50,10 +50,10 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
   if (summary.failures.length > 0) throw new Failure(`${countOf(summary.failures.length, 'handle')} failed`);
 }
 
-/** When the handle is due again; undefined when the proxy did not respond with something it caches. */
+/** Returns when the handle is due again (ms since the epoch); undefined when the response is not cacheable. */
 async function warmOne(handle: string, proxy: string, summary: WarmSummary): Promise<number | undefined> {
   try {
-    // RFC 9218 §4.1: a background task.
+    // The lowest urgency is for background tasks (RFC 9218 §4.1).
     const headers = { Priority: 'u=7' };
     const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`, { headers });
     await response.arrayBuffer();
@@ -68,14 +68,14 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
   }
 }
 
-/** What is not fresh was answered from an old entry, and is due at once. */
+/** Remaining TTL in seconds; 0 for a stale response, whose handle is due immediately. */
 const freshSeconds = (headers: Headers): number =>
   Math.max(0, Number(OUR_TTL.exec(headers.get('Cache-Status') ?? '')?.[1] ?? 0));
 
-/** RFC 9211 §2: caches in front of the proxy add members of their own. */
+/** RFC 9211 §2: caches in front of the proxy add their own list members. */
 const OUR_TTL = /(?:^|,)\s*handle-resolver-proxy;[^,]*\bttl=(-?\d+)/;
 
-/** Failed handles are left: the next run requests them again. */
+/** Failed handles count as left: the next run requests them again. */
 function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo: number): void {
   const left = todo - warmed - notFound;
   for (const { handle, reason } of failures.slice(0, MAX_PRINTED_FAILURES))
@@ -85,7 +85,7 @@ function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo
   );
 }
 
-/** The state file: a line for each loaded handle. It is only appended to, so a killed process loses little. */
+/** The state file: one line per loaded handle. It is append-only, so a killed process loses little. */
 interface WarmState {
   isDue: (handle: string) => boolean;
   /** `dueAt`: milliseconds since the epoch. */
@@ -95,7 +95,7 @@ interface WarmState {
 
 const SAVE_EVERY_MS = 200;
 
-/** @throws Failure when the file cannot be used, before anything is requested */
+/** Reads the state file; undefined disables it. @throws Failure when the file is unusable, before any request */
 export function openState(file: string | undefined, now: () => number = Date.now): WarmState {
   const known = file === undefined ? new Map<string, number>() : readState(file);
   let unsaved = '';
@@ -134,7 +134,7 @@ function readLines(file: string, bytes: Buffer): Map<string, number> {
   const known = new Map<string, number>();
   for (const [at, line] of lines.entries()) {
     const [handle = '', time] = line.split('\t');
-    // A line without a time is of 0.1.0.
+    // Version 0.1.0 wrote lines without a time.
     const dueAt = time === undefined ? 0 : Date.parse(time);
     if (!isHandle(handle) || Number.isNaN(dueAt)) throw new Failure(describeDamage(file, at + 1), EXIT.usage);
     known.set(handle, dueAt);
@@ -144,14 +144,14 @@ function readLines(file: string, bytes: Buffer): Map<string, number> {
   return known;
 }
 
-/** Each run appends what it refreshes: without this the file would grow with every run. */
+/** Removes superseded lines: each run appends, so the file would grow without bound. */
 function compact(file: string, known: Map<string, number>): void {
   const temporary = `${file}.tmp`;
   writeFileSync(temporary, [...known].map(([handle, dueAt]) => lineOf(handle, dueAt)).join(''));
   renameSync(temporary, file);
 }
 
-/** A process that is killed while it appends leaves half a line, which could be the name of another handle. */
+/** A killed process may leave half a line, which could be the name of another handle. */
 function dropCutLine(file: string, end: number): void {
   truncateSync(file, end);
   printNote(`${file}: the last line is cut off, so its handle is requested again`);

@@ -43,7 +43,7 @@ export function readRedisNode(text: string): string | undefined {
   return readRedisUrl(isBare ? `redis://${text}` : text);
 }
 
-/** Comma-separated fingerprints. */
+/** Comma-separated fingerprints in normal form; undefined when one of them is invalid. */
 export function readFingerprints(text: string): string | undefined {
   const read = text.split(',').map((one) => readFingerprint(one.trim()));
   return read.every((one) => one !== undefined) ? read.join(',') : undefined;
@@ -56,10 +56,10 @@ function readFingerprint(text: string): string | undefined {
   return isFingerprint ? (digits.match(/../g) ?? []).join(':') : undefined;
 }
 
-/** Names of networks that Express knows. */
+/** Network names that Express accepts. */
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal'];
 
-/** A trusted proxy: an IP address, a CIDR network or a name that Express knows; undefined for any other. */
+/** A trusted proxy: an IP address, a CIDR network or a name that Express accepts; undefined for any other. */
 export function readNetwork(text: string): string | undefined {
   if (NETWORKS.includes(text)) return text;
   const [address = '', bits, ...rest] = text.split('/');

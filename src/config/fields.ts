@@ -1,4 +1,4 @@
-// The kinds of values a configuration key can have, each with an error text that names what is allowed.
+// The kinds of values of configuration keys, each with an error text that names the allowed values.
 import { z } from 'zod';
 import { upperAscii } from '../handle/handle.js';
 
@@ -6,7 +6,7 @@ type Shape = Readonly<Record<string, z.ZodType>>;
 
 type Unit = 'Ms' | 'Bytes';
 
-/** `timeout` is read as `timeoutMs`, `maxBodySize` as `maxBodyBytes`; `gzipMinBytes` has its unit already. */
+/** `timeout` becomes `timeoutMs` and `maxBodySize` becomes `maxBodyBytes`; `gzipMinBytes` already has its unit. */
 export type NameWithUnit<Name, Value> = Name extends string
   ? Value extends z.core.$brand<'Ms'>
     ? `${Name}Ms`
@@ -34,7 +34,7 @@ export function nameWithUnit(name: string, schema: z.ZodType): string {
   return `${name.replace(/Size$/, '')}Bytes`;
 }
 
-/** A mapping that rejects unknown keys. Parsed durations and sizes have their unit in their name. */
+/** A mapping that rejects unknown keys. Parsed durations and sizes have the unit in their name. */
 export const mapping = <T extends Shape>(keys: T) => {
   const named = Object.entries(keys).map(([name, schema]) => [name, nameWithUnit(name, schema)] as const);
   return z.strictObject(keys).transform((given) => {
@@ -45,7 +45,7 @@ export const mapping = <T extends Shape>(keys: T) => {
   });
 };
 
-/** A part of the configuration, which may be omitted as a whole. */
+/** A mapping that may be omitted as a whole. */
 export const section = <T extends Shape>(keys: T) => mapping(keys).prefault({} as z.input<z.ZodObject<T>>);
 
 /** Marks a key, or all keys of a section, as applied on SIGHUP without a restart. */
@@ -122,14 +122,14 @@ function integer(min: number, max: number) {
 export const wholeNumber = ({ min, max, byDefault }: AllowedRange<number>) =>
   integer(min, max).prefault(byDefault);
 
-/** A part of a whole. */
+/** A fraction, such as 0.9. */
 export function share({ min, max, byDefault }: AllowedRange<number>) {
   const error = `give a number from ${min} to ${max}`;
   const part = z.number({ error }).min(min, { error }).max(max, { error });
   return numeric(/^(?:\d+(?:\.\d+)?|\.\d+)$/, part).prefault(byDefault);
 }
 
-/** The port of a listener that is off without it. */
+/** The port of a listener that is disabled without one. */
 export const optionalPort = () => integer(0, 65_535).optional();
 
 /** `true` or `false`, also as a string. */
@@ -138,7 +138,7 @@ export function flag(byDefault: boolean) {
   return z.preprocess(fromText, z.boolean({ error: 'give true or false' })).prefault(byDefault);
 }
 
-/** One word of a list. */
+/** One of the given words. */
 export function oneOf<const T extends readonly string[]>(words: T, byDefault: T[number]) {
   return z.enum(words, { error: `give one of ${words.join(', ')}` }).prefault(byDefault);
 }
@@ -155,7 +155,7 @@ interface ReadText<T> {
   read: (text: string) => T | undefined;
 }
 
-/** A string that is normalised. */
+/** A string in normal form. */
 export const normalised = ({ allowed, read }: ReadText<string>) => parsed(() => `give ${allowed}`, read);
 
 /** Comma-separated items, or a YAML list of them. */
@@ -171,7 +171,7 @@ export function list<T>({ allowed, read }: ReadText<T>) {
   );
 }
 
-/** One text or a YAML list of them; unlike in `list`, a comma is a part of its text. */
+/** A string or a YAML list of strings; unlike in `list`, commas do not separate items. */
 export function items<T>({ allowed, read }: ReadText<T>) {
   const error = `give ${allowed}`;
   const listed = (given: unknown): unknown => (Array.isArray(given) ? given : [given]);
@@ -183,7 +183,7 @@ interface WholeList<T> {
   error: string;
 }
 
-/** A list of mappings. Its variable has the list as JSON or YAML. */
+/** A list of mappings. Its variable holds the list as JSON or YAML. */
 export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.output<T>>) =>
   z
     .array(item, { error: 'give a list of mappings; in a variable as JSON' })
@@ -210,13 +210,13 @@ function parseQuantity(text: string, units: Record<string, number>): number | un
   return amount === undefined || factor === undefined ? undefined : Math.round(Number(amount) * factor);
 }
 
-/** The period of the handles that match one of the prefixes (`21.T1`, `21.T1.*` or `*`, in capitals). */
+/** The period of the handles under a prefix (`21.T1`, `21.T1.*` or `*`, in capitals). */
 export interface PrefixPeriod {
   prefixes: readonly [string];
   ms: number;
 }
 
-/** `forever`: finite, so that it can be sent to Redis as an expiry. */
+/** The period of `forever`, which is finite, so that it can be sent to Redis as an expiry. */
 const FOREVER_MS = 36_500 * 86_400_000;
 const MAX_MS = 365 * 86_400_000;
 
@@ -225,13 +225,13 @@ const DEFAULT = 'default';
 const PERIOD = 'a duration from 0s to 365d with its unit (ms, s, m, h, d), or forever';
 const ERROR = `give ${PERIOD}; or a mapping such as {default: 24h, 21.T1: forever} of prefixes (21.T1, 21.T1.* for those derived from it) with a default`;
 
-/** `21.T1`, `21.T1.*` or `*`, in capitals: the ASCII case of a prefix has no meaning. */
+/** `21.T1`, `21.T1.*` or `*` in capitals, because prefixes ignore ASCII case; undefined for any other. */
 export function readPrefixPattern(given: string): string | undefined {
   const isPattern = given === '*' || /^[^\s/*.]+(?:\.[^\s/*.]+)*(?:\.\*)?$/.test(given);
   return isPattern ? upperAscii(given) : undefined;
 }
 
-/** One duration, `forever`, or a mapping of prefixes to these. A variable has the mapping as JSON or YAML. */
+/** A duration, `forever`, or a mapping of prefixes to these. A variable holds the mapping as JSON or YAML. */
 export const prefixPeriods = (byDefault: string) =>
   z
     .union([z.string(), z.record(z.string(), z.string())], { error: ERROR })
@@ -244,7 +244,7 @@ export const prefixPeriods = (byDefault: string) =>
     .prefault(byDefault)
     .meta({ structured: true });
 
-/** Undefined without a default, for a prefix that is given twice, and for an invalid prefix or period. */
+/** Undefined if the default is missing, a prefix is repeated, or a prefix or period is invalid. */
 function readPeriods(given: Readonly<Record<string, string>>): PrefixPeriod[] | undefined {
   const periods: PrefixPeriod[] = [];
   for (const [name, text] of Object.entries(given)) {

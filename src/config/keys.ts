@@ -4,24 +4,24 @@ import { nameWithUnit } from './fields.js';
 import { configSchema } from './schema.js';
 
 export interface ConfigKey {
-  /** Its path in the YAML file, such as `cache.found.maxTtl`. */
+  /** Path in the YAML file, such as `cache.found.maxTtl`. */
   key: string;
-  /** The names of `key`. */
+  /** `key`, split at its dots. */
   path: readonly string[];
-  /** Its path in the parsed configuration: `['cache', 'found', 'maxTtlMs']`. */
+  /** Path in the parsed configuration, such as `['cache', 'found', 'maxTtlMs']`. */
   parsedPath: readonly string[];
-  /** The environment variable that sets it, such as `CACHE_FOUND_MAX_TTL`. */
+  /** Environment variable of the key, such as `CACHE_FOUND_MAX_TTL`. */
   variable: string;
   /** The default as written in the file; null for "none". */
   byDefault: string | number | boolean | null;
   description: string;
   /** Whether SIGHUP applies a new value without a restart. */
   isReloadable: boolean;
-  /** Whether the value is a list of mappings; then the variable has it as JSON. */
+  /** Whether the value is a list or a mapping; then the variable holds it as JSON or YAML. */
   isStructured: boolean;
 }
 
-/** Fixed names that scripts and containers rely on. */
+/** Variables without the name of their section, on which scripts and containers rely. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
 /** Every key, in the order of the schema. */
@@ -54,7 +54,7 @@ function keysOf(schema: unknown, above: Section): ConfigKey[] {
   });
 }
 
-/** Undefined for a single key. */
+/** The keys of a section; undefined for a single key. */
 function keysOfSection(schema: unknown): Readonly<Record<string, unknown>> | undefined {
   const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
   const mapping = inner instanceof z.ZodPipe ? inner.in : inner;
@@ -82,17 +82,17 @@ function keyOf(schema: unknown, { path, parsedPath, isReloadable }: Section): Co
   };
 }
 
-/** An optional key, and a list that is empty by default, has none. */
+/** The default as written; null for optional keys and for lists that are empty by default. */
 function defaultOf(schema: z.ZodType, key: string): ConfigKey['byDefault'] {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return null;
   if (!(schema instanceof z.ZodPrefault)) throw new TypeError(`${key} has no default in the schema`);
   return schema.def.defaultValue as ConfigKey['byDefault'];
 }
 
-/** The variable of a key, or how those of a section begin. */
+/** The variable of a key, or the start of the variables of a section. */
 export const variableOf = (key: string): string => SHORT_VARIABLES[key] ?? longVariableOf(key);
 
-/** `SERVER_PORT` for `server.port`, which has a shorter one. */
+/** The variable by the full path: `SERVER_PORT` for `server.port`, whose variable is `PORT`. */
 export const longVariableOf = (key: string): string =>
   key.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase();
 
@@ -112,7 +112,7 @@ export function withValue(tree: unknown, [name, ...rest]: readonly string[], val
   return { ...tree, [name]: withValue(tree?.[name], rest, value) };
 }
 
-/** A copy in which a key without a value (`url:`) is not set, like an empty variable. */
+/** A copy without the keys that have no value (`url:`): like empty variables, they set nothing. */
 export function withoutNulls(value: unknown): unknown {
   if (value === null) return undefined;
   if (!isTree(value)) return value;

@@ -1,4 +1,4 @@
-// Loads the configuration: environment variables over the YAML file named by CONFIG over the defaults. Reports every problem.
+// Loads the configuration (environment variables over the YAML file named by CONFIG over defaults) and reports every problem.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
@@ -10,7 +10,7 @@ import { INHERITED_KEYS } from './schema-upstream.js';
 import { startProblems } from './start-problems.js';
 import { removedVariables, successorOf, unknownVariables } from './variables.js';
 
-/** Loaded when it is used: the package takes 50 ms of a start. */
+/** Loads the package on first use, because a start with plain variables does not need it. */
 const yaml = (): typeof Yaml => createRequire(import.meta.url)('yaml') as typeof Yaml;
 
 interface ConfigProblem {
@@ -35,13 +35,13 @@ const line = ({ key, source, text }: ConfigProblem): string =>
   key === undefined ? `  ${source}: ${text}` : `  ${key} (${source}): ${text}`;
 
 export interface ConfigSources {
-  /** Usually `process.env`. Unknown variables set nothing, nor do empty ones of keys that the file does not set. */
+  /** Usually `process.env`. Unknown variables are ignored, and so are empty ones unless the file sets their key. */
   env: Readonly<Record<string, string | undefined>>;
   /** Returns the text of a file. */
   readFile: (path: string) => string;
 }
 
-/** Those of this process. `file` takes precedence over the variable `CONFIG`. */
+/** The environment and files of this process. `file` takes precedence over the variable `CONFIG`. */
 export const processSources = (file?: string): ConfigSources => ({
   env: { ...process.env, ...(file !== undefined && { CONFIG: file }) },
   readFile: (path) => readFileSync(path, 'utf8'),
@@ -52,7 +52,7 @@ interface Given {
   tree: unknown;
   file: string | undefined;
   variables: readonly ConfigKey[];
-  /** Empty variables of keys that the file sets: it is unclear which of both is meant. And variables of removed keys. */
+  /** Rejected variables: empty ones whose key is set in the file (the intent is unclear), and those of removed keys. */
   mistaken: readonly ConfigProblem[];
 }
 
@@ -64,9 +64,9 @@ export const loadConfig = (sources: ConfigSources): Config => validate(readGiven
 
 export interface ExplainedKey {
   key: string;
-  /** The value as it was written, secrets masked. */
+  /** The value as written, with secrets masked. */
   shown: string;
-  /** `variable PORT`, `file /etc/proxy.yaml` or `default`. */
+  /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
   source: string;
 }
 
@@ -74,12 +74,12 @@ export interface StartConfig {
   config: Config;
   /** Every key. */
   keys: ExplainedKey[];
-  /** Variables that look like ours and set no key: ignored by a start, refused by `check-config`. */
+  /** Variables that begin like ours but set no key: a start ignores them, `check-config` rejects them. */
   ignored: ConfigProblem[];
 }
 
 /**
- * The configuration of a proxy that starts. The only judge of it: for `serve`, `check-config` and a reload alike.
+ * Loads and validates the configuration of a start. `serve`, `check-config` and a reload all use this function.
  *
  * @throws ConfigError that lists every problem
  */
@@ -98,14 +98,14 @@ const explain = (given: Given): ExplainedKey[] =>
   });
 
 function validate(given: Given): Config {
-  // A configuration is read once: generating code for its schema takes longer than running it.
+  // The schema runs once per load: generating code for it takes longer than interpreting it.
   const parsed = configSchema.safeParse(withInheritedKeys(given.tree), { jitless: true });
   if (parsed.success && given.mistaken.length === 0) return parsed.data;
   const issues = parsed.error?.issues ?? [];
   throw new ConfigError([...given.mistaken, ...issues.flatMap((issue) => problemsOf(issue, given))]);
 }
 
-/** The values as given, where each server of `upstreams` has those of `upstream` that it does not give itself. */
+/** The given values, with the keys of `upstream` as defaults in each server of `upstreams`. */
 function withInheritedKeys(tree: unknown): unknown {
   if (!isTree(tree) || !Array.isArray(tree['upstreams'])) return tree;
   const { upstream } = tree;
@@ -141,7 +141,7 @@ function readGiven({ env, readFile }: ConfigSources): Given {
   return { tree, file, variables, mistaken: [...hidden, ...removedVariables(env)] };
 }
 
-/** JSON is YAML; a text that is neither is reported by the schema. */
+/** Parses YAML, which includes JSON. The schema reports text that is neither. */
 function parseVariable(text = ''): unknown {
   try {
     return parseYaml(text);
@@ -172,7 +172,7 @@ function parseYaml(text: string): unknown {
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
-    // A prefix as a key, such as 10.1000, is no number.
+    // A prefix as a key, such as 10.1000, must not become a number.
     stringKeys: true,
   });
   const [broken] = document.errors;
@@ -190,7 +190,7 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   });
 }
 
-/** The key of that name, in another section or in other capitals; otherwise the keys of the same section. */
+/** Suggests the key of that name in another section or in other case, or else lists the keys of the section. */
 function hintFor(unknown: string): string {
   const known = [
     ...new Set(configKeys().flatMap(({ path }) => path.map((_, at) => path.slice(0, at + 1).join('.')))),
@@ -224,7 +224,7 @@ function sourceOf(key: string, { tree, file, variables }: Given): string {
 
 const MAX_SHOWN = 80;
 
-/** A value without secrets. An invalid URL is hidden as a whole: it may be a bare password. */
+/** A value without secrets. Invalid URLs are hidden entirely, because they may be bare passwords. */
 function maskValue(key: string, value: unknown): string {
   if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'a mapping';
   if (typeof value !== 'string') return JSON.stringify(value);

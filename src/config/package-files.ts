@@ -1,4 +1,4 @@
-// Files of this package, found from the sources, from the bundle and from programs that compile `src` with their own.
+// Files of this package. The lookup works from the sources, from the bundle and in programs that bundle `src`.
 import { existsSync, readFileSync } from 'node:fs';
 
 const ROOT = findRoot(new URL('.', import.meta.url));

@@ -78,7 +78,7 @@ const search = reloadable(
   }),
 );
 
-/** A prefix without its slash. */
+/** Reads a prefix with or without its slash. */
 function readPrefix(given: string): string | undefined {
   return /^[^\s/]+\/?$/.test(given) ? given.replace(/\/$/, '') : undefined;
 }
@@ -144,7 +144,7 @@ const readHost = (given: string): string | undefined => {
   return /^(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$|^\[[0-9a-f:.]+\]$/.test(host) ? host : undefined;
 };
 
-/** Headers of this proxy, of the connection, and those that servers in front obey. */
+/** Headers set by this proxy, hop-by-hop headers, and headers that control reverse proxies in front. */
 const OWN_HEADER =
   /^(?:location|set-cookie.*|cache-control|cdn-.*|expires|age|cache-status|vary|etag|last-modified|date|server|via|www-authenticate|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-.*|access-control-.*|cross-origin-.*|strict-transport-security|referrer-policy|refresh|clear-site-data|retry-after|status|x-(?:request-id|content-type-options|frame-options|accel-.*|sendfile.*|lighttpd-.*|forwarded-.*|xss-protection))$/;
 
@@ -202,7 +202,7 @@ export function contrastOf(one: string, other: string): number {
   return (lighter + 0.05) / (darker + 0.05);
 }
 
-/** The darkest background of text on light pages; `test/property/page-colours` holds src/html/style to it. */
+/** The darkest background of text on light pages; `test/property/page-colours` checks src/html/style against it. */
 const DARKEST_BACK = '#fdeceb';
 
 const isReadable = (given: string): boolean =>
@@ -248,7 +248,7 @@ export interface SiteListener {
   port: number;
 }
 
-/** Such as `tcp:2641`. */
+/** Parses `tcp:2641`; undefined for an unknown protocol or an invalid port. */
 function readInterface(given: string): SiteListener | undefined {
   const [, name = '', digits = ''] = /^([a-z]+):(\d{1,5})$/i.exec(given) ?? [];
   const protocol = SITE_PROTOCOLS.find((known) => known === name.toUpperCase());

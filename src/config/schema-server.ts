@@ -13,7 +13,7 @@ import {
   wholeNumber,
 } from './fields.js';
 
-/** From most to least verbose. */
+/** Log levels from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 const host = text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ });

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { readNetwork } from './addresses.js';
 import { duration, flag, items, mappings, reloadable, section, share, text, wholeNumber } from './fields.js';
 
-/** The order in which requests get a place at a Handle server. */
+/** Priorities of requests in the queue of a Handle server, highest first. */
 const CLASSES = ['preferred', 'normal', 'background'] as const;
 const INTERFACES = ['record', 'v2', 'redirect', 'list', 'native'] as const;
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const;
-/** Whose requests share a bucket. */
+/** Keys of the token buckets: requests with the same key share a bucket. */
 const LIMIT_KEYS = ['address', 'network', 'rule', 'identity'] as const;
 
 const oneWord = <const T extends readonly string[]>(words: T) =>
@@ -19,7 +19,7 @@ const wordsOf = <const T extends readonly string[]>(words: T) =>
     read: (item): T[number] | undefined => words.find((word) => word === item),
   }).optional();
 
-/** An address or a network; a name as in `http.trustedProxies` is none. */
+/** An address or a CIDR network; unlike in `http.trustedProxies`, names are invalid. */
 const readCidr = (item: string): string | undefined =>
   /^[\d.:a-f/]+$/i.test(item) ? readNetwork(item) : undefined;
 

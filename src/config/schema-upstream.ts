@@ -14,7 +14,7 @@ import {
   wholeNumber,
 } from './fields.js';
 
-/** `upstream.url` of a proxy without a server. */
+/** Value of `upstream.url` for a proxy without a Handle server. */
 export const NO_SERVER = 'none';
 
 const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
@@ -81,14 +81,14 @@ const limits = {
   ),
 };
 
-/** What each server of `upstreams` has of its own; the keys of `upstream` are the defaults. */
+/** Keys that each server of `upstreams` may override; the keys of `upstream` are the defaults. */
 const perServer = { ...times, ...limits, breaker };
 
 const url = normalised({ allowed: ORIGIN, read: readOrigin });
 
 const mirrors = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
 
-/** First and last. */
+/** Both ends are included. */
 type PortRange = readonly [first: number, last: number];
 
 function readPorts(text: string): PortRange | undefined {
@@ -159,5 +159,5 @@ export const upstreams = mappings(server).describe(
   'Several Handle servers instead of `upstream.url`, each with `prefixes` and `url`, and where they differ from `upstream.*` with `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`. The longest matching prefix decides.',
 );
 
-/** The keys that a server of `upstreams` takes from `upstream` when it has none of its own. */
+/** Keys of `upstream` that are the defaults of each server of `upstreams`. */
 export const INHERITED_KEYS: readonly string[] = Object.keys(perServer);

@@ -34,7 +34,7 @@ const SECTIONS = {
   tracing,
 };
 
-/** Durations are milliseconds, sizes are bytes; their names say so. */
+/** Durations are in milliseconds (`…Ms`), sizes in bytes (`…Bytes`). */
 export type Config = { [Name in keyof typeof SECTIONS]: z.output<(typeof SECTIONS)[Name]> };
 
 const sections: z.ZodType<Config> = z.strictObject(SECTIONS);
@@ -102,7 +102,7 @@ interface HostAndPort {
   port: number;
 }
 
-/** Port 0 selects a free port each time. */
+/** Port 0 never conflicts: it selects a free port. */
 const isSameListener = (one: HostAndPort, other: HostAndPort): boolean =>
   one.port === other.port && one.port !== 0 && isOverlapping(one.host, other.host);
 

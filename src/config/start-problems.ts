@@ -1,4 +1,4 @@
-// What a valid configuration still lacks for a start: the upstream, and files that can be read or written.
+// Checks beyond the schema before a start: an upstream is given, and files can be read or written.
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,7 +15,7 @@ const NO_UPSTREAM =
 
 const NO_REUSE_PORT = `needs Node.js 22.12 or later on Linux, FreeBSD, Solaris or AIX, and this is ${process.version} on ${process.platform}; give each instance another port and put HAProxy or nginx in front`;
 
-/** Systems that spread connections and datagrams over the sockets of a port. */
+/** Systems that balance connections and datagrams over the sockets of a port. */
 const SPREADING: readonly string[] = ['linux', 'freebsd', 'sunos', 'aix'];
 
 /** Whether several processes can share a port (SO_REUSEPORT) with this Node.js on this system. */
@@ -24,7 +24,7 @@ export function canReusePort(
   platform: string = process.platform,
 ): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  // `reusePort` of `net` and `dgram` came with 23.1 and 22.12.
+  // Node.js has `reusePort` of `net` and `dgram` since 23.1 and 22.12.
   const isNew = major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
   return isNew && SPREADING.includes(platform);
 }
@@ -54,7 +54,7 @@ export function startProblems(config: Config, readFile: (path: string) => string
   return problems.flatMap(([key, text]) => (text === undefined ? [] : [{ key, text }]));
 }
 
-/** What the check finds, or the failure of the check itself. */
+/** The problem found by the check, or the failure of the check itself; undefined when there is none. */
 function failureOf(failed: string, check: () => string | undefined): string | undefined {
   try {
     return check();
@@ -65,7 +65,7 @@ function failureOf(failed: string, check: () => string | undefined): string | un
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** It may have gigabytes: its lines are read later. */
+/** Checks access only: the file may have gigabytes, and its lines are read later. */
 function seedProblem(path: string | undefined): string | undefined {
   if (path === undefined) return undefined;
   return failureOf(`${path} cannot be read`, () => {
@@ -74,7 +74,7 @@ function seedProblem(path: string | undefined): string | undefined {
   });
 }
 
-/** A snapshot is written beside its place and then moved there. */
+/** Checks the folder: a snapshot is written to a temporary file next to its path and then renamed. */
 function snapshotProblem(path: string | undefined): string | undefined {
   if (path === undefined) return undefined;
   const folder = dirname(path);
@@ -85,7 +85,7 @@ function snapshotProblem(path: string | undefined): string | undefined {
   });
 }
 
-/** The marker before the metadata of the format. */
+/** The MaxMind format has this marker before its metadata. */
 const DATABASE_MARK = 'MaxMind.com';
 
 const databaseProblem: Judge = (text, path) =>
@@ -93,7 +93,7 @@ const databaseProblem: Judge = (text, path) =>
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^]*?-----END [A-Z0-9 ]+-----/g;
 
-/** OpenSSL ignores what it cannot read in such a file, and then trusts nobody. */
+/** OpenSSL ignores unreadable certificates in a CA file, and every connection would then fail. */
 function pemProblem(text: string, path: string): string | undefined {
   const certificates = text.match(CERTIFICATE) ?? [];
   if (certificates.length === 0)
@@ -102,7 +102,7 @@ function pemProblem(text: string, path: string): string | undefined {
   return broken < 0 ? undefined : `certificate ${broken + 1} of ${path} is broken`;
 }
 
-/** Clients of the native protocol know RSA and DSA keys alone, and certificates have DSA no more. */
+/** Native clients support RSA and DSA keys only, and certificates no longer use DSA. */
 function siteKeyProblem(text: string, path: string): string | undefined {
   const problem = pemProblem(text, path);
   if (problem !== undefined) return problem;

@@ -1,15 +1,15 @@
-// Environment variables that set no key: those of removed keys, and those that look like ours.
+// Environment variables that set no key: those of removed keys, and unknown ones that begin like a section.
 import { type ConfigKey, configKeys, longVariableOf, variableOf } from './keys.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface VariableProblem {
-  /** `variable REDIS_URI`. */
+  /** Name of the variable, such as `variable REDIS_URI`. */
   source: string;
   text: string;
 }
 
-/** With their successors. They refuse the start, in a file and as variables: a limit must not vanish with an update. */
+/** Removed keys with their successors. Setting one prevents the start: an update must not silently drop a limit. */
 const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'server.workers':
     'removed: an instance is one process; for more cores run several instances on one Redis, as "Several instances" in config/README.md shows',
@@ -32,10 +32,10 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
 };
 
-/** What replaces an unknown key or section of a file; undefined when there never was one of that name. */
+/** The successor of a removed key or section of a file; undefined for a name that never existed. */
 export function successorOf(unknown: string): string | undefined {
-  const asked = unknown.replace(/^upstreams\.\d+\./, 'upstream.');
-  return Object.entries(REMOVED_KEYS).find(([key]) => key === asked || key.startsWith(`${asked}.`))?.[1];
+  const key = unknown.replace(/^upstreams\.\d+\./, 'upstream.');
+  return Object.entries(REMOVED_KEYS).find(([removed]) => removed === key || removed.startsWith(`${key}.`))?.[1];
 }
 
 export const removedVariables = (env: Environment): (VariableProblem & { key: string })[] =>
@@ -43,10 +43,10 @@ export const removedVariables = (env: Environment): (VariableProblem & { key: st
     .filter(([key]) => (env[variableOf(key)] ?? '').trim() !== '')
     .map(([key, text]) => ({ key, source: `variable ${variableOf(key)}`, text }));
 
-/** Of curl and Go, of systemd (`CacheDirectory=`), and of our own commands. */
+/** Variables of curl and Go, of systemd (`CacheDirectory=`), and of our own commands. */
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
 
-/** Variables that begin like a section of the configuration, and set none of its keys. */
+/** Variables that begin like a section of the configuration but set none of its keys. */
 export function unknownVariables(env: Environment): VariableProblem[] {
   const keys = configKeys();
   const known = new Set([...OF_OTHERS, ...keys.map(({ variable }) => variable)]);
@@ -63,11 +63,11 @@ export function unknownVariables(env: Environment): VariableProblem[] {
 
 const SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/;
 
-/** Kubernetes describes each service of the namespace to every container, one that is called `redis` as `REDIS_…`. */
+/** Kubernetes passes each service of the namespace to every container; a service `redis` sets `REDIS_…`. */
 const isOfService = (variable: string, value: string): boolean =>
   SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
 
-/** The variable that begins like it for longest, by at least two letters after the section. */
+/** Suggests the variable with the longest common start, at least two letters beyond the section. */
 function hintFor(
   variable: string,
   { section, keys }: { section: string; keys: readonly ConfigKey[] },

@@ -1,4 +1,4 @@
-// HTML for all pages: a tagged template that escapes every value unless it is HTML already.
+// HTML for all pages: a tagged template that escapes every value that is not already HTML.
 
 export class Html {
   constructor(readonly text: string) {}
@@ -11,7 +11,7 @@ export function html(texts: TemplateStringsArray, ...parts: HtmlPart[]): Html {
   return new Html(texts.reduce((whole, text, at) => whole + write(parts[at - 1]) + text));
 }
 
-/** Escapes text for elements and quoted attributes, of HTML and of XML. */
+/** Escapes text for elements and quoted attributes in HTML and XML. */
 export const escapeText = (text: string): string =>
   text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 

@@ -4,7 +4,7 @@ import type { Config } from '../config/schema.js';
 import { Html, html } from './html.js';
 import { PAGE_SCRIPT, pageStyle } from './style.js';
 
-/** Name, logo, colour and footer of the service, as the operator configured them. */
+/** Configured name, logo, colour and footer of the service. */
 export interface PageBranding {
   title: string;
   logoUrl?: string | undefined;
@@ -14,7 +14,7 @@ export interface PageBranding {
   footerUrl?: string | undefined;
   /** URLs with http, https or mailto. */
   footerLinks: readonly FooterLink[];
-  /** A prefix that is served here, for the example in the look-up form. */
+  /** A served prefix for the example in the look-up form. */
   examplePrefix?: string | undefined;
 }
 
@@ -23,7 +23,7 @@ export const brandingOf = ({ page, ...config }: Pick<Config, 'page' | 'upstreams
   examplePrefix: ownPrefix(config),
 });
 
-/** The first prefix of `upstreams` that has no wildcard and is no `0.…`, else the first of `v2.prefixes`. */
+/** The first prefix of `upstreams` without a wildcard that does not start with `0.`, else the first of `v2.prefixes`. */
 function ownPrefix({ upstreams, v2 }: Pick<Config, 'upstreams' | 'v2'>): string | undefined {
   const isPlain = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
   return upstreams.flatMap(({ prefixes }) => prefixes).find(isPlain) ?? v2.prefixes[0];
@@ -81,7 +81,7 @@ export function createPageLayout(branding: PageBranding): PageLayout {
   const logo = logoUrl === undefined ? undefined : html`<img src="${logoUrl}" alt="" />`;
   const frame = {
     icon: { href: '/favicon.ico', type: 'image/svg+xml' },
-    // Inline, so that a page is one request.
+    // Inline, so that a page takes a single request.
     resources: new Html(`<style>${style}</style><script type="module">${PAGE_SCRIPT}</script>`),
     header: html`<a href="/">${logo}${branding.title}</a>`,
     footer: renderFooter(branding),
@@ -106,7 +106,7 @@ function renderFooter({ footer, footerUrl, footerLinks }: PageBranding): Html {
   }`;
 }
 
-/** A page loads only from `sources` (directives of a Content-Security-Policy) and is in no frame. */
+/** Headers that forbid frames and allow a page to load only from `sources`, by directive of Content-Security-Policy. */
 export const securityHeaders = (sources: Record<string, string>): Record<string, string> => ({
   'Content-Security-Policy': [
     "default-src 'none'",
@@ -118,7 +118,7 @@ export const securityHeaders = (sources: Record<string, string>): Record<string,
 });
 
 /**
- * The inline style and script and the logo, nothing else. Browsers apply `form-action` to the redirects behind a
+ * Allows the inline style, the inline script and the logo only. Browsers apply `form-action` to the redirects after a
  * form too, and the look-up form redirects to any site.
  */
 const pageSecurityHeaders = (style: string, logoUrl: string | undefined): Record<string, string> =>

@@ -10,12 +10,12 @@ import { type PageBranding, type PageLayout, type SitePage, createPageLayout } f
 export const HTML_TYPE = 'text/html;charset=utf-8';
 
 interface TextResponse {
-  /** 200 unless given. */
+  /** Default 200. */
   status?: number;
   contentType: string;
   text: string;
   headers: Record<string, string>;
-  /** Whether another Accept gets another response. */
+  /** Whether the response depends on Accept. */
   variesByAccept?: boolean;
 }
 
@@ -24,22 +24,22 @@ type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePag
 interface RedirectResponse {
   status: number;
   url: string;
-  /** Headers that change with time. */
+  /** Headers that are not part of the representation. */
   headers: Record<string, string>;
   /** Request headers on which the URL depends. */
   varies?: readonly string[];
-  /** Further headers; a name may come several times. */
+  /** Additional headers; names may repeat. */
   lines?: readonly (readonly [name: string, value: string])[];
 }
 
 /** Sends pages with the configured branding. */
 export interface PageSender extends PageLayout {
   branding: PageBranding;
-  /** A 200 whose ETag the client has is a 304. */
+  /** Sends 304 instead of 200 when the client has the ETag. */
   sendText: (req: IncomingMessage, res: ServerResponse, response: TextResponse) => Promise<void>;
   /** Adds the security headers. */
   sendPage: (req: IncomingMessage, res: ServerResponse, response: PageResponse) => Promise<void>;
-  /** Returns its representation. */
+  /** Sends a redirect and returns its representation. */
   sendRedirect: (req: IncomingMessage, res: ServerResponse, response: RedirectResponse) => Representation;
 }
 
@@ -82,7 +82,7 @@ export function createPageSender(
   };
 }
 
-/** The body is a link, as RFC 9110 section 15.4 advises. */
+/** The body links to the target, as RFC 9110 §15.4 recommends. */
 function representRedirect({
   url,
   varies = [],

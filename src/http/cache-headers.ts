@@ -4,24 +4,24 @@ import type { Config } from '../config/schema.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
-/** Our name in Cache-Status (RFC 9211 §2). */
+/** Name of this cache in Cache-Status (RFC 9211 §2). */
 const CACHE_NAME = 'handle-resolver-proxy';
 
-/** A downstream cache must not mix up callers, encodings or CORS headers. */
+/** Downstream caches must keep callers, encodings and CORS headers apart. */
 export const VARY = 'Accept-Encoding, Authorization, Origin';
 
-/** With further headers on which the response depends. */
+/** `Vary` with additional headers on which the response depends. */
 export const varyOf = (names: readonly string[] = []): string => [...names, VARY].join(', ');
 
-/** How long others may reuse a response with this remaining TTL, as headers: Cache-Control and, if it has one, Expires. */
+/** Headers for downstream caches (Cache-Control, maybe Expires) of a response with this remaining TTL. */
 export type Freshness = (ttlSeconds: number, now: number) => Record<string, string>;
 
-/** Bounds on the reuse of a response, beside the remaining TTL; 0 allows none. */
+/** Limits on the reuse of a response, in addition to the remaining TTL; 0 forbids reuse. */
 type ReuseLimits = Pick<Config['http'], 'clientMaxAgeMs' | 'sharedMaxAgeMs'>;
 
 /**
- * Records: a client validates each reuse, because its own cache would show it the record from before its own write
- * under every URL but the one that it wrote to (RFC 9111 §4.4).
+ * For records: clients revalidate each reuse, because a write invalidates only its own URL in a client's cache
+ * (RFC 9111 §4.4), so other URLs of the handle would still show the old record.
  */
 export const recordFreshness =
   ({ sharedMaxAgeMs }: Pick<ReuseLimits, 'sharedMaxAgeMs'>): Freshness =>
@@ -30,8 +30,8 @@ export const recordFreshness =
   });
 
 /**
- * Redirects and pages. Caches subtract `Age` from `max-age` (RFC 9111 §4.2), so none keeps the response longer than that
- * after the upstream request. `Expires` says the same to HTTP/1.0 caches.
+ * For redirects and pages. Caches subtract `Age` from `max-age` (RFC 9111 §4.2), so the limit counts from the upstream
+ * request. `Expires` is for HTTP/1.0 caches.
  */
 export const redirectFreshness =
   ({ clientMaxAgeMs, sharedMaxAgeMs }: ReuseLimits): Freshness =>
@@ -43,7 +43,7 @@ export const redirectFreshness =
     };
   };
 
-/** How long clients may reuse records, and redirects. */
+/** Freshness of records and of redirects for clients. */
 export interface FreshnessRules {
   freshness: Freshness;
   redirectFreshness: Freshness;
@@ -60,7 +60,7 @@ const sharedMaxAge = (ttlSeconds: number, sharedMaxAgeMs: number): string =>
 const bounded = (ttlSeconds: number, limitMs: number): number =>
   Math.max(0, Math.min(ttlSeconds, Math.floor(limitMs / 1000)));
 
-/** The same for one client only: a shared cache must not store the response. */
+/** Cache-Control that forbids storing in shared caches. */
 export const privateOnly = (cacheControl: string): string =>
   cacheControl.replace('public', 'private').replace(/, s-maxage=\d+/, '');
 
@@ -87,7 +87,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   };
 }
 
-/** The same for a plain hit. */
+/** The cache headers of a fresh hit in memory. */
 function hitHeaders(entry: Times, now: number, freshness: Freshness): Record<string, string> {
   const ttl = ttlOf(entry, now);
   return {
@@ -97,11 +97,11 @@ function hitHeaders(entry: Times, now: number, freshness: Freshness): Record<str
   };
 }
 
-/** Above the usual TTLs; a pair of age and TTL below it fits into one small integer. */
+/** Exceeds the usual TTLs; age and TTL below it fit into one small integer. */
 const SHARED_SECONDS = 1 << 15;
 const MAX_SHARED = 4096;
 
-/** The headers of a plain hit as lines, shared within a second by all entries with the same age and remaining TTL. */
+/** Header lines of fresh hits in memory; entries with the same age and TTL share them within a second. */
 export function createHitLines(freshness: Freshness): (entry: Times, now: number) => HeaderLines {
   const shared = new Map<number, HeaderLines>();
   let second = 0;
@@ -127,7 +127,7 @@ export function createHitLines(freshness: Freshness): (entry: Times, now: number
 const ageOf = (entry: Times, now: number): string =>
   String(Math.max(0, Math.floor((now - entry.requestedAt) / 1000)));
 
-/** Remaining TTL in seconds; 0 for an entry that was made stale by an invalidation. */
+/** Remaining TTL in seconds, negative when expired; 0 for an entry that an invalidation has made stale. */
 const ttlOf = (entry: Times, now: number): number =>
   entry.staleAt === 0 ? 0 : Math.floor((entry.staleAt - now) / 1000);
 
@@ -144,7 +144,7 @@ function cacheStatus({
   const { from, stale, collapsed, stored } = resolution;
   const detail = stale ?? (from === 'redis' ? 'redis' : undefined);
   const reason = authoritative ? 'request' : 'miss';
-  // Names and whole numbers only, which RFC 9651 writes as they are.
+  // Tokens and integers, which RFC 9651 serialises unquoted.
   return [
     CACHE_NAME,
     from === 'upstream' ? `fwd=${reason}` : 'hit',

@@ -1,4 +1,4 @@
-// The context of one request in `res.locals`, which never outlives the request, and its id.
+// The context and the id of a request, in `res.locals`, which never outlives the request.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
@@ -24,15 +24,15 @@ export type Result =
 export interface RequestContext extends Place {
   /** The interface, for metrics. */
   family: 'record' | 'v2' | 'redirect' | 'native-tunnel';
-  /** The route that answers the request; undefined where none does. */
+  /** The route of the request; undefined if none matches. */
   route?: Route | undefined;
   format: Format;
-  /** Undefined until it is parsed. */
+  /** Undefined until the path is parsed. */
   handle?: HandleRef;
   result: Result;
-  /** The caller for the limits of the Handle server; undefined until the traffic rules have judged the request. */
+  /** The caller for the limits of the Handle server; undefined until the traffic rules have run. */
   caller?: Caller;
-  /** The id that a trusted proxy has sent, or one of our own when something has needed it. */
+  /** Id sent by a trusted proxy, or generated on first use. */
   requestId?: string | undefined;
   /** The error that the response reports. */
   failure?: ServiceError;
@@ -43,33 +43,33 @@ export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
 
-/** The caller for reads that are not to be judged as misses: of a login, or that the client has not asked for. */
+/** The caller for reads that do not count as misses of its network: with a login, or not requested by the client. */
 export const unjudgedCaller = (res: ServerResponse): Caller | undefined => {
   const { caller } = contextOf(res);
   return caller && { ...caller, network: undefined };
 };
 
-/** Made when it is first needed: a hit needs none. */
+/** The id of the request, generated on first use, because a hit needs none. */
 export const requestIdOf = (res: ServerResponse): string => (contextOf(res).requestId ??= randomUUID());
 
-/** Express sets an empty one. */
+/** Whether the request has a context. Express sets an empty `locals`. */
 export const hasContext = (res: ServerResponse): boolean => {
   const { locals } = res as unknown as { locals?: Partial<RequestContext> };
   return locals?.target !== undefined;
 };
 
-/** Call it before Express handles the request, which keeps an existing context. */
+/** Sets the context. Call it before Express handles the request; Express keeps existing `locals`. */
 export function putContext(res: ServerResponse, context: RequestContext): void {
   (res as unknown as { locals: RequestContext }).locals = context;
 }
 
-/** The field in a request of a trusted proxy, in a forwarded request, and in an error response. */
+/** Header of requests from trusted proxies, of forwarded requests and of error responses. */
 export const REQUEST_ID = 'X-Request-Id';
 
-/** As web servers write them: UUIDs, hex digits, Base64, address and counter. Safe in a log line, a header and a page. */
+/** Ids of web servers: UUIDs, hex digits, Base64, address and counter. Safe in a log line, a header and a page. */
 const FORMAT = /^[\w.:=+/@-]{1,128}$/;
 
-/** The id that the request came with; undefined unless it is valid and from a trusted proxy. */
+/** The received id; undefined if it is invalid or not from a trusted proxy. */
 export type AcceptRequestId = (given: string | undefined, req: IncomingMessage) => string | undefined;
 
 export const createAcceptRequestId =

@@ -1,40 +1,40 @@
-// Cross-origin requests, answered as the Handle server answers them, plus `Vary: Origin`.
+// CORS: the headers and preflight responses of a Handle server, plus `Vary: Origin`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
 
-// Recording "OPTIONS preflight GET".
+// From the recording "OPTIONS preflight GET".
 const METHODS = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE'];
 const HEADERS = ['X-Requested-With', 'Authorization', 'Origin', 'Accept', 'Content-Type'];
-/** A Handle server allows none of these. They are listed on request only, so that other preflights stay as recorded. */
+/** A Handle server does not allow these. They are allowed only on request, so that other preflights stay as recorded. */
 const CONDITIONS = ['If-Match', 'If-None-Match'];
 const MAX_AGE_SECONDS = 86_400;
 
-/** Response headers that scripts may read without permission (Fetch standard), and those of CORS itself. */
+/** Response headers that scripts may always read (Fetch standard), and the headers of CORS. */
 const NOT_EXPOSED =
   /^(cache-control|content-language|content-type|expires|last-modified|pragma|vary|access-control-.*)$/i;
 
-/** Allows any Origin, and never credentials: a page gets only what any client could read. */
+/** Allows any Origin without credentials: a page can only read what any client can. */
 export function allowOrigin({ headers: { origin } }: IncomingMessage, res: ServerResponse): void {
   if (origin !== undefined) res.setHeader(ALLOW_ORIGIN, origin);
 }
 
-/** Lets scripts read the headers of the response. Call it when all of them are set. */
+/** Lets scripts read the headers of the response. Call it after all headers are set. */
 export function exposeHeaders(res: ServerResponse): void {
   if (!res.hasHeader(ALLOW_ORIGIN)) return;
   res.setHeader(EXPOSE_HEADERS, exposedOf(res.getHeaderNames()));
 }
 
-/** The headers of a reply, names and values, with those that the two functions above would add. */
+/** Adds the headers of `allowOrigin` and `exposeHeaders` to a list of names and values. */
 export function withCors(headers: string[], origin: string | undefined): string[] {
   if (origin === undefined) return headers;
   const names = headers.filter((_, at) => at % 2 === 0);
   return [ALLOW_ORIGIN, origin, ...headers, EXPOSE_HEADERS, exposedOf(names)];
 }
 
-/** The same for a prepared response. */
+/** `withCors` for a prepared response. */
 export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
   const names = (lines.match(/^[^:\r\n]+/gm) ?? []).join();
   let exposed = exposedByNames.get(names);
@@ -45,7 +45,7 @@ export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
   return (linesOf([ALLOW_ORIGIN, origin]) + lines + exposed) as HeaderLines;
 }
 
-/** Prepared responses have few sets of headers. */
+/** Memo by header names: prepared responses have few distinct sets of headers. */
 const exposedByNames = new Map<string, HeaderLines>();
 
 function exposedOf(names: readonly string[]): string {
@@ -60,7 +60,7 @@ function exposedOf(names: readonly string[]): string {
   return [...new Set([...titled, 'Content-Length'])].join(',');
 }
 
-/** OPTIONS: a preflight, or the methods of the path. */
+/** Answers OPTIONS: a preflight, or the methods of the path in `Allow`. */
 export function answerOptions(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {
   if (isPreflight(req)) {
     const requested = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
@@ -78,7 +78,7 @@ export function answerOptions(req: IncomingMessage, res: ServerResponse, methods
 export const isPreflight = ({ headers }: IncomingMessage): boolean =>
   headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 
-/** A preflight for something that is not allowed gets 200 without CORS headers. `more`: further allowed headers. */
+/** Answers a preflight; if it is not allowed, with 200 without CORS headers. `more` lists additional allowed headers. */
 export function answerPreflight(
   req: IncomingMessage,
   res: ServerResponse,

@@ -1,4 +1,4 @@
-// An error as a reply: its headers and its problem JSON in any interface, its JSON in the record interface.
+// Error replies: headers and problem JSON for all interfaces, JSON for the record interface.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
@@ -10,7 +10,7 @@ import { type Reply, sendReply } from './reply.js';
 /** Reports unexpected errors: bugs, not failures of the upstream or of the caller. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
 
-/** Logs and counts them; the request is answered with 500. */
+/** Logs and counts unexpected errors. */
 export const createReportUnexpected =
   ({ log, metrics }: Pick<Context, 'log' | 'metrics'>): ReportUnexpected =>
   (err, requestId) => {
@@ -18,7 +18,7 @@ export const createReportUnexpected =
     metrics.countInternalError();
   };
 
-/** The headers of an error in every interface. It is never stored. */
+/** The headers of an error in every interface. Errors are never stored. */
 export function errorHeaders(failure: ServiceError, requestId?: string): Record<string, string> {
   const { upstreamAnswer: answer, retryAfterSeconds, allow } = failure;
   return {
@@ -30,14 +30,14 @@ export function errorHeaders(failure: ServiceError, requestId?: string): Record<
   };
 }
 
-/** Problem details (RFC 9457 §3). `type` is left out, so it is `about:blank`. */
+/** Problem details (RFC 9457 §3) without `type`, which defaults to `about:blank`. */
 export interface Problem {
   title: string;
   status: number;
   detail?: string;
-  /** Its name in the catalogue, in the log too. */
+  /** Name in the catalogue and in the log. */
   code: ErrorCode;
-  /** Clients of a Handle server read it in every JSON response, above all in a 404. */
+  /** Response code of the Handle System, which clients expect in every JSON response, above all in a 404. */
   responseCode: number;
   handle?: string;
 }
@@ -56,8 +56,8 @@ export function problemOf(failure: ServiceError, handle?: string): Problem {
 }
 
 /**
- * `{"responseCode":2,"message":…,"code":…,"handle":…}`. A bad request (code 4) other than 412 names no handle, as on a Handle
- * server. What the upstream answered is passed on in its own form.
+ * Renders `{"responseCode":2,"message":…,"code":…,"handle":…}`. Only code 2, 412 and NO_DELETE have `handle`, as on a
+ * Handle server. An error response of the upstream keeps its own members.
  */
 export function renderError(
   failure: ServiceError,
@@ -97,10 +97,10 @@ export function resultOfError(status: number): 'error' | 'refused' | 'invalid' {
   return status === 401 || status === 403 ? 'refused' : 'invalid';
 }
 
-/** Answers with an error. Throws it where a response has begun: then only the guard can end it. */
+/** Sends an error. Throws it if a response has begun, which only the guard can end. */
 export type SendError = (req: IncomingMessage, res: ServerResponse, error: unknown) => Promise<void>;
 
-/** In the form of the record interface; the request needs a context. */
+/** Sends errors in the form of the record interface. The request must have a context. */
 export function createSendError({ onUnexpected }: { onUnexpected: ReportUnexpected }): SendError {
   return async function sendError(req, res, error) {
     const failure = asServiceError(error, onUnexpected, requestIdOf(res));

@@ -1,22 +1,22 @@
-// The few request headers a cached response depends on, scanned in the raw list of headers.
+// Scans the raw headers of a request for the few that a cached response depends on.
 
 export interface FastHeaders {
   acceptEncoding: string | undefined;
   ifNoneMatch: string | undefined;
   origin: string | undefined;
   requestId: string | undefined;
-  /** The response must not be shared. */
+  /** Whether the request has `Authorization`, so that its response must not be shared. */
   hasCredentials: boolean;
-  /** The request has passed this proxy before: our own name is in `Via` (RFC 9110 §7.6.3). */
+  /** Whether the request has passed this proxy before: `Via` has its pseudonym (RFC 9110 §7.6.3). */
   isLoop: boolean;
 }
 
-/** One object serves all calls: copy it to keep it. */
+/** Returns the same object on each call: copy it to keep it. */
 export type ScanHeaders = (raw: readonly string[]) => FastHeaders;
 
-/** `pseudonym`: our own name in `Via`. */
+/** `pseudonym` is the name of this proxy in `Via`. */
 export function createScanHeaders(pseudonym: string): ScanHeaders {
-  // Touching `req.headers` builds an object of all headers: 15 % of a whole hit.
+  // Reading `req.headers` would build an object of all headers, a large part of the cost of a hit.
   const found: FastHeaders = {
     acceptEncoding: undefined,
     ifNoneMatch: undefined,
@@ -32,7 +32,7 @@ export function createScanHeaders(pseudonym: string): ScanHeaders {
     const field = FIELDS.get(name);
     if (field === undefined) return;
     const before = found[field];
-    // Joined as Node does in `req.headers`.
+    // Repeated headers are joined as in `req.headers`.
     found[field] = before === undefined ? value : `${before}, ${value}`;
   }
 
@@ -45,7 +45,7 @@ export function createScanHeaders(pseudonym: string): ScanHeaders {
     found.isLoop = false;
     for (let at = 0; at < raw.length; at += 2) {
       const name = raw[at] as string;
-      // Host, User-Agent, Connection and others have lengths that none of these names has.
+      // Skips most headers by length alone, such as Host, User-Agent and Connection.
       if (NAME_LENGTHS[name.length] === 1) read(name.toLowerCase(), raw[at + 1] as string);
     }
     return found;
@@ -59,7 +59,7 @@ const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin' | 're
   ['x-request-id', 'requestId'],
 ]);
 
-/** By length: 1 for the length of a name that is read. */
+/** 1 at the lengths of the names that are read. */
 const NAME_LENGTHS: readonly number[] = Array.from({ length: 64 }, (_, length) =>
   ['via', 'authorization', ...FIELDS.keys()].some((name) => name.length === length) ? 1 : 0,
 );

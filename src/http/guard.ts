@@ -1,4 +1,4 @@
-// Listeners: an uncaught error is confined to its own request, which gets a 500.
+// Confines an uncaught error of a listener to its own request, which gets a 500.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -6,21 +6,21 @@ import { JSON_TYPE } from './body.js';
 import { hasContext, requestIdOf } from './context.js';
 import { type ReportUnexpected, renderError } from './error-reply.js';
 
-/** The guard also handles the rejection of a returned promise. */
+/** A request listener; the guard also handles the rejection of a returned promise. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
-/** Why a traffic rule refuses this handle in this request. */
+/** The error with which a traffic rule rejects the handle; undefined if no rule does. */
 export type RefusalOfHandle = (
   req: IncomingMessage,
   handle: HandleRef,
 ) => ServiceError | undefined | Promise<ServiceError | undefined>;
 
-/** Express calls `fail` with errors that its error handlers do not answer: its own response would show the stack. */
+/** Express calls `fail` with errors that its handlers do not answer; its default response would expose the stack. */
 export type FailingListener = (
   ...given: [...Parameters<Listener>, fail: (error: unknown) => void]
 ) => unknown;
 
-/** Without it an exception in a listener or an unhandled rejection ends the process. */
+/** Without the guard, an exception in a listener or a rejected promise would end the process. */
 export function guard(listener: FailingListener, onUnexpected: ReportUnexpected): RequestListener {
   return function guarded(req, res) {
     const fail = (error: unknown): void => {
@@ -42,12 +42,12 @@ export function guard(listener: FailingListener, onUnexpected: ReportUnexpected)
 
 function sendInternalError(res: ServerResponse, requestId: string | undefined): void {
   const { status, headers, body } = completeError(new ServiceError('INTERNAL'), requestId);
-  // Headers that the listener has set belong to another response.
+  // Headers that the listener has set belong to the response that failed.
   for (const name of res.getHeaderNames()) res.removeHeader(name);
   res.writeHead(status, headers).end(body);
 }
 
-/** An error as a complete response, for those that are written without Express. */
+/** A complete error response, for use without Express. */
 export function completeError(
   failure: ServiceError,
   requestId?: string,

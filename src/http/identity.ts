@@ -1,13 +1,13 @@
-// Who a login says it is, for limits and queues. Only the Handle server knows whether it is true.
+// The claimed identity of a login, for limits and queues. Only the Handle server can verify it.
 import { type HandleRef, foldHandle } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 
 /**
- * The identity in a Basic login: index and handle, and nothing else. Neither the password nor the spelling of the name
- * (percent-encoding, letter case, zeros before the index) makes another one, or a caller could be as many as it likes.
+ * The identity in a Basic login: index and handle in normal form. Password and spelling (percent-encoding, letter case,
+ * leading zeros) do not count, so that a caller cannot multiply its identities.
  *
  * @example identityOf('Basic ' + btoa('0300%3a21.t1%2fuser:secret')) // '300:21.T1/USER'
- * @returns undefined without a Basic login: a session names nobody that can be checked here
+ * @returns undefined without a Basic login, because a session does not show its user here
  */
 export function identityOf(authorization: string | undefined): string | undefined {
   const login = readBasic(authorization);
@@ -17,9 +17,9 @@ export function identityOf(authorization: string | undefined): string | undefine
 }
 
 /**
- * The first colon ends the name (RFC 7617 §2), so an identity has its own colon as `%3A`.
+ * Reads a Basic login. The first colon ends the name (RFC 7617 §2), so the colon of an identity is sent as `%3A`.
  *
- * @returns undefined without a Basic login; no password where there is no colon
+ * @returns undefined without a Basic login; `password` is undefined without a colon
  */
 export function readBasic(
   authorization: string | undefined,
@@ -32,15 +32,15 @@ export function readBasic(
   return { name: bytes.toString('utf8', 0, colon), password: bytes.subarray(colon + 1) };
 }
 
-/** Without an index it is 0, as a Handle server reads it. */
+/** Parses `index:handle`. The index defaults to 0, as on a Handle server. */
 export function readIdentity(text: string): ValueReference {
   const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
   return { index: Number(index ?? 0), handle: handle ?? text };
 }
 
 /**
- * Whether a read of the handle is refused when its login is wrong. False for a session too: everybody gets one, and it
- * need not be logged in.
+ * Whether the Handle server would reject a read of the handle with a wrong login. False for sessions: anyone can create
+ * one, and it need not be logged in.
  */
 export type ChecksLogin = (handle: HandleRef, authorization: string | undefined) => boolean;
 

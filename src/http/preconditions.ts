@@ -9,11 +9,11 @@ export interface ConditionHeaders {
   'if-unmodified-since'?: string | undefined;
 }
 
-/** The state of the resource. */
+/** The request method and the state of the resource. */
 export interface ResourceState {
   method: string;
   exists: boolean;
-  /** The tags of all its representations. */
+  /** ETags of all representations. */
   etags?: readonly string[] | undefined;
   lastModified?: Date | undefined;
 }
@@ -21,7 +21,7 @@ export interface ResourceState {
 export type Verdict = 'pass' | 'not-modified' | 'failed';
 
 /**
- * Evaluates the conditions in the order of RFC 9110 §13.2.2. For a handle that does not exist `If-Match` always
+ * Evaluates the conditions in the order of RFC 9110 §13.2.2. If the handle does not exist, `If-Match` always
  * fails, for GET and DELETE too, as in the original service.
  *
  * @throws ServiceError BAD_REQUEST for a header that is not a list of entity tags
@@ -32,7 +32,7 @@ export function evaluatePreconditions(headers: ConditionHeaders, state: Resource
   return isRead(state) ? 'not-modified' : 'failed';
 }
 
-/** `If-None-Match: *` of a PUT: the server itself checks and writes in one step, so no read and no lock is needed. */
+/** PUT with `If-None-Match: *`: the Handle server checks and writes atomically, so it needs neither read nor lock. */
 export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean =>
   method === 'PUT' &&
   headers['if-none-match']?.trim() === '*' &&
@@ -41,19 +41,19 @@ export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method'
 
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';
 
-/** If-Match, or If-Unmodified-Since where there is none (§13.1.1, §13.1.4). */
+/** Evaluates If-Match, or without it If-Unmodified-Since (§13.1.1, §13.1.4). */
 function isUnchanged(
   headers: ConditionHeaders,
   { exists, etags = [], lastModified }: ResourceState,
 ): boolean {
   const tags = readTags('If-Match', headers['if-match']);
-  // Strong comparison: a weak tag equals nothing (§8.8.3.2).
+  // Strong comparison: a weak tag matches nothing (§8.8.3.2).
   if (tags !== undefined) return exists && (tags === '*' || tags.some((tag) => etags.includes(tag)));
   const since = readDate(headers['if-unmodified-since']);
   return since === undefined || lastModified === undefined || wholeSeconds(lastModified) <= since;
 }
 
-/** If-None-Match, or for reads If-Modified-Since where there is none (§13.1.2, §13.1.3). */
+/** Evaluates If-None-Match, or without it, for reads, If-Modified-Since (§13.1.2, §13.1.3). */
 function isModified(headers: ConditionHeaders, state: ResourceState): boolean {
   const { exists, etags = [], lastModified } = state;
   const tags = readTags('If-None-Match', headers['if-none-match']);
@@ -69,7 +69,7 @@ const opaque = (tag: string): string => tag.replace(/^W\//, '');
 const ENTITY_TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\uffff]*"/;
 const TAG_LIST = new RegExp(`^(?:[\\s,]*${ENTITY_TAG.source}(?=[\\s,]|$))+[\\s,]*$`);
 
-/** `*`, or the tags of a list, which may have empty members (§5.6.1.2). */
+/** Parses `*` or a list of tags, which may have empty elements (§5.6.1.2). */
 function readTags(name: string, header: string | undefined): '*' | string[] | undefined {
   const text = header?.trim();
   if (text === undefined || text === '*') return text;
@@ -77,7 +77,7 @@ function readTags(name: string, header: string | undefined): '*' | string[] | un
   throw new ServiceError('BAD_REQUEST', { detail: `${name} has to be * or a list of tags in double quotes` });
 }
 
-/** An invalid date is ignored (§13.1.3, §13.1.4). */
+/** Invalid dates are ignored (§13.1.3, §13.1.4). */
 function readDate(header: string | undefined): number | undefined {
   const time = Date.parse(header ?? '');
   return Number.isNaN(time) ? undefined : wholeSeconds(new Date(time));

@@ -1,8 +1,8 @@
-// The query parameters of the record interface, read as a Handle server reads them.
+// Parses the query parameters of the record interface as a Handle server does.
 import { ServiceError } from '../errors.js';
 import type { Selection } from '../handle/value.js';
 
-/** The form of the JSON. */
+/** Formatting of the JSON. */
 export interface Format {
   pretty: boolean;
   /** Name of the JSONP function, sanitised; may be empty. */
@@ -11,11 +11,11 @@ export interface Format {
 
 export interface RecordQuery extends Selection {
   authoritative: boolean;
-  /** False only when private values are requested. */
+  /** False only if the caller requests private values too. */
   publicOnly: boolean;
 }
 
-/** The query as form data: `+` is a space, names may repeat, and a flag may stand alone. */
+/** Parses a query as form data: `+` is a space, names may repeat, and flags need no value. */
 export function readParameters(query: string): URLSearchParams {
   return new URLSearchParams(query);
 }
@@ -47,7 +47,7 @@ function readFlag(value: string | null): boolean {
   return value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
 }
 
-/** A Java int: a sign and 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
+/** Parses a Java int: an optional sign and 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
 function readIndex(value: string): number {
   const index = Number(value);
   if (!/^[+-]?\d+$/.test(value) || index > 0x7fffffff || index < -0x80000000) {
@@ -58,7 +58,7 @@ function readIndex(value: string): number {
   return index;
 }
 
-/** Characters that cannot stand in a name become `_` (recording "callback with bad characters"). */
+/** Replaces invalid characters of a name by `_` (recording "callback with bad characters"). */
 function cleanCallback(name: string): string {
   return name.replace(/[^]/g, (char, at: number) => (isNameCharacter(char, at) ? char : '_'));
 }

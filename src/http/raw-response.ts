@@ -1,4 +1,4 @@
-// Sends a response as raw text: head and body in one string, with one write.
+// Sends a response as raw text: head and body in one string with a single write.
 import { STATUS_CODES, type ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 
 /** Header lines, each with its CRLF. */
@@ -7,11 +7,11 @@ export type HeaderLines = string & { readonly __lines: unique symbol };
 export interface RawResponse {
   status: number;
   lines: HeaderLines;
-  /** One character per byte; empty when no body is sent. */
+  /** One character per byte; empty for a response without a body. */
   body: string;
 }
 
-/** Names and values as lines. @throws TypeError for an invalid name or value, as `setHeader` does */
+/** Formats names and values as lines. @throws TypeError for an invalid name or value, as `setHeader` does */
 export function linesOf(headers: readonly string[]): HeaderLines {
   let lines = '';
   for (let at = 0; at < headers.length; at += 2) {
@@ -23,21 +23,20 @@ export function linesOf(headers: readonly string[]): HeaderLines {
   return lines as HeaderLines;
 }
 
-/** Node keeps the head it has written here, until the body follows. */
+/** Node keeps the head in `_header` until the body follows. */
 interface WithHead {
   _header: unknown;
 }
 
-/** Node keeps the head until the response is sent: with a long body, a client that reads slowly would hold it twice. */
+/** Longer bodies are not joined: Node keeps the head until the response is sent, so slow readers would hold a body twice. */
 const MAX_JOINED_BYTES = 64 * 1024;
 
 type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
 
 /**
- * `writeHead` checks every header again, and a body after it is a second write: a fifth of a whole hit. Here Node
- * writes the first head of each second, and the lines it adds (Date, Connection, Keep-Alive) are copied into all
- * others of that second. If `_header` is missing in another release of Node, `writeHead` writes all heads
- * (test/live/internals).
+ * Avoids `writeHead`, which validates every header again and makes the body a second write. Node formats the first head
+ * of each second, and the lines it adds (Date, Connection, Keep-Alive) are copied into the other heads of that second.
+ * If a release of Node has no `_header`, `writeHead` formats all heads (test/live/internals).
  */
 export function createSendRaw(): SendRaw {
   const learnt = { second: -1, text: '' };
@@ -62,7 +61,7 @@ export function createSendRaw(): SendRaw {
   };
 }
 
-/** `unknown` as Node writes it. */
+/** Uses `unknown` for unknown codes, as Node does. */
 const statusLine = (status: number): string => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
 
 function headersOf(lines: HeaderLines): string[] {
@@ -76,7 +75,7 @@ function headersOf(lines: HeaderLines): string[] {
 }
 
 /**
- * The text that Node added after our lines, up to the empty line; undefined when it is unknown, or when Node closes a
+ * The text that Node added after our lines, with the empty line; undefined if it is unknown, or if Node closes a
  * connection that should stay open, as with a 304 in HTTP/1.0.
  */
 function addedByNode(res: ServerResponse, { status, lines }: RawResponse): string | undefined {

@@ -1,4 +1,4 @@
-// A reply to one caller: its representation, 304 by ETag, and the order of its headers.
+// Replies: the representation for a caller, 304 by ETag, and the order of headers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bytes } from '../handle/bytes.js';
 import { render } from './body.js';
@@ -23,11 +23,11 @@ export interface Reply extends ReplyHead {
 interface ReplyForm {
   format: Format;
   acceptEncoding: string | undefined;
-  /** Shorter bodies are not compressed. */
+  /** Minimum bytes of a compressed body. */
   gzipMinBytes: number;
 }
 
-/** A promise only when the body is compressed. */
+/** Renders the representation of a reply; a promise only if the body is compressed. */
 export function* representReply(
   { status, json }: Reply,
   form: ReplyForm,
@@ -36,16 +36,16 @@ export function* representReply(
   return represent({ text, contentType, hasEtag: status === 200 }, form);
 }
 
-/** The response to one caller. */
+/** Status, headers and body for one caller. */
 interface OutgoingReply {
   status: number;
   /** Names and values alternately. */
   headers: string[];
-  /** Undefined in a 304. */
+  /** Undefined for a 304. */
   body: Bytes | undefined;
 }
 
-/** A 304 when the caller has this representation (RFC 9110 §15.4.5). */
+/** Turns a reply into a 304 if the caller has this representation (RFC 9110 §15.4.5). */
 function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | undefined): OutgoingReply {
   const headers: string[] = [];
   for (const name of Object.keys(reply.headers)) headers.push(name, reply.headers[name] ?? '');
@@ -56,7 +56,7 @@ function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | 
   return { status: reply.status, headers, body: made.body };
 }
 
-/** The parts of a request that decide the form of its response. */
+/** The parts of a request on which the form of its response depends. */
 export interface Recipient {
   method: string;
   headers: Pick<FastHeaders, 'ifNoneMatch' | 'origin'>;
@@ -74,7 +74,7 @@ export type SendMade = (
   recipient: Recipient,
 ) => void;
 
-/** Sends a representation with one write; `now` of the clock. */
+/** Sends representations, each with a single write. `now` is the wall clock (ms). */
 export function createSendMade(now: () => number): SendMade {
   const sendRaw = createSendRaw();
   return function sendMade(res, head, made, { method, headers: { ifNoneMatch, origin } }) {
@@ -84,7 +84,7 @@ export function createSendMade(now: () => number): SendMade {
   };
 }
 
-/** Sends JSON in the form that the context of the request names, and returns the representation. */
+/** Sends JSON in the format of the request context, and returns the representation. */
 export async function sendReply(
   req: IncomingMessage,
   res: ServerResponse,

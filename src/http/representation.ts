@@ -1,4 +1,4 @@
-// The representation of a response for one caller: identity or gzip, with its ETag.
+// Representations of a response: identity or gzip, each with its ETag.
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -7,14 +7,14 @@ import { varyOf } from './cache-headers.js';
 
 export type Encoding = 'identity' | 'gzip';
 
-/** A response body in one encoding, and its headers as names and values. */
+/** A response body in one encoding, and its headers (names and values alternately). */
 export interface Representation {
   encoding: Encoding;
   /** False when the body is too short for compression. */
   isWorthGzip: boolean;
   body: Bytes;
   etag: string | undefined;
-  /** Vary and ETag, which a 304 has too (RFC 9110 §15.4.5). */
+  /** Vary and ETag, which are in a 304 too (RFC 9110 §15.4.5). */
   common: string[];
   /** Content-Encoding, Content-Type and Content-Length. */
   ofBody: string[];
@@ -25,11 +25,11 @@ interface TextContent {
   contentType: string;
   /** Whether the response can be revalidated. */
   hasEtag: boolean;
-  /** Headers on which the content depends, beside those of every response. */
+  /** Request headers on which the content depends, in addition to those of every response. */
   varies?: readonly string[] | undefined;
 }
 
-/** The representation for this Accept-Encoding; a promise only when it is compressed. */
+/** The representation for an Accept-Encoding; a promise only if it is compressed. */
 export function represent(
   content: TextContent,
   { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
@@ -66,7 +66,7 @@ function describe(
 
 const compress = promisify(gzip);
 
-/** A strong ETag of the UTF-8 bytes before encoding; the gzip form is another representation (RFC 9110 §8.8.3.3). */
+/** A strong ETag of the UTF-8 bytes before encoding; gzip has a different one (RFC 9110 §8.8.3.3). */
 export function etagOf(text: string, encoding: Encoding): string {
   const digest = hash('sha256', text, 'base64url').slice(0, 22);
   return encoding === 'gzip' ? `"${digest}-gz"` : `"${digest}"`;
@@ -79,7 +79,7 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
   return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }
 
-/** Clients use few values of Accept-Encoding, and short ones; each is parsed once. */
+/** Memo: clients use few and short values of Accept-Encoding. */
 const decisions = new Map<string, boolean>();
 const MAX_DECISIONS = 1000;
 const MAX_KNOWN_CHARS = 256;

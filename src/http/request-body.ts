@@ -1,4 +1,4 @@
-// Request bodies: read whole within a limit per body and one for all bodies, decompressed, parsed as JSON.
+// Receives request bodies within a limit per body and a limit for all, decompresses them and parses JSON.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
@@ -10,31 +10,31 @@ interface RequestBodyDeps {
 }
 
 /**
- * Receives the body and passes it to `work`; its memory counts until the work is done.
+ * Receives the body and passes it to `work`; its bytes count against the budget until the work is done.
  *
  * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or BAD_REQUEST when the body is incomplete
  */
 export type WithBody = <T>(req: IncomingMessage, work: (body: Buffer) => Promise<T>) => Promise<T>;
 
-/** `Retry-After` of a body that was refused for lack of memory. */
+/** `Retry-After` of a body rejected for lack of memory. */
 const RETRY_AFTER_MS = 1000;
 
-/** One that holds memory and may have to give it up. */
+/** A holder of memory, such as an upload, which may have to give it up. */
 interface MemoryHolder {
-  /** Whether it has come on since it was asked last: then the others give way first. */
+  /** Whether the holder has made progress since the previous call; if so, the others give way first. */
   hasMoved?: () => boolean;
   giveWay: () => void;
 }
 
-/** Memory that clients make us hold, and who gives way when it is too much. */
+/** A budget for memory held for clients, with its holders. */
 export interface MemoryBudget {
-  /** Those that still hold some, the longest without progress first. */
+  /** Holders that can give way; the longest without progress first. */
   holders: Set<MemoryHolder>;
   add: (bytes: number) => void;
   free: (bytes: number) => void;
 }
 
-/** The server's `requestTimeout` bounds how long a body may take. */
+/** Receives bodies without a timeout: `server.requestTimeout` limits the time. */
 export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithBody {
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
@@ -48,8 +48,7 @@ export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithB
 }
 
 /**
- * Above the limit the oldest holder gives way: uploads of honest clients arrive within moments, and honest readers
- * move on.
+ * Above the limit the oldest holder without progress gives way: honest clients finish uploads quickly, and keep reading.
  */
 export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   const holders = new Set<MemoryHolder>();
@@ -58,7 +57,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
     holders,
     add(bytes) {
       usedBytes += bytes;
-      // One that has moved comes again at the end, and gives way if nobody else does.
+      // A holder with progress is moved to the end of the iteration, and gives way only if the others do not suffice.
       for (const oldest of holders) {
         if (usedBytes <= maxTotalBytes) return;
         holders.delete(oldest);
@@ -72,7 +71,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   };
 }
 
-/** What an upload gets that has to give way. */
+/** The error of an upload that has to give way. */
 export const tooManyBodies = (): ServiceError =>
   new ServiceError('OVERLOADED', {
     detail: 'too many bodies are on their way',
@@ -80,7 +79,7 @@ export const tooManyBodies = (): ServiceError =>
   });
 
 function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
-  // A destroyed request emits nothing more: its client left while something else was waited for.
+  // The client may have disconnected earlier; a destroyed request emits no more events.
   if (req.destroyed) return Promise.reject(aborted());
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
@@ -92,7 +91,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
     const refuse = (failure: ServiceError): void => {
       stop();
       budget.free(size);
-      // The rest is read and dropped, so that it is not parsed as the next request.
+      // The rest is drained, so that it is not parsed as the next request.
       req.resume();
       reject(failure);
     };
@@ -120,7 +119,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
   });
 }
 
-/** One buffer that grows: a list of chunks of one byte each would take a hundred times their memory. */
+/** Appends to a buffer that doubles: a list of one-byte chunks would take a hundred times their memory. */
 export function appendChunk(bytes: Buffer, size: number, chunk: Buffer): Buffer {
   const needed = size + chunk.length;
   const target = needed <= bytes.length ? bytes : Buffer.alloc(Math.max(needed, 2 * bytes.length));
@@ -149,7 +148,7 @@ export async function parseJsonBody(body: Buffer, options: BodyOptions): Promise
   return parseJsonBytes(await decompress(body, options), options);
 }
 
-/** @throws ServiceError with the code for what is invalid */
+/** @throws ServiceError with `codes.invalid` */
 export function parseJsonBytes(bytes: Buffer, { codes }: Pick<BodyOptions, 'codes'>): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -161,7 +160,7 @@ export function parseJsonBytes(bytes: Buffer, { codes }: Pick<BodyOptions, 'code
 
 const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) };
 
-/** @throws ServiceError BODY_TOO_LARGE, or one of the codes */
+/** Decompresses gzip, deflate or br. @throws ServiceError BODY_TOO_LARGE, or one of the codes */
 export async function decompress(body: Buffer, options: BodyOptions): Promise<Buffer> {
   const { encoding = 'identity', maxBodyBytes, codes } = options;
   const name = encoding.trim().toLowerCase();

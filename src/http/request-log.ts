@@ -1,4 +1,4 @@
-// Reports each request once, when its response has ended.
+// Reports each request once, when its response is closed.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Context } from '../context.js';
@@ -6,10 +6,10 @@ import { contextOf, requestIdOf } from './context.js';
 
 type AddressOf = (req: IncomingMessage) => { address: string; network: string };
 
-/** Reports the request when it ends; its context must exist. */
+/** Reports a request when its response is closed. The request must have a context. */
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** Counts, logs and traces requests. Neither headers nor query are logged, so no credentials. */
+/** Counts, logs and traces requests. Headers and query are not logged, because they may hold credentials. */
 export function createRequestLog({ metrics, log, tracer }: Context, findClient: AddressOf): RequestLog {
   return function requestLog(req, res) {
     const { method = '' } = req;
@@ -38,7 +38,7 @@ export function createRequestLog({ metrics, log, tracer }: Context, findClient: 
       };
       const { address, network } = findClient(req);
       metrics.recent.countClient({
-        // A client that has left may have no address any more.
+        // A disconnected client may have no address anymore.
         network: isIP(address) === 0 ? undefined : network,
         agent: req.headers['user-agent'] ?? '',
         result,
@@ -50,10 +50,10 @@ export function createRequestLog({ metrics, log, tracer }: Context, findClient: 
   };
 }
 
-/** Of a longer path the start is logged: a request line that is too long is answered, too. */
+/** Longer paths are truncated in the log, because rejected request lines may be much longer. */
 const MAX_PATH_LENGTH = 2000;
 
-/** A session is addressed as `this`; its id in the path would be a credential. */
+/** Masks session ids, which are credentials; `this` is not an id. */
 function shownPath(path: string): string {
   const shown = path.replace(/^(\/api\/sessions\/)(?!this$).+$/is, '$1***');
   return shown.length > MAX_PATH_LENGTH ? `${shown.slice(0, MAX_PATH_LENGTH)}…` : shown;

@@ -1,21 +1,21 @@
-// Runs the work of one request on records: at once when they are small, else in slices, until its client leaves.
+// Runs the work of a request on records: small ones without interruption, others in slices until the client disconnects.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
 
 /**
- * Runs the steps of work on so many characters of records. Rejects with BAD_REQUEST, which nobody reads, when the client
- * has left.
+ * Runs the steps of work on `chars` characters of records. Rejects with BAD_REQUEST, which nobody reads, when the client
+ * has disconnected.
  */
 export type RunSteps = <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 
-/** Makes the `RunSteps` of one request. */
+/** Creates the `RunSteps` of a request. */
 export type RunStepsOf = (res: ServerResponse) => RunSteps;
 
-/** Less than a millisecond of work. */
+/** Records up to this size take less than a millisecond. */
 const SMALL_CHARS = 16 * 1024;
 
-/** The work of a request is charged to the network of its client. */
+/** Charges the work of a request to the network of its client. */
 export function createRunStepsOf(
   slicer: TimeSlicer,
   findClient: (req: IncomingMessage) => { network: string },
@@ -30,7 +30,7 @@ export function createRunStepsOf(
   };
 }
 
-/** Aborted when the client has left, and after the end. */
+/** Aborted when the client disconnects, and when the response is complete. */
 export function signalOfLeaving(res: ServerResponse): AbortSignal {
   const leaving = new AbortController();
   const abort = (): void => {

@@ -1,10 +1,10 @@
-// The table of routes: which handler answers a method at a path. Paths are raw bytes and are not decoded.
+// The route table: finds the handler of a method and a path. Paths are raw bytes and are not decoded.
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { type Owner, type Target, ownerOf, readTarget } from './target.js';
 
-/** A HEAD is answered by the route of the GET. */
+/** The route of GET also handles HEAD. */
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /** The interface of a request, for traffic rules and metrics. */
@@ -20,46 +20,46 @@ export interface ResponseDescription {
   content?: Content;
 }
 
-/** What the OpenAPI document says of a route beside method and path. */
+/** Description of a route for the OpenAPI document. */
 interface RouteDescription {
   summary: string;
   description?: string;
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: { description: string; isOptional?: boolean; content: Content; example?: unknown };
-  /** By status; a text alone is the description of a response without a body. */
+  /** Responses by status; a string describes a response without a body. */
   responses: Readonly<Record<string, ResponseDescription | string>>;
   /** Errors of the catalogue, each in `errorContent`. */
   errors?: readonly ErrorCode[];
 }
 
-/** What the routes of a group share. */
+/** Properties that the routes of a group share. */
 interface GroupDescription<Handler extends string> {
   /** Missing on the admin listener. */
   interface?: Interface;
   tag: { name: string; description: string };
-  /** The handler of routes that name none. */
+  /** Default handler. */
   handler?: Handler;
   /** Parameters of paths. */
   parameters?: z.ZodObject;
-  /** Errors and responses of each route, beside those that the route names itself. */
+  /** Errors and responses of every route, in addition to its own. */
   errors?: readonly ErrorCode[];
   responses?: RouteDescription['responses'];
   errorContent?: Content;
-  /** Ways to log in; without it none is needed. */
+  /** Accepted logins; undefined if no login is needed. */
   security?: readonly Security[];
 }
 
 export type Security = 'none' | 'basic' | 'session' | 'adminToken';
 
-/** A route as a table of routes states it; its key is the method and the path. */
+/** An entry of `defineRoutes`; its key is the method and the path. */
 export interface RouteEntry<Id extends string, Handler extends string> extends RouteDescription {
   /** The `operationId` of the document. */
   id: Id;
   interface?: Interface;
   handler?: Handler;
   security?: readonly Security[];
-  /** A route with a condition is asked before one without. */
+  /** Condition of the route. Routes with a condition are tried before those without. */
   when?: (req: IncomingMessage, target: Target) => boolean;
 }
 
@@ -72,8 +72,8 @@ export interface Route<Id extends string = string, Handler extends string = stri
 }
 
 /**
- * The routes of a group. A path is literal but for its end: `/?` tolerates a slash, `/*` takes every path below,
- * `{name}` takes the rest of the path, `{name?}` may be missing, `{a}/{b}` needs a separator, plain or `%2F`.
+ * Defines the routes of a group. A path is literal except for its end: `/?` tolerates a slash, `/*` matches every path
+ * below, `{name}` the rest of the path, `{name?}` may be missing, `{a}/{b}` needs a separator, plain or `%2F`.
  */
 export function defineRoutes<const Id extends string, const Handler extends string = Id>(
   group: GroupDescription<Handler>,
@@ -95,20 +95,20 @@ export function defineRoutes<const Id extends string, const Handler extends stri
   });
 }
 
-/** What is at a path. */
+/** The routes at a path. */
 export interface RouteMatch<R extends Route = Route> {
-  /** Those with a condition first. */
+  /** Routes with a condition come first. */
   routes: readonly R[];
-  /** For `Allow`: the methods of routes without a condition, and OPTIONS. */
+  /** Values of `Allow`: the methods of routes without a condition, and OPTIONS. */
   allow: readonly string[];
-  /** The raw text of the parameters; empty where the path has none. */
+  /** The raw text of the parameters; empty if the path has none. */
   rest: string;
 }
 
-/** What a request target names. */
+/** A request target and its routes. */
 export interface Place<R extends Route = Route> {
   target: Target;
-  /** Undefined where nothing is. */
+  /** Undefined if no route has this path. */
   match: RouteMatch<R> | undefined;
 }
 
@@ -116,7 +116,7 @@ interface OpenPath<R extends Route> extends Pick<RouteMatch<R>, 'routes' | 'allo
   /** The literal part of the path. */
   head: string;
   owner: Owner;
-  /** Of a path with two parameters. */
+  /** Whether the path has two parameters. */
   isPair: boolean;
 }
 
@@ -131,7 +131,7 @@ export class RouteTable<R extends Route = Route> {
         routes.filter((route) => route.path === path),
       );
     }
-    // The longest literal part first, and the path with more parameters.
+    // The longest literal part first; at equal length the path with two parameters first.
     this.#open.sort(
       (one, other) => other.head.length - one.head.length || Number(other.isPair) - Number(one.isPair),
     );
@@ -147,7 +147,7 @@ export class RouteTable<R extends Route = Route> {
     this.#open.push({ ...match, head, owner: ownerOf(head), isPair: end.includes('/') });
   }
 
-  /** @throws Error when a route names a handler that is not there */
+  /** @throws Error when a route has an unknown handler */
   assertHandled(handlers: Readonly<Record<string, unknown>>): void {
     for (const { routes } of [...this.#literal.values(), ...this.#open]) {
       const missing = routes.find(({ handler }) => handlers[handler] === undefined);
@@ -160,7 +160,7 @@ export class RouteTable<R extends Route = Route> {
     return { target, match: this.at(target.path) };
   }
 
-  /** Undefined where nothing is; no path of an API belongs to a path of another interface. */
+  /** Undefined if no route has this path. An open path matches only paths of its own interface. */
   at(path: string): RouteMatch<R> | undefined {
     const literal = this.#literal.get(path);
     if (literal !== undefined) return literal;
@@ -174,10 +174,10 @@ export class RouteTable<R extends Route = Route> {
   }
 }
 
-/** Between two parameters. A plain slash at the end is none. */
+/** Separator of two parameters. A plain slash at the end does not count. */
 const SEPARATOR = /\/.|%2f/i;
 
-/** In the order of `Allow`. */
+/** Methods in the order of `Allow`. */
 const ALLOWED: Readonly<Record<Method, readonly string[]>> = {
   GET: ['GET', 'HEAD'],
   POST: ['POST'],
@@ -197,7 +197,7 @@ function matchOf<R extends Route>(routes: readonly R[]): RouteMatch<R> {
   };
 }
 
-/** The route that answers a request. */
+/** The first route whose method and condition match; undefined if none does. */
 export function routeFor<R extends Route>(
   { routes }: Pick<RouteMatch<R>, 'routes'>,
   req: IncomingMessage,
@@ -207,5 +207,5 @@ export function routeFor<R extends Route>(
   return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
 }
 
-/** A path as the document spells it. */
+/** The path in the OpenAPI document. */
 export const documentPath = (path: string): string => path.replace(/(?<=.)\/[?*]$/, '').replace('?}', '}');

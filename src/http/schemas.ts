@@ -1,4 +1,4 @@
-// What the schemas of all interfaces share, for the OpenAPI documents: errors, parameters, JSON.
+// Schemas that all interfaces share, for the OpenAPI documents: errors, parameters, JSON.
 import { z } from 'zod';
 import { CATALOGUE } from '../errors.js';
 import type { Content } from './route-table.js';
@@ -21,16 +21,16 @@ const problem = z
   })
   .meta({ id: 'Problem' });
 
-/** RFC 9457. */
+/** Problem JSON (RFC 9457). */
 export const PROBLEM: Content = { 'application/problem+json': problem };
 
 /** Any JSON object. */
 export const anyObject = z.looseObject({});
 
-/** A parameter that may be missing. */
+/** An optional parameter. */
 export const optionalText = (description: string) => z.string().optional().describe(description);
 
-/** A parameter of a path. */
+/** A path parameter. */
 export const pathText = (description: string, example: string) => z.string().meta({ description, example });
 
 export const json = (description: string, schema: z.ZodType) => ({

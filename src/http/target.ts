@@ -1,18 +1,18 @@
-// Splits the raw request target without decoding it: paths are bytes.
+// Splits the raw request target without decoding it, because paths are bytes.
 import { ServiceError } from '../errors.js';
 import { type ParsedHandle, parseHandle } from '../handle/handle.js';
 
 export interface Target {
   /** Raw path, from its first slash up to the first `?`. */
   path: string;
-  /** Raw query without the `?`; empty when there is none. */
+  /** Raw query without the `?`; empty if there is none. */
   query: string;
 }
 
 /**
  * Splits a request target at its first `?`; the absolute form (RFC 9112 §3.2.2) loses scheme and host, and an empty
- * path is `/` (RFC 9110 §4.2.3). The name of an interface is lower-cased only here, so that every later step may
- * compare it exactly.
+ * path is `/` (RFC 9110 §4.2.3). The name of an interface is lower-cased here, so that all later steps can compare it
+ * exactly.
  */
 export function readTarget(rawTarget: string): Target {
   const target = rawTarget.startsWith('/') ? rawTarget : rawTarget.replace(ORIGIN, '/');
@@ -21,7 +21,7 @@ export function readTarget(rawTarget: string): Target {
   return { path: withLowerCaseName(target.slice(0, mark)), query: target.slice(mark + 1) };
 }
 
-/** With the slash behind it, where there is one. */
+/** Scheme and host, with the slash that follows, if any. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?]*\/?/i;
 
 /** The origin form of a request target (RFC 9112 §3.2.1). */
@@ -29,14 +29,14 @@ export const originForm = ({ path, query }: Target): string => (query === '' ? p
 
 const SPELLED_IN_LOWER_CASE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
 
-/** A Handle server takes `/API/handles/…` for the interface (recording "unknown: GET /API/handles/"). */
+/** A Handle server ignores case in the name of the interface (recording "unknown: GET /API/handles/"). */
 const withLowerCaseName = (path: string): string =>
   path.startsWith('/api/handles/') ? path : path.replace(SPELLED_IN_LOWER_CASE, (name) => name.toLowerCase());
 
-/** The interface that a path belongs to, whether or not something is there. */
+/** The interface of a path, whether or not the path exists. */
 export type Owner = 'record' | 'v2' | 'redirect';
 
-/** The paths of the APIs in any case: none of them is a handle for browsers. */
+/** Paths of the APIs, in any case; they never redirect. */
 const OF_API = /^\/(?:api|hrls)(?:\/|$)/i;
 const OF_V2 = /^\/api\/v2(?:\/|$)/;
 
@@ -45,17 +45,17 @@ export function ownerOf(path: string): Owner {
   return OF_V2.test(path) ? 'v2' : 'record';
 }
 
-/** The part of the path after `/api/handles` and one slash, or undefined when it is another path. */
+/** The part of the path after `/api/handles/`; undefined for any other path. */
 export function rawHandleOf(path: string): string | undefined {
   if (path === '/api/handles') return '';
   return path.startsWith('/api/handles/') ? path.slice('/api/handles/'.length) : undefined;
 }
 
-/** `/api/handles?prefix=…` names no handle: it lists those under a prefix. */
+/** Whether the request lists the handles under a prefix: `/api/handles?prefix=…`. */
 export const isList = (rawHandle: string, parameters: URLSearchParams): boolean =>
   rawHandle === '' && parameters.has('prefix');
 
-/** @throws ServiceError when the path is not a valid handle */
+/** Decodes a handle. @throws ServiceError when it is not valid */
 export function readHandle(rawHandle: string): string {
   const parsed = parseHandle(rawHandle);
   if (parsed.ok) return parsed.handle;
@@ -76,9 +76,9 @@ function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): Se
 }
 
 /**
- * A request that names no handle is forwarded as it came, so its path must be plain. A server behind us that folds dot
- * segments, or decodes a path twice, would otherwise find a handle in it that was not fenced here, and that the
- * deletion rules have not seen.
+ * A request without a handle is forwarded unchanged, so its path must be plain. Otherwise a server behind the proxy that
+ * resolves dot segments, or decodes a path twice, could find a handle in it that was not fenced and not checked by the
+ * deletion rules.
  *
  * @throws ServiceError BAD_PATH
  */
@@ -95,7 +95,7 @@ const PATH = /^\/(?:[\w.~!$&'()*+,;=:@/-]|%[\da-f]{2})*$/i;
 
 const MAX_ENCODING_LAYERS = 4;
 
-/** Whether it stays a plain path each time it is decoded once more. */
+/** Whether the path stays plain in each layer of decoding. */
 function isPlain(path: string): boolean {
   if (!PATH.test(path)) return false;
   let text: string | undefined = path;
@@ -108,7 +108,7 @@ function isPlain(path: string): boolean {
   return false;
 }
 
-/** An empty segment is allowed at the end. To some servers a segment ends at its `;`. */
+/** Allows an empty last segment. Some servers end a segment at its `;`. */
 function hasPlainSegments(path: string): boolean {
   if (/[\\\x00-\x1f\x7f]/.test(path)) return false;
   const segments = path.split('/').slice(1);
@@ -118,7 +118,7 @@ function hasPlainSegments(path: string): boolean {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Undefined for bytes that are not UTF-8. Some servers read the overlong form `%c0%ae` as a dot. */
+/** Undefined for invalid UTF-8, because some servers read the overlong form `%c0%ae` as a dot. */
 function decodeOnce(text: string): string | undefined {
   try {
     return text.replace(/(?:%[\da-f]{2})+/gi, (escaped) =>

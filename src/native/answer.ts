@@ -1,4 +1,4 @@
-// A message in, a message out, on whatever interface.
+// Answers native messages, independent of the transport.
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -24,19 +24,19 @@ import type { AdmitMessage, Resolve } from './resolve.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { SiteInfo } from './site-record.js';
 
-/** A message whose length is that of its envelope. */
+/** A complete message with its envelope. */
 export interface Incoming {
   envelope: Envelope;
   message: Buffer;
   transport: Transport;
-  /** Undefined on UDP, whose senders may be forged. */
+  /** Applies the traffic rules to a miss and returns its caller. */
   admit?: AdmitMessage;
-  /** Judges the handle before memory is looked at. */
+  /** Applies the traffic rules for handles before the look-up in memory. */
   refusalOf?:
     ((handle: HandleRef) => ServiceError | undefined | Promise<ServiceError | undefined>) | undefined;
-  /** Of the answer without its envelope; by default as much as clients read. */
+  /** Maximum bytes of the answer without its envelope; default: the maximum that clients read. */
   maxAnswerBytes?: number | undefined;
-  /** Envelope and message as they came, where that was in one piece. */
+  /** Raw envelope and message, if received contiguously. */
   received?: Buffer;
 }
 
@@ -48,13 +48,13 @@ interface AnswerParts {
 }
 
 export interface NativeAnswer {
-  /** The bytes of a prepared answer, for which nothing else needs to be read or reported. */
+  /** The bytes of a prepared answer, already reported; undefined if none is prepared. */
   answerPrepared: PreparedMessages['answer'];
   /** Synchronous for a fresh entry in memory. Never throws and never rejects. */
   answer: (incoming: Incoming) => AnsweredMessage | Promise<AnsweredMessage>;
-  /** Code 2 to a request: its client asks by another interface or at another site. Asks nobody. */
+  /** Replies with code 2, without an upstream request; the client tries another interface or site. */
   deny: (incoming: Incoming, text: string) => AnsweredMessage;
-  /** For a message that an interface could not receive. */
+  /** The answer to a message that could not be received. */
   refuse: (problem: MessageProblem) => AnsweredMessage;
 }
 
@@ -94,7 +94,7 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
 interface Exchange {
   envelope: Envelope;
   request: Request;
-  /** Of a resolution. */
+  /** The handle of a resolution. */
   handle: HandleRef | undefined;
   admit: AdmitMessage | undefined;
   refusalOf: Incoming['refusalOf'];
@@ -114,7 +114,7 @@ function createReadExchange({ refOf }: AnswerParts['resolver']) {
   };
 }
 
-/** Makes the reply of an outcome. A Handle server sends longer messages than clients read (recording "300,000 bytes"). */
+/** Creates the reply of an outcome. Unlike a Handle server, never longer than clients read (recording "300,000 bytes"). */
 function createFinish(site: SiteInfo, now: () => number) {
   return function finish(exchange: Exchange, outcome: NativeOutcome): AnsweredMessage {
     const context: ReplyContext = { now: now(), siteSerial: site.serial, maxBytes: exchange.maxBytes };
@@ -146,7 +146,7 @@ const TOO_LONG =
   'The record is longer than a message may be: ask for some of its values, or over the JSON interface';
 const TOO_LONG_FOR_UDP = 'The answer is too large for UDP: use TCP';
 
-/** What clients have not to do here. */
+/** Administrative op codes, which this site does not accept. */
 const isAdministration = (opCode: number): boolean =>
   (opCode >= 100 && opCode < 200) || (opCode >= 300 && opCode < 400) || opCode >= 1000;
 
@@ -168,7 +168,7 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
     }
   }
 
-  /** The client takes the refusal for a failed site, as it takes other trouble. */
+  /** Resolves the handle unless a traffic rule rejects it; the client then tries another site, as after a failure. */
   async function refuseOr(exchange: Exchange, handle: HandleRef): Promise<NativeOutcome> {
     const refused = await exchange.refusalOf?.(handle);
     return refused === undefined ? resolveSafely(exchange) : failed(refused);
@@ -191,7 +191,7 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
     const { opCode, flags } = request.header;
     if (envelope.sessionId > 0) return refusal(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);
     if (isAdministration(opCode)) return refusal(RESPONSE_CODE.operationNotSupported, 'invalid', NO_ADMIN);
-    // There is no key to sign with. Response code 2 makes the client ask another site.
+    // There is no key to sign with. Code 2 makes the client try another site.
     if ((flags & OP_FLAG.certify) !== 0) return refusal(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
     if (opCode === OP_CODE.resolution) return judgeAndResolve(exchange);
     if (opCode === OP_CODE.siteInfo) return readSite().catch(asOutcome);

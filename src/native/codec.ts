@@ -1,4 +1,4 @@
-// The bytes of the protocol (RFC 3651, RFC 3652): envelope, packets, messages, requests, responses and values. Pure.
+// Encodes and decodes the protocol (RFC 3651, RFC 3652): envelope, packets, messages, requests, responses and values. Pure.
 import { ByteReader, sized, int32 } from '../handle/bytes.js';
 import { encodeVlist } from '../handle/predefined-data.js';
 import { type HandleValue, lastFourPermissions } from '../handle/value.js';
@@ -7,10 +7,10 @@ import { createHash } from 'node:crypto';
 
 // The result of decoding bytes from the network.
 
-/** A problem is the text for the answer. */
+/** A decoded value, or a problem, which is the text of the answer. */
 export type Decoded<T> = { ok: true; value: T } | { ok: false; problem: string };
 
-/** Calls a reader of bytes, which throws a RangeError when they are malformed. */
+/** Turns the RangeError of a reader, which means malformed bytes, into a problem. */
 export function decoded<T>(read: () => T): Decoded<T> {
   try {
     return { ok: true, value: read() };
@@ -23,9 +23,9 @@ export function decoded<T>(read: () => T): Decoded<T> {
 // The envelope: 20 bytes before a message on TCP and HTTP, before every packet of a message on UDP (RFC 3652 §2.1.2).
 
 export const ENVELOPE_BYTES = 20;
-/** Of the message after the envelope; clients read no longer one (hdllib Common.MAX_MESSAGE_LENGTH). */
+/** Maximum bytes after the envelope; clients reject longer messages (hdllib Common.MAX_MESSAGE_LENGTH). */
 export const MAX_MESSAGE_BYTES = 262_144;
-/** Header without body: a server refuses a shorter message. */
+/** Header without body; a server rejects shorter messages. */
 export const MIN_MESSAGE_BYTES = 24;
 
 export interface Version {
@@ -37,28 +37,28 @@ export const OWN_VERSION: Version = { major: 2, minor: 11 };
 
 export interface Envelope {
   version: Version;
-  /** The highest version that the sender reads; major 0: the version of this message. */
+  /** The highest version that the sender supports; major 0 means the version of this message. */
   suggested: Version;
   isCompressed: boolean;
   isEncrypted: boolean;
-  /** One packet of several. */
+  /** Whether the packet is a fragment of a message. */
   isTruncated: boolean;
-  /** 0: none. */
+  /** 0 without a session. */
   sessionId: number;
   requestId: number;
-  /** Of the packet, from 0. */
+  /** Number of the packet, from 0. */
   sequence: number;
-  /** Length of the whole message, before it is cut into packets. */
+  /** Bytes of the whole message, before it is split into packets. */
   length: number;
 }
 
 const COMPRESSED = 0x80;
 const ENCRYPTED = 0x40;
 const TRUNCATED = 0x20;
-/** The suggested major version has the lowest bits; the others are idle. */
+/** The lowest bits hold the suggested major version; the others are unused. */
 const MAJOR = 0x03;
 
-/** The bytes must be at least ENVELOPE_BYTES. */
+/** Decodes the first ENVELOPE_BYTES, which must be there. */
 export function decodeEnvelope(bytes: Buffer): Envelope {
   const bits = bytes.readUInt8(2);
   return {
@@ -92,13 +92,13 @@ export function encodeEnvelope(envelope: Envelope): Buffer {
 
 const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
 
-/** The version of an answer: the suggested one, but not above our own. No version is refused. */
+/** The version of an answer: the suggested one, at most our own. No version is rejected. */
 export function negotiateVersion({ version, suggested }: Pick<Envelope, 'version' | 'suggested'>): Version {
   if (suggested.major === 0) return version;
   return rankOf(suggested) > rankOf(OWN_VERSION) ? OWN_VERSION : suggested;
 }
 
-/** Whether a message of this version is older than 2.`minor`. Old clients write 5.0 for 2.0. */
+/** Whether a version is older than 2.`minor`. Old clients send 5.0 for 2.0. */
 export const isBefore = (version: Version, minor: number): boolean =>
   rankOf(version) < rankOf({ major: 2, minor }) || (version.major === 5 && version.minor === 0);
 
@@ -110,7 +110,7 @@ export const FULL_PACKET_BYTES = ENVELOPE_BYTES + PACKET_BYTES;
 
 export const packetsOf = (length: number): number => Math.max(1, Math.ceil(length / PACKET_BYTES));
 
-/** Every packet has the envelope, with the length of the whole message; all but the last are full. */
+/** Splits a message. Every packet has the envelope with the length of the whole message; all but the last are full. */
 export function toPackets(
   envelope: Omit<Envelope, 'length' | 'sequence' | 'isTruncated'>,
   message: Buffer,
@@ -123,20 +123,20 @@ export function toPackets(
   });
 }
 
-// A message: header, body and credential (RFC 3652 §2.2), and the whole of envelope and message as it is sent.
+// A message: header, body and credential (RFC 3652 §2.2), and its frame of envelope and message.
 
 export const OP_FLAG = {
-  /** Request: pass no cache. Answer: from a primary server. */
+  /** In a request: bypass caches. In an answer: from a primary server. */
   authoritative: 1 << 31,
   /** The answer must be signed. */
   certify: 1 << 30,
   encrypt: 1 << 29,
-  /** The server may resolve what it does not have. */
+  /** The server may resolve handles of other servers. */
   recursive: 1 << 28,
   /** A cache may sign. */
   cacheCertify: 1 << 27,
   publicOnly: 1 << 24,
-  /** The answer must begin with a digest of the request. */
+  /** The body of the answer must begin with a digest of the request. */
   returnDigest: 1 << 23,
   doNotRefer: 1 << 20,
 } as const;
@@ -153,25 +153,25 @@ export interface Header {
   responseCode: number;
   /** OP_FLAG bits, as a signed integer. */
   flags: number;
-  /** Serial number of the site record: the client's in a request, the server's own in an answer. */
+  /** Serial number of the site record: that of the client in a request, that of the server in an answer. */
   siteSerial: number;
   recursionCount: number;
-  /** Seconds since 1970. Clients drop an answer that expired. */
+  /** Seconds since the epoch. Clients drop expired answers. */
   expiration: number;
 }
 
 export interface NativeMessage {
   header: Header;
   body: Buffer;
-  /** Undefined when the message ends before its length. */
+  /** Undefined when the message ends after the body. */
   credential: Buffer | undefined;
 }
 
 const HEADER_BYTES = 24;
-/** Neither this serial number of a site nor an older one is known. */
+/** Serial number when the site record is unknown. */
 export const UNKNOWN_SERIAL = 0xffff;
 
-/** @throws RangeError when the bytes, which follow the envelope, are not a message */
+/** Decodes the bytes after the envelope. @throws RangeError when they are not a message */
 export function readMessage(bytes: Buffer): NativeMessage {
   const reader = new ByteReader(bytes);
   const header = readHeader(reader);
@@ -185,7 +185,7 @@ function readHeader(reader: ByteReader): Header {
   const flags = reader.int32();
   const siteSerial = reader.int16();
   const recursionCount = reader.byte();
-  // Reserved.
+  // One byte is reserved.
   reader.byte();
   return { opCode, responseCode, flags, siteSerial, recursionCount, expiration: reader.int32() };
 }
@@ -195,7 +195,7 @@ export function encodeMessage({ header, body, credential }: NativeMessage): Buff
   return Buffer.concat(credential === undefined ? parts : [...parts, sized(credential)]);
 }
 
-/** Without the length of the body. */
+/** Encodes the header without the length of the body. */
 function encodeHeader(header: Header): Buffer {
   const bytes = Buffer.alloc(HEADER_BYTES - 4);
   bytes.writeInt32BE(header.opCode, 0);
@@ -207,38 +207,38 @@ function encodeHeader(header: Header): Buffer {
   return bytes;
 }
 
-/** The bytes on TCP and HTTP: one envelope, then the message. */
+/** The bytes on TCP and HTTP: the envelope, then the message. */
 export function frame(envelope: Omit<Envelope, 'length'>, message: Buffer): Buffer {
   return Buffer.concat([encodeEnvelope({ ...envelope, length: message.length }), message]);
 }
 
-// Requests: what the answer needs of any, and the handle and filters of a resolution (RFC 3652 §3.2.1).
+// Requests: header and digested bytes, and the handle and filters of a resolution (RFC 3652 §3.2.1).
 
 export interface ResolutionRequest {
-  /** UTF-8 by custom. The answer names it byte for byte. */
+  /** Usually UTF-8. The answer repeats it byte for byte. */
   handle: Buffer;
-  /** A union with `types`; all values when both are empty. */
+  /** Values that match `indexes` or `types` are selected; all values if both are empty. */
   indexes: number[];
   types: string[];
 }
 
 export interface Request {
   header: Header;
-  /** Of a resolution only. */
+  /** Undefined for other operations. */
   resolution: ResolutionRequest | undefined;
-  /** Header and body as they came, for the digest of the request. */
+  /** Raw header and body, for the digest of the request. */
   digested: Buffer;
 }
 
-/** Below 1,024 bytes a server reads a message in a buffer of zeros: missing lists are empty. */
+/** A server reads shorter messages in a zeroed buffer of this size, so missing lists are empty. */
 const PADDED_BYTES = 1024;
 
-/** Opcodes of hdllib AbstractMessage beside resolution and site information. */
+/** Op codes of hdllib AbstractMessage other than resolution and site information. */
 const KNOWN = new Set([
   100, 101, 102, 103, 104, 105, 200, 201, 300, 301, 302, 400, 401, 402, 1000, 1001, 1002, 1003,
 ]);
 
-/** The bytes follow the envelope. `isPadded`: read as on TCP and UDP; the tunnel is strict. */
+/** Decodes the bytes after the envelope. `isPadded` pads short messages, as on TCP and UDP; the tunnel is strict. */
 export function decodeRequest(bytes: Buffer, { isPadded }: { isPadded: boolean }): Decoded<Request> {
   const request = decoded(() => readRequest(bytes));
   if (request.ok || !isPadded || bytes.length >= PADDED_BYTES) return request;
@@ -257,7 +257,7 @@ function readRequest(bytes: Buffer): Request {
   if (responseCode !== 0) throw new RangeError('a response, not a request');
   return {
     header,
-    // The lists are read where they are, whatever the length of the body says.
+    // The lists are read to their end, regardless of the length of the body, as by a server.
     resolution: opCode === resolution ? readResolution(bytes.subarray(HEADER_BYTES)) : undefined,
     digested: bytes.subarray(0, HEADER_BYTES + body.length),
   };
@@ -270,14 +270,14 @@ function readResolution(bytes: Buffer): ResolutionRequest {
   return { handle, indexes, types: reader.list(() => reader.text()) };
 }
 
-// A handle value in a message (RFC 3651 §3.1): from the JSON of a record, byte for byte as the server has it.
+// A handle value in a message (RFC 3651 §3.1), encoded from the JSON of a record to the same bytes as on the server.
 
 const RELATIVE = 0;
 const ABSOLUTE = 1;
-/** What a missing `ttl` means. */
+/** The TTL of a value without `ttl`, in seconds. */
 const DEFAULT_TTL = 86_400;
 
-/** @throws when its data is not of a known format */
+/** Encodes a value. @throws when its data has an unknown format */
 export function encodeValue(value: HandleValue): Buffer {
   const { index, type, data, permissions, ttl = DEFAULT_TTL, timestamp, references = [] } = value;
   const bits = parseInt(lastFourPermissions(permissions), 2);
@@ -294,10 +294,10 @@ export function encodeValue(value: HandleValue): Buffer {
   ]);
 }
 
-/** An unreadable date is long past. */
+/** Seconds since the epoch; 0 for an invalid date, which is then expired. */
 const secondsOf = (date: string): number => Math.floor(Date.parse(date) / 1000) || 0;
 
-// The bodies of responses (RFC 3652 §3.2.2, §3.3, §3.4): record, site, referral, challenge, error text; the digest before them.
+// The bodies of responses (RFC 3652 §3.2.2, §3.3, §3.4): record, site, referral, challenge, error text; and their digest.
 
 export type ResponseBody =
   | { kind: 'record' | 'referral'; handle: Buffer; values: HandleValue[] }
@@ -306,7 +306,7 @@ export type ResponseBody =
   | { kind: 'challenge'; nonce: Buffer }
   | { kind: 'text'; text: string };
 
-/** Undefined when it has more than `maxBytes`. @throws when the data of a value is not of a known format */
+/** Encodes a body; undefined if its values exceed `maxBytes`. @throws when the data of a value has an unknown format */
 export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undefined {
   switch (body.kind) {
     case 'site':
@@ -329,12 +329,12 @@ export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undef
   }
 }
 
-/** The byte before the digest. Before 2.1 there is neither a code nor the flag in the answer (recording "CERT+RRDG in protocol 2.0"). */
+/** `code` is the byte before the digest; 0 before 2.1, without flag in the answer (recording "CERT+RRDG in protocol 2.0"). */
 const MD5 = { code: 0, algorithm: 'md5' };
 const SHA1 = { code: 2, algorithm: 'sha1' };
 const SHA256 = { code: 3, algorithm: 'sha256' };
 
-/** The digest of a request's header and body, as it stands before the body of the response. */
+/** The digest of a request's header and body, which precedes the body of the response. */
 export function encodeDigest(version: Version, digested: Buffer): Buffer {
   const { code, algorithm } = isBefore(version, 1) ? MD5 : isBefore(version, 7) ? SHA1 : SHA256;
   return Buffer.concat([Buffer.of(code), createHash(algorithm).update(digested).digest()]);

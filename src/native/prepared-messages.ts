@@ -1,4 +1,4 @@
-// Prepared answers to native messages: a repeated request costs a look-up, and writing its id, the site serial and the expiration.
+// Prepared answers to repeated native requests: only request id, site serial and expiration are replaced.
 import type { Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
@@ -7,13 +7,13 @@ import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
 import { type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
 
 interface PreparedMessage extends Prepared, PreparedHit {
-  /** One character per byte. On UDP the packets one after the other, all but the last of the full length. */
+  /** One character per byte. On UDP concatenated packets, all but the last of full length. */
   text: string;
 }
 
-/** A message as it came. */
+/** A received message. */
 interface ReceivedMessage {
-  /** Undefined unless it was in one piece. */
+  /** Raw envelope and message; undefined for a message in several pieces. */
   received?: Buffer;
   transport: Transport;
 }
@@ -27,13 +27,13 @@ interface PreparedMessagesParts {
   /** A reload replaces it. */
   preparedCache: () => PreparedCache;
   hits: Hits;
-  /** Of the site record that names this instance. */
+  /** Serial number of the site record of this instance. */
   site: { readonly serial: number };
 }
 
-/** Longer requests, which have many types, are answered anew. */
+/** Answers to longer requests, which have many types, are not prepared. */
 export const MAX_REQUEST_BYTES = 1024;
-/** Envelope, header and the length of the body. */
+/** Bytes of envelope, header and the length of the body. */
 const MIN_REQUEST_BYTES = 44;
 
 const LENGTH_AT = 16;
@@ -42,7 +42,7 @@ const SITE_SERIAL_AT = ENVELOPE_BYTES + 12;
 const EXPIRATION_AT = ENVELOPE_BYTES + 16;
 const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
 
-/** Whether the answer depends on nothing but what `PreparedMessages` takes for the same request. */
+/** Whether the answer depends only on the parts of the request in its key, the entry and the time. */
 const isPreparable = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
@@ -59,8 +59,8 @@ export class PreparedMessages {
   }
 
   /**
-   * The bytes of the answer, if one of at most `maxBytes` is prepared and the resolver would answer with the same entry
-   * now; reports the hit. On UDP they are packets, all but the last of the full length.
+   * Returns a prepared answer of at most `maxBytes` and reports the hit; undefined unless the resolver would still answer
+   * with the same entry. On UDP the bytes are concatenated packets, all but the last of full length.
    */
   answer(received: Buffer, transport: Transport, options: PreparedOptions = {}): Buffer | undefined {
     const { maxBytes = Infinity, post } = options;
@@ -99,8 +99,8 @@ export class PreparedMessages {
   }
 
   /**
-   * A request without what its answer does not depend on (site serial, expiration) or only repeats (request id), whose
-   * place takes the transport. Zero bytes keep it apart from request targets. Undefined for one that is not in one piece.
+   * The name of a request: its bytes without site serial and expiration, which do not matter, and with the transport in
+   * place of the request id. Zero bytes distinguish it from request targets. Undefined for a request in several pieces.
    */
   #nameOf(received: Buffer, transport: Transport): PreparedName<PreparedMessage> | undefined {
     const { length } = received;

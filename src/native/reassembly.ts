@@ -1,29 +1,29 @@
-// Puts requests together that come in several UDP packets (RFC 3652 §2.1.2).
+// Reassembles requests from several UDP packets (RFC 3652 §2.1.2).
 import { type Envelope, ENVELOPE_BYTES, PACKET_BYTES, packetsOf } from './codec.js';
-/** A Handle server forgets an incomplete request this long after its first packet. */
+/** Incomplete requests are dropped this long after their first packet, as by a Handle server. */
 const LIFE_MS = 5000;
 
-/** Of all incomplete requests. Beyond it the oldest is forgotten. */
+/** Maximum bytes of all incomplete requests; beyond it the oldest are dropped. */
 const MAX_TOTAL_BYTES = 4 * 1024 * 1024;
 
-/** Map, buffer and object of a packet. */
+/** Estimated bytes of map entry, buffer and object per packet. */
 const OVERHEAD_BYTES = 200;
 
 interface Incomplete {
   since: number;
-  /** By sequence. Only what came is kept: a first packet reserves nothing for the rest. */
+  /** Received packets by sequence; nothing is preallocated for the others. */
   packets: Map<number, Buffer>;
   bytes: number;
 }
 
-/** A whole message, nothing as long as packets are missing, or a packet that fits no message. */
+/** A complete message; `incomplete` while packets are missing; `invalid` for a packet that does not fit its message. */
 type Reassembled = { message: Buffer } | 'incomplete' | 'invalid';
 
 export class Reassembly {
   readonly #incomplete = new Map<string, Incomplete>();
   #totalBytes = 0;
 
-  /** `client`: an address without port, as a Handle server does; order and duplicates do not matter. */
+  /** Adds a packet in any order. `client` is an address without port, as on a Handle server; duplicates are ignored. */
   add(client: string, { requestId, length, sequence }: Envelope, packet: Buffer, now: number): Reassembled {
     const count = packetsOf(length);
     const part = packet.subarray(ENVELOPE_BYTES);

@@ -1,4 +1,4 @@
-// The answer to a request: version, flags, expiration and digest around its outcome.
+// Creates the message for an outcome, with version, flags, expiration and digest.
 import { randomInt } from 'node:crypto';
 import {
   type Envelope,
@@ -24,37 +24,37 @@ import type { Result } from '../http/context.js';
 import { resultOfError } from '../http/error-reply.js';
 import { sized } from '../handle/bytes.js';
 
-/** The answer as it is sent by any interface. */
+/** An answer, independent of the transport. */
 export interface NativeReply {
   envelope: Omit<Envelope, 'length'>;
   message: Buffer;
 }
 
-/** A reply, and what it says for log and metrics. */
+/** A reply with its facts for log and metrics. */
 export interface AnsweredMessage {
   reply: NativeReply;
-  /** Undefined for what is no request. */
+  /** Undefined for a malformed request. */
   opCode: number | undefined;
   handle: HandleRef | undefined;
   outcome: NativeOutcome;
-  /** Whether it is code 2 because the answer is too long. */
+  /** Whether the reply is code 2 because the answer is too long. */
   isTooLong: boolean;
 }
 
 export interface ReplyContext {
   now: number;
-  /** Of the site record that names this instance. */
+  /** Serial number of the site record of this instance. */
   siteSerial: number;
-  /** Of the message, without its envelope. */
+  /** Maximum bytes of the message without its envelope. */
   maxBytes: number;
 }
 
-/** An answer holds for twelve hours; its values have TTLs of their own. A client drops one that expired. */
+/** Validity of a message, twelve hours, independent of the TTLs of its values. Clients drop expired messages. */
 const LIFE_SECONDS = 43_200;
 
 export const expirationAt = (now: number): number => (Math.floor(now / 1000) + LIFE_SECONDS) | 0;
 
-/** A mirror copies `authoritative` too; only a primary sets it. */
+/** Flags copied from the request. Mirrors copy `authoritative` too, although only a primary sets it. */
 const COPIED =
   OP_FLAG.authoritative |
   OP_FLAG.certify |
@@ -66,7 +66,7 @@ const COPIED =
 
 const NOTHING = Buffer.alloc(0);
 
-/** Undefined when the message is too long. @throws when the data of a value is not of a known format */
+/** Creates the reply; undefined if it is too long. @throws when the data of a value has an unknown format */
 export function createReply(
   { envelope, request }: { envelope: Envelope; request: Request },
   { responseCode, body }: NativeOutcome,
@@ -81,7 +81,7 @@ export function createReply(
   const digestFlag = isDigestWanted && !isBefore(version, 1) ? OP_FLAG.returnDigest : 0;
   const flags = (request.header.flags & COPIED & ~OP_FLAG.returnDigest) | OP_FLAG.recursive | digestFlag;
   const digest = isDigestWanted ? encodeDigest(version, request.digested) : NOTHING;
-  // Before 2.1 the digest of a challenge comes last, its length in place of the code of its algorithm (Handle.Net 9.3.1).
+  // Before 2.1 the digest of a challenge comes last, with its length instead of the code of the algorithm (Handle.Net 9.3.1).
   const parts =
     isChallenge && isBefore(version, 1) ? [encoded, sized(digest.subarray(1))] : [digest, encoded];
   const { opCode, recursionCount } = request.header;
@@ -96,7 +96,7 @@ export function createReply(
       isCompressed: false,
       isEncrypted: false,
       isTruncated: false,
-      // Its answer, with this session id, is refused as that of a session that timed out.
+      // The response to the challenge carries this session id and is rejected as a session that timed out.
       sessionId: isChallenge ? randomInt(1, 2 ** 31) : envelope.sessionId,
       sequence: 0,
     },
@@ -104,18 +104,18 @@ export function createReply(
   };
 }
 
-// What becomes of a request: response code and body, and the result for log and metrics.
+// The outcome of a request: response code and body, and the result for log and metrics.
 
 export interface NativeOutcome {
   responseCode: number;
   body: ResponseBody;
   result: Result;
   failure?: ServiceError;
-  /** The fresh entry in memory that it was made of. */
+  /** The entry, if it was fresh and in memory. */
   entry?: Entry;
 }
 
-/** A response without anything but a text, which a server often leaves empty. */
+/** An outcome with only a text, which may be empty, as often on a server. */
 export const refusal = (responseCode: number, result: Result, text = ''): NativeOutcome => ({
   responseCode,
   body: { kind: 'text', text },
@@ -123,7 +123,7 @@ export const refusal = (responseCode: number, result: Result, text = ''): Native
 });
 
 /**
- * A client takes response code 2 for a failed connection and asks the next site. 3, 4 and 7 it takes for the answer
+ * Clients treat response code 2 as a failed connection and try the next site, but treat 3, 4 and 7 as final
  * (recordings "client: fault: UDP answers RC …").
  */
 export function failed(failure: ServiceError): NativeOutcome {
@@ -131,9 +131,9 @@ export function failed(failure: ServiceError): NativeOutcome {
   return { ...refusal(RESPONSE_CODE.error, resultOfError(status), message), failure };
 }
 
-// Answers to messages that cannot be read, in the words of a Handle server: of no request, in version 2.3.
+// Answers to malformed messages, with the texts of a Handle server: no request id, version 2.3.
 
-/** The interface by which a message came. */
+/** The transport of a message. */
 export type Transport = 'tcp' | 'udp' | 'tunnel';
 
 export interface MessageProblem {
@@ -143,7 +143,7 @@ export interface MessageProblem {
 
 const protocolError = (text: string): MessageProblem => ({ responseCode: RESPONSE_CODE.protocolError, text });
 
-/** The text of a Handle server on TCP and UDP for a message that it cannot process; in the tunnel it gives the reason. */
+/** Answer of a Handle server on TCP and UDP to a message that it cannot process; in the tunnel it states the reason. */
 export const SERVER_ERROR: MessageProblem = {
   responseCode: RESPONSE_CODE.error,
   text: 'Server error processing request, see server logs',
@@ -152,18 +152,18 @@ export const SERVER_ERROR: MessageProblem = {
 export const INVALID_LENGTH = protocolError('Invalid message length');
 export const READ_TIMED_OUT = protocolError('Read timed out');
 
-/** Judges the length in an envelope before a byte of the message is kept. */
+/** Checks the length in an envelope, before any byte of the message is buffered. */
 export function problemOfLength(length: number, transport: Transport): MessageProblem | undefined {
   if (length >= MIN_MESSAGE_BYTES && length <= MAX_MESSAGE_BYTES) return undefined;
   const isShort = length >= 0 && length < MIN_MESSAGE_BYTES;
   return isShort || transport === 'tunnel' ? INVALID_LENGTH : SERVER_ERROR;
 }
 
-/** The input ended before the message. */
+/** Answer when the input ended before the message. */
 export const cutOff = (expected: number, received: number): MessageProblem =>
   protocolError(`Expecting ${expected} bytes, only received ${received}`);
 
-/** There are no sessions, and so no keys. */
+/** Answer to an encrypted message, which cannot be decrypted because there are no sessions. */
 export const encrypted = (sessionId: number): MessageProblem =>
   sessionId > 0
     ? {
@@ -177,7 +177,7 @@ export const encrypted = (sessionId: number): MessageProblem =>
 
 const NO_OPCODE = `Unknown opCode in message: ${OP_CODE.reserved}`;
 
-/** `problem` is what the codec found. */
+/** Answer to a malformed message; `problem` is the text of the codec. */
 export function malformed(problem: string, transport: Transport): MessageProblem {
   if (transport === 'tunnel') return protocolError(inTunnel(problem));
   return problem === NO_OPCODE ? protocolError(problem) : SERVER_ERROR;

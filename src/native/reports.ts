@@ -1,4 +1,4 @@
-// Count, log line and trace of native messages.
+// Counts, logs and traces native messages.
 import type { Context } from '../context.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 import { OP_CODE } from './codec.js';
@@ -8,11 +8,11 @@ import type { AnsweredMessage } from './reply.js';
 export interface TunnelRequest {
   /** Raw request target. */
   target: string;
-  /** Only one that came with the request. */
+  /** Undefined unless it was received with the request. */
   requestId: string | undefined;
 }
 
-/** Counts, logs and traces a message of an interface that is not HTTP. */
+/** Runs `work` and reports its message. Messages in the tunnel are reported as HTTP requests instead. */
 export type ReportMessage = (
   family: 'native-tcp' | 'native-udp',
   work: () => AnsweredMessage | Promise<AnsweredMessage>,
@@ -29,7 +29,7 @@ const OPERATIONS: Partial<Record<number, string>> = {
   [OP_CODE.siteInfo]: 'GET_SITE_INFO',
 };
 
-/** Of messages on TCP and UDP that are answered anew; those in the tunnel are reported as HTTP requests. */
+/** Reports messages on TCP and UDP without a prepared answer. */
 export function createReport({ metrics, log, tracer }: Context): ReportMessage {
   return function report(family, work) {
     const startedAt = performance.now();
@@ -78,7 +78,7 @@ const attributesOf = ({
 
 const pathOf = ({ target }: TunnelRequest): string => target.split('?', 1)[0] ?? '';
 
-/** Of messages that are answered as prepared. */
+/** Reports messages with a prepared answer. */
 export function createReportHit(
   { tracer }: Pick<Context, 'tracer'>,
   { count }: Pick<Hits, 'count'>,
@@ -99,10 +99,10 @@ export function createReportHit(
   };
 }
 
-/** A longer target is not kept: nothing counts its bytes, nor those of its log line, and clients post to short ones. */
+/** Longer targets are not kept, because no budget counts their bytes; clients post to short ones. */
 const MAX_KEPT_TARGET_CHARS = 100;
 
-/** Describes a hit in the tunnel as its HTTP request. One target gives one object, by which the log line is cached. */
+/** Describes a hit in the tunnel as an HTTP request; the same object for the same target, because log lines are cached by it. */
 function createPostOf(): (hit: PreparedHit, target: string) => PreparedHit {
   const posts = new WeakMap<PreparedHit, PreparedHit>();
   return function postOf(hit, target) {

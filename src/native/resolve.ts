@@ -1,4 +1,4 @@
-// Answers a resolution from the cache or the upstream, by the same resolver and policy as every other interface.
+// Resolves handles from the cache or the upstream, by the same resolver and policy as every other interface.
 import { type NativeOutcome, refusal } from './reply.js';
 import { OP_FLAG, type ResolutionRequest as Question } from './codec.js';
 import { isUtf8 } from 'node:buffer';
@@ -26,7 +26,7 @@ interface ResolveDeps extends ResolveParts {
 }
 
 /**
- * Judges a request that memory does not answer, before the Handle server is asked.
+ * Applies the traffic rules to a request that misses in memory, before the upstream request.
  *
  * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
  */
@@ -34,16 +34,16 @@ export type AdmitMessage = (handle: HandleRef) => Caller | undefined | Promise<C
 
 interface Asked extends Selection {
   handle: HandleRef;
-  /** Its bytes, for the answer. */
+  /** Raw bytes of the handle, for the answer. */
   spelling: Buffer;
   authoritative: boolean;
-  /** Where no referral is followed, all loads of a handle are the same. */
+  /** Whether the load must not follow referrals. False without `upstream.followReferrals`, where all loads are alike. */
   isUnreferred: boolean;
   doNotRefer: boolean;
   admit: ResolverRead['admit'];
 }
 
-/** Rejects with the failure of the upstream. */
+/** Resolves a handle. Throws or rejects with the failure of the upstream. */
 export type Resolve = (
   question: Question,
   asked: { handle: HandleRef; flags: number; admit?: AdmitMessage | undefined },
@@ -57,7 +57,7 @@ export function createResolve(
   const deps: ResolveDeps = { ...parts, countStale };
   return function resolve({ handle: spelling, ...selection }, { handle, flags, admit }) {
     if (!canExist(spelling)) return notFound('local');
-    // A request is judged once.
+    // The traffic rules see a request only once.
     let admitting: ReturnType<AdmitMessage>;
     const asked: Asked = {
       ...selection,
@@ -76,7 +76,7 @@ export function createResolve(
   };
 }
 
-/** Without these bounds a Handle server says the same. Clients read no longer handle, and its JSON has no other bytes. */
+/** False for handles that cannot exist: clients reject longer ones, and the JSON of a server cannot carry other bytes. */
 const canExist = (handle: Buffer): boolean =>
   handle.length > 0 && handle.length <= MAX_HANDLE_BYTES && !handle.includes(0) && isUtf8(handle);
 
@@ -103,7 +103,7 @@ function record(values: readonly HandleValue[], asked: Asked, result: Result): N
   };
 }
 
-/** Private values are wanted too. One private match makes the whole answer a challenge. */
+/** Resolves private values too. A single private match makes the whole answer a challenge. */
 async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
   if (asked.indexes.length > 0 && asked.types.length === 0) {
     const resolution = await deps.resolver.read(asked.handle, asked);
@@ -112,7 +112,7 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcom
   return readWhole(asked, deps);
 }
 
-/** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
+/** Reads all matches without credentials; the server refuses if one of them is private. */
 async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<NativeOutcome> {
   const caller = await asked.admit();
   const { handle, authoritative, indexes, types } = asked;
@@ -125,12 +125,12 @@ async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<Nativ
   });
   if (values !== undefined) return record(values, asked, 'bypass');
   if (responseCode === RESPONSE_CODE.handleNotFound) return notFound('bypass');
-  // Over https the login filter answers before the server does.
+  // Over https the login filter of the server responds first.
   if (responseCode === RESPONSE_CODE.authenticationNeeded || status === 401) return challenge();
   return refused(members, asked);
 }
 
-/** An index stands for at most one value: when all are public, no private value matches. */
+/** Whether the record has all requested indexes. An index has at most one value, so then no private value matches. */
 function hasAllAsked(resolution: Resolution, { indexes }: Asked): boolean {
   if (resolution.kind !== 'entry') return false;
   const known = new Set(valuesOf(resolution.entry).map(({ index }) => index));
@@ -146,7 +146,7 @@ const challenge = (): NativeOutcome => ({
 });
 
 const REFERRALS: readonly unknown[] = [RESPONSE_CODE.serviceReferral, RESPONSE_CODE.prefixReferral];
-/** What a server may say of a handle. Everything else is trouble, for which a client turns to another site. */
+/** Final response codes for a handle. Any other code is a failure, after which a client tries another site. */
 const FINAL: readonly unknown[] = [RESPONSE_CODE.invalidHandle, RESPONSE_CODE.notResponsible];
 
 function refused(members: Record<string, unknown>, { doNotRefer }: Asked): NativeOutcome {

@@ -8,11 +8,11 @@ export const MESSAGE_TYPE = 'application/x-hdl-message';
 
 export const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
 
-/** Both headers name the type, in any case (recordings "tunnel: no Accept", "tunnel: Content-Type in capitals"). */
+/** Whether both headers have the type, ignoring case (recordings "tunnel: no Accept", "tunnel: Content-Type in capitals"). */
 const isTunnelled = ({ headers }: IncomingMessage): boolean =>
   namesMessage(headers.accept) && namesMessage(headers['content-type']);
 
-/** Files of a Handle server (recording "tunnel: path /static/x"). */
+/** Paths of files on a Handle server, which never take messages (recording "tunnel: path /static/x"). */
 const FILES = /^\/static\//i;
 
 const message = { [MESSAGE_TYPE]: z.string().meta({ contentMediaType: MESSAGE_TYPE }) };
@@ -27,7 +27,7 @@ const sendMessage = <const Id extends string>(id: Id) => ({
   when: (req: IncomingMessage, { path }: Target) => !FILES.test(path) && isTunnelled(req),
 });
 
-/** A message is answered at every path outside the APIs. */
+/** Messages are accepted at every path outside the APIs. */
 export const nativeRoutes = defineRoutes(
   {
     interface: 'native',
@@ -38,6 +38,6 @@ export const nativeRoutes = defineRoutes(
   { 'POST /': sendMessage('sendMessage'), 'POST /{handle}': sendMessage('sendMessageAnywhere') },
 );
 
-/** Whether a message may come to a place. */
+/** Whether messages are accepted at a place. */
 export const takesMessages = ({ target, match }: Place): boolean =>
   !FILES.test(target.path) && (match?.routes.some((route) => route.interface === 'native') ?? false);

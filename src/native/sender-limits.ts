@@ -1,8 +1,8 @@
-// What a sender over UDP may have: one that is not proved gets one packet, and a network so many bytes a second.
+// Limits of UDP senders: a single packet without proof of the address, and bytes per second for each network.
 import { LRUCache } from 'lru-cache';
 import { plainAddress, networkOf } from '../server/client-address.js';
 
-// The addresses that have asked over TCP, whose handshake a forged sender cannot complete.
+// Addresses proved by a request over TCP, whose handshake a forged sender cannot complete.
 
 const MAX_ADDRESSES = 100_000;
 const LIFE_MS = 60 * 60 * 1000;
@@ -27,12 +27,12 @@ export function createProvedSenders(now: () => number): ProvedSenders {
   };
 }
 
-// Limits the bytes of answers on UDP by network, as DNS servers do (response rate limiting): a sender may be forged.
+// Response rate limiting by network, as in DNS servers, because UDP senders may be forged.
 
-/** Of the requests above the limit every second one is answered with code 2: an honest client then asks by TCP. */
+/** Every second request above the limit gets code 2, so that honest clients try TCP. */
 const SLIP = 2;
 
-/** More networks in one second share one count. */
+/** Further networks within a second share one count. */
 const MAX_NETWORKS = 65_536;
 
 export type LimitVerdict = 'answer' | 'slip' | 'drop';
@@ -43,13 +43,13 @@ interface SentBytes {
   refused: number;
 }
 
-/** Counts by second. */
+/** Counts bytes per network and second. */
 export class AnswerLimit {
   readonly #bytesPerSecond: number;
   #sent = new Map<string, SentBytes>();
   #second = 0;
 
-  /** `bytesPerSecond` 0: no limit. */
+  /** `bytesPerSecond` 0 disables the limit. */
   constructor(bytesPerSecond: number) {
     this.#bytesPerSecond = bytesPerSecond;
   }
@@ -66,7 +66,7 @@ export class AnswerLimit {
     return ++sent.refused % SLIP === 1 ? 'slip' : 'drop';
   }
 
-  /** Bytes that were sent to an address. */
+  /** Counts bytes sent to an address. */
   count(address: string, bytes: number): void {
     if (this.#bytesPerSecond > 0) this.#sentTo(address).bytes += bytes;
   }
@@ -82,6 +82,6 @@ export class AnswerLimit {
   }
 }
 
-/** What a flood of answers would fill the line of: /24, of IPv6 /48. */
+/** The network whose line a flood of answers would fill: /24 for IPv4, /48 for IPv6. */
 const floodedNetworkOf = (address: string): string =>
   networkOf(address).replace(/:[\da-f]{1,4}::\/56$/, '::/48');

@@ -10,14 +10,15 @@ import { encodeData } from '../handle/value-data.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { UNKNOWN_SERIAL } from './codec.js';
 
-/** The sections that decide it. */
+/** The sections on which the site record depends. */
 export type SiteConfig = Pick<Config, 'native' | 'server'>;
 
-/** Clients that find it ask their `domain` for the address. */
+/** Makes clients look up the address of `domain`. */
 const NO_ADDRESS = '0.0.0.0';
 
 /**
- * `isPrimary`: for clients that know no other site, because hdllib sends requests with the flag AUTH to primary sites alone.
+ * Builds the site record. `isPrimary` is for clients that know no other site, because hdllib sends requests with the flag
+ * AUTH only to primary sites.
  *
  * @throws when the certificate cannot be read
  */
@@ -46,11 +47,11 @@ export function siteRecord(config: SiteConfig, { isPrimary } = { isPrimary: fals
   };
 }
 
-/** JSON Web Key of the HTTPS interface. */
+/** The public key of the HTTPS interface as JSON Web Key. */
 const readPublicKey = (certificateFile: string): unknown =>
   new X509Certificate(readFileSync(certificateFile)).publicKey.export({ format: 'jwk' });
 
-/** By default those that are on. Port 0 is another one at each start. */
+/** Configured interfaces, or by default the enabled ones; without port 0, which selects another port at each start. */
 function interfacesOf({ native, server }: SiteConfig): Config['native']['site']['interfaces'] {
   const { tcp, udp, tunnel, site } = native;
   if (site.interfaces.length > 0) return site.interfaces;
@@ -63,7 +64,7 @@ function interfacesOf({ native, server }: SiteConfig): Config['native']['site'][
 }
 
 export interface SiteInfo {
-  /** Stands in every answer. */
+  /** Serial number in every answer. */
   readonly serial: number;
   /** HS_SITE data; undefined when there is no site record. Rejects when the upstream fails. */
   read: () => Promise<Buffer | undefined>;
@@ -102,10 +103,10 @@ function siteOfHandle(handle: HandleRef, resolver: SiteResolver): SiteInfo {
   };
 }
 
-/** Bytes 0 to 3 are the versions of format and protocol. */
+/** Offset of the serial number, after the versions of format and protocol. */
 const SERIAL_AT = 4;
 
-/** The mirror, of several sites; a site in another format than its JSON may be it as well. */
+/** The first site that is not primary, else the first; a site in another format counts as not primary. */
 function siteValue(values: readonly HandleValue[]): HandleValue | undefined {
   const sites = values.filter(({ type }) => type === 'HS_SITE');
   const isPrimary = ({ data }: HandleValue): boolean =>

@@ -1,4 +1,4 @@
-// The TCP listener: one message a connection, as a Handle server does, then its answer and the end.
+// The TCP listener: one message and one answer per connection, as on a Handle server.
 import { type Server, type Socket, createServer } from 'node:net';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -26,19 +26,19 @@ type TcpSettings = Omit<Config['native']['tcp'], 'port'>;
 export interface TcpParts extends ClientConnections {
   native: NativeAnswer;
   slicer: TimeSlicer;
-  /** Of messages that did not come in one piece. */
+  /** Memory budget of messages that arrive in several chunks. */
   bodies: MemoryBudget;
-  /** Called with the address of a client whose message has come. */
+  /** Called with the address of a client after a complete message. */
   onMessage: (address: string) => void;
-  /** As `AdmitMessage`, for the client at this address. */
+  /** `AdmitMessage` for the client at an address. */
   admit: (address: string, handle: HandleRef) => ReturnType<AdmitMessage>;
 }
 
 export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {
   /** Connections whose message is complete. */
   const answering = new WeakSet<Socket>();
-  // A client that closes its side after the request still reads (recording "half-close after the request"). Nagle's
-  // algorithm does not hold the answer back, which is followed by the end of the connection.
+  // A client that half-closes after the request still reads (recording "half-close after the request"). Nagle's algorithm
+  // does not delay the answer, because the end of the connection follows it.
   const countUnsent = createUnsentCount(parts.unsent, context, 'native-tcp');
   const report = createReport(context);
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -47,7 +47,7 @@ export function createTcpServer(limits: TcpSettings, context: Context, parts: Tc
   const useOf = (socket: Socket): Use => {
     if (socket.bytesRead === 0) return 'unused';
     if (!answering.has(socket)) return 'receiving';
-    // Answered connections wait for their clients to close them.
+    // After the answer, the client closes the connection.
     return socket.writableFinished ? 'idle' : 'busy';
   };
   const { isTrustedProxy } = parts;
@@ -56,7 +56,7 @@ export function createTcpServer(limits: TcpSettings, context: Context, parts: Tc
 }
 
 interface ConnectionDeps extends TcpParts {
-  /** `requestTimeoutMs`: for the whole message, and again for the client to take the answer. */
+  /** `requestTimeoutMs` applies to the whole message, and again until the client has read the response. */
   limits: TcpSettings;
   countUnsent: CountUnsent;
   report: ReportMessage;
@@ -71,7 +71,7 @@ function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSe
   const send = (bytes: Buffer): void => {
     socket.end(bytes);
     deps.countUnsent(socket, socket);
-    // Unread bytes would make the kernel reset the connection, and the client lose the answer.
+    // With unread bytes the kernel would reset the connection, and the client would lose the answer.
     socket.resume();
   };
   const sendReply = ({ reply }: AnsweredMessage): void => {
@@ -98,7 +98,7 @@ function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSe
   const timer = setTimeout(onTimeout, limits.requestTimeoutMs).unref();
   socket.setTimeout(limits.idleTimeoutMs);
   socket.on('timeout', onTimeout).on('data', receiver.onData).on('end', receiver.onEnd);
-  // A client that has gone; without a listener the process would end.
+  // The client may disconnect; without a listener the error would end the process.
   socket.on('error', () => undefined);
   socket.on('close', () => {
     clearTimeout(timer);
@@ -110,18 +110,18 @@ type Received = (Incoming & { received: Buffer }) | { problem: MessageProblem };
 
 interface Receiver {
   onData: (chunk: Buffer) => void;
-  /** The client sends no more. */
+  /** The client has half-closed the connection. */
   onEnd: () => void;
   finish: (received: Received) => void;
-  /** When the connection has ended. */
+  /** Releases the memory after the connection has closed. */
   free: () => void;
 }
 
-/** Calls `done` once, with the first message. Its length is judged before the message is kept. */
+/** Calls `done` once, with the first message. Its length is checked before the message is buffered. */
 function createReceiver(budget: MemoryBudget, done: (received: Received) => void): Receiver {
   let bytes: Buffer = NO_BYTES;
   let size = 0;
-  /** In the budget: a message in one piece is not. */
+  /** Bytes counted in the budget; 0 for a message in a single chunk. */
   let counted = 0;
   const free = (): void => {
     budget.holders.delete(upload);
@@ -162,14 +162,14 @@ function createReceiver(budget: MemoryBudget, done: (received: Received) => void
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Undefined as long as more must come. */
+/** Parses the received bytes; undefined while the message is incomplete. */
 function readReceived(bytes: Buffer): Received | undefined {
   if (bytes.length < ENVELOPE_BYTES) return undefined;
   const envelope = decodeEnvelope(bytes);
   const problem = problemOfLength(envelope.length, 'tcp');
   if (problem !== undefined) return { problem };
   if (bytes.length < ENVELOPE_BYTES + envelope.length) return undefined;
-  // What follows it is not read, as by a Handle server (recording "KPAL, three requests sent at once (pipelined)").
+  // Later bytes are ignored, as by a Handle server (recording "KPAL, three requests sent at once (pipelined)").
   const message = bytes.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
   return { envelope, message, transport: 'tcp', received: bytes };
 }

@@ -1,4 +1,4 @@
-// The HTTP tunnel: a native message in the body of a POST, its answer in the body of the response.
+// The HTTP tunnel: native messages in the body of a POST, answers in the body of the response.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -31,7 +31,7 @@ export function createTunnelRoute(deps: TunnelDeps): Listener {
     const context = contextOf(res);
     await deps.withBody(req, async (body) => {
       const answering = inOneStep(() => receive(body, deps, { caller: context.caller, req }));
-      // Neither the length of the record nor the number of values that it selects is known yet.
+      // Infinity, because the size of the record and the number of selected values are not known yet.
       const { reply, handle, outcome } = await deps.runStepsOf(res)(answering, Infinity);
       Object.assign(context, { result: outcome.result, ...(handle !== undefined && { handle }) });
       if (outcome.failure) context.failure = outcome.failure;
@@ -58,7 +58,7 @@ function receive(
     message,
     transport: 'tunnel',
     received: bytes,
-    // The traffic rules have judged the POST, but for those of handles.
+    // The traffic rules have seen the POST, except for those that match handles.
     admit: () => caller,
     refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
   });
@@ -70,17 +70,17 @@ interface TunnelHitParts extends Pick<NativeAnswer, 'answerPrepared'>, Pick<Tunn
   acceptRequestId: AcceptRequestId;
 }
 
-/** False when the pipeline must answer the request, which is untouched then; as must one that it did not answer. */
+/** False, or a promise of false, leaves the request untouched for the pipeline. */
 type TunnelHit = (req: IncomingMessage, res: ServerResponse, place: Place) => false | Promise<boolean>;
 
-/** Answers as prepared what has come whole with its headers. Undefined where nothing may be. */
+/** Serves prepared answers without Express if the body arrived with the headers. Undefined if that is not allowed. */
 export function createTunnelHit(
   { native }: Pick<Config, 'native'>,
   { clock: { now } }: Context,
   parts: TunnelHitParts,
 ): TunnelHit | undefined {
   const { answerPrepared, refusalOfHandle, scanHeaders, check, acceptRequestId } = parts;
-  // A rule for handles has to see each message.
+  // A traffic rule that matches handles must see each message.
   if (!native.tunnel || refusalOfHandle !== undefined) return undefined;
   const sendRaw = createSendRaw();
 
@@ -89,7 +89,7 @@ export function createTunnelHit(
     res: ServerResponse,
     { bodyBytes, post }: { bodyBytes: number; post: TunnelRequest },
   ): Promise<boolean> {
-    // Node reads the rest of what came with the headers.
+    // Lets Node parse the body that arrived with the headers.
     await Promise.resolve();
     if (req.readableLength !== bodyBytes) return false;
     const body = req.read() as Buffer;
@@ -114,14 +114,14 @@ export function createTunnelHit(
   };
 }
 
-/** `Content-Length` of a request for the tunnel. */
+/** `Content-Length` of a request for the tunnel; undefined for any other request. */
 function bytesOfTunnelled(rawHeaders: readonly string[]): number | undefined {
   const isForTunnel = ['content-type', 'accept'].every((name) => namesMessage(first(rawHeaders, name)));
   const length = isForTunnel ? first(rawHeaders, 'content-length') : undefined;
   return length === undefined ? undefined : Number(length);
 }
 
-/** Of several headers of one name; touching `req.headers` would build an object of them all. */
+/** The first header of a name. Reading `req.headers` would build an object of all headers. */
 function first(rawHeaders: readonly string[], name: string): string | undefined {
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const given = rawHeaders[at];
@@ -130,7 +130,7 @@ function first(rawHeaders: readonly string[], name: string): string | undefined 
   return undefined;
 }
 
-/** Clients look at neither status nor headers, and take all after the first empty line for the message. */
+/** Headers for other readers: clients ignore status and headers, and read the message after the first empty line. */
 const headersOf = ({ length }: Buffer): [name: string, value: string][] => [
   ['Content-Type', MESSAGE_TYPE],
   ['Content-Length', String(length)],
@@ -142,7 +142,7 @@ const [TYPE_LINE, CACHE_LINE] = [
   linesOf(['Cache-Control', 'no-store']),
 ];
 
-/** The same headers, without checking them for each answer. */
+/** `headersOf` as lines, without validating them for each answer. */
 const linesFor = ({ length }: Buffer): HeaderLines =>
   `${TYPE_LINE}Content-Length: ${length}\r\n${CACHE_LINE}` as HeaderLines;
 

@@ -1,4 +1,4 @@
-// The UDP listener: a request in one packet or several, its answer in one, or in several to a sender that is known from TCP.
+// The UDP listener: requests in one or several packets; only senders proved over TCP get answers of several packets.
 import { type RemoteInfo, type Socket, type SocketOptions, createSocket } from 'node:dgram';
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
@@ -31,27 +31,27 @@ type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
 
 interface UdpParts {
   native: NativeAnswer;
-  /** Whether the address has asked over TCP, and so is no forged one. */
+  /** Whether a request over TCP has proved that the address is not forged. */
   isProved: (address: string) => boolean;
 }
 
 export interface UdpListener {
   socket: Socket;
-  /** Closes the socket when every request that has come is answered. */
+  /** Closes the socket after all received requests are answered, or after the timeout. */
   drain: (timeoutMs: number) => Promise<void>;
 }
 
 type Peer = Pick<RemoteInfo, 'address' | 'port'>;
 
-/** Unanswered requests, each of which may wait for the Handle server. */
+/** Maximum requests in flight, each of which may wait for the Handle server. */
 const MAX_PENDING = 10_000;
 
-/** A shorter datagram is dropped: the refusal, of 74 bytes, would be ten times as long. */
+/** Shorter datagrams are dropped, because the refusal, of 74 bytes, would be ten times as long. */
 const MIN_BYTES = 8;
 
 const TOO_MANY = 'Too many requests over UDP: use TCP';
 
-/** The address of a sender can be forged. */
+/** All senders share one identity, because addresses can be forged. */
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
 export function createUdpListener(settings: UdpSettings, context: Context, parts: UdpParts): UdpListener {
@@ -63,7 +63,7 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   const reassembly = new Reassembly();
   const send: SendPacket = (packet, { port, address }) => {
     limit.count(address, packet.length);
-    // Without a callback, which takes a tick of its own: a client that cannot be reached asks again.
+    // No callback: it would cost a tick, and unreachable clients retry.
     socket.send(packet, port, address);
   };
   const sendPrepared = createSendPrepared(parts, send);
@@ -97,7 +97,7 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   }
 
   socket.on('message', receive);
-  // A failure to receive or to send one datagram; without a listener the process would end.
+  // A datagram may fail to be received or sent; without a listener the error would end the process.
   socket.on('error', () => undefined);
   return {
     socket,
@@ -108,7 +108,7 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   };
 }
 
-/** `isPart`: one packet of several. */
+/** Parses a packet. `isPart` marks a fragment of a message. */
 function readPacket(packet: Buffer): {
   envelope: Envelope;
   isPart: boolean;
@@ -128,12 +128,12 @@ async function settleWithin(pending: ReadonlySet<Promise<unknown>>, timeoutMs: n
   cut.abort();
 }
 
-/** `reusePort`: whether other processes may have the port too. */
+/** Opens the socket. `reusePort` lets other processes share the port. */
 function openSocket({ host, reusePort }: UdpSettings): Socket {
   const options: SocketOptions & { reusePort?: boolean } = {
     type: isIPv6(host) ? 'udp6' : 'udp4',
     ...(reusePort && { reusePort }),
-    // Without it each answer, which goes to an address, would wait for a turn of the event loop.
+    // Skips the DNS look-up of addresses, which would delay each answer by a turn of the event loop.
     lookup: (name, options, found) => {
       if (isIP(name) === 0) lookup(name, options, found);
       else found(null, name, isIP(name));
@@ -146,7 +146,7 @@ type Respond = (peer: Peer, work: () => AnsweredMessage | Promise<AnsweredMessag
 
 type SendPacket = (packet: Buffer, peer: Peer) => void;
 
-/** False when the answer is not prepared. */
+/** Sends a prepared answer. Returns false if there is none. */
 const createSendPrepared =
   ({ native: { answerPrepared }, isProved }: UdpParts, send: SendPacket) =>
   (packet: Buffer, peer: Peer): boolean => {
@@ -183,8 +183,8 @@ function createResponder(
 }
 
 /**
- * A forged sender could direct long answers to others: only who has asked over TCP gets more than one packet. Code 2 sends
- * the client to TCP at once.
+ * Prevents amplification: a forged sender could direct long answers to a victim, so only proved senders get more than one
+ * packet. With code 2 the client switches to TCP immediately.
  */
 function createBoundedAnswer(
   { native: { answer, deny }, isProved }: UdpParts,

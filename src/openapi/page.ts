@@ -103,8 +103,8 @@ function optionalFields(operationId: string, fields: readonly Parameter[]): Html
 }
 
 /**
- * The URL of the call that a form names, with its fields. It cannot be on another host: every field is
- * percent-encoded.
+ * The URL of the call of a form, with its fields; undefined for an unknown operation. It cannot lead to another host,
+ * because every field is percent-encoded.
  */
 export function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {
   const operationId = given.get('try');

@@ -1,4 +1,4 @@
-// Serves the document as JSON and as a page: its routes on each listener, and their handler.
+// Serves the document as JSON and as a page: the routes for each listener, and their handler.
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { VERSION } from '../config/package-files.js';
@@ -34,7 +34,7 @@ export const openApiRoutes = (group: Pick<Route, 'interface' | 'tag'>) =>
   );
 
 interface OpenApiParts {
-  /** Those of the listener. */
+  /** The routes of the listener. */
   routes: readonly Route[];
   summary: string;
   cacheControl: string;

@@ -1,4 +1,4 @@
-// The ETag of a record as one caller sees it, and `If-Match` and `If-None-Match` of a write, which name it.
+// The ETag of a record as seen by a caller, and the conditions of writes (`If-Match`, `If-None-Match`) on it.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
@@ -18,7 +18,7 @@ interface Members {
   values?: unknown;
 }
 
-/** Parses a 200 response, also inside JSONP; undefined when it shows no record. */
+/** Parses a 200 response, also inside JSONP; undefined if it has no record. */
 export function* parseRecord(body: string): Steps<RecordContent | undefined> {
   const json = extractObject(body);
   try {
@@ -30,7 +30,7 @@ export function* parseRecord(body: string): Steps<RecordContent | undefined> {
   }
 }
 
-/** From a 200 response and its parsed form. @throws TypeError for a value without index or type */
+/** The record in a 200 response and its parsed members. @throws TypeError for a value without index or type */
 function* recordOf(json: string, { responseCode, values }: Members): Steps<RecordContent | undefined> {
   if (responseCode === RESPONSE_CODE.valuesNotFound)
     return { kind: 'empty', values: '' as Bytes, message: '' };
@@ -40,14 +40,14 @@ function* recordOf(json: string, { responseCode, values }: Members): Steps<Recor
 }
 
 interface RecordForm {
-  /** As the caller spells it. */
+  /** Spelled as by the caller. */
   handle: string;
   selection: Selection;
   format: Format;
   encoding: Encoding;
 }
 
-/** The tag of the record in this form. */
+/** The ETag of a record in a form. */
 export function* recordEtag(
   record: RecordContent,
   { handle, selection, format, encoding }: RecordForm,
@@ -61,16 +61,16 @@ export const isConditional = (headers: IncomingHttpHeaders): boolean =>
   headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
 
 interface ConditionalWrite extends Pick<IncomingMessage, 'method' | 'headers'> {
-  /** As the caller spells it. */
+  /** Spelled as by the caller. */
   handle: string;
   query: string;
 }
 
 /**
- * Checks the condition of a write for the record as its caller sees it now.
+ * Checks the condition of a write against the record as currently seen by its caller.
  *
- * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a header that is not a list of tags; the response of a Handle
- * server that does not show the record
+ * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a header that is not a list of tags, UPSTREAM_FAILED if the
+ * Handle server does not show the record
  */
 export function* assertCondition(write: ConditionalWrite, response: RecordRead): Steps<void> {
   const { handle, headers } = write;
@@ -78,7 +78,7 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
   const record = yield* shownRecord(response);
   const exists = record !== undefined && isSelected(record, selection);
   if (yield* holdsFor(write, exists ? record : undefined, { handle, selection })) return;
-  // A tag may be that of the whole record, for a value that is not there yet, too; `*` means the values.
+  // A tag may also be of the whole record, even if the value does not exist yet; `*` refers to the values.
   const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
   if (isOfValues && (yield* holdsFor(write, record, { handle, selection: WHOLE }))) return;
   throw new ServiceError('PRECONDITION_FAILED', {
@@ -86,7 +86,7 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
   });
 }
 
-/** The values of the write; empty: the whole record. So it is for `?index=various`, whose values are in the body. */
+/** The values of the write. Empty for the whole record, and for `?index=various`, whose values are in the body. */
 function selectionOf(query: string): Selection {
   const indexes = readParameters(query).getAll('index');
   return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
@@ -103,7 +103,7 @@ function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
   return record;
 }
 
-/** A wrong login is refused without Handle JSON (recording "create: wrong password"). */
+/** The refusal as an error. A wrong login is refused without Handle JSON (recording "create: wrong password"). */
 function refusedRead({ status, responseCode, members, retryAfter, challenge }: RecordRead): ServiceError {
   const { handle, ...others } = members;
   return new ServiceError('UPSTREAM_FAILED', {
@@ -118,12 +118,12 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
   });
 }
 
-/** Values selected by index exist when one of them does. */
+/** Whether any selected value exists. */
 const isSelected = ({ kind, values }: RecordContent, selection: Selection): boolean =>
   selection.indexes.length === 0 ||
   (kind === 'found' && valuesOf({ kind, values }).some(createValueFilter(selection)));
 
-/** The client may have the tag of the plain response or of the indented one; the second is made when it is needed. */
+/** Accepts the ETag of the plain and of the indented response; the second is computed only if needed. */
 function* holdsFor(
   { method = '', headers }: ConditionalWrite,
   record: RecordContent | undefined,
@@ -145,5 +145,5 @@ function* holdsFor(
   return holds();
 }
 
-/** The compressed form of a response has a tag of its own (see `etagOf`). */
+/** Converts the ETags of compressed responses to those of plain ones (see `etagOf`). */
 const withoutCoding = (header: string | undefined): string | undefined => header?.replaceAll('-gz"', '"');

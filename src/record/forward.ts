@@ -16,8 +16,8 @@ import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
 /**
- * Forwards the request with this path and query, and this body. `beforeSend` is called just before it is sent; what it
- * throws keeps the request from being sent. Rejects with a ServiceError.
+ * Forwards a request with the given target and body. `beforeSend` is called just before it is sent; if it throws, the
+ * request is not sent. Rejects with a ServiceError.
  */
 export type Forward = (
   req: Request,
@@ -25,13 +25,13 @@ export type Forward = (
   content: {
     target: string;
     body: Buffer;
-    /** Where the server is known: else it is that of the request. */
+    /** Handle and server, if already known; default: those of the request. */
     origin?: Pick<OriginRecord, 'handle' | 'server'>;
     beforeSend?: (() => void) | undefined;
   },
 ) => Promise<IncomingMessage>;
 
-/** The target upstream. A handle is encoded again, so that every URL parser on the way reads the same handle. */
+/** The target upstream. The handle is re-encoded, so that every URL parser on the way reads the same handle. */
 export function upstreamTarget({ target, handle }: Pick<RequestContext, 'target' | 'handle'>): string {
   const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle.text)}`;
   return originForm({ path, query: target.query });
@@ -50,14 +50,14 @@ interface ForwardCallbacks {
 }
 
 /**
- * The request as http-proxy sees it. It is not the client's: http-proxy would abort with a client that leaves,
- * although the upstream may act on what it was sent, and the handle would be invalidated before the write.
+ * The request for http-proxy, separate from the client's: otherwise http-proxy would abort when the client disconnects,
+ * although the upstream may already execute the write, and the handle would be invalidated before it.
  */
 class ForwardedRequest extends Readable {
   readonly method: string;
   readonly url: string;
   headers: OutgoingHttpHeaders = {};
-  /** http-proxy reads it when the upstream resets the connection. */
+  /** Read by http-proxy when the upstream resets the connection. */
   readonly socket = { destroyed: false };
   readonly callbacks: ForwardCallbacks;
   readonly #upstream: OutgoingRequest;
@@ -70,32 +70,32 @@ class ForwardedRequest extends Readable {
     this.#upstream = upstream;
   }
 
-  /** To be called before http-proxy copies the headers: it has added a length to some. */
+  /** Call it before http-proxy copies the headers, because http-proxy has added a length to some. */
   replaceHeaders(): void {
     this.headers = this.#upstream.headers;
   }
 
-  /** To be called when there is a connection: http-proxy pipes this body, and Node sends the head with its beginning. */
+  /** Call it once connected: http-proxy pipes this body, and Node sends the head with its first bytes. */
   sendBy(sent: ClientRequest): void {
-    // http-proxy has folded slashes in it.
+    // http-proxy has merged repeated slashes in the path.
     sent.path = this.#upstream.target;
     this.push(this.#upstream.body);
     this.push(null);
   }
 
-  /** Also while it waits for a connection: http-proxy aborts what it sends with its request. */
+  /** Aborts the upstream request, even while it waits for a connection. */
   cancel(): void {
     this.emit('aborted');
   }
 }
 
 export interface ForwardingHop {
-  /** Our own name in `Via` (RFC 9110 §7.6.3). */
+  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
   isTrustedProxy: IsTrustedProxy;
 }
 
-/** A server that is only read gets no credentials. */
+/** Creates the forwarder of a server. A read-only server gets no credentials. */
 export function createForwarder(
   server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
   { pseudonym, isTrustedProxy }: ForwardingHop,
@@ -108,7 +108,7 @@ export function createForwarder(
     agent,
     // http-proxy would parse and rewrite the target (backslashes become slashes).
     toProxy: true,
-    // The response is held back until the handle is invalidated, and keeps its repeated headers.
+    // The response is relayed after the handle is invalidated, and keeps its repeated headers.
     selfHandleResponse: true,
     on: {
       start: (request) => {
@@ -120,7 +120,7 @@ export function createForwarder(
         });
         request.sendBy(sent);
       },
-      // By its types a response is of the class of the request.
+      // The types of the library give the response the class of the request.
       proxyRes: (response, { callbacks }) => {
         receiveResponse(response as unknown as IncomingMessage, callbacks);
       },
@@ -181,7 +181,7 @@ function receiveResponse(response: IncomingMessage, callbacks: ForwardCallbacks)
   );
 }
 
-/** RFC 9110 §15; Node accepts any three digits. */
+/** Whether the status is valid and final (RFC 9110 §15); Node accepts any three digits. */
 const isFinalStatus = (status = 0): boolean => status >= 200 && status <= 599;
 
 const connectionClosed = (): ServiceError =>
@@ -189,7 +189,7 @@ const connectionClosed = (): ServiceError =>
     diagnosis: { cause: 'the connection was closed before a response came' },
   });
 
-/** http-proxy hands on the error of the socket. */
+/** Converts the error of the socket, which http-proxy passes on. */
 function toForwardError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const reason = codeOf(error);
@@ -198,8 +198,8 @@ function toForwardError(error: unknown): ServiceError {
 }
 
 /**
- * Forwards under a concurrency limit. A place is taken until the response has been read to its end, or until a request
- * waits for it while the client of this response does not read.
+ * Forwards under a concurrency limit. A request holds its slot until the response is fully read, or until another request
+ * waits for the slot while the client of this response does not read.
  */
 export function createLimitedForward(
   forward: Forward,
@@ -211,7 +211,7 @@ export function createLimitedForward(
     const key = named && callerKey(named.key, req.headers.authorization);
     const release = await limiter.acquire({ key, caller });
     try {
-      // Nothing has been sent, and http-proxy would not notice that the client has left.
+      // Nothing has been sent, and http-proxy would not notice that the client has disconnected.
       if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });
       content.beforeSend?.();
       const response = await forward(req, res, content);
@@ -228,7 +228,7 @@ export function createLimitedForward(
   };
 }
 
-/** Cuts off a client that has taken nothing for this time; one that reads is never cut. */
+/** Ends the response of a client that has read nothing for the given time; clients that read are never cut off. */
 function cutIfStalled(response: IncomingMessage, res: ServerResponse): Preempt {
   let movedAt = performance.now();
   res.on('drain', () => {

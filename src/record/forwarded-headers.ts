@@ -1,9 +1,8 @@
-// The headers of a forwarded request: framing of our own, nothing of the client's connection, and no `X-Forwarded-…`
-// of a client that is not trusted.
+// The headers of a forwarded request: new framing, no hop-by-hop headers, and no `X-Forwarded-…` of untrusted clients.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { isIPv6 } from 'node:net';
 
-/** Headers of one connection (RFC 9110 §7.6.1). */
+/** Hop-by-hop headers (RFC 9110 §7.6.1). */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -16,10 +15,10 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Computed here, or answered by this server (`Expect`). */
+/** Headers computed here, or handled by this server (`Expect`). */
 const OURS: ReadonlySet<string> = new Set(['content-length', 'expect', 'host', 'via', 'x-request-id']);
 
-/** A gateway that follows one of these carries out another request than the one that was checked here. */
+/** Headers that make gateways execute another request than the one checked here. */
 const OVERRIDES: ReadonlySet<string> = new Set([
   'x-http-method',
   'x-http-method-override',
@@ -29,7 +28,7 @@ const OVERRIDES: ReadonlySet<string> = new Set([
   'x-rewrite-url',
 ]);
 
-/** Like `X-Forwarded-…`: written by gateways about their client, and trusted by servers behind them. */
+/** Headers that gateways set about their client and that servers behind them trust, like `X-Forwarded-…`. */
 const CLIENT_CLAIMS: ReadonlySet<string> = new Set([
   'cf-connecting-ip',
   'client-cert',
@@ -47,7 +46,7 @@ const CLIENT_CLAIMS: ReadonlySet<string> = new Set([
   'x-ssl-client-cert',
 ]);
 
-/** Not removed by `Connection`: without them it would be another request (RFC 9110 §7.6.1). */
+/** Headers that `Connection` must not remove, because the request would be a different one (RFC 9110 §7.6.1). */
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'cookie']);
 
 /** Methods whose requests have a length even without a body (RFC 9110 §8.6). */
@@ -57,20 +56,20 @@ export interface ClientRequestHead {
   method: string;
   httpVersion: string;
   headers: IncomingHttpHeaders;
-  /** The other end of the client's connection. */
+  /** Remote end of the client's connection. */
   peer: { address: string; isTrusted: boolean };
 }
 
 export interface Hop {
   /** Host and port of the upstream server. */
   host: string;
-  /** Our own name in `Via` (RFC 9110 §7.6.3). */
+  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
-  /** Size of the body that is sent. */
+  /** Size of the sent body. */
   bodyBytes: number;
-  /** Whether the server may get what identifies the caller. */
+  /** Whether the server may get `Authorization` and `Cookie`. */
   withCredentials: boolean;
-  /** In our log line of the request; that of a client which is not trusted may be any other's. */
+  /** Id in the log line of the request; an id from an untrusted client may be forged. */
   requestId: string;
 }
 
@@ -99,7 +98,7 @@ function endToEndHeaders(
     (!withCredentials && CREDENTIALS.has(name)) ||
     (!peer.isTrusted && isClientClaim(name)) ||
     (named.has(name) && !CREDENTIALS.has(name));
-  // Servers that pass headers on as variables (RFC 3875 §4.1.18) do not distinguish `_` and `-`.
+  // Servers that turn headers into variables (RFC 3875 §4.1.18) do not distinguish `_` and `-`.
   return Object.fromEntries(
     Object.entries(headers).filter(
       ([name, value]) => value !== undefined && !isDropped(name) && !isDropped(name.replaceAll('_', '-')),
@@ -107,14 +106,14 @@ function endToEndHeaders(
   );
 }
 
-/** The headers that `Connection` names, in lower case. */
+/** The headers listed in `Connection`, in lower case. */
 export function connectionOptions({ connection = '' }: IncomingHttpHeaders): ReadonlySet<string> {
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
 }
 
 const isClientClaim = (name: string): boolean => name.startsWith('x-forwarded-') || CLIENT_CLAIMS.has(name);
 
-/** Our own `X-Forwarded-…`, appended to the chain of a trusted proxy. */
+/** The `X-Forwarded-…` of this proxy, appended to the chain of a trusted proxy. */
 function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHeaders {
   const { host } = headers;
   const before: IncomingHttpHeaders = peer.isTrusted ? headers : {};
@@ -123,7 +122,7 @@ function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHe
   return {
     'x-forwarded-for': chain('x-forwarded-for', peer.address),
     'x-forwarded-port': chain('x-forwarded-port', /:(\d+)$/.exec(host ?? '')?.[1] ?? '80'),
-    // Clients are served plain HTTP.
+    // The public listener speaks plain HTTP.
     'x-forwarded-proto': chain('x-forwarded-proto', 'http'),
     ...(forwardedHost !== undefined && { 'x-forwarded-host': forwardedHost }),
     ...(before.forwarded !== undefined && {
@@ -132,7 +131,7 @@ function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHe
   };
 }
 
-/** An IPv6 address has brackets and quotes there (RFC 7239 §6). */
+/** An element of `Forwarded`, in which an IPv6 address has brackets and quotes (RFC 7239 §6). */
 const forwardedFor = (address: string): string => `for=${isIPv6(address) ? `"[${address}]"` : address}`;
 
 const appended = (before: string | undefined, last: string): string =>

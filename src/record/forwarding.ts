@@ -1,4 +1,4 @@
-// Forwards requests to the Handle server that is responsible, or to the reverse look-up service. A reload keeps it.
+// Forwards requests to the responsible Handle server or to the reverse look-up service. A reload keeps it.
 import type { Config } from '../config/schema.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
@@ -18,7 +18,7 @@ export interface Forwarding {
   withBody: WithBody;
   forward: Forward;
   passThrough: PassThrough;
-  /** Where a reverse look-up service is configured. */
+  /** Undefined unless a reverse look-up service is configured. */
   reverse?: {
     passThrough: PassThrough;
     lookup: ReverseLookup;
@@ -33,7 +33,7 @@ interface ForwardingParts extends ForwardingHop {
   resolver: Pick<Resolver<unknown>, 'learn' | 'refOf'>;
   runStepsOf: RunStepsOf;
   bodies: MemoryBudget;
-  /** undici pools by default. */
+  /** Default: undici pools. */
   createDispatcher?: typeof createPools | undefined;
 }
 
@@ -69,7 +69,7 @@ function createReverse(
   };
 }
 
-/** Forwards to the server that is responsible for the request. */
+/** Forwards to the responsible server. */
 function routeForwards(parts: ForwardingParts): Forward {
   const forwards = new Map<HandleServer, Forward>();
   const forwardTo = (server: HandleServer): Forward => {
@@ -84,7 +84,7 @@ function routeForwards(parts: ForwardingParts): Forward {
   };
 }
 
-/** A list goes to the server of its prefix; what names no handle to the main one. */
+/** The server of a request: for a list that of its prefix, without a handle the main one. */
 function serverFor(
   { handle, target, match }: RequestContext,
   { upstreams: { main, findServers }, resolver: { refOf } }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
@@ -98,7 +98,7 @@ function serverFor(
   return main;
 }
 
-/** The handle of a verification, whose key is `300:21.T1/USER`. */
+/** The handle of a verification request, whose path ends in a key such as `300:21.T1/USER`. */
 function handleToVerify({ routes, rest }: RouteMatch): string | undefined {
   if (rest === '' || routes[0]?.id !== 'verify') return undefined;
   return readHandle(rest).replace(/^\d+:/, '');

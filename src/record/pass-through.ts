@@ -1,5 +1,5 @@
-// Relays requests whose responses are never cached and never shared: GET and HEAD that read.ts leaves, POST of a handle,
-// lists, other endpoints.
+// Relays requests whose responses are never cached and never shared: GET and HEAD that read.ts does not handle, POST of a
+// handle, lists, other endpoints.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -28,9 +28,9 @@ import {
 export interface PassThroughDeps {
   withBody: WithBody;
   forward: Forward;
-  /** Undefined for a server whose records the cache does not hold. */
+  /** Undefined for a server whose records are not cached. */
   resolver?: Pick<Resolver<unknown>, 'learn'>;
-  /** Longer records are refused: they are read as a whole for their ETag. */
+  /** Maximum bytes of a record, which is buffered for its ETag; larger ones are rejected. */
   maxRecordBytes: number;
   runStepsOf: RunStepsOf;
 }
@@ -56,7 +56,7 @@ export function createPassThrough({
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
-    // Without an ETag where it cannot be decoded.
+    // A body that cannot be decoded gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
     const encoding = isGzip(response.headers) ? 'gzip' : 'identity';
     const etag = decoded && (await runStepsOf(res)(etagFor(decoded, context, encoding), decoded.length));
@@ -64,7 +64,7 @@ export function createPassThrough({
   };
 }
 
-/** Of a handle that does not exist; the body where it was read. */
+/** Teaches the cache that a handle does not exist. Returns the body if it was read. */
 async function learnFrom(
   response: IncomingMessage,
   { handle }: RequestContext,
@@ -77,7 +77,7 @@ async function learnFrom(
   return body;
 }
 
-/** A record as this caller may see it: a conditional write may name it by its ETag. */
+/** Whether the response is a record, which needs an ETag for conditional writes. */
 const isRecord = (
   { method }: Request,
   { statusCode, headers }: IncomingMessage,
@@ -107,7 +107,7 @@ export interface ForwardReadDeps {
   resolver: Pick<Resolver<unknown>, 'refOf'>;
 }
 
-/** A read that is forwarded is a miss like others, unless the Handle server judges its login. */
+/** Forwards reads, also public ones if a wrong password must get 401. They count as misses unless the server checks the login. */
 export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
   const { passThrough, limitMiss, checksLogin } = deps;
   return async function forwardRead(req: Request, res: Response): Promise<void> {
@@ -122,13 +122,13 @@ export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
       await passThrough(req, res);
       await closed;
     };
-    // A client that leaves early learns nothing, and neither does this count.
+    // If the client disconnects early, it learns nothing, so the result does not count.
     const isAnswered = (): boolean => res.writableFinished && res.statusCode < 500;
     await limitMiss(caller, forward, () => (isAnswered() ? res.statusCode === 404 : undefined));
   };
 }
 
-/** With credentials a wrong password has to be 401 even for public data. A list has no handle. */
+/** Sets the handle of the request, unless it is a list. @throws ServiceError when the handle is not valid */
 function parseHandle(res: Response, { refOf }: ForwardReadDeps['resolver']): void {
   const context = contextOf(res);
   const rawHandle = rawHandleOf(context.target.path) ?? '';

@@ -1,4 +1,4 @@
-// What reads leave: each request is started, then answered by the handler of its route, or in Express where that needs it.
+// Handles the requests that the read path does not: starts each, then calls the handler of its route, if needed in Express.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import type { Config } from '../config/schema.js';
@@ -23,29 +23,29 @@ import { type Owner, assertPlain, ownerOf, rawHandleOf } from '../http/target.js
 import type { IsTrustedProxy } from '../server/client-address.js';
 import type { Admit } from '../upstream/caller.js';
 
-/** By the names that the routes give them. */
+/** Handlers by the names in the routes. */
 type Handlers<Handler> = Readonly<Record<string, Handler | undefined>>;
 
 interface PipelineParts {
   table: RouteTable;
   check: RequestCheck;
   scanHeaders: ScanHeaders;
-  /** Judges a request by the traffic rules. */
+  /** Applies the traffic rules to a request. */
   admit: Admit;
   requestLog: RequestLog;
   acceptRequestId: AcceptRequestId;
-  /** Those that take node's request and response: to enter Express costs more than a redirect. */
+  /** Handlers for node's request and response, because entering Express costs more than a redirect. */
   plainHandlers: Handlers<Listener>;
-  /** Those that take the request and response of Express. */
+  /** Handlers for the request and response of Express. */
   handlers: Handlers<RequestHandler>;
-  /** An interface that has OPTIONS, 404 and 405 of its own. */
+  /** Handlers of interfaces with their own OPTIONS, 404 and 405. */
   fallbacks: { [owner in Owner]?: RequestHandler };
-  /** Errors in the form of an interface; others are as those of the record interface. */
+  /** Error replies by interface; default: that of the record interface. */
   errorReplies: { [owner in Owner]?: SendError };
   isTrustedProxy: IsTrustedProxy;
 }
 
-/** Answers a request at this place of the table. */
+/** Handles a request at a place of the route table. */
 type Pipeline = (req: IncomingMessage, res: ServerResponse, place: Place) => Promise<void>;
 
 export function createPipeline(
@@ -61,21 +61,21 @@ export function createPipeline(
     return reply(req, res, error);
   };
   const startRequest = createStartRequest({ ...parts, ...http });
-  // Guarded by itself, because Express passes errors to its third argument.
+  // Guarded separately, because Express passes errors to its third argument.
   const dispatch = createDispatch(parts, guard(createExpress(parts, sendError), onUnexpected));
   return async function answer(req, res, place) {
     try {
       await startRequest(req, res, place);
       await dispatch(req, res);
     } catch (error) {
-      // Without a context the guard answers.
+      // Without a context the guard responds.
       if (!hasContext(res)) throw error;
       await sendError(req, res, error);
     }
   };
 }
 
-/** The reason to refuse a request to any interface. */
+/** The error with which a request to any interface is rejected; undefined if it is accepted. */
 export type RequestCheck = (
   req: IncomingMessage,
   target: string,
@@ -84,18 +84,18 @@ export type RequestCheck = (
 
 interface RequestCheckDeps {
   maxRequestLineBytes: number;
-  /** The refusal by a traffic rule, where one has judged the request. */
+  /** The rejection by a traffic rule, if one has matched the request. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
 }
 
-/** For reads and for the pipeline. */
+/** Creates the check for the read path and for the pipeline. */
 export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckDeps): RequestCheck {
   return function checkRequest(req, target, { isLoop }) {
     if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
       const detail = `at most ${maxRequestLineBytes} bytes are read`;
       return new ServiceError('REQUEST_LINE_TOO_LONG', { detail });
     }
-    // Our own name in `Via`: the upstream address leads back here (RFC 9110 §7.6.3).
+    // `Via` has the name of this proxy, so the upstream address leads back here (RFC 9110 §7.6.3).
     if (isLoop) return new ServiceError('LOOP_DETECTED');
     return refusalOf(req);
   };
@@ -114,13 +114,13 @@ type StartParts = Pick<
   PipelineParts,
   'check' | 'scanHeaders' | 'admit' | 'requestLog' | 'acceptRequestId'
 > & {
-  /** Whether a script gets what a login may read. */
+  /** Whether JSONP is allowed with a login. */
   jsonpWithCredentials: boolean;
 };
 
 /**
- * Context, log, CORS, checks and traffic rules, in this order: a refusal is logged, and a script may read it. The context is
- * set at once. Rejects with the refusal.
+ * Sets the context, then log, CORS, checks and traffic rules, in this order, so that a rejection is logged and readable by
+ * scripts. The context is set synchronously. Rejects with the error of the check or rule.
  */
 function createStartRequest(parts: StartParts): Pipeline {
   const { check, scanHeaders, jsonpWithCredentials, admit, requestLog, acceptRequestId } = parts;
@@ -156,8 +156,8 @@ function assertKnownMethod({ method = '' }: IncomingMessage): void {
 }
 
 /**
- * Any page may load a script from here, and the browser adds the login that it remembers. Scripts are loaded with GET;
- * ePIC v2 has no JSONP.
+ * Rejects JSONP with a login: any page may load the script, and the browser adds the login that it remembers. Scripts are
+ * loaded with GET; ePIC v2 has no JSONP.
  *
  * @throws ServiceError JSONP_WITH_LOGIN, as JSON
  */
@@ -183,7 +183,7 @@ function createDispatch(
 }
 
 /**
- * OPTIONS of any path, which on HDLProxy is 200 too where nothing is.
+ * Answers requests without a route. OPTIONS gets 200 at any path, as on HDLProxy.
  *
  * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_NOT_ALLOWED (recordings "unknown: GET /api/foo", "path: server: …")
  */
@@ -196,16 +196,16 @@ function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target: { p
   if (match === undefined || isConditional(match.routes)) {
     throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
   }
-  // As for a method that is relayed: what a server could read as another path is a bad one.
+  // As for relayed methods, a path that a server could read as another one is rejected.
   if (isRelayed(path)) assertPlain(path);
-  // A 405 states the methods that are allowed (RFC 9110 §15.5.6).
+  // A 405 must list the allowed methods (RFC 9110 §15.5.6).
   throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
 }
 
-/** Every path of the record interface that names no handle. */
+/** Whether it is a path of the record interface without a handle. */
 const isRelayed = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
 
-/** A route with a condition alone does not make a path. */
+/** Whether all routes have a condition; without a plain route the path does not exist. */
 const isConditional = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
 
 function createExpress(

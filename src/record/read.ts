@@ -1,4 +1,4 @@
-// GET and HEAD of a record for callers without credentials: all decisions, from the request headers to the reply.
+// The read path: GET and HEAD of a record without credentials, from the request headers to the reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
@@ -42,7 +42,7 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   check: RequestCheck;
   prepared: PreparedCache;
   resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
-  /** Called for reads that memory does not answer. */
+  /** Called for reads that miss in memory. */
   admit: Admit;
   acceptRequestId: AcceptRequestId;
   hits: Pick<Hits, 'startTimer' | 'count'>;
@@ -53,7 +53,7 @@ interface ReadDeps extends ReadParts, FreshnessRules, RecordReplyDeps {
   onUnexpected: ReportUnexpected;
 }
 
-/** False when another part must answer the request, which is untouched then. */
+/** Returns false, and leaves the request untouched, if another part must handle it. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
 interface ReadRequest extends HitRecipient {
@@ -73,15 +73,15 @@ interface ValidRequest extends ParsedRequest {
   query: RecordQuery;
 }
 
-/** The handle is undefined when the path names none, or when the request is refused. */
+/** A rejected request. The handle is undefined if the path has none, or if a check failed. */
 interface FailedRequest extends ParsedRequest {
   handle: HandleRef | undefined;
   failure: ServiceError;
 }
 
 /**
- * Undefined for batches, for what is passed through to the Handle server, and for other interfaces. A refused request is parsed
- * for the form of its reply.
+ * Parses a request; undefined for batches, for requests that are passed through, and for other interfaces. A rejected
+ * request is parsed for the format of its reply.
  */
 function parseRecordRequest(
   rawTarget: string,
@@ -111,16 +111,16 @@ interface Rendered {
   resolution: Resolution;
   result: Result;
   reply: Reply;
-  /** A promise when it is compressed. */
+  /** A promise if the body is compressed. */
   made: Representation | Promise<Representation>;
 }
 
 /**
- * headers → refused? → prepared response current? → target → fresh in memory? → traffic rules → Redis, upstream or stale
- * → reply.
+ * Order: headers → rejected? → prepared response current? → target → fresh in memory? → traffic rules → Redis, upstream or
+ * stale → reply.
  *
- * Express keeps what passes through to the Handle server (requests with credentials, for private values, for lists).
- * Redirects are answered here once they are prepared.
+ * Requests with credentials, for private values and for lists pass through Express to the Handle server. Prepared
+ * redirects are served here too.
  */
 export function createRead(config: Pick<Config, 'http'>, context: Context, parts: ReadParts): Read {
   const { scanHeaders, check, resolver, hits } = parts;
@@ -165,7 +165,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     if (rendered instanceof Promise) return sendReply(call, request, rendered);
     const { handle, reply, made } = rendered;
     const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
-    // A body that is compressed first is not sent synchronously.
+    // A body that must be compressed is not sent synchronously.
     const prepared = made instanceof Promise ? undefined : prepareResponse(deps.prepared, { ...hit, made });
     if (prepared !== undefined && sendHit(call.res, prepared, call, now())) return true;
     return sendReply(call, request, rendered);
@@ -174,7 +174,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
   return read;
 }
 
-/** A promise where the record is large. */
+/** Renders a reply; a promise if the record is large. */
 type Render = (
   call: ReadRequest,
   request: ValidRequest,
@@ -197,7 +197,7 @@ function createRender(deps: ReadDeps): Render {
 
   return function render(call, request, resolution) {
     const rendering = steps(call, request, resolution);
-    // The whole record is sent as it is stored.
+    // The whole record is sent as stored, which is little work.
     const isAsStored = selectsAll(request.query) && !request.format.pretty;
     return isAsStored ? runToEnd(rendering) : runStepsOf(call.res)(rendering, charsOf(resolution));
   };
@@ -210,8 +210,8 @@ type SendReply = (
 ) => Promise<void>;
 
 /**
- * Resolves at the end of this turn of the event loop, so that the responses of a turn are written together. A write
- * wakes a client that sleeps; a write to one that is awake costs half.
+ * Resolves at the end of this turn of the event loop, so that the responses of a turn are written together: waking a
+ * sleeping client makes a write twice as expensive.
  */
 function createEndOfTurn(): () => Promise<void> {
   let ending: Promise<void> | undefined;
@@ -224,7 +224,7 @@ function createEndOfTurn(): () => Promise<void> {
     }));
 }
 
-/** Replies with a log line of their own: all but synchronous hits. */
+/** Sends the replies that are logged one by one, which are all except synchronous hits. */
 function createSendReply(deps: ReadDeps): SendReply {
   const sendMade = createSendMade(deps.context.clock.now);
   const endOfTurn = createEndOfTurn();

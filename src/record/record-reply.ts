@@ -1,4 +1,4 @@
-// Resolutions as replies of the record interface.
+// Renders resolutions as replies of the record interface.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
@@ -19,6 +19,7 @@ export interface RecordReplyDeps {
   context: Context;
   freshness: Freshness;
   gzipMinBytes: number;
+  /** Prepares the response for the next request after a fresh hit in memory. */
   prepared: PreparedCache;
   runStepsOf: RunStepsOf;
 }
@@ -47,11 +48,11 @@ export function* renderResolution(
   return { ...body, headers };
 }
 
-/** The length of the record. */
+/** The length of the record in characters; 0 for a refusal. */
 export const charsOf = (resolution: Resolution): number =>
   resolution.kind === 'entry' ? resolution.entry.values.length : 0;
 
-/** Status and JSON, without the headers. */
+/** Renders status and JSON, without the headers. */
 export function* bodyOfResolution(resolution: Resolution, { handle, query }: HandleQuery): Steps<Body> {
   if (resolution.kind === 'entry') return yield* bodyOfEntry(resolution.entry, handle.text, query);
   const { status, members, namesHandle } = resolution.refused;
@@ -78,7 +79,7 @@ interface Replied {
   made: Representation;
 }
 
-/** Counts a stale answer, and prepares a hit for the next request. */
+/** Counts a stale answer, and prepares the response after a fresh hit in memory. */
 export function reportReply(
   { resolution, result, target, handle, status, made }: Replied,
   { context, prepared }: Pick<RecordReplyDeps, 'context' | 'prepared'>,
@@ -94,7 +95,7 @@ export interface RecordRouteDeps extends RecordReplyDeps {
   resolve: Resolver<unknown>['resolve'];
 }
 
-/** Answers with the JSON of a record, for interfaces that show it too; the request needs a context. */
+/** Sends the JSON of a record, for other interfaces that offer it too. The request must have a context. */
 export async function answerRecord(
   req: IncomingMessage,
   res: ServerResponse,

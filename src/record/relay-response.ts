@@ -1,4 +1,4 @@
-// Relays the upstream's own response: status, headers (repeated ones too) and body as they came.
+// Relays a response of the upstream unchanged: status, headers (repeated ones too) and body.
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
@@ -9,7 +9,7 @@ import { exposeHeaders } from '../http/cors.js';
 import { decodeBody } from '../upstream/response.js';
 import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
 
-/** Headers that this service decides itself. */
+/** Headers that this proxy sets itself. */
 const OURS = new Set([
   'vary',
   'cache-control',
@@ -19,17 +19,17 @@ const OURS = new Set([
   'access-control-expose-headers',
 ]);
 
-/** No cache keeps the response to a request with credentials, or to a write. */
+/** Relays a response as `no-store`, because it is to a write or to a request with credentials. */
 export async function relayResponse(
   response: IncomingMessage,
   res: Response,
-  /** `body`: where it has been read already. */
+  /** `body` is given if it has been read already. */
   { body, etag }: { body?: Buffer | undefined; etag?: string | undefined },
 ): Promise<void> {
   res.status(response.statusCode ?? 502);
   for (const [name, values] of endToEndHeaders(response)) res.setHeader(name, values);
   if (etag !== undefined) res.setHeader('ETag', etag);
-  // It has no body and must not state a length (RFC 9110 §8.6).
+  // A 204 must not have Content-Length (RFC 9110 §8.6).
   if (response.statusCode === 204) res.removeHeader('Content-Length');
   res.setHeader('Cache-Control', 'no-store');
   res.setHeader('Cache-Status', 'handle-resolver-proxy; fwd=bypass');
@@ -39,7 +39,7 @@ export async function relayResponse(
     res.end(body);
     return;
   }
-  // A client that leaves, or an upstream that breaks off, ends both sides: no response can follow.
+  // If the client disconnects or the upstream breaks off, both sides are closed: no other response can follow.
   await pipeline(response, res).catch(() => undefined);
 }
 
@@ -56,12 +56,12 @@ function endToEndHeaders({ rawHeaders, headers }: IncomingMessage): Map<string, 
 }
 
 /**
- * A Handle server answers a write, or refuses a read, in a few hundred bytes. What is longer is of another origin, and is
- * relayed without a look at it.
+ * Maximum bytes of a parsed response to a write, or of a refusal. A Handle server sends a few hundred bytes; longer
+ * responses are of another origin and are relayed unparsed.
  */
 export const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** @throws ServiceError when the response breaks off or is too long */
+/** Reads the whole body. @throws ServiceError UPSTREAM_INVALID_RESPONSE if it breaks off or is too long */
 export async function readResponseBody(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const body = await peekResponseBody(response, maxBytes);
   if (body !== undefined) return body;
@@ -69,7 +69,7 @@ export async function readResponseBody(response: IncomingMessage, maxBytes: numb
   throw badResponse('it is too long');
 }
 
-/** Undefined when it is longer: then it can be relayed as if nothing had been read. @throws ServiceError when it breaks off */
+/** Reads the body; undefined if it is longer, and can then still be relayed. @throws ServiceError if it breaks off */
 export async function peekResponseBody(
   response: IncomingMessage,
   maxBytes: number,
@@ -94,7 +94,7 @@ export async function peekResponseBody(
 const badResponse = (problem: string, cause?: unknown): ServiceError =>
   new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: problem }, cause });
 
-/** The body without its content codings; undefined where it cannot be decoded, or comes to more bytes. */
+/** Decodes the content codings of a body; undefined if that fails or exceeds `maxBytes`. */
 export function decodeResponseBody(
   { statusCode: status = 0, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>,
   body: Buffer,
@@ -103,7 +103,7 @@ export function decodeResponseBody(
   return decodeBody({ status, headers, body }, maxBytes).catch(() => undefined);
 }
 
-/** The handle and the response code of an answer, each where the answer has it. The codings are those that the client accepts. */
+/** Reads handle and response code of an answer, if it has them. The answer may have the codings that the client accepts. */
 export async function parseAnswer(
   response: Pick<IncomingMessage, 'statusCode' | 'headers'>,
   body: Buffer,

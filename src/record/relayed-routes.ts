@@ -1,4 +1,4 @@
-// The routes of a Handle server beside its records, and of the reverse look-up service. All of them are relayed.
+// The relayed routes: those of a Handle server other than its records, and those of the reverse look-up service.
 import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { anyObject, json, optionalText, pathText } from '../http/schemas.js';

@@ -1,4 +1,4 @@
-// PUT and DELETE of a handle: what a request means as a write, and its reply.
+// PUT and DELETE of a handle: translates the request into a write, and the result into a reply.
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
@@ -28,7 +28,7 @@ export interface WriteRouteDeps {
   runStepsOf: RunStepsOf;
 }
 
-/** A request to write, parsed once. */
+/** A parsed write request. */
 interface WriteRequest {
   req: Request;
   res: Response;
@@ -36,7 +36,7 @@ interface WriteRequest {
   query: string;
 }
 
-/** A response of the upstream, and its body where that was read. */
+/** A response of the upstream; `body` is undefined unless it was read. */
 interface RelayedResponse extends WriteAnswer {
   response: IncomingMessage;
   body: Buffer | undefined;
@@ -68,7 +68,7 @@ function writeOf(
     origin,
     deletion: req.method === 'DELETE' ? deletionOf(request, deps.resolver) : undefined,
     withBody: (work) => deps.withBody(req, work),
-    // What only creates is checked and written in one step by the server itself.
+    // A create-only write is checked and written atomically by the server.
     ...(isConditional(req.headers) && !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
     plan: (body) => planOf(request, body, deps),
   };
@@ -98,14 +98,14 @@ const planOf = (
   conclude: (answer) => answer,
 });
 
-/** The status of any response but 404 is enough to judge it. */
+/** Reads the response code of a 404; for any other response the status is enough. */
 async function readOutcome(response: IncomingMessage): Promise<RelayedResponse> {
   const { statusCode: status = 0 } = response;
   const body = status === 404 ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
   return { response, body, status, responseCode: body && (await parseAnswer(response, body)).responseCode };
 }
 
-/** Where deletion is off: 403, or 404 for a handle that does not exist. */
+/** The reply if deletion is disabled: 403, or 404 if the handle does not exist. */
 function deletionOf(
   { req, res, origin, query }: WriteRequest,
   resolver: Pick<WriteRouteDeps['resolver'], 'resolve'>,
@@ -115,7 +115,7 @@ function deletionOf(
     scope,
     async refuse() {
       const { handle } = origin;
-      // When the upstream fails, the reply is that for a handle that exists.
+      // If the upstream fails, the handle is assumed to exist.
       const reading = resolver.resolve(handle, { authoritative: false, caller: contextOf(res).caller });
       const found = await reading.catch(() => undefined);
       if (found?.kind !== 'entry' || found.entry.kind !== 'not-found')
@@ -144,7 +144,7 @@ async function reply(
 ): Promise<void> {
   const { req, res, origin } = request;
   const { response, status } = relayed;
-  // A Handle server refuses only what exists.
+  // A Handle server sends 409 only if the handle exists.
   if (status === 409) await resolver.learn(origin.handle, { exists: true });
   if (isCreateOnly(req) && status === 409) {
     response.resume();
@@ -154,7 +154,7 @@ async function reply(
   await relayResponse(response, res, { body });
 }
 
-/** What a response says beside its outcome: a minted name, a login that was ignored. The body where it was read. */
+/** Evaluates a minted handle or an ignored login in the response. Returns the body if it was read. */
 async function readNews(
   { req, origin, query }: WriteRequest,
   response: IncomingMessage,
@@ -166,9 +166,9 @@ async function readNews(
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   if (body === undefined) return undefined;
   const { handle: minted, responseCode } = await parseAnswer(response, body);
-  // Over plain http (recording "create: Basic over plain http").
+  // Servers ignore logins over plain http (recording "create: Basic over plain http").
   if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
-  // It may be in the cache as not found.
+  // The minted handle may be cached as not found.
   if (isMinted && minted !== undefined) await resolver.forget(resolver.refOf(minted));
   return body;
 }
@@ -176,7 +176,7 @@ async function readNews(
 const isRefused = ({ headers }: Request, { statusCode }: IncomingMessage): boolean =>
   statusCode === 403 && headers.authorization !== undefined;
 
-/** A Handle server takes a bare flag for false, and ignores it when there are indexes. */
+/** Whether the server mints a new handle. It reads a bare flag as false, and ignores the flag if there are indexes. */
 function isMinting({ method }: Request, query: string): boolean {
   const parameters = readParameters(query);
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();
@@ -185,7 +185,7 @@ function isMinting({ method }: Request, query: string): boolean {
 
 function upstreamQuery(req: Request, query: string): string {
   if (!isCreateOnly(req)) return query;
-  // readParameters finds `overwrite` where its name is percent-encoded, too.
+  // readParameters also finds `overwrite` with a percent-encoded name.
   const others = query.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
   return [...others, 'overwrite=false'].join('&');
 }

@@ -1,4 +1,4 @@
-// How many requests a Handle server gets at a time: additive increase, multiplicative decrease, by latency.
+// Adaptive concurrency limit of a Handle server: additive increase, multiplicative decrease, by latency.
 
 interface LimitBounds {
   min: number;
@@ -7,26 +7,26 @@ interface LimitBounds {
 
 export interface AdaptiveLimit {
   limit: number;
-  /** Median latency of a server that is not busy (ms); undefined until there is a sample. */
+  /** Median latency without load (ms); undefined until there is a sample. */
   quietMs: number | undefined;
 }
 
-/** What was observed since the last change. */
+/** Observations since the previous change. */
 interface LimitSample {
-  /** Infinity for a request that timed out, or that the server refused because it is busy. */
+  /** Infinity for a timeout, or for a rejection because the server is busy. */
   latenciesMs: readonly number[];
   /** Maximum requests in flight. */
   running: number;
 }
 
-/** A server that is busy takes longer than this factor and this addition, which leaves fast servers room for noise. */
+/** A server is busy above this multiple of the quiet latency plus this addition, which allows for noise of fast servers. */
 const TOLERANCE = { factor: 2, addedMs: 10 };
 const DECREASE = { gentle: 0.9, hard: 0.5 };
 
 /**
- * The limit after a sample. More requests than a server has capacity for wait inside of it, where nobody can say which
- * of them is first: the limit moves this queue here. What is quiet is learnt anew each time the limit has fallen to its
- * minimum; a minimum over a time would rise with the queue of a server that is busy all the time.
+ * The limit after a sample. Requests beyond the capacity of a server would queue inside it, in an order that nobody
+ * controls; the limit moves this queue here. The quiet latency is measured again whenever the limit is at its minimum; a
+ * minimum over a time window would rise with the queue of a server that is always busy.
  */
 export function nextLimit(
   state: AdaptiveLimit,
@@ -41,7 +41,7 @@ export function nextLimit(
     const factor = Math.max(DECREASE.hard, Math.min(DECREASE.gentle, busyMs / medianMs));
     return { limit: Math.max(min, Math.floor(state.limit * factor)), quietMs };
   }
-  // A limit that is not reached says nothing about a higher one.
+  // A limit that was not reached is no evidence for a higher one.
   if (sample.running < state.limit) return { limit: state.limit, quietMs };
   return { limit: Math.min(max, state.limit + Math.ceil(state.limit / 10)), quietMs };
 }
@@ -54,7 +54,7 @@ function medianOf(values: readonly number[]): number {
 /** A sample has at least this many requests and lasts at least this long (ms). */
 const SAMPLE = { requests: 10, durationMs: 100 };
 
-/** The limit of a server, from the requests that end. */
+/** Tracks the limit of a server by its completed requests. */
 export class LimitTuner {
   readonly #bounds: LimitBounds;
   #state: AdaptiveLimit;
@@ -71,7 +71,7 @@ export class LimitTuner {
     return this.#state.limit;
   }
 
-  /** A request has ended; `running` includes it. */
+  /** Records a completed request; `running` includes it. */
   observe(latencyMs: number, { running, now }: { running: number; now: number }): void {
     if (this.#latenciesMs.length === 0) this.#startedAt = now - (latencyMs === Infinity ? 0 : latencyMs);
     this.#latenciesMs.push(latencyMs);

@@ -10,7 +10,7 @@ interface BreakerOptions {
   openForMs: number;
 }
 
-/** A request that the breaker has let through. */
+/** A request that the breaker has admitted. */
 interface Attempt {
   key: string;
   isTrial: boolean;
@@ -20,13 +20,13 @@ interface Attempt {
 /** Errors about single records open the breaker at this multiple of `failures`. */
 const RECORDS_PER_FAILURE = 10;
 
-/** A server that succeeded within this time works (ms), even if it fails for some records. */
+/** A server with a success within this time works (ms), even if it fails for some records. */
 const WORKING_MS = 1000;
 
 /**
- * Counts consecutive failures; a success resets the count. A failed connection counts each time, as no record can cause
- * it. Any other failure counts once per record, and only when no success came after its request was sent: a client
- * that requests some broken records again and again must not open the breaker for all.
+ * Counts consecutive failures; a success resets the count. A failed connection counts each time, because no record can
+ * cause it. Any other failure counts once per record, and only if no success came after its request was sent: a client
+ * that keeps requesting a few broken records must not open the breaker for all.
  */
 export class CircuitBreaker {
   readonly #options: BreakerOptions;
@@ -51,8 +51,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Admits a request about the record under a key, whose result is reported with `succeeded` or `failed`; one that is
-   * not reported counts as neither. While the breaker is open a few requests are let through as trials.
+   * Admits a request for the record under a key. Report its result with `succeeded` or `failed`; without a report it
+   * counts as neither. While the breaker is open, a few requests are admitted as trials.
    *
    * @throws ServiceError UPSTREAM_BACKOFF while the breaker is open
    */
@@ -70,7 +70,7 @@ export class CircuitBreaker {
   }
 
   failed({ key, isTrial, successesBefore }: Attempt, failure: ServiceError): void {
-    // A failure from before the breaker opened must not undo what a trial found since.
+    // A request from before the breaker opened must not override the result of a later trial.
     const isNews = this.#successes === successesBefore && isTrial === (this.#state !== 'closed');
     if (isNews) this.#count(key, failure);
   }
@@ -100,7 +100,7 @@ export class CircuitBreaker {
     if (scope === 'connection') {
       this.#open(scope);
     } else if (scope === 'record' && this.#openedBy !== 'record') {
-      // The server answers again: the failure is about this record only.
+      // The server responds again; only this record fails.
       this.#failures.clearServer();
       this.#setState('closed');
     } else {
@@ -121,7 +121,7 @@ export class CircuitBreaker {
   }
 }
 
-/** Failures since the last success. */
+/** Counts failures since the last success. */
 function createFailureCount(failures: number) {
   const maxRecords = RECORDS_PER_FAILURE * failures;
   const keys = { server: new Set<string>(), record: new Set<string>() };
@@ -138,7 +138,7 @@ function createFailureCount(failures: number) {
       else if (keys[scope].size < maxRecords) keys[scope].add(key);
     },
     has: (key: string): boolean => keys.server.has(key) || keys.record.has(key),
-    /** The scope in which there are enough failures to open the breaker. */
+    /** The scope with enough failures to open the breaker; undefined if there is none. */
     brokenScope(): FailureScope | undefined {
       if (unconnected >= failures) return 'connection';
       if (unconnected + keys.server.size >= failures) return 'server';
@@ -153,8 +153,8 @@ function createFailureCount(failures: number) {
 }
 
 /**
- * Requests let through while the breaker is open. In each period several records are tried, but only one of those that
- * have failed before: a client that requests broken records must not use up all trials.
+ * Admits trial requests while the breaker is open. In each period several records are tried, but only one that has
+ * failed before: a client that requests broken records must not use up all trials.
  */
 function createTrials(maxKeys: number, periodMs: number) {
   const keys = new Set<string>();
@@ -169,7 +169,7 @@ function createTrials(maxKeys: number, periodMs: number) {
 
   return {
     begin,
-    /** Admits a request (0), or returns the time until the next one may be admitted (ms). */
+    /** Returns 0 if the request is admitted, otherwise the time until the next trial (ms). */
     admit(key: string, isFailing: boolean): number {
       const now = performance.now();
       if (now < startsAt) return startsAt - now;

@@ -1,4 +1,4 @@
-// The client for reads that callers share: reads from the primary, or from a mirror that works.
+// The client for shared reads: reads from the primary, or from a working mirror.
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -39,20 +39,20 @@ interface UpstreamClientParts extends Omit<ServerParts, 'limiter' | 'keys'> {
 export interface HandleRead {
   handle: HandleRef;
   authoritative: boolean;
-  /** By default a normal client that is not known. */
+  /** Default: an unknown client of class `normal`. */
   caller?: Caller | undefined;
-  /** Whether a referral is not followed. */
+  /** Whether referrals must not be followed. */
   isUnreferred?: boolean | undefined;
 }
 
 export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
   resolve: (read: HandleRead) => Promise<Outcome>;
-  /** The handle under this key was or is being written. */
+  /** Drops the remembered failure of a handle that is being or was written, and sends its reads to the primary. */
   detachLoads: (key: string) => void;
-  /** Nothing that is remembered of handles under this prefix counts any more. */
+  /** Drops the remembered failures of handles under a prefix. */
   detachLoadsUnder: (prefix: string) => void;
-  /** Of all servers together. */
+  /** Usage of all servers together. */
   usage: () => LimiterUsage;
 }
 
@@ -68,7 +68,7 @@ export function createUpstreamClient(
   const { primary, others, usage } = openServers(settings, context, parts);
   const selection = createServerSelection({ servers: [primary, ...others], avoidMs: retryAfterMs, now });
   const failures = createFailureMemory({ ttlMs: retryAfterMs, now });
-  // For this time after a write a mirror may still have the old record.
+  // For this time after a write, mirrors may still have the old record.
   const written = new ExpiringMap<true>({ ttlMs: settings.mirrorMaxTtlMs, maxEntries: MAX_WRITTEN, now });
 
   async function readWithFailover(read: HandleRead): Promise<Outcome> {
@@ -85,7 +85,7 @@ export function createUpstreamClient(
         return server === primary ? outcome : { ...outcome, isFromMirror: true };
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
-        // A failure for one record means nothing for the others.
+        // A failure of a single record does not affect the others.
         if (scopeOf(error) !== 'record') selection.failed(server);
         failed.push(error);
       }
@@ -99,10 +99,10 @@ export function createUpstreamClient(
         handle: { text, key },
         authoritative,
       } = read;
-      // Servers fold these two out of a path even when percent-encoded. They have no prefix, so they cannot exist.
+      // Servers resolve these two dot segments even when percent-encoded. Without a prefix they cannot exist.
       if (text === '.' || text === '..') return { kind: 'not-found' };
       if (!authoritative) failures.assertNone(key);
-      // Only the primary is authoritative. A mirror would undo a write that was acknowledged.
+      // Only the primary is authoritative. A mirror could return the record from before an acknowledged write.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
       try {
         const outcome = await (isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read));
@@ -122,7 +122,7 @@ export function createUpstreamClient(
   };
 }
 
-/** The primary and its mirrors, each with a limiter of its own. */
+/** Opens the primary and its mirrors, each with a separate limiter. */
 function openServers(
   settings: UpstreamClientSettings,
   context: Context,
@@ -142,7 +142,7 @@ function openServers(
   return { primary: open(primaryUrl), others: mirrors.map(open), usage };
 }
 
-/** A response or an error of a server explains more than that it was not contacted. */
+/** Prefers the error of a server that was contacted. */
 function mostSpecific(failed: readonly ServiceError[]): ServiceError {
   const contacted = failed.find(({ code }) => code !== 'UPSTREAM_BACKOFF' && code !== 'OVERLOADED');
   return contacted ?? failed[0] ?? new ServiceError('UPSTREAM_TIMEOUT');
@@ -151,18 +151,18 @@ function mostSpecific(failed: readonly ServiceError[]): ServiceError {
 const MAX_FAILURES = 10_000;
 
 /**
- * Negative cache of failures: a handle for which the server failed a moment ago is not requested again so soon (RFC 9520
- * §3.2 has the same for DNS resolvers). Every caller gets the failure; the server gets one request.
+ * Negative cache of failures, as in DNS resolvers (RFC 9520 §3.2): after a failure, the handle is not requested for a
+ * while. Every caller gets the failure; the server gets one request.
  */
 function createFailureMemory(options: { ttlMs: number; now: () => number }) {
   const failures = new ExpiringMap<ServiceError>({ ...options, maxEntries: MAX_FAILURES });
   return {
-    /** @throws ServiceError the failure that is remembered for a key */
+    /** @throws ServiceError the remembered failure of a key */
     assertNone(key: string): void {
       const failure = failures.get(key);
       if (failure) throw failure;
     },
-    /** Remembers what a load has failed with. */
+    /** Remembers the failure of a load. */
     observe(key: string, error: unknown): void {
       if (error instanceof ServiceError && isOfHandle(error)) failures.set(key, withinBounds(error));
     },
@@ -175,13 +175,13 @@ function createFailureMemory(options: { ttlMs: number; now: () => number }) {
   };
 }
 
-/** A server that cannot be reached, or is busy, is the breaker's matter. */
+/** Errors of an unreachable or busy server, which the breaker handles. */
 const NOT_OF_HANDLE: readonly unknown[] = ['UPSTREAM_BACKOFF', 'UPSTREAM_BUSY', 'OVERLOADED'];
 
 const isOfHandle = (failure: ServiceError): boolean =>
   !NOT_OF_HANDLE.includes(failure.code) && scopeOf(failure) !== 'connection';
 
-/** No more of the server's own answer is kept than a message. */
+/** Longer error responses of the server are remembered without their members. */
 const MAX_ANSWER_CHARS = 4096;
 
 function withinBounds(failure: ServiceError): ServiceError {
@@ -191,7 +191,7 @@ function withinBounds(failure: ServiceError): ServiceError {
 }
 
 interface ServerSelectionOptions<Server> {
-  /** The primary, then the mirrors, in the order in which they are preferred. */
+  /** The primary, then the mirrors in order of preference. */
   servers: readonly Server[];
   /** A server that failed is tried last for this time. */
   avoidMs: number;
@@ -206,8 +206,8 @@ interface ServerSelection<Server> {
 }
 
 /**
- * When the time of a failed server is over, one read tries it again. That read renews the time, so that others do not
- * wait for it too.
+ * Avoids servers that failed. When the time of a failed server is over, a single read tries it again; that read renews
+ * the time, so that others do not wait for the server too.
  */
 function createServerSelection<Server>(options: ServerSelectionOptions<Server>): ServerSelection<Server> {
   const { servers, avoidMs, now } = options;

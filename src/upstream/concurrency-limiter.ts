@@ -1,17 +1,17 @@
-// Concurrency limit of the requests to a Handle server: it follows the latency, and is shared fairly among callers.
+// Limits concurrent requests to a Handle server, adapts to its latency, and shares the slots fairly among callers.
 import { ServiceError } from '../errors.js';
 import { LimitTuner } from './adaptive-limit.js';
 import type { Caller } from './caller.js';
 import { FairQueue, type Waiter } from './fair-queue.js';
 
 interface LimiterOptions {
-  /** Maximum requests at a time. */
+  /** Maximum concurrent requests. */
   concurrency: number;
-  /** Where the limit may fall to when the server becomes slow; by default it is fixed. */
+  /** Minimum of the adaptive limit; default: `concurrency`, which makes the limit fixed. */
   minConcurrency?: number | undefined;
-  /** Maximum requests that wait. */
+  /** Maximum waiting requests. */
   queue: number;
-  /** Timeout for the wait (ms). */
+  /** Timeout for waiting (ms). */
   queueTimeoutMs: number;
   onRejected?: (() => void) | undefined;
 }
@@ -19,7 +19,7 @@ interface LimiterOptions {
 export interface LimiterUsage {
   running: number;
   waiting: number;
-  /** Maximum that run now. */
+  /** Current limit of running requests. */
   limit: number;
 }
 
@@ -33,23 +33,23 @@ export const sumUsages = (usages: readonly LimiterUsage[]): LimiterUsage =>
     { running: 0, waiting: 0, limit: 0 },
   );
 
-/** Ends a request that has been stalled for at least this time, so that its slot is freed; false when it is not stalled. */
+/** Ends a request that has stalled for at least this time, which frees its slot; returns false if it has not stalled. */
 export type Preempt = (stalledMs: number) => boolean;
 
-/** Each login has a part of its own: wrong passwords must not take the slots of the owner of a handle. */
+/** The key of a record and a login: wrong passwords must not take the slots of the owner of a handle. */
 export const callerKey = (key: string, authorization = ''): string => `${key} ${authorization}`;
 
-/** What a request is for, and who waits for it. */
+/** The record and the caller of a request. */
 interface PlaceRequest {
-  /** The record, and the login where there is one. */
+  /** Key of the record, with the login if there is one. */
   key?: string | undefined;
   caller?: Caller | undefined;
 }
 
-/** The part of one key: an eighth of the slots, and half of the queue. */
+/** One key gets an eighth of the slots and half of the queue. */
 const PARTS = { slots: 8, queue: 2 };
 
-/** One client leaves a quarter of the slots to others, work in the background half. */
+/** One client leaves a quarter of the slots to others, background work leaves half. */
 const RESERVED = { client: 4, background: 2 };
 
 const UNKNOWN: Caller = { class: 'normal', client: undefined };
@@ -60,11 +60,11 @@ interface Waiting extends Waiter {
 }
 
 /**
- * An unbounded queue would only make every request late: one that cannot be served in time fails at once, so that a
- * stale record can stand in, or the caller can come back later (RFC 9110 §15.6.4). One `key` gets only a part of the
- * slots and of the queue: a record for which the server hangs takes no more, however often it is requested. When the
- * queue is full, the client that has the most in it loses the last of them. Not cockatiel's bulkhead: its queue has
- * neither classes, clients and keys, nor a timeout, nor requests that can be ended for others.
+ * An unbounded queue would delay every request. A request that cannot be served in time fails fast, so that a stale
+ * record is served, or the caller retries later (RFC 9110 §15.6.4). One `key` gets only a part of the slots and of the
+ * queue, so a record on which the server hangs cannot take more, however often it is requested. When the queue is full,
+ * the client with the most waiting requests loses the last of them. cockatiel's bulkhead does not fit: its queue has
+ * no classes, clients, keys, timeout or preemption.
  */
 export class ConcurrencyLimiter {
   readonly #options: LimiterOptions;
@@ -118,7 +118,7 @@ export class ConcurrencyLimiter {
     }
   }
 
-  /** Registers a request that may be ended when others wait; returns the function that unregisters it. */
+  /** Registers a request that may be ended while others wait; returns the function that unregisters it. */
   allowPreemption(preempt: Preempt): () => void {
     this.#preemptible.add(preempt);
     return () => this.#preemptible.delete(preempt);
@@ -132,7 +132,7 @@ export class ConcurrencyLimiter {
     const { limit } = this.#tuner;
     const running = this.#running;
     const share = allBut(limit, RESERVED.client);
-    // What one client holds beyond its share, because the limit has fallen since, takes nothing from the others.
+    // Slots that a client holds beyond its share, since the limit has fallen, do not count against the others.
     if (running.total >= limit && running.within(share) >= limit) return false;
     if (running.total >= this.#options.concurrency) return false;
     if (running.ofKey(key) >= Math.ceil(limit / PARTS.slots)) return false;
@@ -184,7 +184,7 @@ export class ConcurrencyLimiter {
     });
   }
 
-  /** A limit that has risen has room for more than one. */
+  /** Admits as many as fit: the limit may have risen. */
   #admitWaiting(): void {
     const places = {
       mayRun: (waiter: Waiter) => this.#mayRun(waiter),
@@ -216,14 +216,14 @@ export class ConcurrencyLimiter {
   }
 }
 
-/** The server had too much to do, or did not say what it has. */
+/** Whether the server was busy or timed out. */
 const isOverload = (error: unknown): boolean =>
   error instanceof ServiceError && (error.code === 'UPSTREAM_TIMEOUT' || error.code === 'UPSTREAM_BUSY');
 
-/** The slots of one without those that are reserved for others; at least one. */
+/** The limit without the slots reserved for others; at least one. */
 const allBut = (limit: number, parts: number): number => Math.max(1, limit - Math.floor(limit / parts));
 
-/** Counts requests: in all, in the background, by key and by client. */
+/** Counts requests: total, in the background, by key and by client. */
 class Tally {
   total = 0;
   background = 0;
@@ -238,7 +238,7 @@ class Tally {
     return client === undefined ? 0 : (this.#clients.get(client) ?? 0);
   }
 
-  /** The total, in which no client counts more than its share. */
+  /** The total, in which each client counts for at most its share. */
   within(share: number): number {
     let excess = 0;
     for (const count of this.#clients.values()) excess += Math.max(0, count - share);

@@ -1,4 +1,4 @@
-// All connections to a server: undici pools for reads and ePIC v2, a node:http agent for writes.
+// The connections to a server: undici pools for reads and ePIC v2, a node:http agent for writes.
 import http from 'node:http';
 import { type TLSSocket, connect } from 'node:tls';
 import { Client, Pool, buildConnector } from 'undici';
@@ -11,16 +11,16 @@ import https from 'node:https';
 import type { Duplex } from 'node:stream';
 
 export interface ConnectionOptions extends Trust {
-  /** Maximum connections per server, for reads and for writes each. */
+  /** Maximum connections per server, separately for reads and for writes. */
   connections: number;
 }
 
 export interface Connections {
-  /** For reads of shared records and for requests on behalf of one caller: one pool per server. */
+  /** For shared reads and for requests on behalf of a caller: one pool per server. */
   dispatcher: UpstreamDispatcher;
   /** For http-proxy-middleware, which forwards writes to the server at `url`. */
   writeAgent: http.Agent;
-  /** Cuts every connection. */
+  /** Closes all connections, also those in use. */
   close: () => Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export interface ClosableDispatcher extends UpstreamDispatcher {
   destroy: () => Promise<void>;
 }
 
-/** Opens nothing yet. */
+/** Creates pool and agent without opening a connection. */
 export function createConnections(
   options: ConnectionOptions & { url: string },
   createDispatcher: (options: ConnectionOptions) => ClosableDispatcher = createPools,
@@ -46,13 +46,13 @@ export function createConnections(
   };
 }
 
-/** An idle connection is closed after this time, or earlier when the server announces a shorter one (ms). */
+/** Idle connections are closed after this time (ms), or earlier if the server announces a shorter one. */
 const IDLE_MS = 4000;
 
-/** A server that accepts no connections must not use up the time limit of a whole request (ms). */
+/** Timeout for connecting (ms), so that a server that accepts no connections does not use up the whole timeout. */
 const CONNECT_MS = 10_000;
 
-/** One undici pool per server, by its origin: mirrors share the options. */
+/** Creates one undici pool per origin; mirrors share the options. */
 export function createPools(
   { connections, ...trust }: ConnectionOptions,
   connect = createConnector(trust),
@@ -61,7 +61,7 @@ export function createPools(
     connect,
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
-    // Each exchange has its own time limit; these are accurate to a second only.
+    // Disabled, because they are accurate to a second only; each exchange has its own timeout.
     headersTimeout: 0,
     bodyTimeout: 0,
   };
@@ -74,7 +74,7 @@ export function createPools(
     return pool;
   }
 
-  /** Not from the pool: its other idle connections may be as dead as the one that failed. */
+  /** A client outside the pool, whose other idle connections may be dead too. */
   function openForRetry(origin: string): Client {
     const client = new Client(origin, options);
     retries.add(client);
@@ -102,7 +102,7 @@ function createConnector(trust: Trust): buildConnector.connector {
   const connect = buildConnector({ ...tlsOptions(trust), timeout: CONNECT_MS });
   const checkPin = createPinCheck(trust);
   return function connectTrusted(options, connected) {
-    // undici writes the request once it is given the socket, hence the check before that.
+    // undici writes the request as soon as it gets the socket, so the check comes before that.
     connect(options, (...[error, socket]) => {
       if (error) {
         connected(error, null);
@@ -120,9 +120,9 @@ function createConnector(trust: Trust): buildConnector.connector {
 }
 
 export interface Trust {
-  /** PEM text of the only authorities to trust. */
+  /** PEM text of the only trusted authorities. */
   ca?: string | undefined;
-  /** SHA-256 of the only certificates to trust, separated by commas; then neither chain nor name matters. */
+  /** SHA-256 fingerprints of the only trusted certificates, comma-separated; chain and name are then ignored. */
   fingerprint?: string | undefined;
 }
 
@@ -135,7 +135,7 @@ export const readTrust = ({
   fingerprint?: string | undefined;
 }): Trust => ({ ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), fingerprint });
 
-/** Options of a TLS connection. A resumed session may come without a certificate, so none is kept for a pin. */
+/** Options of a TLS connection. With a pin no session is cached, because a resumed one may lack the certificate. */
 function tlsOptions({ ca, fingerprint }: Trust): {
   ca?: string;
   rejectUnauthorized?: boolean;
@@ -145,10 +145,10 @@ function tlsOptions({ ca, fingerprint }: Trust): {
   return ca === undefined ? {} : { ca };
 }
 
-/** The error for a connected socket whose certificate is not the pinned one; undefined when it may be used. */
+/** The error of a connected socket with another certificate than the pinned ones; undefined if it may be used. */
 type PinCheck = (socket: TLSSocket) => Error | undefined;
 
-/** Makes the check for fingerprints in hexadecimal, with or without colons. */
+/** Creates the check for fingerprints in hex, with or without colons. */
 function createPinCheck({ fingerprint }: Trust): PinCheck {
   if (fingerprint === undefined) return () => undefined;
   const pinned = fingerprint.split(',').map(plainHex);
@@ -163,13 +163,13 @@ function createPinCheck({ fingerprint }: Trust): PinCheck {
 const plainHex = (fingerprint: string): string => fingerprint.replaceAll(':', '').toUpperCase();
 
 export interface Certificate {
-  /** SHA-256, as `upstream.fingerprint` takes it. */
+  /** SHA-256 fingerprint in the form of `upstream.fingerprint`. */
   fingerprint: string;
-  /** ISO 8601. */
+  /** Expiry as ISO 8601. */
   expires: string;
 }
 
-/** Trusts every certificate, so that one that is refused can be compared too; sends nothing over the connection. */
+/** Reads the certificate of a server without verifying it, so that rejected ones can be compared; sends nothing. */
 export function presentedCertificate(
   url: string,
   { timeoutMs, defaultPort = 443 }: { timeoutMs: number; defaultPort?: number },
@@ -193,7 +193,7 @@ export function presentedCertificate(
   });
 }
 
-/** Undefined for one that OpenSSL accepts and Node cannot read. */
+/** Undefined for a certificate that OpenSSL accepts but Node cannot parse. */
 function describe(raw: Buffer): Certificate | undefined {
   try {
     const { fingerprint256, validTo } = new X509Certificate(raw);
@@ -203,14 +203,14 @@ function describe(raw: Buffer): Certificate | undefined {
   }
 }
 
-/** Opens nothing yet. */
+/** Creates the agent without opening a connection. */
 function createWriteAgent({
   url,
   connections,
   ...trust
 }: Trust & { url: string; connections: number }): http.Agent {
-  // A write is never sent twice, so it must not get a connection that the server is about to close:
-  // idle ones are closed long before a server would do so (Jetty after 30 s, Node after 5 s).
+  // Writes are never retried, so they must not get a connection that the server is about to close:
+  // idle ones are closed before servers do so (Jetty after 30 s, Node after 5 s).
   const options = { keepAlive: true, maxSockets: connections, timeout: 4000 };
   if (new URL(url).protocol === 'https:') return new TlsAgent(options, trust);
   const agent = new http.Agent(options);
@@ -225,16 +225,16 @@ function createWriteAgent({
 
 type Created = (error: Error | null, socket: Duplex) => void;
 
-/** A request has no socket to time out on before the handshake ends, so the handshake has a time limit. */
+/** Timeout for the handshake (ms): a request has no socket to time out on before it ends. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**
- * Node's own agent writes a request during the handshake: what fails then is a write, and the reason is lost. In its
- * asynchronous form createConnection returns nothing, so no request is written before the callback.
+ * Node's agent writes a request during the handshake, so a failed handshake fails the write and its reason is lost. In
+ * the asynchronous form createConnection returns nothing, so no request is written before the callback.
  */
 export class TlsAgent extends https.Agent {
   readonly #checkPin: PinCheck;
-  /** An Agent lists a connection only after it was handed out. */
+  /** Sockets in the handshake, which `Agent.destroy` does not know yet. */
   readonly #handshaking = new Set<TLSSocket>();
 
   constructor(options: https.AgentOptions, trust: Trust) {
@@ -274,12 +274,12 @@ export class TlsAgent extends https.Agent {
 }
 
 /**
- * Unsolicited bytes would be taken for a part of the next response, which belongs to another caller. Node takes its
- * parser off a connection when the response is complete, even while that response is still being read. undici closes
- * such a connection by itself.
+ * Unsolicited bytes would be parsed as part of the next response, which belongs to another caller. Node detaches the
+ * parser from a connection when the response is complete, even while it is still being read. undici closes such
+ * connections without help.
  */
 function destroyOnUnsolicitedData(socket: Socket & { parser?: unknown }): void {
-  // The first listener, so that it sees each chunk before Node's own may take the parser off (_http_client.js).
+  // The first listener sees each chunk before Node's listener may detach the parser (_http_client.js).
   socket.prependListener('data', () => {
     if (socket.parser === undefined || socket.parser === null) socket.destroy();
   });

@@ -1,4 +1,4 @@
-// One request to a server and its whole response, within a time limit and a size limit.
+// Sends one request to a server and receives the whole response, within a timeout and a size limit.
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
@@ -11,52 +11,52 @@ import {
   isEncoded,
 } from './response.js';
 
-/** The one method of undici's Dispatcher that is used; tests replace it. `reset` requests a new connection, closed after the response. */
+/** The part of undici's Dispatcher that is used; tests replace it. `reset` requests a new connection, closed after the response. */
 export type UpstreamDispatcher = Pick<Dispatcher, 'dispatch'>;
 
 export interface UpstreamRequest {
   /** Scheme, host and port. */
   origin: string;
   method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
-  /** Sent as it is: no part of it is normalised. */
+  /** Sent unchanged, without normalisation. */
   path: string;
   headers: string[];
   body?: string;
 }
 
 interface ExchangeLimits {
-  /** For everything from here to the last byte, the retry included. */
+  /** Timeout until the last byte of the response, the retry included. */
   timeoutMs: number;
   maxBodyBytes: number;
 }
 
-/** Splits an address into what a request needs: the origin, and the path in front of every other path. */
+/** Splits an address into its origin and the path that precedes every path. */
 export function parseAddress(address: string): { origin: string; basePath: string } {
   const { origin, pathname } = new URL(address);
   return { origin, basePath: withoutSlashesAtEnd(pathname) };
 }
 
-/** All headers of a request beside those of its body. Of a caller there is the login only. */
+/** All headers of a request except those of its body. Of the caller's headers only the login is sent. */
 export function requestHeaders(of: {
   pseudonym: string;
-  /** The proxies before this one. */
+  /** `Via` of the previous proxies. */
   via?: string | undefined;
   authorization?: string | undefined;
 }): string[] {
   return [
     ...['Accept', 'application/json'],
-    // A record is small and its server near: compression took a tenth of a busy proxy's time.
+    // Records are small and the server is near, so compression would cost more than it saves.
     ...['Accept-Encoding', 'identity'],
     ...['User-Agent', 'handle-resolver-proxy'],
-    // RFC 9110 §7.6.3: a request with our own name that comes back means a loop.
+    // RFC 9110 §7.6.3: if a request comes back with this name, there is a loop.
     ...['Via', `${of.via === undefined ? '' : `${of.via}, `}1.1 ${of.pseudonym}`],
     ...(of.authorization === undefined ? [] : ['Authorization', of.authorization]),
   ];
 }
 
 /**
- * Sends a request and reads the response; redirects are not followed. A GET is retried once, on a new connection, when
- * its connection failed: a kept-alive one may have been closed meanwhile (RFC 9110 §9.2.2).
+ * Sends a request and reads the response; redirects are not followed. A GET is retried once, on a new connection, if
+ * its connection failed, because the server may just have closed an idle one (RFC 9110 §9.2.2).
  *
  * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_INVALID_RESPONSE
  */
@@ -88,7 +88,7 @@ async function decode(response: EncodedResponse, maxBodyBytes: number): Promise<
   }
 }
 
-/** Not an AbortSignal: creating one and listening to it costs as much as the rest of an exchange. */
+/** The timeout of an exchange. An AbortSignal with its listener would cost as much as the rest of an exchange. */
 interface Deadline {
   timer: NodeJS.Timeout;
   /** Aborts the current attempt. */
@@ -113,7 +113,7 @@ interface AttemptLimits {
   maxBodyBytes: number;
 }
 
-/** @throws ServiceError */
+/** Makes one attempt. @throws ServiceError */
 function receive(
   dispatcher: UpstreamDispatcher,
   options: Dispatcher.DispatchOptions,
@@ -140,7 +140,7 @@ interface Settle {
   reject: (error: Error) => void;
 }
 
-/** Collects one response; aborts it when it is too long. */
+/** Collects a response; aborts it if it is too long. */
 class ResponseCollector implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: UpstreamResponse['headers'] = {};
@@ -154,7 +154,7 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
     private readonly settle: Settle,
   ) {}
 
-  /** A response that is not read to its end leaves a connection that nothing else can use, hence the abort. */
+  /** Aborts the response: a connection with an unread response cannot be reused. */
   fail(error: Error): void {
     this.#failure = error;
     this.settle.reject(error);
@@ -163,7 +163,7 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // The time limit may have passed while the request waited for a connection.
+    // The timeout may have expired while the request waited for a connection.
     if (this.#failure) controller.abort(this.#failure);
   }
 
@@ -194,7 +194,7 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
     this.settle.reject(error);
   }
 
-  /** The controller refers to the connection and to this: left in place, each response outlived several collections. */
+  /** Breaks the reference cycle of controller and collector, in which a response would outlive several collections. */
   #release(): void {
     this.#controller = undefined;
   }

@@ -1,7 +1,7 @@
-// Map whose entries expire after a fixed time, within bounds: the oldest entry is dropped first.
+// Bounded map whose entries expire after a fixed time; the oldest entries are dropped first.
 
 interface ExpiringMapOptions {
-  /** 0: nothing is kept. */
+  /** With 0 nothing is kept. */
   ttlMs: number;
   maxEntries: number;
   now: () => number;
@@ -14,7 +14,7 @@ export class ExpiringMap<Value> {
 
   set(key: string, value: Value): void {
     const { ttlMs, maxEntries, now } = this.options;
-    // Entries stand in the order of their times, so the expired ones come first.
+    // Entries are in order of expiry, so the expired ones come first.
     this.#entries.delete(key);
     if (ttlMs > 0) this.#entries.set(key, { value, expiresAt: now() + ttlMs });
     for (const [oldest, { expiresAt }] of this.#entries) {

@@ -1,43 +1,43 @@
-// The requests that wait for a Handle server: which of them is next, and which has to go when there are too many.
+// The queue of requests for a Handle server: selects the next one, and the one to drop when the queue is full.
 import { CLASSES, type Caller, type CallerClass } from './caller.js';
 
 export interface Waiter {
   caller: Caller;
-  /** The record, and the login, that the request is for. */
+  /** Key of the record and the login. */
   key: string | undefined;
 }
 
-/** Whether a request may have a place now, and how many its client has. */
+/** Whether a request may run now, and the running requests of its client. */
 export interface PlacesInUse {
   mayRun: (waiter: Waiter) => boolean;
   runningOf: (client: string | undefined) => number;
 }
 
-/** While all classes wait, each gets its part of the places that become free: none starves. */
+/** Share of each class in the freed slots while all classes wait; none starves. */
 const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4, background: 1 };
 
 interface QueuedClient<W> {
   name: string | undefined;
-  /** From first to last. */
+  /** Waiters in order of arrival. */
   waiters: W[];
-  /** When it was last served, or `MAX_CREDIT_MS` before it came, whichever is later. */
+  /** Time of its last service, or `MAX_CREDIT_MS` before its arrival, whichever is later. */
   servedAt: number;
 }
 
 type Clients<W> = Map<string | undefined, QueuedClient<W>>;
 
-/** A longer pause gives no more precedence, so that clients that never came before cannot starve the others. */
+/** Longer pauses give no more precedence, so that new clients cannot starve the others. */
 const MAX_CREDIT_MS = 1000;
 
 /**
- * Weighted fair queueing among the classes (by virtual time), and within a class among its clients: the client with
- * the fewest places in use is next, and of several the one that was served longest ago. So one with a thousand requests
- * gets no more than one that asks again after each answer.
+ * Weighted fair queueing among the classes (by virtual time) and among the clients of a class: the client with the
+ * fewest running requests is next, among equals the one served least recently. So a client with a thousand requests
+ * gets no more than a client that sends one after another.
  */
 export class FairQueue<W extends Waiter> {
   readonly #classes = new Map<CallerClass, Clients<W>>(CLASSES.map((name) => [name, new Map()]));
   readonly #virtualTime = new Map<CallerClass, number>(CLASSES.map((name) => [name, 0]));
-  /** When clients were last served, oldest first; forgotten after `MAX_CREDIT_MS`. */
+  /** Time of the last service by client, oldest first; dropped after `MAX_CREDIT_MS`. */
   readonly #servedAt = new Map<string | undefined, number>();
   readonly #now: () => number;
   #size = 0;
@@ -74,7 +74,7 @@ export class FairQueue<W extends Waiter> {
     if (waiters.length === 0) clients.delete(waiter.caller.client);
   }
 
-  /** Takes out the waiter that is next; undefined when none may run. */
+  /** Removes and returns the next waiter; undefined if none may run. */
   takeNext(places: PlacesInUse): W | undefined {
     const waiting = CLASSES.filter((name) => this.#clientsOf(name).size > 0);
     waiting.sort((one, other) => this.#timeOf(one) - this.#timeOf(other));
@@ -89,8 +89,8 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Takes out the waiter that has to go so that another may wait: the last of the client with the most, in a lower
-   * class, or in the same class where that client has more than the other would have.
+   * Removes and returns the waiter to drop for a new one: the last of the client with the most waiters in a lower class,
+   * or in the same class if that client would still have more than the new one's; undefined if there is none.
    */
   takeDisplaced({ caller }: Waiter): W | undefined {
     for (const name of [...CLASSES].reverse()) {
@@ -119,7 +119,7 @@ export class FairQueue<W extends Waiter> {
     return this.#virtualTime.get(name) ?? 0;
   }
 
-  /** A class that had nothing waiting has no claim on the places that others got meanwhile. */
+  /** A class without waiters has no claim on the slots that others got meanwhile. */
   #catchUp(name: CallerClass): void {
     const waiting = CLASSES.filter((other) => this.#clientsOf(other).size > 0).map((other) =>
       this.#timeOf(other),
@@ -146,7 +146,7 @@ export class FairQueue<W extends Waiter> {
   }
 }
 
-/** The first waiter that may run, of the client with the fewest places, and of these the one served longest ago. */
+/** The first waiter that may run, of the client with the fewest running requests, among equals served least recently. */
 function nextOf<W extends Waiter>(clients: Clients<W>, { mayRun, runningOf }: PlacesInUse): W | undefined {
   let next: W | undefined;
   let [fewest, earliest] = [Infinity, Infinity];

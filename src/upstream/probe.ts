@@ -1,4 +1,4 @@
-// Tries a server once: whether it answers, how fast, with which version and certificate.
+// Probes a server once: response, latency, version and certificate.
 import { type Diagnosis, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import { createPools, type Certificate, presentedCertificate, type Trust } from './connections.js';
@@ -11,30 +11,30 @@ export interface ProbeFailure extends Diagnosis {
 }
 
 export interface ProbeReport {
-  /** From the first packet to the last byte of the answer. */
+  /** Milliseconds until the last byte of the response, connecting included. */
   ms: number;
   version?: string | undefined;
-  /** Over TLS, even when it is not trusted. */
+  /** Certificate over TLS, even if it is not trusted. */
   certificate?: Certificate | undefined;
-  /** Undefined when the server answers as it should. */
+  /** Undefined if the probe succeeded. */
   failure?: ProbeFailure | undefined;
-  /** Whether an answer came from the server itself, be it an error. */
+  /** Whether the server itself responded, even with an error. */
   hasAnswered: boolean;
 }
 
-/** What a server is asked, and what it must answer. */
+/** The requests of a probe and the check of the response. */
 interface ProbeQuestion {
-  /** The response to it decides. */
+  /** Path whose response determines the result. */
   path: string;
-  /** The error for a response that this kind of server would not send. */
+  /** The error for a response that is not of this kind of server; undefined if there is none. */
   problemOf: (response: UpstreamResponse) => ServiceError | undefined;
-  /** Where the version of its protocol is; its response decides nothing. */
+  /** Path with the version of the protocol; its response does not affect the result. */
   versionPath?: string;
 }
 
 /**
- * A record, which any Handle server answers with a response code, be it "not found" or "not my prefix"; and the site,
- * which a gateway may hide. It has the version of the protocol (recorded from Handle.Net 9.3.1: 2.11).
+ * Requests a record, for which any Handle server sends a response code, even "not found" or "not my prefix"; and the
+ * site, which has the version of the protocol (recorded from Handle.Net 9.3.1: 2.11), and which a gateway may hide.
  */
 export const askHandleServer = (probeHandle: string): ProbeQuestion => ({
   path: `/api/handles/${handleToPath(probeHandle)}`,
@@ -53,7 +53,7 @@ export interface ServerProbe extends Trust {
   maxBodyBytes: number;
 }
 
-/** Opens connections of its own and closes them. When the signal aborts, the server counts as unreachable. */
+/** Probes a server over separate connections. If the signal aborts, the server counts as unreachable. */
 export async function probeServer(probe: ServerProbe, signal: AbortSignal): Promise<ProbeReport> {
   const { url, timeoutMs, ca, fingerprint } = probe;
   const dispatcher = createPools({ connections: 1, ca, fingerprint });
@@ -105,10 +105,10 @@ const reportOf = (failure: ServiceError, keys: ServerKeys): ProbeFailure => ({
 
 const LOOP = { cause: 'the request came back (HTTP 508)', remedy: 'upstream.url leads to this proxy itself' };
 
-/** Of a gateway, or of this proxy: they say that nothing behind them has answered, also in the form of the protocol. */
+/** Statuses of gateways, or of this proxy: even in Handle JSON they mean that no Handle server has responded. */
 const OF_GATEWAYS: readonly number[] = [502, 503, 504, 508];
 
-/** An error in the form of the protocol is an answer too: the server will be asked, and readers see what it says. */
+/** An error in Handle JSON counts as an answer too, because readers get it. */
 function judge(
   response: UpstreamResponse,
   { problemOf }: ProbeQuestion,

@@ -1,4 +1,4 @@
-// Reads and writes whole records for one caller, with that caller's credentials; nothing of it is shared.
+// Reads and writes records for one caller, with the credentials of that caller; results are never shared.
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
@@ -16,9 +16,9 @@ import type { Sessions } from './sessions.js';
 export interface ReadOptions {
   authorization?: string | undefined;
   authoritative?: boolean;
-  /** True for callers who may not read all of a record; false: refused where the caller may not read all of it. */
+  /** True requests public values only; false makes the server refuse unless the caller may read all values. */
   publicOnly?: boolean;
-  /** Only these values. */
+  /** Selected values; default: all. */
   selection?: Selection;
   caller?: Caller | undefined;
 }
@@ -26,39 +26,39 @@ export interface ReadOptions {
 interface SendOptions {
   authorization?: string | undefined;
   caller?: Caller | undefined;
-  /** Called just before the request is sent; what it throws keeps the request from being sent. */
+  /** Called just before the request is sent; if it throws, the request is not sent. */
   beforeSend?: (() => void) | undefined;
 }
 
 export interface WriteOptions extends SendOptions {
   values: readonly HandleValue[];
-  /** False: refused where a record or value exists. The server checks and writes in one step. */
+  /** False makes the server refuse if a record or value exists. It checks and writes atomically. */
   overwrite: boolean;
 }
 
 export interface RemoveOptions extends SendOptions {
-  /** Without them the whole record is removed. */
+  /** Indexes of the values; default: the whole record. */
   indexes?: readonly number[];
 }
 
 export interface ListOptions {
   authorization?: string | undefined;
-  /** From 0. Without both numbers a server lists everything. */
+  /** Page number, from 0. Unless both numbers are given, a server lists everything. */
   page?: number;
   pageSize?: number;
 }
 
-/** An answer to a read: the values, where it shows any. */
+/** An answer to a read, with its values; undefined for a refusal. */
 export interface RecordRead extends RecordAnswer {
   values: HandleValue[] | undefined;
 }
 
-/** Refusals (401, 403, 404, 409, 5xx in Handle JSON) are answers; an invalid response is thrown. */
+/** Refusals (401, 403, 404, 409, 5xx in Handle JSON) are answers. @throws ServiceError for invalid responses */
 export interface RecordClient {
   get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
   /** Creates or replaces a record. */
   put: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
-  /** Adds or replaces these values of a record that exists. */
+  /** Adds or replaces values of an existing record. */
   putValues: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
   /** Removes a record, or some of its values. */
   remove: (handle: HandleRef, options: RemoveOptions) => Promise<RecordAnswer>;
@@ -74,13 +74,13 @@ interface RecordClientSettings
     Pick<Config['upstream'], 'caseSensitive'> {}
 
 interface RecordClientParts {
-  /** Our own name in `Via` (RFC 9110 §7.6.3). */
+  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
   limiter: Pick<ConcurrencyLimiter, 'run'>;
   dispatcher: UpstreamDispatcher;
   slicer: TimeSlicer;
   sessions: Sessions;
-  /** Called when a write is refused because its login was ignored. */
+  /** Called when the server refuses a write because it ignored the login. */
   onIgnoredLogin: (() => void) | undefined;
 }
 
@@ -138,7 +138,7 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
   };
 }
 
-/** Sends a request of one caller. A write is never retried: the first attempt may have been carried out. */
+/** Sends a request of one caller. Writes are never retried, because the first attempt may have taken effect. */
 function createSend(
   settings: RecordClientSettings,
   { pseudonym, limiter, dispatcher, slicer, sessions }: RecordClientParts,
@@ -148,7 +148,7 @@ function createSend(
 
   return async function send(request: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
     const { method, handle, body } = request;
-    // A server that is only read gets no credentials.
+    // A read-only server gets no credentials.
     const authorization = readOnly ? undefined : sessions.loginFor(request.authorization);
     const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle.text)}`}`;
     const headers = requestHeaders({ pseudonym, authorization });

@@ -1,4 +1,4 @@
-// Follows referrals to the servers of a foreign prefix: the sites that its record names, and the address of a server.
+// Follows referrals to the servers of a foreign prefix: reads the sites in its prefix record, and derives server addresses.
 import { ServiceError } from '../errors.js';
 import { upperAscii, withoutSlashesAtEnd } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
@@ -10,31 +10,31 @@ import type { UpstreamServer } from './upstream-server.js';
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 
-/** What a record says about where handles are; undefined for a handle that does not exist. */
+/** The values of a record that refer to servers. */
 export interface Referral {
   values: readonly HandleValue[];
-  /** The handle to look at when the values name no site. */
+  /** The handle to read if the values have no site. */
   handle?: string;
 }
 
 export interface ReferralDeps {
-  /** Reads a prefix record or the record of a service, from the cache where it can. */
+  /** Reads a prefix record or a service record, through the cache; undefined if it does not exist. */
   findReferral: (handle: string) => Promise<Referral | undefined>;
-  /** `prefix`: whose record names the address. */
+  /** `prefix` is the prefix whose record has the address. */
   serverAt: (address: SiteAddress, prefix: string) => UpstreamServer;
-  /** That may be connected to. */
+  /** Ports to which connections are allowed. */
   ports: Parameters<typeof addressesOf>[1]['ports'];
   timeoutMs: number;
 }
 
-/** Reads a handle at the server that its prefix record names. @throws ServiceError UPSTREAM_* */
+/** Reads a handle from the server in its prefix record. @throws ServiceError UPSTREAM_* */
 export type ReadReferred = (read: HandleRead) => Promise<Outcome>;
 
-/** Services that name services, and servers that refer to servers. hdllib allows 20. */
+/** Maximum length of a chain of services or referrals. hdllib allows 20. */
 const MAX_HOPS = 8;
 
 export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: ReferralDeps): ReadReferred {
-  /** The sites in the values, else those of the services that they name. Undefined without a record. */
+  /** The sites in the values, else those of the service in the values. Undefined without a record. */
   async function sitesOf(referral: Referral | undefined, hops: number): Promise<SiteJson[] | undefined> {
     if (referral === undefined) return undefined;
     const sites = referral.values.flatMap(readSite);
@@ -81,7 +81,7 @@ async function readAtSites(
   throw failure;
 }
 
-/** Service and prefix referrals: response codes 302 and 303, sent with status 300. */
+/** The referral in an outcome: response codes 302 and 303, sent with status 300. */
 export function referralIn(outcome: Outcome): Referral | undefined {
   if (outcome.kind !== 'refused') return undefined;
   const { responseCode, values, referralHandle } = outcome.members;
@@ -101,7 +101,7 @@ function readSite({ type, data }: HandleValue): SiteJson[] {
   return SITE_TYPES.includes(upperAscii(type)) && format === 'site' && isSite(value) ? [value] : [];
 }
 
-/** Whether it has what is read of a site: the record is a stranger's. */
+/** Validates the members of a site that are read here, because the record is untrusted. */
 function isSite(value: unknown): value is SiteJson {
   const { servers, attributes = [] } = (value ?? {}) as { servers?: unknown; attributes?: unknown };
   return isListOf(servers, isServer) && isListOf(attributes, hasTexts('name', 'value'));
@@ -132,26 +132,26 @@ const failed = (cause: string): ServiceError =>
 const tooManyReferrals = (): ServiceError => failed(`more than ${MAX_HOPS} referrals`);
 
 export interface SiteAddress {
-  /** Scheme, host and port, and the path before every other path. */
+  /** Scheme, host and port, and the path that precedes every path. */
   url: string;
-  /** As in the site record. */
+  /** The key in the site record. */
   publicKey: SiteServer['publicKey'];
 }
 
 interface ReferredRead {
   handle: string;
   authoritative: boolean;
-  /** Where a stranger's record may lead. */
+  /** Ports to which an untrusted record may lead. */
   ports: readonly (readonly [first: number, last: number])[];
 }
 
-/** That one read tries: the record is a stranger's, and could name thousands of addresses of others. */
+/** Maximum addresses that a read tries: the untrusted record could list thousands of addresses of victims. */
 const MAX_ADDRESSES = 4;
 const MAX_URL_CHARS = 2048;
 
 const trimSlashes = (path: string): string => withoutSlashesAtEnd(path).replace(/^\/+/, '');
 
-/** At most four. With several sites those that are asked first come first; a primary site alone is authoritative. */
+/** The addresses to try in order, at most four. Authoritative reads use only primary sites, if there are any. */
 export function addressesOf(
   sites: readonly SiteJson[],
   { handle, authoritative, ports }: ReferredRead,
@@ -185,19 +185,19 @@ function addressesAt(
   });
 }
 
-/** HTTPS first. */
+/** The HTTP interfaces for queries, HTTPS first. */
 const httpInterfaces = ({ interfaces }: SiteServer): SiteServer['interfaces'] =>
   interfaces
     .filter(({ query, protocol }) => query && (protocol === 'HTTPS' || protocol === 'HTTP'))
     .toSorted((one, other) => other.protocol.length - one.protocol.length);
 
-/** The address of all zeros stands for the name in the attribute `domain`. */
+/** The host of a URL; undefined for an address of zeros, which stands for the attribute `domain`. */
 function hostOf(address: string): string | undefined {
   if (/^[0.:]*$/.test(address)) return undefined;
   return isIPv6(address) ? `[${address}]` : address;
 }
 
-/** Nothing but a host, a port and a path: a site record of a stranger names no credentials and no query. */
+/** Undefined unless the URL has only host, port and path: an untrusted record must not set credentials or a query. */
 function parseUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const { username, password, search, hash, href } = new URL(text);
@@ -207,7 +207,7 @@ function parseUrl(text: string): string | undefined {
 const HASH_BY_PREFIX = 0;
 const HASH_BY_SUFFIX = 1;
 
-/** Facts of the protocol: `abs(last four bytes of MD5(…)) mod n`. */
+/** The server of a handle by the hash of the protocol: `abs(last four bytes of MD5(…)) mod n`. */
 function serverNumber({ hashOption, servers }: SiteJson, handle: string): number {
   const slash = handle.indexOf('/');
   const part =

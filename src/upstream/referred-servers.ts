@@ -1,4 +1,4 @@
-// The servers that strangers name in their prefix records: a client for each, on public addresses and to the named key only.
+// Clients for servers named in untrusted prefix records, restricted to public addresses and verified certificates.
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { TimeSlicer } from '../time-slicer.js';
@@ -27,9 +27,9 @@ interface ReferredServer {
   dispatcher: ClosableDispatcher;
 }
 
-/** Beyond this the one that was used least recently is forgotten. They are apart from the configured servers. */
+/** Maximum referred servers; beyond it the least recently used one is dropped. Configured servers do not count. */
 const MAX_SERVERS = 256;
-/** A record that changes with each read would fill all places alone. */
+/** Maximum per prefix: a record that changes with each read would otherwise evict the servers of all others. */
 const MAX_OF_PREFIX = 8;
 const CONNECTIONS = 16;
 
@@ -56,12 +56,12 @@ export function createReferredServers(
     open.delete(key);
     if (known === undefined) forgetOne(prefix);
     const opened = known ?? { ...openServer(address), prefix };
-    // The one that was used least recently stays first.
+    // Keeps the least recently used server first.
     open.set(key, opened);
     return opened.server;
   }
 
-  /** Makes room, first among those of the same prefix. Requests in flight end, and idle connections close by themselves. */
+  /** Evicts a server if needed, preferably of the same prefix. Requests in flight complete, and idle connections time out. */
   function forgetOne(prefix: string): void {
     const own = [...open].filter(([, server]) => server.prefix === prefix);
     const [oldest] = own.length >= MAX_OF_PREFIX ? own : open.size >= MAX_SERVERS ? open : [];
@@ -79,7 +79,7 @@ export function createReferredServers(
 
 /** `code` of the error for an address in a private network. */
 const PRIVATE_ADDRESS = 'ERR_REFERRAL_PRIVATE';
-/** `code` of the error for a certificate that neither an authority nor the site record vouches for. */
+/** `code` of the error for a certificate that neither an authority nor the site record confirms. */
 const UNKNOWN_KEY = 'ERR_REFERRAL_KEY';
 
 interface ReferredOptions extends Pick<SiteAddress, 'publicKey'> {
@@ -92,13 +92,13 @@ function createReferredConnector(options: ReferredOptions): buildConnector.conne
   const { allowPrivateNetworks, publicKey } = options;
   const connect = buildConnector({
     timeout: CONNECT_MS,
-    // Judged below: a Handle server has a self-signed certificate with the key of its site record.
+    // Verified below: a Handle server has a self-signed certificate with the key of its site record.
     rejectUnauthorized: false,
     maxCachedSessions: 0,
     ...(!allowPrivateNetworks && { lookup: lookupPublic }),
   });
   return function connectReferred(target, connected) {
-    // An address in the URL is not looked up.
+    // An IP address in the URL skips the look-up, and its check.
     const address = target.hostname.replace(/^\[|\]$/g, '');
     if (!allowPrivateNetworks && isIP(address) !== 0 && isPrivate(address)) {
       connected(privateAddress(address), null);
@@ -132,7 +132,7 @@ type LookupCallback = (
   family?: number,
 ) => void;
 
-/** Looks up a name, and keeps its public addresses: the name may be under the control of a stranger. */
+/** Resolves a name and keeps only public addresses, because the name is untrusted. */
 function lookupPublic(host: string, options: LookupOptions, found: LookupCallback): void {
   lookup(host, { ...options, all: true }, (error, addresses) => {
     const allowed = error ? [] : addresses.filter(({ address }) => !isPrivate(address));
@@ -146,19 +146,18 @@ function lookupPublic(host: string, options: LookupOptions, found: LookupCallbac
 const privateAddress = (host: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`${host} is in a private network`), { code: PRIVATE_ADDRESS });
 
-/** IPv4 in the last four bytes (deprecated by RFC 4291 §2.5.5.1), which `ipaddr.js` takes for public. */
+/** IPv4-compatible addresses (deprecated by RFC 4291 §2.5.5.1), which `ipaddr.js` treats as public. */
 const COMPATIBLE = ipaddr.IPv6.parseCIDR('::/96');
 
-/** The host of virtual machines on Azure, at a public address. */
+/** Azure's host of a virtual machine, which is internal despite its public address. */
 const AZURE_HOST = '168.63.129.16';
 
 /**
- * Everything that is not publicly routed, by the registries of IANA (RFC 6890) that `ipaddr.js` keeps, and every IPv6
- * address that leads to an IPv4 network: translated, tunnelled or mapped ones, and the site-local ones of RFC 3879.
+ * True for addresses that are not publicly routed, by the IANA registries (RFC 6890) in `ipaddr.js`, and for IPv6
+ * addresses that lead to an IPv4 network (translated, tunnelled or mapped) or are site-local (RFC 3879).
  */
 export function isPrivate(address: string): boolean {
-  // The interface of a link-local address is no part of it. ipaddr.js takes `::8.8.8.8` for 8.8.8.8, but not with a zero
-  // before it.
+  // Drops the zone of a link-local address. ipaddr.js would read `::8.8.8.8` as 8.8.8.8, hence the zero in front.
   const plain = address
     .split('%', 1)
     .join('')

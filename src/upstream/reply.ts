@@ -1,4 +1,4 @@
-// Reads what a Handle server replies: as an outcome that callers share, or as the answer to one caller.
+// Interprets responses of a Handle server: as an outcome that callers share, or as the answer to one caller.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
 import { sliceMember } from '../handle/json.js';
 import type { Outcome } from '../handle/outcome.js';
@@ -16,37 +16,37 @@ import {
 import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 
-/** What was requested. */
+/** The request of a response. */
 interface Requested {
-  /** The handle the reply has to be about; undefined for a list. */
+  /** The handle that the response must be about; undefined for a list. */
   handle: string | undefined;
   caseSensitive: boolean;
 }
 
-/** A response to a read that callers share. */
+/** A response to a shared read. */
 interface UpstreamReply extends UpstreamResponse, Requested {
   handle: string;
   /** The pause that the server requested with Retry-After (ms). */
   pauseMs?: number | undefined;
 }
 
-/** An answer to one caller: refusals are answers too. */
+/** An answer to one caller, which may be a refusal. */
 export interface RecordAnswer {
   status: number;
-  /** Undefined where a server refuses without Handle JSON: a failed login, or its HTTP container. */
+  /** Undefined for a refusal without Handle JSON: of a failed login, or of the HTTP container. */
   responseCode: number | undefined;
   members: Record<string, unknown>;
-  /** As it came. */
+  /** The unchanged text. */
   body: string;
   retryAfter: string | undefined;
   /** `WWW-Authenticate`. */
   challenge: string | undefined;
 }
 
-/** Shorter responses are read in less than a millisecond. */
+/** Responses up to this size are processed in less than a millisecond. */
 const SMALL_CHARS = 16 * 1024;
 
-/** A long response is read in slices, on the account of the client that waits for it; none waits for a refresh. */
+/** Processes a long response in slices, charged to the client that waits for it; a refresh has no client. */
 export const readInSlices = <T>(
   slicer: TimeSlicer,
   reading: Steps<T>,
@@ -54,7 +54,7 @@ export const readInSlices = <T>(
 ): T | Promise<T> =>
   chars <= SMALL_CHARS ? runToEnd(reading) : slicer.run(reading, { client: caller?.client ?? 'background' });
 
-/** @throws ServiceError UPSTREAM_INVALID_RESPONSE for a response that no Handle server would give */
+/** Interprets the answer to one caller. @throws ServiceError UPSTREAM_INVALID_RESPONSE for an invalid response */
 export function* readAnswer(response: UpstreamResponse, requested: Requested): Steps<RecordAnswer> {
   const { status, body } = response;
   const retryAfter = headerOf(response, 'retry-after');
@@ -63,7 +63,7 @@ export function* readAnswer(response: UpstreamResponse, requested: Requested): S
   try {
     members = parseMembers(response);
   } catch (error) {
-    // The login filter answers 401 with no body, the container 400, 413 and 414 with a page.
+    // The login filter sends 401 without a body, the container 400, 413 and 414 with a page.
     if (status < 400 || status >= 500) throw error;
     return { ...answer, responseCode: undefined, members: {} };
   }
@@ -72,7 +72,7 @@ export function* readAnswer(response: UpstreamResponse, requested: Requested): S
   return { ...answer, responseCode: members.responseCode, members };
 }
 
-/** The values of a good answer to a read; undefined when it is a refusal. */
+/** The values of an answer to a read; undefined for a refusal. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
 export function valuesOf({ status, responseCode, members }: RecordAnswer): HandleValue[] | undefined {
   if (status !== 200) return undefined;
   const { values } = members;
@@ -96,11 +96,11 @@ function isValue(value: unknown): value is HandleValue {
 }
 
 /**
- * The outcome of a read that callers share.
+ * Interprets the response to a shared read.
  *
  * @throws ServiceError UPSTREAM_FAILED for a 5xx in Handle JSON, UPSTREAM_BUSY for another 429 or 503
- * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway before it), UPSTREAM_INVALID_RESPONSE for a reply
- * that no Handle server would give
+ * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway in front of it), UPSTREAM_INVALID_RESPONSE for an invalid
+ * response
  */
 export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
   const members = parseReply(reply);
@@ -111,7 +111,7 @@ export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
   const { success, handleNotFound, valuesNotFound } = RESPONSE_CODE;
   const { responseCode, message } = members;
   if (responseCode === success) return yield* readRecord(reply, members);
-  // 200 belongs to resolution; with any other status the code is an ordinary refusal.
+  // Only resolution sends this code with 200; with any other status it is an ordinary refusal.
   if (responseCode === valuesNotFound && status === 200) return { kind: 'empty' };
   if (responseCode !== handleNotFound) return readRefusal(reply, members);
   if (status !== 404) throw contradiction(reply, responseCode);
@@ -119,7 +119,7 @@ export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
   return typeof message === 'string' ? { kind: 'not-found', message } : { kind: 'not-found' };
 }
 
-/** Neither a 2xx with the code of an error, nor an error with that of a success; and no record of another handle. */
+/** Asserts that status and response code agree, and that a record is of the requested handle. */
 function assertConsistent(
   response: UpstreamResponse,
   members: HandleJson,
@@ -138,7 +138,7 @@ function assertConsistent(
 const contradiction = (response: UpstreamResponse, responseCode: number): ServiceError =>
   invalidResponse(`response code ${responseCode} contradicts the status`, response);
 
-/** A body that is not Handle JSON on 429 or 503 comes from a gateway, and still means that the server is too busy. */
+/** Parses Handle JSON. A 429 or 503 without it comes from a gateway and still means that the server is busy. */
 function parseReply(reply: UpstreamReply): HandleJson {
   try {
     return parseMembers(reply);
@@ -177,7 +177,7 @@ function* readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): St
 function readRefusal(reply: UpstreamReply, members: HandleJson): Outcome {
   const { status } = reply;
   const answer = ownAnswer(reply, members);
-  // 300 is how a referral is sent (codes 302 and 303); other 3xx would have to be followed.
+  // Referrals (codes 302 and 303) are sent with 300; other 3xx would have to be followed.
   if (status === 300 || (status >= 400 && status < 500)) return { kind: 'refused', ...answer };
   if (status >= 500) {
     const detail = `response code ${members.responseCode} (HTTP ${status})`;
@@ -194,7 +194,7 @@ function ownAnswer(reply: UpstreamReply, { handle, ...members }: HandleJson): Up
   return retryAfter === undefined ? answer : { ...answer, retryAfter };
 }
 
-/** Referrals carry values too. What cannot be judged is not shown. */
+/** Whether a value in a refusal, such as a referral, is public. Values of unknown form are not shown. */
 function isShowable(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   const { permissions } = value as Partial<HandleValue>;

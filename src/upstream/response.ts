@@ -1,4 +1,4 @@
-// A response of a server as it arrived, its JSON, and the error for a response that no Handle server would give.
+// Responses of a server: headers, content codings, JSON, and the error for an invalid response.
 import { ServiceError } from '../errors.js';
 import { foldHandle } from '../handle/handle.js';
 import { NestingError, parseJson } from '../handle/json.js';
@@ -14,7 +14,7 @@ export interface UpstreamResponse {
 /** The members of Handle JSON. */
 export type HandleJson = Record<string, unknown> & { responseCode: number };
 
-/** A header by its name in lower case; several lines of it are one list (RFC 9110 §5.3). */
+/** A header by its lower-case name; repeated lines are joined to a list (RFC 9110 §5.3). */
 export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
@@ -42,7 +42,7 @@ export function parseMembers(response: UpstreamResponse): HandleJson {
   return members as HandleJson;
 }
 
-/** A response about another handle would be cached under the wrong key, or be taken for the result of this write. */
+/** Asserts that a response is about the handle; otherwise it would be cached under the wrong key. @throws ServiceError */
 export function assertHandle(
   response: UpstreamResponse,
   { handle: named }: HandleJson,
@@ -61,7 +61,7 @@ export function bodyTooLarge(status: number, maxBodyBytes: number): ServiceError
   return new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis, upstreamStatus: status });
 }
 
-/** The error for a response that no Handle server would give: describes it without giving away any value. */
+/** The error for an invalid response, with a description that does not reveal values. */
 export function invalidResponse(
   reason: string,
   response: UpstreamResponse,
@@ -84,18 +84,18 @@ export function invalidResponse(
   });
 }
 
-/** RFC 6585 §4, RFC 9110 §15.6.4 */
+/** Statuses of an overloaded server (RFC 6585 §4, RFC 9110 §15.6.4). */
 export const isTooBusy = (status: number): boolean => status === 429 || status === 503;
 
-/** 300 is how a Handle server sends a referral. */
+/** 300 does not count, because a Handle server sends referrals with it. */
 export const isRedirect = (status: number): boolean => status > 300 && status < 400 && status !== 304;
 
 const QUOTED_CHARACTERS = 80;
 
-/** Enough of a page to find 80 characters of text between its tags. */
+/** Characters of a page that are searched for the quoted text between its tags. */
 const SEARCHED_CHARACTERS = 2000;
 
-/** The visible text of a page. Nothing from the first bracket on: a broken record may hold private values. */
+/** The visible text of a page up to the first bracket, because a broken record may hold private values. */
 function quotableText(body: string): string {
   const [beforeJson = ''] = body.slice(0, SEARCHED_CHARACTERS).split(/[{[]/, 1);
   return printable(beforeJson.replace(/<[^<>]*>/g, ' '));
@@ -107,7 +107,7 @@ const printable = (text: string): string =>
     .trim()
     .slice(0, QUOTED_CHARACTERS);
 
-/** A body in more codings than this is not decompressed: each could be a bomb inside a bomb. */
+/** Bodies with more codings are not decompressed, because each could be a bomb inside a bomb. */
 const MAX_CODINGS = 5;
 
 const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants;
@@ -118,11 +118,11 @@ const gunzip = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip);
 const inflate = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate);
 const brotli = promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress);
 
-// Some servers leave out the last bytes: like browsers, these accept what there is.
+// Some servers omit the last bytes; like browsers, these decoders accept a truncated body.
 const ungzip: Decode = (body, maxOutputLength) =>
   gunzip(body, { finishFlush: Z_SYNC_FLUSH, maxOutputLength });
 
-/** A Map: the names come from outside, and an object would know `constructor` too. */
+/** A Map, because the names are untrusted and an object would also have `constructor`. */
 const DECODERS = new Map<string, Decode>([
   ['gzip', ungzip],
   ['x-gzip', ungzip],
@@ -130,7 +130,7 @@ const DECODERS = new Map<string, Decode>([
   ['br', (body, maxOutputLength) => brotli(body, { finishFlush: BROTLI_OPERATION_FLUSH, maxOutputLength })],
 ]);
 
-/** A response whose body is as it arrived. */
+/** A response whose body is not decoded. */
 export interface EncodedResponse extends Omit<UpstreamResponse, 'body'> {
   body: Buffer;
 }
@@ -141,9 +141,9 @@ export const isEncoded = ({ headers, body }: EncodedResponse): boolean =>
   headers[CONTENT_ENCODING] !== undefined && body.length > 0;
 
 /**
- * The body without its content codings; as it is where one of them is unknown.
+ * Decodes the content codings of a body; returns it unchanged if one of them is unknown.
  *
- * @throws ServiceError UPSTREAM_INVALID_RESPONSE as soon as more than `maxBodyBytes` come out, or an error of zlib
+ * @throws ServiceError UPSTREAM_INVALID_RESPONSE as soon as the output exceeds `maxBodyBytes`, or an error of zlib
  */
 export async function decodeBody(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
   const { status, body } = response;

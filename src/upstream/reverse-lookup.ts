@@ -1,4 +1,4 @@
-// Client of a reverse look-up service (HRLS): the handles that hold a value.
+// Client of a reverse look-up service (HRLS), which finds handles by their values.
 import { ServiceError } from '../errors.js';
 import { parseJson } from '../handle/json.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
@@ -16,17 +16,17 @@ interface ReverseLookupOptions {
 
 interface LookupQuery {
   prefix: string;
-  /** Type and pattern of each value a handle must have. */
+  /** Type and pattern of each value that a handle must have. */
   conditions: readonly (readonly [type: string, pattern: string])[];
   limit: number;
-  /** As the client sent it. */
+  /** `Authorization` of the client. */
   authorization?: string | undefined;
 }
 
 export interface ReverseLookup {
-  /** Whether the service gets the login of the caller: it is that of the Handle server. */
+  /** Whether the service gets the caller's login at the Handle server. */
   forwardsLogin: boolean;
-  /** The handles, a refusal of the login, or a ServiceError. */
+  /** Returns the handles, or a refusal of the login. @throws ServiceError UPSTREAM_* */
   find: (query: LookupQuery) => Promise<string[] | 'unauthorized' | 'forbidden'>;
 }
 
@@ -77,7 +77,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** The message names the service, so that an operator does not search at the Handle server. */
+/** Names the service in the message, so that operators do not look at the Handle server. */
 const asLookupFailure = (failure: ServiceError): ServiceError =>
   new ServiceError(failure.code, {
     message: failure.message.replace('The Handle server', 'The reverse look-up service'),

@@ -1,4 +1,4 @@
-// Reads and writes of handles at the server that is responsible for each.
+// Routes reads and writes of handles to the responsible server.
 import type { Config } from '../config/schema.js';
 import type { Outcome } from '../handle/outcome.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
@@ -9,7 +9,7 @@ import type { RecordAnswer } from './reply.js';
 import { type ReadReferred, referralIn } from './referrals.js';
 import { GLOBAL_PREFIX, type HandleRef, refOfKey } from '../handle/handle.js';
 
-/** What a Handle server replies for a prefix that it does not serve (recording "resolve: handle of unknown prefix"). */
+/** Response of a Handle server for a prefix that it does not serve (recording "resolve: handle of unknown prefix"). */
 const MEMBERS = { responseCode: RESPONSE_CODE.notResponsible, message: "That prefix doesn't live here" };
 const STATUS = 400;
 
@@ -36,13 +36,13 @@ interface RecordServer {
 interface ReadRoutes<Server extends ReadServer> {
   servers: readonly Server[];
   findServers: FindServers<Server>;
-  /** Has the records of all prefixes, where referrals are followed. */
+  /** The server with the records of all prefixes, if referrals are followed. */
   root?: Server | undefined;
-  /** Reads a handle that no server is responsible for, where referrals are followed. */
+  /** Reads a handle for which no server is responsible, if referrals are followed. */
   readReferred?: ReadReferred | undefined;
 }
 
-/** The reads that callers share, over all servers. */
+/** Shared reads over all servers. */
 export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>): UpstreamClient {
   const { servers, findServers, root, readReferred } = routes;
   return {
@@ -50,7 +50,7 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
       const found = findServers(read.handle);
       const asking = askInTurn(found, {
         ask: ({ reads }) => reads.resolve(read),
-        // A server that has the prefix 0.NA knows the records of few prefixes; the root knows all.
+        // A server with the prefix 0.NA may have few prefix records; the root has all.
         isElsewhere: (answer) =>
           isNotServed(answer) ||
           referralIn(answer) !== undefined ||
@@ -75,10 +75,10 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
 const isNotServed = (outcome: Outcome): boolean =>
   outcome.kind === 'refused' && outcome.members['responseCode'] === RESPONSE_CODE.notResponsible;
 
-/** Handles under `0.`, and those without a slash, are at the root itself. */
+/** Whether a referral can exist: handles under `0.` and handles without a slash are at the root. */
 const isReferable = ({ text }: HandleRef): boolean => text.indexOf('/') > 0 && !text.startsWith('0.');
 
-/** The requests of one caller for a handle of these servers. A write is sent to one server only. */
+/** The requests of a caller to the servers of a handle. Writes are sent to the first server only. */
 export function recordsAt(servers: readonly RecordServer[]): RecordClient {
   const nowhere = (): Promise<RecordAnswer> => Promise.resolve(NO_ANSWER);
   const first = servers[0]?.records;
@@ -98,13 +98,13 @@ export function recordsAt(servers: readonly RecordServer[]): RecordClient {
 
 interface Asking<Server, Answer> {
   ask: (server: Server) => Promise<Answer>;
-  /** Whether the server says that it is not responsible. */
+  /** Whether the answer means that the server is not responsible. */
   isElsewhere: (answer: Answer) => boolean;
-  /** The answer where there is no server. */
+  /** The answer if there is no server. */
   otherwise: Answer;
 }
 
-/** The answer of the first server that is responsible, else that of the last. */
+/** The answer of the first responsible server, else of the last one. */
 function askInTurn<Server, Answer>(
   servers: readonly Server[],
   asking: Asking<Server, Answer>,
@@ -126,17 +126,17 @@ async function askEach<Server, Answer>(
 }
 
 interface Routed {
-  /** In capitals: `21.T1` for this prefix, `21.T1.*` for those derived from it, `*` for all others. */
+  /** Patterns in capitals: `21.T1` for this prefix, `21.T1.*` for derived ones, `*` for all others. */
   prefixes: readonly string[];
 }
 
 /**
- * The servers of a handle in the order in which they are asked. A second one is there for the record of a prefix
- * (`0.NA/<prefix>`): it may be at the server of the prefix or at the one for all others.
+ * The servers of a handle in order. Only handles under `0.` have several: a prefix record (`0.NA/<prefix>`) may be at the
+ * server of the prefix, at the server for all others, or at the root.
  */
 export type FindServers<Server> = (handle: HandleRef) => readonly Server[];
 
-/** `root` has the records of all prefixes, and is asked last. */
+/** Routes by the longest matching prefix. `root` has the records of all prefixes and comes last. */
 export function createPrefixRouting<Server extends Routed>(
   servers: readonly Server[],
   root?: Server,
@@ -167,7 +167,7 @@ export function createPrefixRouting<Server extends Routed>(
 
 type PrefixPeriods = Config['cache']['staleIfError'];
 
-/** The period (ms) of the longest matching prefix of a key, by the same rules. A reload may replace the periods. */
+/** Finds the period (ms) of a key by its longest matching prefix; 0 if none matches. A reload may replace the periods. */
 export function createFindPeriod(periods: () => PrefixPeriods): (key: string) => number {
   let known = periods();
   let find = createPrefixRouting(known);

@@ -1,10 +1,10 @@
-// Sessions of several Handle servers: the id that a server gives out is marked with its server, and sent to no other.
+// Sessions of several Handle servers: session ids are marked with their server, so that no other server gets them.
 import { createHash } from 'node:crypto';
 
 export interface Sessions {
-  /** A login as this server gets it; undefined for the session of another server. */
+  /** The login to send to this server; undefined for the session of another server. */
   loginFor: (authorization: string | undefined) => string | undefined;
-  /** A `WWW-Authenticate` of this server as clients get it: they answer it under the id in it. */
+  /** Marks the session id in a `WWW-Authenticate` of this server, to which clients respond with that id. */
   challengeOf: (challenge: string) => string;
 }
 
@@ -12,10 +12,10 @@ const HANDLE_SCHEME = /^\s*handle\b/i;
 const NAMED = /sessionId/i;
 const SESSION_ID = /\bsessionId\s*=\s*"?([^\s",]+)/gi;
 
-/** `~` is in no id of a Handle server, which are letters and digits. */
+/** The mark of an id. Ids of a Handle server have only letters and digits, so no `~`. */
 const MARKED = /~[\w-]{8}$/;
 
-/** The ids of `main`, which opens sessions, stay as they are: where it is the only server nothing changes. */
+/** The ids of `main`, which opens sessions, are not marked, so a single server sees no change. */
 export const sessionsOf = (url: string, main: string | undefined): Sessions =>
   createSessions(url === main ? '' : `~${createHash('sha256').update(url).digest('base64url').slice(0, 8)}`);
 

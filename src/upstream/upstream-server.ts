@@ -1,4 +1,4 @@
-// One Handle server: anonymous reads of whole records, limited, guarded by a breaker, and paused on its request.
+// One Handle server: anonymous reads of whole records, behind a limiter, a circuit breaker and Retry-After pauses.
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -20,24 +20,24 @@ export interface ServerSettings
     Pick<Config['upstream'], 'caseSensitive'> {}
 
 export interface ServerParts {
-  /** Our own name in `Via` (RFC 9110 §7.6.3): a request with it that comes back means a loop. */
+  /** Name of this proxy in `Via` (RFC 9110 §7.6.3), by which it detects loops. */
   pseudonym: string;
   dispatcher: UpstreamDispatcher;
   limiter: ConcurrencyLimiter;
-  /** For large records. */
+  /** Runs the work on large records. */
   slicer: TimeSlicer;
-  /** Undefined for a server that only a referral names: its health and its breaker are not reported. */
+  /** Undefined for a referred server, whose health and breaker are not reported. */
   keys: ServerKeys | undefined;
 }
 
-/** In the metrics they are one server: strangers' prefix records do not decide how many series there are. */
+/** Label of all referred servers in the metrics, because untrusted prefix records must not create series. */
 export const REFERRED = 'referred';
 
 interface ServerRead {
   handle: HandleRef;
   authoritative: boolean;
   caller?: Caller | undefined;
-  /** For everything from the wait for a slot to the last byte, the retry included. */
+  /** Timeout from the wait for a slot to the last byte, the retry included. */
   timeoutMs: number;
 }
 
@@ -58,7 +58,7 @@ export function createServer(
   const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now });
   const health = keys && watchHealth({ url, keys }, context);
   const server = keys === undefined ? REFERRED : url;
-  // None is of a caller: many callers share the response.
+  // No header is of a caller, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
   async function send({ handle, authoritative, caller, timeoutMs }: ServerRead): Promise<Outcome> {
@@ -114,7 +114,7 @@ interface UpstreamCall {
 
 type CallResult = Outcome['kind'] | ErrorCode;
 
-/** Counts and traces a read that was sent. */
+/** Counts and traces an upstream read. */
 function reportCall({ server, result, durationMs }: UpstreamCall, { metrics, tracer }: Context): void {
   metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
   tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
@@ -130,13 +130,13 @@ function reportBreaker(server: string, { log, metrics }: Context): (state: Break
 }
 
 interface PauseOptions {
-  /** A server must not be able to turn itself off for a day by mistake. */
+  /** Longer pauses are shortened: a server must not disable itself for a day by mistake. */
   maxPauseMs: number;
   now: () => number;
 }
 
 interface RetryAfterPause {
-  /** Starts a pause when a response requests one; returns its length (ms). */
+  /** Starts a pause if the response requests one; returns its length (ms), else undefined. */
   observe: (response: Omit<UpstreamResponse, 'body'>) => number | undefined;
   /** @throws ServiceError UPSTREAM_BACKOFF during a pause */
   assertOver: () => void;
@@ -163,11 +163,11 @@ function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryAfterPau
   };
 }
 
-/** Milliseconds of a Retry-After header, in seconds or as a date; undefined when it is invalid. */
+/** Milliseconds of a Retry-After header, which has seconds or a date; undefined if it is invalid. */
 function parseRetryAfter(header: string | undefined, now: number): number | undefined {
   const text = header?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
-  // Date.parse accepts a lot more than an HTTP date, but none of it begins like one.
+  // Date.parse accepts much more than HTTP dates, but nothing else that begins like one.
   const until = /^[A-Z][a-z]+,/.test(text) ? Date.parse(text) : NaN;
   return Number.isNaN(until) ? undefined : Math.max(0, until - now);
 }
@@ -177,10 +177,10 @@ interface HealthWatch {
   failed: (failure: ServiceError) => void;
 }
 
-/** A server that answers only some requests is not logged more often. */
+/** Minimum interval of log lines for a server that alternates between success and failure. */
 const MIN_INTERVAL_MS = 1000;
 
-/** Errors of a request that this process has aborted itself, because it ends. */
+/** Errors of requests aborted by the shutdown of this process. */
 const OWN_ENDS: readonly unknown[] = ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'];
 
 interface WatchedServer {
@@ -192,7 +192,7 @@ function watchHealth({ url: server, keys }: WatchedServer, context: Context): He
   const { log, metrics, clock } = context;
   let reason: string | undefined;
   let loggedAt = -Infinity;
-  /** Since the last line. */
+  /** Failures since the last log line. */
   let failures = 0;
 
   function change(to: string, failure?: ServiceError): void {
@@ -217,7 +217,7 @@ function watchHealth({ url: server, keys }: WatchedServer, context: Context): He
     },
     failed(failure) {
       const cause = codeOf(failure.cause);
-      // A failure for one record says nothing of the server.
+      // A failure of a single record says nothing about the server.
       if (scopeOf(failure) === 'record' || OWN_ENDS.includes(cause)) return;
       failures++;
       change(`${failure.code} ${cause ?? ''}`, failure);

@@ -1,4 +1,4 @@
-// All Handle servers, and which of them is responsible for a handle.
+// Creates all Handle servers and the routing of handles to them.
 import type { Config } from '../config/schema.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -19,11 +19,11 @@ export interface Upstreams {
   reads: UpstreamClient;
   /** The configured servers. */
   servers: readonly HandleServer[];
-  /** Gets what names no handle, so it opens sessions: the first server that takes writes. Undefined for no server. */
+  /** Gets requests without a handle, such as those for sessions: the first writable server. Undefined without a server. */
   main: HandleServer | undefined;
-  /** Those that are responsible, the first one first. */
+  /** The responsible servers in order. */
   findServers: FindServers<HandleServer>;
-  /** The address of the server that is responsible; undefined for none here. */
+  /** The address of the responsible server; undefined if there is none here. */
   serverOf: (handle: HandleRef) => string | undefined;
   /** Whether each server of the handle checks the logins of reads. */
   checksLogins: (handle: HandleRef) => boolean;
@@ -89,7 +89,7 @@ function createRoot(upstream: Config['upstream'], context: Context, parts: Handl
   return createHandleServer(server, context, { ...parts, keysOf: () => ROOT_KEYS });
 }
 
-/** As a Handle server refuses a prefix that is not its own (recording "create: prefix not homed here"). */
+/** @throws ServiceError NOT_RESPONSIBLE with the text of a Handle server (recording "create: prefix not homed here") */
 export function assertFound(server: HandleServer | undefined): HandleServer {
   if (server === undefined)
     throw new ServiceError('NOT_RESPONSIBLE', { message: "That prefix doesn't live here" });
@@ -100,10 +100,10 @@ interface HandleServerSettings
   extends ServerConfig, Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'mirrorMaxTtlMs'> {}
 
 interface HandleServerParts {
-  /** Our own name in `Via` (RFC 9110 §7.6.3). */
+  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
   slicer: TimeSlicer;
-  /** undici pools by default. */
+  /** Default: undici pools. */
   createDispatcher?: typeof createPools | undefined;
   /** The address of the server that opens sessions. */
   mainUrl: string | undefined;
@@ -113,23 +113,23 @@ export interface HandleServer extends Pick<
   ServerConfig,
   'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
 > {
-  /** Reads that callers share. */
+  /** Shared reads. */
   reads: UpstreamClient;
-  /** For requests with the credentials of one caller. */
+  /** Requests with the credentials of one caller. */
   records: RecordClient;
-  /** For requests that are forwarded; they share the limiter with those of `records`. */
+  /** Agent of forwarded requests, which share the limiter with `records`. */
   writeAgent: Connections['writeAgent'];
   limiter: ConcurrencyLimiter;
   sessions: Sessions;
-  /** Whether a read with a wrong login is refused: over plain http it is answered as if it had none. */
+  /** Whether a read with a wrong login is refused. Over plain http the server ignores logins. */
   checksLogins: boolean;
-  /** Called when a write is refused because its login was ignored; undefined over https. */
+  /** Called when the server refuses a write because it ignored the login; undefined over https. */
   onIgnoredLogin: (() => void) | undefined;
   usage: () => { read: LimiterUsage; forwarded: LimiterUsage };
   close: Connections['close'];
 }
 
-/** `keysOf`: the configuration keys of the server at an address. */
+/** `keysOf` returns the configuration keys of the server at an address. */
 function createHandleServer(
   settings: HandleServerSettings,
   context: Context,
@@ -147,7 +147,7 @@ function createHandleServer(
   );
   const limiter = new ConcurrencyLimiter({
     ...settings,
-    // Fixed: the latency of a write says nothing about how busy the server is, that of a list depends on its client.
+    // Fixed, because the latency of a write says nothing about load, and that of a list depends on its client.
     minConcurrency: concurrency,
     onRejected: () => {
       context.metrics.countRejected({ server: url, kind: 'forwarded' });
@@ -174,12 +174,12 @@ function createHandleServer(
   };
 }
 
-/** Clients repeat a refused write. */
+/** Minimum interval of warnings, because clients repeat refused writes. */
 const WARN_EVERY_MS = 60_000;
 
 /**
- * Called for a write with a login that was refused as if it had none. Not before: another proxy, or a port that the
- * server's operator has marked as secure, takes logins over http. Undefined over https.
+ * Returns the function to call after a write whose login the server ignored; undefined over https. There is no earlier
+ * warning, because another proxy, or a port that the operator has marked as secure, accepts logins over http.
  */
 function warnOfIgnoredLogins(url: string, { log, clock }: Context): (() => void) | undefined {
   if (!url.startsWith('http:')) return undefined;

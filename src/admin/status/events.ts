@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.js';
 
 interface EventStreamDeps {
   status: () => Promise<object>;
-  /** Called when the statistics fail. */
+  /** Called when the statistics cannot be collected. */
   onUnexpected?: ((error: unknown) => void) | undefined;
 }
 
@@ -13,12 +13,12 @@ const INTERVAL_MS = 1000;
 /** Each viewer takes a connection and about 10 kB a second. */
 export const MAX_VIEWERS = 16;
 
-/** A viewer that skips more messages in a row is disconnected. */
+/** A viewer that misses more messages in a row is disconnected. */
 const MAX_SKIPPED = 30;
 
 /** The statistics are collected once for all viewers, and only while there are viewers. */
 export function createEventStream({ status, onUnexpected }: EventStreamDeps): RequestHandler {
-  /** Messages skipped in a row, by viewer. */
+  /** Messages missed in a row, by viewer. */
   const viewers = new Map<Response, number>();
   let timer: NodeJS.Timeout | undefined;
   let latest: string | undefined;
@@ -31,7 +31,7 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
       for (const [viewer, skipped] of viewers) viewers.set(viewer, send(viewer, message, skipped));
     } catch (error) {
       onUnexpected?.(error);
-      // The page reconnects and shows that the connection is lost.
+      // The page shows the lost connection and reconnects.
       for (const viewer of viewers.keys()) viewer.destroy();
     }
   }
@@ -68,7 +68,7 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
   };
 }
 
-/** Skips a viewer that has not read the previous message, so that no backlog grows in memory. */
+/** Sends a message unless the viewer has not read the previous one, so that no backlog grows. Returns the missed messages. */
 function send(viewer: Response, message: string, skipped: number): number {
   if (!viewer.writableNeedDrain) {
     viewer.write(message);

@@ -1,4 +1,4 @@
-// The status page: an HTML frame without data, which its scripts fill by element id, and its style sheet.
+// The status page: HTML without data, which the scripts fill in by element id, and its style sheet.
 import { readFileSync } from 'node:fs';
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../errors.js';
@@ -63,7 +63,7 @@ const listTile = (id: string, title: string, columns: readonly [string, string])
       <p class="more" id="${id}-more"></p>`,
   );
 
-/** Large figures for a wall screen. */
+/** Figures are large enough for a wall screen. */
 const STATUS_STYLE = `${baseStyle()}
 body{padding:0 clamp(.75rem,1.5vw,2rem);font-size:clamp(1rem,.8rem + .4vw,1.5rem);line-height:1.4}
 header{display:flex;flex-wrap:wrap;align-items:center;justify-content:space-between;gap:.25rem 1rem;padding-top:.75rem}
@@ -108,11 +108,11 @@ footer{font-size:.85em;padding-bottom:1rem}
 .old .tiles{filter:grayscale(1)}
 `;
 
-/** URLs are relative: a reverse proxy may serve the listener under a path. */
+/** URLs are relative, because a reverse proxy may serve the listener under a path. */
 const PAGE = renderDocument({
   title: 'Status – handle-resolver-proxy',
   icon: {
-    // A data: URL, so that browsers do not request /favicon.ico: three bars of a chart.
+    // Three bars of a chart, as a data: URL so that browsers do not request /favicon.ico.
     href: "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='%230b57d0'%3E%3Cpath d='M1 9h4v6H1zM6 5h4v10H6zM11 1h4v14h-4z'/%3E%3C/svg%3E",
     type: 'image/svg+xml',
   },
@@ -183,7 +183,7 @@ export function createStatusFiles(): RequestHandler {
   };
 }
 
-/** `browser` lies beside the bundle too; a compiler adds a source map comment. */
+/** Reads a script of `browser`, which the build copies next to the bundle; drops the comment of a source map. */
 function readScript(name: string): string {
   const text = readFileSync(new URL(`./browser/${name}`, import.meta.url), 'utf8');
   return text.replace(/^\/\/# sourceMappingURL=.*$/m, '');

@@ -1,4 +1,4 @@
-// Many handles in one request, answered as one streamed JSON array.
+// Answers a request for many handles with a streamed JSON array.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -25,9 +25,9 @@ interface BatchDeps extends ElementDeps {
   streamElements: StreamElements;
   withBody: WithBody;
   maxBodyBytes: number;
-  /** Counts further requests of the caller. Rejects when they exceed a limit. */
+  /** Counts additional requests of the caller. Rejects if they exceed a limit. */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
-  /** Undefined where no traffic rule is about handles. */
+  /** Undefined if no traffic rule matches handles. */
   refusalOfHandle: RefusalOfHandle | undefined;
   gzipMinBytes: number;
   runStepsOf: RunStepsOf;
@@ -46,12 +46,12 @@ export function createBatch(
   { upstreams: { servers, serverOf }, ...parts }: BatchParts,
 ): Record<'batchByQuery' | 'batchByBody', Listener> {
   const { withBody } = parts;
-  // A batch may be for one server alone.
+  // All handles of a batch may be at the server with the lowest limit.
   const least = Math.min(...servers.map(({ concurrency }) => concurrency));
   const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
   const deps: BatchDeps = {
     ...parts,
-    // Single reads always have the other half.
+    // The other half of the slots is left for single reads.
     streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
     maxBodyBytes,
     gzipMinBytes,
@@ -67,7 +67,7 @@ export function createBatch(
     async batchByBody(req, res) {
       assertAnonymous(req);
       const encoding = req.headers['content-encoding'];
-      // Of any Content-Type: `curl -d` declares a form.
+      // Accepts any Content-Type, because `curl -d` declares a form.
       const body = await withBody(req, (bytes) =>
         parseJsonBody(bytes, { encoding, maxBodyBytes, codes: CODES }),
       );
@@ -80,7 +80,7 @@ export function createBatch(
 const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY' } as const;
 
 /**
- * A read with credentials always travels to the Handle server. In a batch one password would be tried a thousand times,
+ * Rejects credentials: reads with them always go to the Handle server, so a batch would try one password a thousand times,
  * and a login that is wrong for some of the handles would look like an answer.
  */
 function assertAnonymous({ headers }: IncomingMessage): void {
@@ -96,7 +96,7 @@ interface BatchCall {
 
 async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Promise<void> {
   const { handles, query } = batch;
-  // The request itself has been counted.
+  // The request itself has already been counted.
   if (handles.length > 1) await deps.charge(req, handles.length - 1);
   const context = contextOf(res);
   context.result = 'batch';
@@ -127,7 +127,7 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
   });
 }
 
-/** Single reads go before the hundreds of a batch, unless a traffic rule prefers its client. */
+/** Lowers a batch to the background, behind single reads, unless a traffic rule has set its class. */
 const inBackground = (caller: Caller | undefined): Caller | undefined =>
   caller?.class === 'normal' ? { ...caller, class: 'background' } : caller;
 
@@ -137,14 +137,14 @@ async function* framed(chunks: AsyncIterable<string>, open: string, close: strin
   yield close;
 }
 
-/** Each chunk can be read when it comes. */
+/** Flushes each chunk, so that clients can read it immediately. */
 const FLUSH_EACH = { flush: constants.Z_SYNC_FLUSH };
 
 function send(res: Writable, text: AsyncIterable<string>, isGzip: boolean): Promise<void> {
   return isGzip ? pipeline(text, createGzip(FLUSH_EACH), res) : pipeline(text, res);
 }
 
-/** Of an element with a short record. The length of all is not known before they are sent. */
+/** Estimated bytes of an element with a short record, because the total length is not known in advance. */
 const USUAL_ELEMENT_BYTES = 500;
 
 const isWorthGzip = ({ headers }: IncomingMessage, handles: number, minBytes: number): boolean =>

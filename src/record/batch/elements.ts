@@ -1,4 +1,4 @@
-// One element of a batch: a handle as the caller wrote it, with status and body of its GET.
+// Elements of a batch: a handle as spelled by the caller, with status and body of its GET.
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
 import { prettyJson, writeJson } from '../../handle/json.js';
@@ -24,23 +24,23 @@ export interface ElementDeps {
   onUnexpected: ReportUnexpected;
 }
 
-/** The request of a batch. */
+/** The parts of a batch request that apply to each element. */
 interface ElementRequest {
   query: RecordQuery;
   pretty: boolean;
   runSteps: RunSteps;
   caller: Caller | undefined;
-  /** Undefined where no traffic rule is about handles. */
+  /** Undefined if no traffic rule matches handles. */
   refusalOf: ((handle: HandleRef) => ReturnType<RefusalOfHandle>) | undefined;
 }
 
 /**
- * Records of one batch from which values are selected: they cost work that does not show in the length of the answer.
- * A thousand usual records have 0.7 MB.
+ * Maximum characters of records in a batch with a selection, whose work the length of the response does not show. A
+ * thousand usual records have 0.7 MB.
  */
 const MAX_SELECTED_CHARS = 64 * 1024 * 1024;
 
-/** Of a name that is no handle. */
+/** Maximum characters of an invalid handle that are echoed. */
 const MAX_ECHOED_CHARS = 200;
 
 const tooMuchWork = (): ServiceError =>
@@ -48,7 +48,7 @@ const tooMuchWork = (): ServiceError =>
     detail: 'the records before have 64 MiB; ask for the rest in another batch',
   });
 
-/** The elements of one batch. A handle that is invalid, or that fails, is an element with that error. */
+/** Creates the elements of a batch. An invalid or failed handle becomes an element with its error. */
 export function createStartElement(
   deps: ElementDeps,
   { query, pretty, runSteps, caller, refusalOf }: ElementRequest,
@@ -87,14 +87,14 @@ export function createStartElement(
     const text = parseName(name);
     if (text instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), text);
     const handle = resolver.refOf(text);
-    // A rule may have to ask Redis for its limit.
+    // Traffic rules need the asynchronous path, because their limit may be in Redis.
     const found = refusalOf === undefined ? resolver.fromMemory(handle) : undefined;
     if (found !== undefined) return yield* answer(name, handle, found);
     return { handle, load: () => load(name, handle) };
   };
 }
 
-/** Checked like the handle in the path of a GET. */
+/** Validates a name like the handle in the path of a GET. */
 function parseName(name: string): string | ServiceError {
   try {
     return readHandle(handleToPath(name));
@@ -104,9 +104,9 @@ function parseName(name: string): string | ServiceError {
   }
 }
 
-/** On a line of its own, so that a program can read an array of any length line by line. */
+/** Formats an element on a separate line, so that programs can read an array of any length line by line. */
 function elementText(name: string, { status, json }: Body, pretty: boolean): string {
   const element = `{"handle":${writeJson(name)},"status":${status},"body":${json}}`;
-  // Indented as in an array, without its brackets.
+  // Indented as inside an array, then without its brackets.
   return pretty ? prettyJson(`[${element}]`).slice(1, -2) : `\n${element}`;
 }

@@ -1,16 +1,16 @@
-// What a batch asks for: its handles and the selection of their values, from the query or from a JSON body.
+// Reads a batch request, its handles and the selection of values, from the query or from a JSON body.
 import { z } from 'zod';
 import { ServiceError } from '../../errors.js';
 import { type RecordQuery, readParameters, readRecordQuery } from '../../http/query.js';
 
-/** Those of a GET stand in the request line. */
+/** Maximum handles of a batch; fewer for GET, whose handles are in the request line. */
 export const MAX_HANDLES = { GET: 100, POST: 1000 };
 
-/** Of types, and of indexes, in a body: each is compared with each value of each handle. */
+/** Maximum types and maximum indexes in a body, because each is compared with each value of each handle. */
 const MAX_SELECTORS = 100;
 
 export interface BatchRequest {
-  /** As the caller wrote them; they may be invalid. */
+  /** Spelled as by the caller; may be invalid. */
   handles: readonly string[];
   query: RecordQuery;
 }
@@ -18,7 +18,7 @@ export interface BatchRequest {
 const oneOrMore = <T extends z.ZodType>(schema: T) =>
   z.union([schema, z.array(schema).max(MAX_SELECTORS)]).optional();
 
-/** An unknown member is refused: with a misspelt `type` the answer would be another one. */
+/** Rejects unknown members, because a misspelt `type` would change the answer. */
 export const batchBody = z
   .strictObject({
     handles: z.array(z.string()).describe('The handles as text, not percent-encoded.'),
@@ -27,7 +27,7 @@ export const batchBody = z
   })
   .meta({ id: 'BatchBody' });
 
-/** Whether the query of `/api/handles` names handles. With `prefix` it is a list, as on a Handle server. */
+/** Whether the query of `/api/handles` is a batch. With `prefix` it is a list, as on a Handle server. */
 export const isBatch = (parameters: URLSearchParams): boolean =>
   parameters.has('handle') && !parameters.has('prefix');
 
@@ -37,7 +37,7 @@ export function readBatchQuery(query: string): BatchRequest {
   return readBatch(parameters.getAll('handle'), parameters, MAX_HANDLES.GET);
 }
 
-/** The members of the body are parameters beside those of the query. @throws ServiceError BATCH_BAD_BODY too */
+/** Reads the members of the body in addition to the query. @throws ServiceError BATCH_BAD_BODY and those above */
 export function readBatchBody(body: unknown, query: string): BatchRequest {
   const parsed = batchBody.safeParse(body);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);
@@ -62,7 +62,7 @@ function readBatch(handles: readonly string[], parameters: URLSearchParams, max:
     throw new ServiceError('BATCH_TOO_LARGE', { detail });
   }
   const query = readRecordQuery(parameters);
-  // Neither is answered from the cache: a thousand of them would be a thousand requests to the Handle server.
+  // Neither can be served from the cache, so a batch would be a thousand requests to the Handle server.
   if (query.authoritative || !query.publicOnly) {
     const detail =
       'auth=true and publicOnly=false are for single handles, a batch is answered from the cache';

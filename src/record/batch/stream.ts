@@ -1,50 +1,50 @@
-// The elements of a batch as text, in order: loads ahead within limits, and goes no faster than its reader.
+// Streams the elements of a batch as text in order: loads ahead within limits, with backpressure from the client.
 import type { HandleRef } from '../../handle/handle.js';
 import type { RunSteps } from '../../http/request-work.js';
 import type { Steps } from '../../time-slicer.js';
 
 export interface BatchLimits {
-  /** Maximum loads of one batch at a time. */
+  /** Maximum concurrent loads of one batch. */
   perBatch: number;
-  /** Maximum loads of all batches of this process at a time, at each server. */
+  /** Maximum concurrent loads of all batches of this process, at each server. */
   total: number;
   /** The server that a handle is loaded from. */
   serverOf: (handle: HandleRef) => string | undefined;
 }
 
-/** An element, and how many characters of records were read for it. */
+/** An element, and the number of characters of records read for it. */
 export interface RenderedElement {
   text: string;
   readChars: number;
 }
 
-/** One whose record memory does not have. */
+/** An element whose record is not in memory. */
 interface UnloadedElement {
   handle: HandleRef;
   load: () => Promise<RenderedElement>;
 }
 
-/** How a handle, as its client spells it, becomes an element. */
+/** Starts the element of a handle as spelled by the client. */
 export type StartElement = (name: string) => Steps<RenderedElement | UnloadedElement>;
 
 interface BatchWork {
   startElement: StartElement;
   names: readonly string[];
-  /** Once it is aborted no further load starts. */
+  /** After its abort no further load starts. */
   signal: AbortSignal;
   runSteps: RunSteps;
 }
 
-/** How long the records in memory are is seen when they are read. */
+/** The size of the records is not known before they are read, so the work always runs in slices. */
 const MAX_WORK = Infinity;
 
-/** Yields the elements with commas between, several in one chunk. */
+/** Yields the comma-separated elements in chunks. */
 export type StreamElements = (work: BatchWork) => AsyncGenerator<string>;
 
-/** Elements are joined up to about this length: each chunk is a write of its own. */
+/** Approximate length of a chunk, because each chunk is a separate write. */
 const CHUNK_CHARS = 16 * 1024;
 
-/** Work for elements that are not sent yet, because one before them is loaded, or because they are short. */
+/** Maximum work for elements that are ready but not sent, because they wait for an earlier one or for a full chunk. */
 const MAX_AHEAD_CHARS = 64 * 1024;
 
 const workOf = ({ text, readChars }: RenderedElement): number => Math.max(text.length, readChars);
@@ -66,7 +66,7 @@ export function createStreamElements({ perBatch, total, serverOf }: BatchLimits)
       work.runSteps(ahead.head(), MAX_WORK);
     for (let head = await findHead(); head !== undefined; head = await findHead()) {
       if (head.rendered === undefined) {
-        // The reader need not wait for what is ready.
+        // Sends the ready elements before it waits.
         if (chunk !== '') yield chunk;
         chunk = '';
         await head.loaded;
@@ -94,8 +94,8 @@ const READY = Promise.resolve();
 type LoadInSlot = (unloaded: UnloadedElement) => Promise<RenderedElement>;
 
 /**
- * The elements from the next one on, those that are loaded meanwhile included. Not the `map` of Node's streams: that
- * is experimental, and counts what is in memory as loads.
+ * The queue of elements from the next one on, with concurrent loads. The `map` of Node's streams does not fit: it is
+ * experimental, and counts elements in memory as loads.
  */
 class LookAhead {
   readonly #work: BatchWork;
@@ -149,7 +149,7 @@ class LookAhead {
       .finally(() => {
         this.#loading--;
       });
-    // When the client has left, nobody waits for it.
+    // After the client has disconnected nobody awaits the promise.
     loaded.catch(() => undefined);
     const element: BatchElement = { rendered: undefined, loaded };
     return element;
@@ -158,7 +158,7 @@ class LookAhead {
 
 type InSlot = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** The loads of one server do not wait for those of another, which may hang. */
+/** Separate slots for each server, so that loads do not wait for another server that hangs. */
 function createSlotsByServer(
   total: number,
 ): <T>(server: string | undefined, work: () => Promise<T>) => Promise<T> {
@@ -170,7 +170,7 @@ function createSlotsByServer(
   };
 }
 
-/** Runs at most `total` loads at a time, first come, first served: batches take turns. */
+/** Runs at most `total` loads concurrently, first come, first served. */
 function createSlots(total: number): InSlot {
   const waiting: (() => void)[] = [];
   let free = total;

@@ -2,7 +2,7 @@
 
 export const counted = (count) => count.toLocaleString('en');
 export const rate = (perSecond) => counted(perSecond < 100 ? perSecond : Math.round(perSecond));
-/** Truncated: 100 % means all. */
+/** Rounds down, so that 100 % means all. */
 export const percent = (part) => (part === null ? ['–'] : [String(Math.floor(part * 1000) / 10), '%']);
 export const time = (seconds) => {
   if (seconds === null) return ['–'];

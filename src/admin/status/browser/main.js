@@ -3,15 +3,15 @@ import { putText, setLevel, element, putState } from './dom.js';
 import { span } from './format.js';
 import { render } from './render.js';
 
-/** Two messages are missing and a third is late. */
+/** Messages arrive every second, so three are missing. */
 const OLD_AFTER_MS = 4000;
-/** A stream without messages for this time is reopened. */
+/** A stream that is silent for this long is reopened. */
 const SILENT_MS = 12_000;
 
 let stream;
 let receivedAt = -Infinity;
 let openedAt = -Infinity;
-/** When the page became visible. */
+/** Time when the page became visible. */
 let visibleAt = performance.now();
 /** Set after 401 and 403: no retry until the page is reloaded. */
 let isRefused = false;
@@ -48,7 +48,7 @@ async function open() {
   try {
     await read(stream.signal);
   } catch (error) {
-    // Browsers report an unreachable server as a TypeError with a text of their own.
+    // Browsers report an unreachable server as a TypeError, each with a different text.
     reason = error instanceof TypeError ? 'no response' : error.message;
   } finally {
     stream = undefined;

@@ -5,7 +5,7 @@ import { bytes, counted, joined, percent, plural, rate, span, time } from './for
 import { overallHealth, processHealth, redisHealth, serverHealth } from './health.js';
 import { renderTraffic } from './traffic.js';
 
-/** Right after a page is opened there are fewer points. */
+/** Points of a chart, one per second; fewer just after the page is opened. */
 const POINTS = 60;
 
 function drawAll(history) {
@@ -87,7 +87,7 @@ function renderParts(stats) {
   putState(...overallHealth(server, redis, process));
 }
 
-/** Repeated errors are one row. */
+/** Merges repeated errors into one row. */
 function groupErrors(errors) {
   const groups = new Map();
   for (const { at, message } of errors) {

@@ -1,4 +1,4 @@
-// Renders the part of a message that is about traffic: clients, rules and limited networks.
+// Renders the traffic in a message: clients, rules and limited networks.
 import { element, putRows, putText } from './dom.js';
 import { counted, plural } from './format.js';
 
@@ -21,7 +21,7 @@ const describeRule = ({ name, matched, limited, shadowed }) => [
   `${name}: ${counted(matched)} passed, ${counted(shadowed)} in shadow`,
 ];
 
-/** Only while there are some. */
+/** Hides the list while it is empty. */
 function renderBlocked(blocked, count) {
   element('blocked-part').hidden = count === 0;
   const rows = blocked.map(({ network, until, reason }) => [
