@@ -1,5 +1,5 @@
 // One bound of memory for the prepared answers of all interfaces.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import { type Prepared, PreparedBudget, PreparedCache } from '../../src/cache/prepared-cache.js';
 
@@ -18,39 +18,41 @@ const put = (cache: PreparedCache<Prepared>, name: string): void => {
 };
 const has = (cache: PreparedCache<Prepared>, name: string): boolean => cache.current(name, 1) !== undefined;
 
-test.each([
-  ['entries', { maxEntries: 4, maxBytes: 1000 }],
-  ['bytes', { maxEntries: 1000, maxBytes: 40 }],
-])('what one cache takes in of the %s makes the other age, but what is used stays', (_what, bounds) => {
-  const [http, native] = cachesOf(['http', 'native'], bounds) as [
-    PreparedCache<Prepared>,
-    PreparedCache<Prepared>,
-  ];
-  put(native, 'unused');
-  put(native, 'used');
-  for (let round = 0; round < 5; round++) {
-    put(http, `${round}`);
-    expect(has(native, 'used')).toBe(true);
-  }
-  expect(has(native, 'unused')).toBe(false);
-});
+describe('prepared response cache', () => {
+  test.each([
+    ['entries', { maxEntries: 4, maxBytes: 1000 }],
+    ['bytes', { maxEntries: 1000, maxBytes: 40 }],
+  ])('shares its bound of %s between interfaces, evicting unused entries first', (_what, bounds) => {
+    const [http, native] = cachesOf(['http', 'native'], bounds) as [
+      PreparedCache<Prepared>,
+      PreparedCache<Prepared>,
+    ];
+    put(native, 'unused');
+    put(native, 'used');
+    for (let round = 0; round < 5; round++) {
+      put(http, `${round}`);
+      expect(has(native, 'used')).toBe(true);
+    }
+    expect(has(native, 'unused')).toBe(false);
+  });
 
-test('a cache that takes the place of another counts instead of it', () => {
-  const [before, after] = cachesOf(['http', 'http'], { maxEntries: 4, maxBytes: 1000 }) as [
-    PreparedCache<Prepared>,
-    PreparedCache<Prepared>,
-  ];
-  put(before, 'old');
-  put(before, 'older');
-  put(after, '1');
-  put(after, '2');
-  expect([before.youngEntries, after.youngEntries]).toEqual([2, 2]);
-  put(after, '3');
-  expect(after.youngEntries).toBe(0);
-});
+  test('counts a replacing cache instead of the replaced one', () => {
+    const [before, after] = cachesOf(['http', 'http'], { maxEntries: 4, maxBytes: 1000 }) as [
+      PreparedCache<Prepared>,
+      PreparedCache<Prepared>,
+    ];
+    put(before, 'old');
+    put(before, 'older');
+    put(after, '1');
+    put(after, '2');
+    expect([before.youngEntries, after.youngEntries]).toEqual([2, 2]);
+    put(after, '3');
+    expect(after.youngEntries).toBe(0);
+  });
 
-test('without entries nothing is kept', () => {
-  const [cache] = cachesOf(['http'], { maxEntries: 0, maxBytes: 1000 }) as [PreparedCache<Prepared>];
-  put(cache, 'x');
-  expect(has(cache, 'x')).toBe(false);
+  test('keeps nothing with 0 entries', () => {
+    const [cache] = cachesOf(['http'], { maxEntries: 0, maxBytes: 1000 }) as [PreparedCache<Prepared>];
+    put(cache, 'x');
+    expect(has(cache, 'x')).toBe(false);
+  });
 });
