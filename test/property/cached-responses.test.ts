@@ -40,7 +40,7 @@ function raw(
   });
 }
 
-describe('prepared responses', () => {
+describe('prepared responses equal uncached ones', () => {
   const title = 'have the same bytes as new ones: $name';
   test.each([records, redirects])(title, async ({ corner, answerOf }) => {
     // Both get the same random number; test/redirect/weighted.test.ts shows that each request draws its own.
