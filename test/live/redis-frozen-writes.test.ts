@@ -4,14 +4,14 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { writeThroughOutage } from '../support/outage-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
-describeWithRedis('a Redis that is frozen for seconds', () => {
+describeWithRedis('a Redis frozen for seconds', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterAll(() => redis.stop());
 
-  test('keeps an old record alive no longer than redis.lostMaxAge and its detection', async () => {
+  test('causes no old record for longer than redis.lostMaxAge and its detection', async () => {
     const away = (): void => {
       redis.freeze();
     };

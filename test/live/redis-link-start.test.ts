@@ -15,8 +15,8 @@ async function startLink(url: string): Promise<string[]> {
   return reasons.filter((reason) => reason !== timeoutError().message);
 }
 
-describeWithRedis('the link to a Redis that is there', () => {
-  test(`is up without a single failure, ${STARTS} times`, async () => {
+describeWithRedis('the link to a running Redis', () => {
+  test(`is up without a failure, ${STARTS} times`, async () => {
     const redis = await startRedis();
     onTestFinished(() => redis.stop());
     const failures: string[] = [];
