@@ -1,4 +1,4 @@
-// Calls that inspect and change the running proxy, beside purging.
+// Admin calls that inspect and change the running proxy, except purging.
 import { gzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';

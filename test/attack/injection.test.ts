@@ -1,4 +1,4 @@
-// What callers write into a name, a path or a body ends up in no header and in no script, and changes no object.
+// Input of callers in a name, a path or a body reaches no header and no script, and changes no object.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

@@ -1,4 +1,4 @@
-// Whatever a caller sends beside the handle, the next reader gets the response of an untouched proxy.
+// Whatever a caller adds to a request for a handle, the next reader gets the response of an untouched proxy.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// What people meet in a browser: the look-up field, redirects, the record page and its failures.
+// Pages in a browser: the look-up field, redirects, the record page and its failures.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';

@@ -1,4 +1,4 @@
-// When a snapshot is written and read, and how long requests wait for it: counted in slices and rests, not measured.
+// Timing of writing and reading a snapshot: slices and pauses are counted, not measured.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// `resolve --direct` at a Handle server with a certificate of its own.
+// `resolve --direct` at a Handle server with a self-signed certificate.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Clients of native TCP that send their message byte by byte keep nobody else out when all places are taken.
+// Native TCP clients that send byte by byte block no other client when all places are taken.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';

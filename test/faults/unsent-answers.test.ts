@@ -1,4 +1,4 @@
-// Answers that nobody reads are in one budget: beyond it those that have not moved for longest are closed.
+// Unread responses share a budget: beyond it those that have not progressed for longest are closed.
 import '../support/real-sockets.js';
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';

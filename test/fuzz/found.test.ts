@@ -1,4 +1,4 @@
-// What the fuzz has found, each as a test of its own.
+// Findings of the fuzz runs, one test each.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

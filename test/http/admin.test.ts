@@ -1,4 +1,4 @@
-// What an operator, an orchestrator and a Prometheus server get from the admin listener.
+// The admin listener for an operator, an orchestrator and a Prometheus server.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

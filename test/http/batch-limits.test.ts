@@ -1,4 +1,4 @@
-// What a batch refuses as a whole, what it counts for, and how much of the Handle server it takes.
+// Limits of a batch: rejections as a whole, its count for traffic limits, and its share of the Handle server.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';

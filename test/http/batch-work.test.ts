@@ -1,4 +1,4 @@
-// Work of a batch: in slices beside other requests, linear, bounded, and for its own client only.
+// Work of a batch: in slices between other requests, linear, bounded, and stopped when its client leaves.
 import { connect } from 'node:net';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// What an operator learns of a failing Handle server, and what a reader does not.
+// The diagnosis of a failing Handle server: in the log for the operator, not in responses to readers.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// The endpoints of a Handle server besides handles are answered through the proxy as the server itself did.
+// The other endpoints of a Handle server are answered through the proxy as by the server itself.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { endpointWaivers } from '../support/endpoint-waivers.js';
 import { isOfApi, locationRecordings } from '../support/location-world.js';

@@ -1,4 +1,4 @@
-// The life of a fence whose write has an unknown end: `upstream.queueTimeout`, `upstream.writeTimeout` and 15 s more.
+// The lifetime of a fence of unknown outcome: `upstream.queueTimeout`, `upstream.writeTimeout` and 15 s more.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

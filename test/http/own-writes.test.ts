@@ -1,4 +1,4 @@
-// A client with a cache of its own (RFC 9111), as httplib2 and browsers have it, and what it sees of its own writes.
+// A client with its own cache (RFC 9111), such as httplib2 or a browser, sees its own writes.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Agent, interceptors } from 'undici';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// How cached responses are sent; test/property/cached-responses.test.ts compares their bytes.
+// Sending of cached responses; test/property/cached-responses.test.ts compares their bytes.
 import { once } from 'node:events';
 import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';

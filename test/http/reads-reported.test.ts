@@ -1,4 +1,4 @@
-// What the log and the metrics report of reads that are answered without Express.
+// Log and metrics of reads that are answered without Express.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// traffic.unknown: networks that guess names get 429 for what memory does not answer, and nobody else does.
+// traffic.unknown: networks that guess names get 429 for cache misses, and no other network does.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// What an operator sees and changes where two instances share one Redis. Purges have a file of their own.
+// Admin calls of two instances that share one Redis, except purges.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

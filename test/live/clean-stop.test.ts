@@ -1,4 +1,4 @@
-// A stop that nobody hindered: the log says what happened, and nothing in it asks for attention.
+// A stop without obstacles logs no warning.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';

@@ -1,4 +1,4 @@
-// Faults of Redis and of the lines to it, with real processes: nobody shows an old record after the acknowledgement.
+// Faults of Redis and of its connections, with real processes: no old record is served after the acknowledgement.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

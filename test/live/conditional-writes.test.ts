@@ -1,4 +1,4 @@
-// If-Match and If-None-Match on the record interface: a write whose condition fails changes nothing and is 412.
+// If-Match and If-None-Match on the record interface: a write whose condition fails is 412 and changes nothing.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/collection.js';

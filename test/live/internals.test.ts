@@ -1,4 +1,4 @@
-// What the built program uses of Node, V8, Express and undici beyond their documentation, as it works on this Node.
+// Undocumented behaviour of Node, V8, Express and undici that the built program relies on, checked on this Node.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

@@ -1,4 +1,4 @@
-// A running Redis is found at once: the ready check of ioredis comes before SUBSCRIBE.
+// A running Redis is found immediately: the ready check of ioredis comes before SUBSCRIBE.
 import { expect, onTestFinished, test } from 'vitest';
 import { timeoutError } from '../../src/cache/redis/errors.js';
 import { openLinked } from '../support/instances.js';

@@ -1,4 +1,4 @@
-// What an instance does while Redis is slow, frozen, away or started again.
+// The link of an instance to Redis while it is slow, frozen, away or restarted.
 import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// What src/cache/coherence/README.md promises of the built program and its Redis: refused writes, leaving, the warning about evictions.
+// Promises of src/cache/coherence/README.md in the built program: rejected writes, leaving, eviction warning.
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';

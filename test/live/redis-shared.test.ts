@@ -1,4 +1,4 @@
-// What one proxy has loaded, every proxy on the same Redis knows.
+// Proxies on one Redis share the records that one of them has loaded.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Proxy } from '../support/proxy.js';

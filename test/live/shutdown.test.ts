@@ -1,4 +1,4 @@
-// The built program at its end: what runs is answered, nothing new is taken, a second signal ends at once.
+// Shutdown of the built program: requests in flight complete, new ones are refused, a second signal ends it.
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, get } from 'node:http';
 import { connect } from 'node:net';

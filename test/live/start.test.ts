@@ -1,4 +1,4 @@
-// What the built program loads before it listens: each file and each package makes every start longer.
+// Modules that the built program loads before it listens: each file and each package delays the start.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

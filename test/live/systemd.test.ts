@@ -1,4 +1,4 @@
-// What the built program tells systemd, through a program that stands for `systemd-notify`.
+// Notifications of the built program to systemd, through a stand-in for `systemd-notify`.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

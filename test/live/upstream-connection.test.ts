@@ -1,4 +1,4 @@
-// How real connections fail: each shape becomes the right error, with a second try only where it helps.
+// Failures of real connections: each maps to the right error, with a retry only where it helps.
 import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';

@@ -1,4 +1,4 @@
-// Responses with unexpected bytes: compressed ones, several at once, and unsolicited ones.
+// Responses with unexpected bytes: compressed, duplicate and unsolicited ones.
 import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';

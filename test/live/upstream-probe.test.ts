@@ -1,4 +1,4 @@
-// What an operator learns when a server is tried once: over real sockets, with the trust of the configuration.
+// The probe of a server for the operator: over real sockets, with the configured trust.
 import type http from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';

@@ -1,4 +1,4 @@
-// Writes whose end nobody knows: the connection is reset or the answer does not come in time.
+// Writes of unknown outcome: the connection is reset or the response is late.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

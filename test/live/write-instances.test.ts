@@ -1,4 +1,4 @@
-// After an acknowledgement readers on every other instance see the new record.
+// After an acknowledgement, readers on every other instance see the new record.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';

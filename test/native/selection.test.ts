@@ -1,4 +1,4 @@
-// What a resolution selects by index and type, and which handle it means.
+// Selection of values by index and type in a native resolution, and the handle it names.
 import { describe, expect, it } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { askNative, codeOf, indexesIn } from '../support/native-messages.js';

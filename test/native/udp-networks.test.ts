@@ -1,4 +1,4 @@
-// Whose questions are counted together: those of a network, whatever addresses the socket is bound to.
+// UDP response limits count by network, whatever addresses the socket is bound to.
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/native/answer.js';

@@ -1,4 +1,4 @@
-// How many questions may wait for the Handle server at a time.
+// Maximum number of UDP requests that wait for the Handle server.
 import { describe, expect, test, vi } from 'vitest';
 import { createAnswer } from '../../src/native/answer.js';
 import { createMetrics } from '../../src/observe/metrics.js';

@@ -1,4 +1,4 @@
-// Each listener has an OpenAPI document of its own calls: valid, complete, for programs and for people.
+// Each listener has an OpenAPI document of its calls: valid, complete, for programs and for people.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

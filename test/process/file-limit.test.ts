@@ -1,4 +1,4 @@
-// How many client connections a process accepts under its file limit.
+// Number of client connections that a process accepts under its file limit.
 import { describe, expect, test } from 'vitest';
 import { fitToFileLimit, readFileLimit, wantedFiles } from '../../src/process/file-limit.js';
 import { configFrom } from '../support/load-config.js';

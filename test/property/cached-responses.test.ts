@@ -1,4 +1,4 @@
-// Prepared responses have the same bytes as responses that are made anew, for random requests.
+// Prepared responses have the same bytes as uncached ones, for random requests.
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// What the proxy answers out of its cache is what the server answers to the same question, byte for byte.
+// Responses from the cache equal those of the server to the same query, byte for byte.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';

@@ -1,4 +1,4 @@
-// A prepared answer has the same bytes as one that is made anew, for random requests and records.
+// A prepared response has the same bytes as an uncached one, for random requests and records.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';

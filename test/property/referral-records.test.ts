@@ -1,4 +1,4 @@
-// Records that name sites are written by strangers: whatever they hold, a read ends with an outcome or an error of ours.
+// Untrusted site records: whatever they contain, a read ends with an outcome or one of our errors.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';

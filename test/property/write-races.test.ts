@@ -1,4 +1,4 @@
-// However reads and writes are interleaved, nobody is shown an older record than was acknowledged before.
+// However reads and writes are interleaved, no reader gets an older record than one acknowledged before.
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory/memory-store.js';

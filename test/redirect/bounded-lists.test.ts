@@ -1,4 +1,4 @@
-// Lists of locations that once held the service for seconds: a request for each is answered at once.
+// Location lists that once blocked the service for seconds are answered in bounded time.
 import { describe, expect, test } from 'vitest';
 import { PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Accept, Accept-Language and the name of the browser choose a location, and caches are told so.
+// Accept, Accept-Language and User-Agent select a location, and Vary names them.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

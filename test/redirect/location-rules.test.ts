@@ -1,4 +1,4 @@
-// Rules of HDLProxy for its locations, one request each, beside those that its recordings replay.
+// Rules of HDLProxy for locations that its recordings do not cover, one request each.
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { type DrawnQuestion, startRecordedLocations } from '../support/location-world.js';

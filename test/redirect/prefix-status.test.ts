@@ -1,4 +1,4 @@
-// What the record of a prefix says to readers: that the prefix is closed and why, and whom to ask.
+// Status and contact in a prefix record: whether the prefix is closed and why, and the address to ask.
 import { describe, expect, test } from 'vitest';
 import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';

@@ -1,4 +1,4 @@
-// What a reader can do on the page of an error, and the example in the look-up form.
+// Actions on an error page, and the example in the look-up form.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { startLeads, value } from '../support/leads.js';

@@ -1,4 +1,4 @@
-// What the record page says in words: lifetimes, permissions of values, rights of administrators.
+// Descriptions on the record page: TTLs, permissions of values, rights of administrators.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

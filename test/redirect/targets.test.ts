@@ -1,4 +1,4 @@
-// Which addresses are redirected to, and how they are written in a header.
+// Allowed redirect targets, and their encoding in a header.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// A rolling update: three instances behind HAProxy are stopped and started one after the other, under load with writes.
+// A rolling update: three instances behind HAProxy are restarted one by one, under load with writes.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';

@@ -1,4 +1,4 @@
-// What the oracle demands of an answer: an exception of the specification is no wider than it says.
+// The oracle of the simulation applies an exception of the specification no wider than stated.
 import { describe, expect, test } from 'vitest';
 import { type Acknowledged, History } from './history.js';
 

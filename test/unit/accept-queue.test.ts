@@ -1,4 +1,4 @@
-// How many connections wait to be accepted by a listener: read from Linux' proc file system.
+// Number of connections that wait to be accepted by a listener, from the proc file system of Linux.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, type Server, connect, createServer } from 'node:net';

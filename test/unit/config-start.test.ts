@@ -1,4 +1,4 @@
-// What a start needs beyond valid values: the upstream, and certificates that can be read.
+// Requirements of a start beyond valid values: the upstream, and readable certificates.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, loadStartConfig } from '../../src/config/load.js';
 import { createCertificate } from '../support/certificate.js';

@@ -1,4 +1,4 @@
-// traffic.rules in the configuration: what is accepted, and what an invalid rule is told.
+// traffic.rules in the configuration: accepted forms, and the message for an invalid rule.
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';

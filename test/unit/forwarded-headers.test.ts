@@ -1,4 +1,4 @@
-// Which headers a request has when it is passed on: a pure function of what came and of what was read.
+// Headers of a forwarded request: a pure function of the received headers and the read body.
 import { describe, expect, test } from 'vitest';
 import { type ClientRequestHead, forwardedHeaders } from '../../src/record/forwarded-headers.js';
 

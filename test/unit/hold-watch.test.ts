@@ -1,4 +1,4 @@
-// Whether the event loop has stood still, by the beats that it should have given; the clock is handed in.
+// Detection of a blocked event loop by its missing beats; the clock is handed in.
 import { describe, expect, test } from 'vitest';
 import { HoldWatch } from '../../src/observe/health.js';
 

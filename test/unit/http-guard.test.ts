@@ -1,4 +1,4 @@
-// An uncaught error in a request listener is the 500 of its own request.
+// An uncaught error in a request listener is the 500 of the failing request only.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

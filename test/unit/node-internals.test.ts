@@ -1,4 +1,4 @@
-// What this proxy uses of Node and of http-proxy beyond their documentation: a test each, which fails when that changes.
+// Undocumented behaviour of Node and http-proxy that this proxy relies on, one test each, which fails when it changes.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingHttpHeaders, type RequestListener, type Server, createServer } from 'node:http';

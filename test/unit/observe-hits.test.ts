@@ -1,4 +1,4 @@
-// Which hits are measured, and what the others weigh.
+// Sampling of hits, and the weight of a sample.
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { createHits } from '../../src/observe/hits.js';

@@ -1,4 +1,4 @@
-// Which peers are trusted proxies, as a reload may change it.
+// Trusted proxies, which a reload may change.
 import { describe, expect, test } from 'vitest';
 import { createProxyTrust } from '../../src/server/client-address.js';
 

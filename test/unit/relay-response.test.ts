@@ -1,4 +1,4 @@
-// The body of a response to a write, when the connection to the Handle server breaks while nobody reads it.
+// The body of a response to a write whose connection to the Handle server breaks before it is read.
 import { once } from 'node:events';
 import { type IncomingMessage, createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';

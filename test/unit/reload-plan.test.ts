@@ -1,4 +1,4 @@
-// Which keys a reload applies at once, and which need a restart.
+// Keys that a reload applies, and keys that need a restart.
 import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import { planReload } from '../../src/process/reload.js';

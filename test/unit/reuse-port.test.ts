@@ -1,4 +1,4 @@
-// Which Node.js on which system can share a port between processes.
+// Versions of Node.js and systems on which processes can share a port.
 import { describe, expect, test } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
 

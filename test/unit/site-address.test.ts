@@ -1,4 +1,4 @@
-// Which addresses a site record gives for a handle.
+// Addresses that a site record gives for a handle.
 import { describe, expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { addressesOf } from '../../src/upstream/referrals.js';

@@ -1,4 +1,4 @@
-// What an instance waits for before it reports ready for the first time.
+// Conditions for an instance to report ready for the first time.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { addStartChecks, createReadiness } from '../../src/observe/health.js';
 

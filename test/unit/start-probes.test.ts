@@ -1,4 +1,4 @@
-// When the servers are tried at the start, and what the log says of it.
+// Schedule and log lines of the probes at start.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Probe, startProbes } from '../../src/process/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';

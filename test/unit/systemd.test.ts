@@ -1,4 +1,4 @@
-// How often the watchdog of systemd is answered, by the variables that it sets: sd_watchdog_enabled(3).
+// Interval of the systemd watchdog, from its variables: sd_watchdog_enabled(3).
 import { describe, expect, test } from 'vitest';
 import { watchdogIntervalMs } from '../../src/process/systemd.js';
 

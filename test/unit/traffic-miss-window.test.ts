@@ -1,4 +1,4 @@
-// When a network is limited for its misses, on a clock of its own.
+// Limiting a network by its misses, on a handed-in clock.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';

@@ -1,4 +1,4 @@
-// Whether a write changed the record: the whole table.
+// Outcome of a write: changed, unchanged or unknown, as a whole table.
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
 import { combineOutcomes, judgeWrite } from '../../src/write/decisions.js';

@@ -1,4 +1,4 @@
-// How a forwarded write settles its fence.
+// Settlement of the fence of a forwarded write.
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';

@@ -1,4 +1,4 @@
-// What a write does with the lock that it holds: it sends nothing when the lock may end, and reports a refused login.
+// A write under a lock: it is not sent when the lock may expire, and it reports a rejected login.
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Who is next at a busy Handle server, and how many it gets at a time.
+// Order of requests at a busy Handle server, and its adaptive concurrency limit.
 import { describe, expect, it } from 'vitest';
 import { type AdaptiveLimit, nextLimit } from '../../src/upstream/adaptive-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';

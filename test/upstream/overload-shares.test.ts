@@ -1,4 +1,4 @@
-// A Handle server whose capacity falls to a tenth, with 10 greedy and 200 polite clients, on a clock of its own.
+// A Handle server whose capacity falls to a tenth, with 10 greedy and 200 polite clients, on a simulated clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { Caller, CallerClass } from '../../src/upstream/caller.js';

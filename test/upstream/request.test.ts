@@ -1,4 +1,4 @@
-// What is sent to the Handle server: the path a handle becomes, the query, and no header of a caller.
+// The request to the Handle server: the path of a handle, the query, and no header of a caller.
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { newPseudonym, proxiesIn } from '../../src/upstream/caller.js';

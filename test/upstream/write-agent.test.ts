@@ -1,4 +1,4 @@
-// What is on its way when the agent is closed does not outlive it.
+// Closing the write agent ends its pending connections.
 import '../support/real-sockets.js';
 import https from 'node:https';
 import { type AddressInfo, type Socket, createServer } from 'node:net';

@@ -1,4 +1,4 @@
-// Purges of many keys at once.
+// Bans: purges of many keys in one step.
 import { fc, test as propertyTest } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { Bans, MAX_BANS, type NumberedBan } from '../../../src/cache/coherence/bans.js';

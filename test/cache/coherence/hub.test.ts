@@ -1,4 +1,4 @@
-// How a change reaches every process, with Redis, without one, and while it is away.
+// Changes are published to every process, with Redis, without one, and while it is away.
 import { describe, expect, test } from 'vitest';
 import {
   Hub,

@@ -1,4 +1,4 @@
-// Until when entries may be served as fresh: the coherence lease.
+// The coherence lease: entries may be served as fresh until it ends.
 import { describe, expect, test } from 'vitest';
 import { LEASE_MS, LEASE_WAIT_MS, Lease, MEMBERSHIP_MS } from '../../../src/cache/coherence/lease.js';
 import { createManualClock } from '../../support/manual-clock.js';

@@ -1,4 +1,4 @@
-// What was changed while Redis was away, and has still to be reported.
+// Invalidations made while Redis was away, which are still to be reported.
 import { describe, expect, test } from 'vitest';
 import { MAX_BANS } from '../../../src/cache/coherence/bans.js';
 import type { Change } from '../../../src/cache/coherence/message.js';

@@ -1,4 +1,4 @@
-// Who may replace a record on the demo server: the rights in its HS_ADMIN value decide.
+// The rights in the HS_ADMIN value of a record decide who may replace it on the demo server.
 import { describe, expect, it } from 'vitest';
 import { adminValue, textValue } from '../seed.js';
 import { basic, startDemoServer } from '../../support/demo.js';
