@@ -1,7 +1,7 @@
-// Calls that inspect and change the running proxy, beside purging.
+// Admin calls that inspect and change the running proxy, except purging.
 import { gzipSync } from 'node:zlib';
 import request from 'supertest';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { recordLine } from '../support/record-files.js';
 import { HANDLE, PATH, mockUpstream, notFound } from '../support/upstream.js';
@@ -9,157 +9,159 @@ import { startProxy } from '../support/proxy.js';
 
 useNock();
 
-test('inspection shows the entries of a handle, their age and TTL', async () => {
-  mockUpstream();
-  const proxy = await startProxy();
-  const look = async (): Promise<unknown> =>
-    (await request(proxy.app.admin).get('/cache').query({ handle: HANDLE }).expect(200)).body as unknown;
-  expect(await look()).toEqual({ handle: HANDLE, cached: false, copies: [] });
-  await proxy.ask(PATH);
-  proxy.pass(10_000);
-  await proxy.ask(PATH);
-  await proxy.ask(PATH);
-  const copy = { tier: 'memory', kind: 'found', state: 'fresh', hits: 2 };
-  expect(await look()).toMatchObject({
-    cached: true,
-    copies: [{ ...copy, ageSeconds: 10, ttlSeconds: 3590, staleIfErrorSeconds: 89_990 }],
+describe('admin API', () => {
+  test('shows the entries of a handle, their age and TTL', async () => {
+    mockUpstream();
+    const proxy = await startProxy();
+    const look = async (): Promise<unknown> =>
+      (await request(proxy.app.admin).get('/cache').query({ handle: HANDLE }).expect(200)).body as unknown;
+    expect(await look()).toEqual({ handle: HANDLE, cached: false, copies: [] });
+    await proxy.ask(PATH);
+    proxy.pass(10_000);
+    await proxy.ask(PATH);
+    await proxy.ask(PATH);
+    const copy = { tier: 'memory', kind: 'found', state: 'fresh', hits: 2 };
+    expect(await look()).toMatchObject({
+      cached: true,
+      copies: [{ ...copy, ageSeconds: 10, ttlSeconds: 3590, staleIfErrorSeconds: 89_990 }],
+    });
+    proxy.pass(3_600_000);
+    expect(await look()).toMatchObject({ copies: [{ state: 'stale', ttlSeconds: 0, hits: 2 }] });
   });
-  proxy.pass(3_600_000);
-  expect(await look()).toMatchObject({ copies: [{ state: 'stale', ttlSeconds: 0, hits: 2 }] });
-});
 
-test('the statistics count requests, results and top handles', async () => {
-  const upstream = mockUpstream((target) =>
-    target.includes('none') ? notFound(`${HANDLE}-none`) : recordOrFail(target),
-  );
-  const proxy = await startProxy();
-  for (let times = 0; times < 5; times++) await proxy.ask(PATH);
-  await proxy.ask(`${PATH}-none`);
-  await proxy.ask(`${PATH}-broken`);
-  proxy.pass(1000);
-  const { body } = (await request(proxy.app.admin).get('/stats').expect(200)) as { body: object };
-  expect(upstream.asked).toBeGreaterThanOrEqual(3);
-  expect(body).toMatchObject({
-    requests: { total: 7, hits: 4, misses: 2, errors: 1, stale: 0, hitRatio: 0.6667 },
-    upstream: { failures: 1, inFlight: 0, queued: 0, servers: [{ breaker: 'closed' }] },
-    redis: { state: 'disabled' },
-    logLevel: 'silent',
-    process: { pid: process.pid },
+  test('counts requests, results and top handles in the statistics', async () => {
+    const upstream = mockUpstream((target) =>
+      target.includes('none') ? notFound(`${HANDLE}-none`) : recordOrFail(target),
+    );
+    const proxy = await startProxy();
+    for (let times = 0; times < 5; times++) await proxy.ask(PATH);
+    await proxy.ask(`${PATH}-none`);
+    await proxy.ask(`${PATH}-broken`);
+    proxy.pass(1000);
+    const { body } = (await request(proxy.app.admin).get('/stats').expect(200)) as { body: object };
+    expect(upstream.asked).toBeGreaterThanOrEqual(3);
+    expect(body).toMatchObject({
+      requests: { total: 7, hits: 4, misses: 2, errors: 1, stale: 0, hitRatio: 0.6667 },
+      upstream: { failures: 1, inFlight: 0, queued: 0, servers: [{ breaker: 'closed' }] },
+      redis: { state: 'disabled' },
+      logLevel: 'silent',
+      process: { pid: process.pid },
+    });
+    expect(body).toHaveProperty('topHandles.0', { name: HANDLE, count: 5 });
+    expect(body).toHaveProperty('topMisses', [
+      { name: HANDLE, count: 1 },
+      { name: `${HANDLE}-none`, count: 1 },
+    ]);
+    expect(JSON.stringify(body)).toContain('UPSTREAM_FAILED');
   });
-  expect(body).toHaveProperty('topHandles.0', { name: HANDLE, count: 5 });
-  expect(body).toHaveProperty('topMisses', [
-    { name: HANDLE, count: 1 },
-    { name: `${HANDLE}-none`, count: 1 },
-  ]);
-  expect(JSON.stringify(body)).toContain('UPSTREAM_FAILED');
-});
 
-const recordOrFail = (target: string) =>
-  target.includes('broken')
-    ? { status: 500, body: { responseCode: 2, message: 'broken' } }
-    : { status: 200, body: { responseCode: 1, handle: HANDLE, values: [] } };
+  const recordOrFail = (target: string) =>
+    target.includes('broken')
+      ? { status: 500, body: { responseCode: 2, message: 'broken' } }
+      : { status: 200, body: { responseCode: 1, handle: HANDLE, values: [] } };
 
-test('recent errors list a 5xx response of the Handle server that was passed on', async () => {
-  mockUpstream({ status: 500, body: { responseCode: 2 } });
-  const proxy = await startProxy();
-  expect((await proxy.ask(`${PATH}?publicOnly=false`)).status).toBe(500);
-  const { recentErrors } = await proxy.app.operations.stats();
-  expect(recentErrors).toMatchObject([{ message: `500 for ${HANDLE}` }]);
-});
+  test('lists a relayed 5xx response of the Handle server among the recent errors', async () => {
+    mockUpstream({ status: 500, body: { responseCode: 2 } });
+    const proxy = await startProxy();
+    expect((await proxy.ask(`${PATH}?publicOnly=false`)).status).toBe(500);
+    const { recentErrors } = await proxy.app.operations.stats();
+    expect(recentErrors).toMatchObject([{ message: `500 for ${HANDLE}` }]);
+  });
 
-test('an import of many records leaves turns of the event loop to requests', async () => {
-  const proxy = await startProxy();
-  const lines = Array.from({ length: 5000 }, (_, at) => recordLine(`21.T11998/${at}`));
-  let [turns, isImported] = [0, false];
-  const countTurns = (): void => {
-    turns++;
-    if (!isImported) setImmediate(countTurns);
-  };
-  setImmediate(countTurns);
-  const counts = await proxy.app.operations.importLines(lines.join('\n'));
-  isImported = true;
-  expect(counts).toEqual({ restored: 5000, kept: 0, expired: 0, full: 0, rejected: 0 });
-  expect(turns).toBeGreaterThan(10);
-});
+  test('imports many records in slices, between other requests', async () => {
+    const proxy = await startProxy();
+    const lines = Array.from({ length: 5000 }, (_, at) => recordLine(`21.T11998/${at}`));
+    let [turns, isImported] = [0, false];
+    const countTurns = (): void => {
+      turns++;
+      if (!isImported) setImmediate(countTurns);
+    };
+    setImmediate(countTurns);
+    const counts = await proxy.app.operations.importLines(lines.join('\n'));
+    isImported = true;
+    expect(counts).toEqual({ restored: 5000, kept: 0, expired: 0, full: 0, rejected: 0 });
+    expect(turns).toBeGreaterThan(10);
+  });
 
-test('sets the log level at run time', async () => {
-  const proxy = await startProxy();
-  const answer = await request(proxy.app.admin).put('/log-level').send({ level: 'fatal' }).expect(200);
-  expect(answer.body).toEqual({ level: 'fatal' });
-  expect((await request(proxy.app.admin).get('/stats')).body).toMatchObject({ logLevel: 'fatal' });
-});
+  test('sets the log level at run time', async () => {
+    const proxy = await startProxy();
+    const answer = await request(proxy.app.admin).put('/log-level').send({ level: 'fatal' }).expect(200);
+    expect(answer.body).toEqual({ level: 'fatal' });
+    expect((await request(proxy.app.admin).get('/stats')).body).toMatchObject({ logLevel: 'fatal' });
+  });
 
-test.each<[what: string, body: string | object]>([
-  ['nothing', {}],
-  ['no JSON', '{"handle":'],
-  ['a text', '"all"'],
-  ['an empty handle', { handle: '' }],
-  ['an empty prefix, which would be everything', { prefix: '' }],
-  ['an empty list', { handles: [] }],
-  ['a list that is too long', { handles: Array.from({ length: 10_001 }, () => 'a') }],
-  ['all: false', { all: false }],
-  ['two kinds at once', { all: true, handle: '21.T1/a' }],
-  ['soft as a text', { handle: '21.T1/a', soft: 'true' }],
-  ['a handle that is too long', { handle: '21.T1/'.padEnd(2049, 'x') }],
-])('a purge of %s is refused, and purges nothing', async (_what, body) => {
-  const upstream = mockUpstream();
-  const proxy = await startProxy();
-  await proxy.ask(PATH);
-  const answer = await request(proxy.app.admin)
-    .post('/purge')
-    .set('Content-Type', 'application/json')
-    .send(body)
-    .expect(400);
-  expect(answer.body).toMatchObject({ code: 'ADMIN_BAD_BODY', status: 400 });
-  await proxy.ask(PATH);
-  expect(upstream.asked).toBe(1);
-});
+  test.each<[what: string, body: string | object]>([
+    ['nothing', {}],
+    ['no JSON', '{"handle":'],
+    ['a text', '"all"'],
+    ['an empty handle', { handle: '' }],
+    ['an empty prefix, which would be everything', { prefix: '' }],
+    ['an empty list', { handles: [] }],
+    ['a list that is too long', { handles: Array.from({ length: 10_001 }, () => 'a') }],
+    ['all: false', { all: false }],
+    ['two kinds at once', { all: true, handle: '21.T1/a' }],
+    ['soft as a text', { handle: '21.T1/a', soft: 'true' }],
+    ['a handle that is too long', { handle: '21.T1/'.padEnd(2049, 'x') }],
+  ])('rejects a purge of %s, and purges nothing', async (_what, body) => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    const answer = await request(proxy.app.admin)
+      .post('/purge')
+      .set('Content-Type', 'application/json')
+      .send(body)
+      .expect(400);
+    expect(answer.body).toMatchObject({ code: 'ADMIN_BAD_BODY', status: 400 });
+    await proxy.ask(PATH);
+    expect(upstream.asked).toBe(1);
+  });
 
-test('a body that is not UTF-8 is refused', async () => {
-  const proxy = await startProxy();
-  const body = Buffer.from('{"handle":"21.T1/\u00e4"}', 'latin1');
-  const answer = await request(proxy.app.admin)
-    .post('/purge')
-    .set('Content-Type', 'application/octet-stream')
-    .send(body)
-    .expect(400);
-  expect(answer.body).toMatchObject({ code: 'ADMIN_BAD_BODY' });
-});
+  test('rejects a body that is not UTF-8', async () => {
+    const proxy = await startProxy();
+    const body = Buffer.from('{"handle":"21.T1/\u00e4"}', 'latin1');
+    const answer = await request(proxy.app.admin)
+      .post('/purge')
+      .set('Content-Type', 'application/octet-stream')
+      .send(body)
+      .expect(400);
+    expect(answer.body).toMatchObject({ code: 'ADMIN_BAD_BODY' });
+  });
 
-test('a compressed body is read', async () => {
-  const proxy = await startProxy();
-  await request(proxy.app.admin)
-    .post('/purge')
-    .set('Content-Type', 'application/octet-stream')
-    .set('Content-Encoding', 'gzip')
-    .send(gzipSync('{"all":true}'))
-    .expect(200);
-});
+  test('accepts a compressed body', async () => {
+    const proxy = await startProxy();
+    await request(proxy.app.admin)
+      .post('/purge')
+      .set('Content-Type', 'application/octet-stream')
+      .set('Content-Encoding', 'gzip')
+      .send(gzipSync('{"all":true}'))
+      .expect(200);
+  });
 
-test('a path that is not percent-encoded is 400', async () => {
-  const proxy = await startProxy();
-  const answer = await request(proxy.app.admin).get('/status/%zz').expect(400);
-  expect(answer.body).toMatchObject({ code: 'BAD_REQUEST' });
-});
+  test('answers a path with invalid percent-encoding with 400', async () => {
+    const proxy = await startProxy();
+    const answer = await request(proxy.app.admin).get('/status/%zz').expect(400);
+    expect(answer.body).toMatchObject({ code: 'BAD_REQUEST' });
+  });
 
-test('refuses a body that is too large', async () => {
-  const proxy = await startProxy();
-  const handles = [`21.T1/${'x'.repeat(5_000_000)}`];
-  const answer = await request(proxy.app.admin).post('/purge').send({ handles }).expect(413);
-  expect(answer.body).toMatchObject({ code: 'BODY_TOO_LARGE' });
-});
+  test('refuses a body that is too large', async () => {
+    const proxy = await startProxy();
+    const handles = [`21.T1/${'x'.repeat(5_000_000)}`];
+    const answer = await request(proxy.app.admin).post('/purge').send({ handles }).expect(413);
+    expect(answer.body).toMatchObject({ code: 'BODY_TOO_LARGE' });
+  });
 
-test('reads JSON of any Content-Type, as from `curl -d`', async () => {
-  const proxy = await startProxy();
-  await request(proxy.app.admin)
-    .post('/purge')
-    .set('Content-Type', 'application/x-www-form-urlencoded')
-    .send('{"all":true}')
-    .expect(200);
-});
+  test('reads JSON of any Content-Type, as from `curl -d`', async () => {
+    const proxy = await startProxy();
+    await request(proxy.app.admin)
+      .post('/purge')
+      .set('Content-Type', 'application/x-www-form-urlencoded')
+      .send('{"all":true}')
+      .expect(200);
+  });
 
-test.each(['/cache', '/cache?handle='])('%s names what is missing', async (path) => {
-  const proxy = await startProxy();
-  const { body } = (await request(proxy.app.admin).get(path).expect(400)) as { body: unknown };
-  expect(body).toMatchObject({ code: 'BAD_PARAMETER' });
+  test.each(['/cache', '/cache?handle='])('answers %s with 400, as the handle is missing', async (path) => {
+    const proxy = await startProxy();
+    const { body } = (await request(proxy.app.admin).get(path).expect(400)) as { body: unknown };
+    expect(body).toMatchObject({ code: 'BAD_PARAMETER' });
+  });
 });

@@ -3,7 +3,7 @@ import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createAdminAlone, noOperations } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 
@@ -21,30 +21,32 @@ async function listen(exportRecords: () => AsyncGenerator<string, number>) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, onUnexpected };
 }
 
-test('a client that goes away ends the export, which is no unexpected error', async () => {
-  let isEnded = false;
-  const { url, onUnexpected } = await listen(async function* () {
-    try {
-      for (;;) yield await Promise.resolve('x'.repeat(100_000));
-    } finally {
-      isEnded = true;
-    }
+describe('export', () => {
+  test('ends without an unexpected error when its client disconnects', async () => {
+    let isEnded = false;
+    const { url, onUnexpected } = await listen(async function* () {
+      try {
+        for (;;) yield await Promise.resolve('x'.repeat(100_000));
+      } finally {
+        isEnded = true;
+      }
+    });
+    const leaving = new AbortController();
+    const { body } = await fetch(url + PATH, { signal: leaving.signal });
+    await body?.getReader().read();
+    leaving.abort();
+    await expect.poll(() => isEnded).toBe(true);
+    expect((await ask(url, '/healthz')).status).toBe(200);
+    expect(onUnexpected).not.toHaveBeenCalled();
   });
-  const leaving = new AbortController();
-  const { body } = await fetch(url + PATH, { signal: leaving.signal });
-  await body?.getReader().read();
-  leaving.abort();
-  await expect.poll(() => isEnded).toBe(true);
-  expect((await ask(url, '/healthz')).status).toBe(200);
-  expect(onUnexpected).not.toHaveBeenCalled();
-});
 
-test('records that cannot be read cut the export off, which is an unexpected error', async () => {
-  const failure = new Error('broken');
-  const { url, onUnexpected } = await listen(async function* () {
-    yield await Promise.resolve('x');
-    throw failure;
+  test('is cut off with an unexpected error when the records cannot be read', async () => {
+    const failure = new Error('broken');
+    const { url, onUnexpected } = await listen(async function* () {
+      yield await Promise.resolve('x');
+      throw failure;
+    });
+    await expect(ask(url, PATH)).rejects.toThrow();
+    await expect.poll(() => onUnexpected.mock.calls).toEqual([[failure]]);
   });
-  await expect(ask(url, PATH)).rejects.toThrow();
-  await expect.poll(() => onUnexpected.mock.calls).toEqual([[failure]]);
 });

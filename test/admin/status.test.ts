@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { History, Statistics } from '../../src/admin/statistics.js';
 import { MAX_VIEWERS } from '../../src/admin/status/events.js';
 import { createAdminAlone, noOperations } from '../support/admin.js';
@@ -73,140 +73,146 @@ const holdTheStream = (): void => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
 };
 
-test('the page has no data and loads only from this listener', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  await proxy.ask(PATH);
-  const { url } = await listen(proxy.app.admin);
-  const page = await ask(url, '/');
-  expect(page.status).toBe(200);
-  expect(page.headers).toMatchObject({
-    'content-type': 'text/html; charset=utf-8',
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    'referrer-policy': 'no-referrer',
-  });
-  expect(page.text).not.toContain('21.T11998');
-  const policy = String(page.headers['content-security-policy']);
-  expect(policy).toContain("default-src 'none'");
-  expect(policy).toContain("frame-ancestors 'none'");
-  expect(policy).not.toMatch(/unsafe|https?:|\*/);
-  expect(page.text, 'nothing inline').not.toMatch(/<style|style=|<script>|\son\w+=/);
-  const loaded = [...page.text.matchAll(/(?:src|href)="(status\/[^"]+)"/g)].map(([, name]) => name ?? '');
-  expect(loaded).toEqual(['status/style.css', 'status/main.js']);
-  expect((await ask(url, '/status/style.css')).headers['content-type']).toContain('text/css');
-});
-
-test('serves every script of the page and no other file', async () => {
-  const { url } = await listenAlone();
-  const seen = new Set<string>();
-  const visit = async (name: string): Promise<void> => {
-    if (seen.has(name)) return;
-    seen.add(name);
-    const { status, headers, text } = await ask(url, `/status/${name}`);
-    expect(status, name).toBe(200);
-    expect(headers['content-type']).toContain('javascript');
-    for (const [, other = ''] of text.matchAll(/from '\.\/([^']+)'/g)) await visit(other);
-  };
-  await visit('main.js');
-  expect(seen.size).toBeGreaterThan(3);
-  for (const name of ['page.ts', '..%2Fpage.ts', '..%2F..%2Fapp.ts', 'constructor']) {
-    expect((await ask(url, `/status/${name}`)).status, name).toBe(404);
-  }
-});
-
-test.each(['/', '/events', '/status/main.js', `/?token=${TOKEN}`, `/events?token=${TOKEN}`])(
-  'with a token, %s needs it in a header, and a 401 names the schemes',
-  async (path) => {
-    const proxy = await startProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
+describe('status page', () => {
+  test('contains no data and loads only from this listener', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    await proxy.ask(PATH);
     const { url } = await listen(proxy.app.admin);
-    const refused = await fetch(url + path);
-    expect(refused.status).toBe(401);
-    // A browser reads a line of its own for each scheme, and asks for a password only when it knows one.
-    const { rawHeaders } = await ask(url, path);
-    expect(rawHeaders.filter((_, at) => rawHeaders[at - 1] === 'WWW-Authenticate')).toEqual([
-      'Basic realm="admin"',
-      'Bearer realm="admin"',
-    ]);
-    const headers = { Authorization: `Basic ${Buffer.from(`operator:${TOKEN}`).toString('base64')}` };
-    const leaving = new AbortController();
-    const answered = await fetch(url + path, { headers, signal: leaving.signal });
-    expect(answered.status).toBe(200);
-    leaving.abort();
-  },
-);
-
-test('the stream sends the statistics at once and then every second', async () => {
-  holdTheStream();
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  const { url } = await listen(proxy.app.admin);
-  const { headers, next } = await watch(url);
-  expect(headers.get('content-type')).toContain('text/event-stream');
-  expect(await next()).toMatchObject({ requests: { total: 0 }, lastMinute: { hitRatio: null }, history: [] });
-  for (let times = 0; times < 4; times++) await proxy.ask(PATH);
-  await vi.advanceTimersByTimeAsync(1000);
-  const second = await next();
-  const asked = { hitRatio: 0.75, upstream: { requests: 1, failures: 0 } };
-  expect(second).toMatchObject({ requests: { total: 4 }, lastMinute: asked, history: [asked] });
-  const read = async (path: string) => JSON.parse((await ask(url, path)).text) as object;
-  expect(Object.keys(second ?? {})).toEqual([
-    ...Object.keys(await read('/stats')),
-    ...['lastMinute', 'history', 'traffic'],
-  ]);
-  expect(second).toMatchObject({ traffic: { ...(await read('/traffic')), blockedCount: 0 } });
-  expect(second).toMatchObject({ traffic: { networks: [{ name: '127.0.0.0/24', misses: 1 }] } });
-});
-
-test('collects the statistics once for all viewers, and only while there are viewers', async () => {
-  holdTheStream();
-  const { url, stats } = await listenAlone();
-  const watching = [await watch(url), await watch(url), await watch(url)];
-  for (const { next } of watching) await next();
-  expect(stats).toHaveBeenCalledTimes(1);
-  await vi.advanceTimersByTimeAsync(1000);
-  for (const { next } of watching) await next();
-  expect(stats).toHaveBeenCalledTimes(2);
-  for (const { leave } of watching) leave();
-  await expect.poll(() => vi.getTimerCount()).toBe(0);
-  expect((await watch(url)).status).toBe(200);
-  await expect.poll(() => stats.mock.calls.length).toBe(3);
-});
-
-test('limits the number of viewers', async () => {
-  const { url } = await listenAlone();
-  const watching = [];
-  for (let count = 0; count < MAX_VIEWERS; count++) watching.push(await watch(url));
-  const refused = await ask(url, '/events');
-  expect(refused.status).toBe(503);
-  expect(JSON.parse(refused.text)).toMatchObject({ code: 'ADMIN_BUSY' });
-  watching[0]?.leave();
-  await expect.poll(async () => (await watch(url)).status).toBe(200);
-});
-
-test('responds to HEAD without a stream', async () => {
-  holdTheStream();
-  const { url, stats } = await listenAlone();
-  const answer = await ask(url, '/events', { method: 'HEAD' });
-  expect(answer.headers['content-type']).toContain('text/event-stream');
-  expect(vi.getTimerCount()).toBe(0);
-  expect(stats).not.toHaveBeenCalled();
-});
-
-test('failing statistics end the stream and are logged', async () => {
-  const failure = new Error('secret');
-  const stats = vi.fn((): never => {
-    throw failure;
+    const page = await ask(url, '/');
+    expect(page.status).toBe(200);
+    expect(page.headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+    });
+    expect(page.text).not.toContain('21.T11998');
+    const policy = String(page.headers['content-security-policy']);
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toMatch(/unsafe|https?:|\*/);
+    expect(page.text, 'nothing inline').not.toMatch(/<style|style=|<script>|\son\w+=/);
+    const loaded = [...page.text.matchAll(/(?:src|href)="(status\/[^"]+)"/g)].map(([, name]) => name ?? '');
+    expect(loaded).toEqual(['status/style.css', 'status/main.js']);
+    expect((await ask(url, '/status/style.css')).headers['content-type']).toContain('text/css');
   });
-  const { url, onUnexpected } = await listenAlone(stats);
-  expect(await (await watch(url)).next()).toBeUndefined();
-  expect(onUnexpected).toHaveBeenCalledWith(failure);
-});
 
-test('closing the listener ends its streams and their timer', async () => {
-  holdTheStream();
-  const { url, close } = await listenAlone();
-  const { next } = await watch(url);
-  await next();
-  close();
-  expect(await next()).toBeUndefined();
-  expect(vi.getTimerCount()).toBe(0);
+  test('is served with every script it needs, and no other file', async () => {
+    const { url } = await listenAlone();
+    const seen = new Set<string>();
+    const visit = async (name: string): Promise<void> => {
+      if (seen.has(name)) return;
+      seen.add(name);
+      const { status, headers, text } = await ask(url, `/status/${name}`);
+      expect(status, name).toBe(200);
+      expect(headers['content-type']).toContain('javascript');
+      for (const [, other = ''] of text.matchAll(/from '\.\/([^']+)'/g)) await visit(other);
+    };
+    await visit('main.js');
+    expect(seen.size).toBeGreaterThan(3);
+    for (const name of ['page.ts', '..%2Fpage.ts', '..%2F..%2Fapp.ts', 'constructor']) {
+      expect((await ask(url, `/status/${name}`)).status, name).toBe(404);
+    }
+  });
+
+  test.each(['/', '/events', '/status/main.js', `/?token=${TOKEN}`, `/events?token=${TOKEN}`])(
+    'with a token, %s needs it in a header, and a 401 names the schemes',
+    async (path) => {
+      const proxy = await startProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
+      const { url } = await listen(proxy.app.admin);
+      const refused = await fetch(url + path);
+      expect(refused.status).toBe(401);
+      // A browser reads a line of its own for each scheme, and asks for a password only when it knows one.
+      const { rawHeaders } = await ask(url, path);
+      expect(rawHeaders.filter((_, at) => rawHeaders[at - 1] === 'WWW-Authenticate')).toEqual([
+        'Basic realm="admin"',
+        'Bearer realm="admin"',
+      ]);
+      const headers = { Authorization: `Basic ${Buffer.from(`operator:${TOKEN}`).toString('base64')}` };
+      const leaving = new AbortController();
+      const answered = await fetch(url + path, { headers, signal: leaving.signal });
+      expect(answered.status).toBe(200);
+      leaving.abort();
+    },
+  );
+
+  test('streams the statistics immediately and then every second', async () => {
+    holdTheStream();
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    const { url } = await listen(proxy.app.admin);
+    const { headers, next } = await watch(url);
+    expect(headers.get('content-type')).toContain('text/event-stream');
+    expect(await next()).toMatchObject({
+      requests: { total: 0 },
+      lastMinute: { hitRatio: null },
+      history: [],
+    });
+    for (let times = 0; times < 4; times++) await proxy.ask(PATH);
+    await vi.advanceTimersByTimeAsync(1000);
+    const second = await next();
+    const asked = { hitRatio: 0.75, upstream: { requests: 1, failures: 0 } };
+    expect(second).toMatchObject({ requests: { total: 4 }, lastMinute: asked, history: [asked] });
+    const read = async (path: string) => JSON.parse((await ask(url, path)).text) as object;
+    expect(Object.keys(second ?? {})).toEqual([
+      ...Object.keys(await read('/stats')),
+      ...['lastMinute', 'history', 'traffic'],
+    ]);
+    expect(second).toMatchObject({ traffic: { ...(await read('/traffic')), blockedCount: 0 } });
+    expect(second).toMatchObject({ traffic: { networks: [{ name: '127.0.0.0/24', misses: 1 }] } });
+  });
+
+  test('collects the statistics once for all viewers, and only while there are viewers', async () => {
+    holdTheStream();
+    const { url, stats } = await listenAlone();
+    const watching = [await watch(url), await watch(url), await watch(url)];
+    for (const { next } of watching) await next();
+    expect(stats).toHaveBeenCalledTimes(1);
+    await vi.advanceTimersByTimeAsync(1000);
+    for (const { next } of watching) await next();
+    expect(stats).toHaveBeenCalledTimes(2);
+    for (const { leave } of watching) leave();
+    await expect.poll(() => vi.getTimerCount()).toBe(0);
+    expect((await watch(url)).status).toBe(200);
+    await expect.poll(() => stats.mock.calls.length).toBe(3);
+  });
+
+  test('limits the number of viewers of the stream', async () => {
+    const { url } = await listenAlone();
+    const watching = [];
+    for (let count = 0; count < MAX_VIEWERS; count++) watching.push(await watch(url));
+    const refused = await ask(url, '/events');
+    expect(refused.status).toBe(503);
+    expect(JSON.parse(refused.text)).toMatchObject({ code: 'ADMIN_BUSY' });
+    watching[0]?.leave();
+    await expect.poll(async () => (await watch(url)).status).toBe(200);
+  });
+
+  test('responds to HEAD without a stream', async () => {
+    holdTheStream();
+    const { url, stats } = await listenAlone();
+    const answer = await ask(url, '/events', { method: 'HEAD' });
+    expect(answer.headers['content-type']).toContain('text/event-stream');
+    expect(vi.getTimerCount()).toBe(0);
+    expect(stats).not.toHaveBeenCalled();
+  });
+
+  test('ends the stream and logs when the statistics fail', async () => {
+    const failure = new Error('secret');
+    const stats = vi.fn((): never => {
+      throw failure;
+    });
+    const { url, onUnexpected } = await listenAlone(stats);
+    expect(await (await watch(url)).next()).toBeUndefined();
+    expect(onUnexpected).toHaveBeenCalledWith(failure);
+  });
+
+  test('closes its streams and their timer with the listener', async () => {
+    holdTheStream();
+    const { url, close } = await listenAlone();
+    const { next } = await watch(url);
+    await next();
+    close();
+    expect(await next()).toBeUndefined();
+    expect(vi.getTimerCount()).toBe(0);
+  });
 });

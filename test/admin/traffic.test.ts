@@ -1,7 +1,7 @@
 // GET /traffic and the end of a limit, by the admin listener of the real app.
 import '../support/real-sockets.js';
 import request from 'supertest';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
@@ -29,62 +29,67 @@ const guess = async (proxy: Proxy, address: string, agent = 'guesser/1'): Promis
 const trafficOf = async (proxy: Proxy): Promise<unknown> =>
   (await request(proxy.app.admin).get('/traffic').expect(200)).body as unknown;
 
-test('shows rules, the networks and agents with the most misses, refused requests included, and who is limited', async () => {
-  const proxy = await start();
-  expect(await trafficOf(proxy)).toMatchObject({ networks: [], agents: [], blocked: [] });
-  for (let times = 0; times < 6; times++) await guess(proxy, '192.0.2.7');
-  await guess(proxy, '203.0.113.1', 'curl');
-  await guess(proxy, '198.51.100.1', 'SomeBot');
-  expect(await trafficOf(proxy)).toEqual({
-    rules: [
-      { name: 'own', matched: 1, limited: 0, shadowed: 0 },
-      { name: 'bots', matched: 0, limited: 1, shadowed: 0 },
-    ],
-    networks: [
-      { name: '192.0.2.0/24', misses: 6 },
-      { name: '198.51.100.0/24', misses: 1 },
-      { name: '203.0.113.0/24', misses: 1 },
-    ],
-    agents: [
-      { name: 'guesser/1', misses: 6 },
-      { name: 'SomeBot', misses: 1 },
-      { name: 'curl', misses: 1 },
-    ],
-    blocked: [{ network: '192.0.2.0/24', until: '2026-11-21T10:10:00.000Z', reason: 'unknown-names' }],
+describe('admin API for traffic', () => {
+  test('shows rules, the networks and agents with the most misses, including rejected requests, and limited networks', async () => {
+    const proxy = await start();
+    expect(await trafficOf(proxy)).toMatchObject({ networks: [], agents: [], blocked: [] });
+    for (let times = 0; times < 6; times++) await guess(proxy, '192.0.2.7');
+    await guess(proxy, '203.0.113.1', 'curl');
+    await guess(proxy, '198.51.100.1', 'SomeBot');
+    expect(await trafficOf(proxy)).toEqual({
+      rules: [
+        { name: 'own', matched: 1, limited: 0, shadowed: 0 },
+        { name: 'bots', matched: 0, limited: 1, shadowed: 0 },
+      ],
+      networks: [
+        { name: '192.0.2.0/24', misses: 6 },
+        { name: '198.51.100.0/24', misses: 1 },
+        { name: '203.0.113.0/24', misses: 1 },
+      ],
+      agents: [
+        { name: 'guesser/1', misses: 6 },
+        { name: 'SomeBot', misses: 1 },
+        { name: 'curl', misses: 1 },
+      ],
+      blocked: [{ network: '192.0.2.0/24', until: '2026-11-21T10:10:00.000Z', reason: 'unknown-names' }],
+    });
   });
-});
 
-test.each([
-  ['192.0.2.7', '192.0.2.0%2F24'],
-  ['192.0.2.7', '192.0.2.0/24'],
-  ['192.0.2.7', '192.0.2.99'],
-  ['2001:db8:0:12ab::1', '2001:db8:0:1200::%2F56'],
-  ['2001:db8:0:12ab::1', '2001:db8:0:1200:0:0:0:0/56'],
-])('the limit of %s ends by DELETE of %s', async (address, path) => {
-  const proxy = await start();
-  for (let times = 0; times < 4; times++) await guess(proxy, address);
-  expect(await guess(proxy, address)).toBe(429);
-  const end = () => request(proxy.app.admin).delete(`/traffic/blocked/${path}`);
-  await end().set('Sec-Fetch-Site', 'cross-site').expect(403);
-  await end().expect(204, '');
-  expect(await trafficOf(proxy)).toMatchObject({ blocked: [] });
-  // Counted from the beginning.
-  for (let times = 0; times < 4; times++) expect(await guess(proxy, address)).toBe(404);
-  expect(await guess(proxy, address)).toBe(429);
-  await end().expect(204);
-  expect((await end().expect(404)).text).toContain('ADMIN_NOT_BLOCKED');
-});
+  test.each([
+    ['192.0.2.7', '192.0.2.0%2F24'],
+    ['192.0.2.7', '192.0.2.0/24'],
+    ['192.0.2.7', '192.0.2.99'],
+    ['2001:db8:0:12ab::1', '2001:db8:0:1200::%2F56'],
+    ['2001:db8:0:12ab::1', '2001:db8:0:1200:0:0:0:0/56'],
+  ])('ends the limit of %s by DELETE of %s', async (address, path) => {
+    const proxy = await start();
+    for (let times = 0; times < 4; times++) await guess(proxy, address);
+    expect(await guess(proxy, address)).toBe(429);
+    const end = () => request(proxy.app.admin).delete(`/traffic/blocked/${path}`);
+    await end().set('Sec-Fetch-Site', 'cross-site').expect(403);
+    await end().expect(204, '');
+    expect(await trafficOf(proxy)).toMatchObject({ blocked: [] });
+    // Counted from the beginning.
+    for (let times = 0; times < 4; times++) expect(await guess(proxy, address)).toBe(404);
+    expect(await guess(proxy, address)).toBe(429);
+    await end().expect(204);
+    expect((await end().expect(404)).text).toContain('ADMIN_NOT_BLOCKED');
+  });
 
-test.each(['192.0.2.0%2F16', 'nonsense', '%00', '192.0.2.0/24/1'])('DELETE of %s is 404', async (path) => {
-  const proxy = await start();
-  for (let times = 0; times < 4; times++) await guess(proxy, '192.0.2.7');
-  await request(proxy.app.admin).delete(`/traffic/blocked/${path}`).expect(404);
-  await request(proxy.app.admin).get('/traffic/blocked/192.0.2.0%2F24').expect(405);
-  expect(await guess(proxy, '192.0.2.7')).toBe(429);
-});
+  test.each(['192.0.2.0%2F16', 'nonsense', '%00', '192.0.2.0/24/1'])(
+    'answers DELETE of %s with 404',
+    async (path) => {
+      const proxy = await start();
+      for (let times = 0; times < 4; times++) await guess(proxy, '192.0.2.7');
+      await request(proxy.app.admin).delete(`/traffic/blocked/${path}`).expect(404);
+      await request(proxy.app.admin).get('/traffic/blocked/192.0.2.0%2F24').expect(405);
+      expect(await guess(proxy, '192.0.2.7')).toBe(429);
+    },
+  );
 
-test('needs the token where there is one', async () => {
-  const proxy = await start({ ADMIN_TOKEN: 'a-token-of-the-operator' });
-  await request(proxy.app.admin).get('/traffic').expect(401);
-  await request(proxy.app.admin).delete('/traffic/blocked/192.0.2.0%2F24').expect(401);
+  test('needs the admin token when one is configured', async () => {
+    const proxy = await start({ ADMIN_TOKEN: 'a-token-of-the-operator' });
+    await request(proxy.app.admin).get('/traffic').expect(401);
+    await request(proxy.app.admin).delete('/traffic/blocked/192.0.2.0%2F24').expect(401);
+  });
 });

@@ -1,6 +1,6 @@
 // A request target in absolute form (RFC 9112 §3.2.2) is answered by its path, whatever its scheme and host are.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange } from '../support/raw-socket.js';
@@ -14,20 +14,22 @@ async function statusOf(requestLine: string): Promise<number | undefined> {
   return answers[0]?.status;
 }
 
-test.each([
-  ['GET http://proxy.example/21.T11998/page', 302],
-  ['GET http://[/21.T11998/page', 302],
-  ['GET https://xn--a/21.T11998/page', 302],
-  ['GET ftp://[:1:/21.T11998/page', 302],
-  ['GET http://[/api/handles/21.T11998/page', 200],
-  ['PUT http://[/21.T11998/page', 405],
-  ['GET http://proxy.example', 200],
-  ['GET http://[', 200],
-  ['GET http://proxy.example?hdl=21.T11998/page', 302],
-])('%s: %d', async (requestLine, status) => {
-  expect(await statusOf(requestLine)).toBe(status);
-});
+describe('request target in absolute form', () => {
+  test.each([
+    ['GET http://proxy.example/21.T11998/page', 302],
+    ['GET http://[/21.T11998/page', 302],
+    ['GET https://xn--a/21.T11998/page', 302],
+    ['GET ftp://[:1:/21.T11998/page', 302],
+    ['GET http://[/api/handles/21.T11998/page', 200],
+    ['PUT http://[/21.T11998/page', 405],
+    ['GET http://proxy.example', 200],
+    ['GET http://[', 200],
+    ['GET http://proxy.example?hdl=21.T11998/page', 302],
+  ])('%s: %d', async (requestLine, status) => {
+    expect(await statusOf(requestLine)).toBe(status);
+  });
 
-test('a long host counts for the length of the request line', async () => {
-  expect(await statusOf(`PUT http://${'a'.repeat(9000)}/21.T11998/page`)).toBe(414);
+  test('counts a long host in the length of the request line', async () => {
+    expect(await statusOf(`PUT http://${'a'.repeat(9000)}/21.T11998/page`)).toBe(414);
+  });
 });

@@ -8,7 +8,7 @@ const TOKEN = 'correct-horse-battery:staple';
 const admin = (token?: string) => request(createAdminAlone({ token }));
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
-describe('with a token', () => {
+describe('admin listener with a token', () => {
   it.each([undefined, '', TOKEN, 'Bearer', 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`])(
     'answers %j with 401 and a WWW-Authenticate header',
     async (authorization) => {
@@ -32,7 +32,7 @@ describe('with a token', () => {
   });
 
   it.each([`Bearer ${TOKEN}`, `bearer ${TOKEN}`, basic(`admin:${TOKEN}`), basic(`:${TOKEN}`)])(
-    'answers who sends it (%#)',
+    'answers a client that sends it (%#)',
     async (authorization) => {
       await admin(TOKEN).get('/stats').set({ authorization, host: 'proxy.example:9090' }).expect(200);
     },
@@ -44,7 +44,7 @@ describe('with a token', () => {
     await admin(TOKEN).post(path).expect(401);
   });
 
-  it('does not act for a page of another place that uses the password a browser remembers', async () => {
+  it('rejects a page of another origin that uses the password stored by the browser', async () => {
     const authorization = `Bearer ${TOKEN}`;
     const ours = { authorization, host: 'proxy.example:9090' };
     await admin(TOKEN)
@@ -66,16 +66,16 @@ describe('with a token', () => {
   });
 });
 
-describe('without a token', () => {
+describe('admin listener without a token', () => {
   it.each(['127.0.0.1:9090', 'localhost:9090', 'LOCALHOST', '[::1]:9090', '127.1.2.3'])(
-    'answers callers of %s',
+    'answers requests for host %s',
     async (host) => {
       await admin().get('/stats').set({ host }).expect(200);
     },
   );
 
   it.each(['evil.example:9090', '127.0.0.1.evil.example', 'localhost.evil.example', '10.0.0.1', 'a b', ''])(
-    'does not answer a page that calls this machine %j (DNS rebinding)',
+    'rejects a page that addresses this machine as %j (DNS rebinding)',
     async (host) => {
       const answer = await admin().get('/stats').set({ host });
       expect(answer.status).toBe(403);
@@ -84,7 +84,7 @@ describe('without a token', () => {
   );
 
   it.each([{ origin: 'https://evil.example' }, { origin: 'null' }, { 'sec-fetch-site': 'cross-site' }])(
-    'does not act for a page that sends %j',
+    'rejects a page that sends %j',
     async (headers) => {
       await admin()
         .get('/stats')
@@ -94,9 +94,9 @@ describe('without a token', () => {
   );
 });
 
-describe('a listener that others can reach', () => {
+describe('admin listener reachable by others', () => {
   test.each(['0.0.0.0', '::', '10.0.0.1', 'proxy.example', '127.0.0.1.example', '2001:db8::1'])(
-    'at %s is refused without a token',
+    'at %s is refused at start without a token',
     (host) => {
       expect(problemsFrom({ env: { ADMIN_HOST: host } })).toEqual([
         expect.stringMatching(
@@ -106,11 +106,11 @@ describe('a listener that others can reach', () => {
     },
   );
 
-  test.each(['0.0.0.0', '::', 'proxy.example'])('at %s is taken with one', (host) => {
+  test.each(['0.0.0.0', '::', 'proxy.example'])('at %s is accepted with a token', (host) => {
     expect(configFrom({ env: { ADMIN_HOST: host, ADMIN_TOKEN: TOKEN } }).admin.host).toBe(host);
   });
 
-  test.each(['127.0.0.1', '127.1.2.3', 'localhost', '::1'])('is not one at %s', (host) => {
+  test.each(['127.0.0.1', '127.1.2.3', 'localhost', '::1'])('does not include one at %s', (host) => {
     expect(configFrom({ env: { ADMIN_HOST: host } }).admin.token).toBeUndefined();
   });
 });

@@ -103,7 +103,7 @@ describeWithRedis('a secret', () => {
     return errors;
   }
 
-  test('is in no log, no metric, no Redis, no error and no statistic', async () => {
+  test('is in no log, metric, Redis key, error or statistic', async () => {
     demo.put(PUBLIC, [textValue(1, 'URL', 'https://example.org/public'), privateValue]);
     proxy = await startConnectedProxy({
       UPSTREAM_URL: demo.url,
@@ -147,7 +147,7 @@ describeWithRedis('a secret', () => {
     }
   });
 
-  test('is what the right caller gets all the same', async () => {
+  test('is returned to the authorised caller', async () => {
     demo.put(PUBLIC, [textValue(1, 'URL', 'https://example.org/public'), privateValue]);
     proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const path = `/api/handles/${PUBLIC}?publicOnly=false`;

@@ -56,49 +56,51 @@ async function countBoth(input: Input): Promise<number[]> {
   return countEach([() => send(input), () => send(input)]);
 }
 
-describe('twice the input is at most twice the work', () => {
-  test.each(Object.entries(EXPENSIVE_REQUESTS))('%s', async (_name, row) => {
-    const { small, large } = sizesOf(row);
+describe('cost of a request', () => {
+  describe('grows at most linearly with the input', () => {
+    test.each(Object.entries(EXPENSIVE_REQUESTS))('%s', async (_name, row) => {
+      const { small, large } = sizesOf(row);
+      const proxy = await startCounted();
+      const once = await countBoth({ proxy, row, size: small });
+      const twice = await countBoth({ proxy, row, size: large });
+      for (const [at, blocks] of twice.entries()) {
+        expect(blocks).toBeLessThanOrEqual(DOUBLED * (once[at] ?? 0) + FIXED_BLOCKS);
+      }
+    });
+  });
+
+  describe('is bounded for the largest input', () => {
+    const turns: { ms: number; name: string }[] = [];
+    afterAll(() => {
+      const [longest] = turns.sort((one, other) => other.ms - one.ms);
+      process.stdout.write(`longest turn while work is counted: ${longest?.ms} ms, ${longest?.name}\n`);
+    });
+
+    test.each(Object.entries(EXPENSIVE_REQUESTS))('%s', async (name, row) => {
+      const size = sizesOf(row).counted;
+      const input = { proxy: await startCounted(), row, size };
+      sliceBySteps();
+      const recordBytes = await serveRecord(input);
+      const { blocks, longestTurn } = await countTurns(() => send(input));
+      const bytes = JSON.stringify(row.request(size, number)).length + (row.reads?.(size) ?? 1) * recordBytes;
+      expect(blocks).toBeLessThanOrEqual(BLOCKS_PER_BYTE * bytes + FIXED_BLOCKS);
+      expect(longestTurn.blocks).toBeLessThanOrEqual(row.turnBlocks ?? TURN_BLOCKS);
+      turns.push({ ms: Math.round(longestTurn.ms), name });
+    });
+  });
+
+  test('translates the values of a record once for an ePIC v2 search, for any number of conditions', async () => {
     const proxy = await startCounted();
-    const once = await countBoth({ proxy, row, size: small });
-    const twice = await countBoth({ proxy, row, size: large });
-    for (const [at, blocks] of twice.entries()) {
-      expect(blocks).toBeLessThanOrEqual(DOUBLED * (once[at] ?? 0) + FIXED_BLOCKS);
-    }
+    demo.put(
+      NAME,
+      Array.from({ length: 2000 }, (_, at) => textValue(at + 1, 'DESC', `text ${at}`)),
+    );
+    const search = (conditions: number) => async (): Promise<void> => {
+      const query = Array<string>(conditions).fill('DESC=text*').join('&');
+      const headers = { Authorization: USER01 };
+      expect((await proxy.ask(`/api/v2/handles/${DEMO_PREFIX}?${query}`, { headers })).text).toBe('["COST"]');
+    };
+    const [, once = 0, often] = await countEach([search(1), search(1), search(20)]);
+    expect(often).toBeLessThanOrEqual(once + FIXED_BLOCKS);
   });
-});
-
-describe('the largest input costs no more than the ceilings', () => {
-  const turns: { ms: number; name: string }[] = [];
-  afterAll(() => {
-    const [longest] = turns.sort((one, other) => other.ms - one.ms);
-    process.stdout.write(`longest turn while work is counted: ${longest?.ms} ms, ${longest?.name}\n`);
-  });
-
-  test.each(Object.entries(EXPENSIVE_REQUESTS))('%s', async (name, row) => {
-    const size = sizesOf(row).counted;
-    const input = { proxy: await startCounted(), row, size };
-    sliceBySteps();
-    const recordBytes = await serveRecord(input);
-    const { blocks, longestTurn } = await countTurns(() => send(input));
-    const bytes = JSON.stringify(row.request(size, number)).length + (row.reads?.(size) ?? 1) * recordBytes;
-    expect(blocks).toBeLessThanOrEqual(BLOCKS_PER_BYTE * bytes + FIXED_BLOCKS);
-    expect(longestTurn.blocks).toBeLessThanOrEqual(row.turnBlocks ?? TURN_BLOCKS);
-    turns.push({ ms: Math.round(longestTurn.ms), name });
-  });
-});
-
-test('a search of ePIC v2 translates the values of a record once, whatever the number of its conditions', async () => {
-  const proxy = await startCounted();
-  demo.put(
-    NAME,
-    Array.from({ length: 2000 }, (_, at) => textValue(at + 1, 'DESC', `text ${at}`)),
-  );
-  const search = (conditions: number) => async (): Promise<void> => {
-    const query = Array<string>(conditions).fill('DESC=text*').join('&');
-    const headers = { Authorization: USER01 };
-    expect((await proxy.ask(`/api/v2/handles/${DEMO_PREFIX}?${query}`, { headers })).text).toBe('["COST"]');
-  };
-  const [, once = 0, often] = await countEach([search(1), search(1), search(20)]);
-  expect(often).toBeLessThanOrEqual(once + FIXED_BLOCKS);
 });

@@ -1,6 +1,6 @@
 // Writes that are refused, or never answered, do not take a hot record out of the cache.
 import '../support/real-sockets.js';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -70,47 +70,49 @@ async function startHot(start: () => Promise<BuiltProxy>): Promise<BuiltProxy> {
 
 const env = { UPSTREAM_URL: demo.url, DELETION_HANDLES: 'true', DELETION_VALUES: 'true' };
 
-test('one instance keeps its hits', async () => {
-  const proxy = await startHot(() => startBuiltProxy(env));
-  print('nobody writes', await readDuring(proxy.url, undefined));
-  for (const [what, attack] of ATTACKS) {
-    const figures = await readDuring(proxy.url, () => ask(proxy.url, PATH, attack));
-    print(what, figures);
-    expect(figures.hits, what).toBeGreaterThanOrEqual(0.99 * figures.reads);
-  }
-});
-
-test('one instance keeps its hits while the Handle server does not answer writes', async () => {
-  const proxy = await startHot(() => startBuiltProxy(env));
-  demo.hold.begin('PUT');
-  const writing = ask(proxy.url, PATH, { method: 'PUT', body: '[]' });
-  await expect.poll(() => demo.hold.size).toBe(1);
-  const figures = await readDuring(proxy.url, undefined);
-  print('a PUT that is not answered', figures);
-  expect(figures.hits).toBe(figures.reads);
-  demo.hold.end('PUT');
-  await writing;
-});
-
-describeWithRedis('two instances on one Redis', () => {
-  let redis: RedisServer;
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
-  afterAll(() => redis.stop());
-
-  test('keep their hits, and the entry in Redis', async () => {
-    const start = (): Promise<BuiltProxy> => startConnectedProxy({ ...env, REDIS_URL: redis.url });
-    const [writer, reader] = await Promise.all([startHot(start), startHot(start)]);
-    print('nobody writes', await readDuring(reader.url, undefined));
+describe('rejected and unanswered writes', () => {
+  test('do not evict the hits of one instance', async () => {
+    const proxy = await startHot(() => startBuiltProxy(env));
+    print('nobody writes', await readDuring(proxy.url, undefined));
     for (const [what, attack] of ATTACKS) {
-      const figures = await readDuring(reader.url, () => ask(writer.url, PATH, attack));
+      const figures = await readDuring(proxy.url, () => ask(proxy.url, PATH, attack));
       print(what, figures);
       expect(figures.hits, what).toBeGreaterThanOrEqual(0.99 * figures.reads);
     }
-    const asked = demo.askedFor(HANDLE);
-    const late = await start();
-    expect((await ask(late.url, PATH)).headers['cache-status']).toContain('detail=redis');
-    expect(demo.askedFor(HANDLE)).toBe(asked);
+  });
+
+  test('do not evict the hits of one instance while the Handle server does not answer', async () => {
+    const proxy = await startHot(() => startBuiltProxy(env));
+    demo.hold.begin('PUT');
+    const writing = ask(proxy.url, PATH, { method: 'PUT', body: '[]' });
+    await expect.poll(() => demo.hold.size).toBe(1);
+    const figures = await readDuring(proxy.url, undefined);
+    print('a PUT that is not answered', figures);
+    expect(figures.hits).toBe(figures.reads);
+    demo.hold.end('PUT');
+    await writing;
+  });
+
+  describeWithRedis('two instances on one Redis', () => {
+    let redis: RedisServer;
+    beforeAll(async () => {
+      redis = await startRedis();
+    });
+    afterAll(() => redis.stop());
+
+    test('keep the hits of both, and the entry in Redis', async () => {
+      const start = (): Promise<BuiltProxy> => startConnectedProxy({ ...env, REDIS_URL: redis.url });
+      const [writer, reader] = await Promise.all([startHot(start), startHot(start)]);
+      print('nobody writes', await readDuring(reader.url, undefined));
+      for (const [what, attack] of ATTACKS) {
+        const figures = await readDuring(reader.url, () => ask(writer.url, PATH, attack));
+        print(what, figures);
+        expect(figures.hits, what).toBeGreaterThanOrEqual(0.99 * figures.reads);
+      }
+      const asked = demo.askedFor(HANDLE);
+      const late = await start();
+      expect((await ask(late.url, PATH)).headers['cache-status']).toContain('detail=redis');
+      expect(demo.askedFor(HANDLE)).toBe(asked);
+    });
   });
 });

@@ -1,6 +1,6 @@
 // No client can put a second request onto a connection to the Handle server, or take one's framing away.
 import '../support/real-sockets.js';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { serve } from '../../src/process/serve.js';
 import { startProxy } from '../support/proxy.js';
@@ -47,120 +47,126 @@ async function startBoth(): Promise<{ upstream: RecordingUpstream; url: string }
 
 const fields = (count: number): string => Array.from({ length: count }, (_, at) => `a${at}:\r\n`).join('');
 
-test.each<[string, string]>([
-  ['Connection: content-length', `${HOST}Connection: content-length\r\n${LENGTH}${CLOSE}\r\n${SMUGGLED}`],
-  [
-    'Connection: Transfer-Encoding',
-    `${HOST}Connection: x, Transfer-Encoding\r\n${CHUNKED}${CLOSE}\r\n${inChunks}`,
-  ],
-  [
-    'Connection: content-length, host',
-    `${HOST}${LENGTH}Connection: close, Host , CONTENT-LENGTH\r\n\r\n${SMUGGLED}`,
-  ],
-  [
-    'chunks with a trailer',
-    `${HOST}${CHUNKED}Trailer: X\r\n${CLOSE}\r\n${inChunks.slice(0, -2)}X: 1\r\n\r\n`,
-  ],
-  ['Expect', `${HOST}${LENGTH}Expect: 100-continue\r\n${CLOSE}\r\n${SMUGGLED}`],
-])('a body behind %s stays a body', async (_what, rest) => {
-  const { upstream, url } = await startBoth();
-  for (const way of WAYS) {
-    upstream.requests.length = 0;
-    await exchange(url, `${way} HTTP/1.1\r\n${rest}`, { isHead: way.startsWith('HEAD') });
-    await exchange(url, `GET /api/site HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
-    const seen = upstream.requests.map(({ method, target, body }) => [`${method} ${target}`, body]);
-    expect(seen, way).toEqual([
-      [way, SMUGGLED],
-      ['GET /api/site', ''],
-    ]);
-  }
-  expect(upstream.violations()).toEqual([]);
-});
-
-test.each(WAYS)('%s without a body has no framing but that of its method', async (way) => {
-  const { upstream, url } = await startBoth();
-  await exchange(url, `${way} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`, { isHead: way.startsWith('HEAD') });
-  expect(upstream.violations()).toEqual([]);
-  expect(upstream.requests.map(({ headers }) => headers['content-length'])).toEqual([
-    /^(PUT|POST) /.test(way) ? ['0'] : undefined,
-  ]);
-});
-
-test('Connection cannot remove Authorization', async () => {
-  const { upstream, url } = await startBoth();
-  const taking = 'Connection: close, authorization, Cookie, host, via\r\nCookie: a=b\r\nVia: 1.1 before\r\n';
-  await exchange(url, `GET /api/site HTTP/1.1\r\n${HOST}${AUTHORIZATION}${taking}\r\n`);
-  const [{ headers } = { headers: {} }] = upstream.requests;
-  expect(headers).toMatchObject({
-    authorization: ['Basic eDp5'],
-    cookie: ['a=b'],
-    host: [upstream.url.slice('http://'.length)],
-    via: [expect.stringMatching(/^1\.1 before, 1\.1 handle-resolver-proxy-/) as string],
-    'x-forwarded-host': ['proxy.example'],
-  });
-});
-
-const EVERY_ROUTE = [
-  ...WAYS,
-  `GET ${HANDLE}`,
-  'GET /api/v2/handles/21.T11998/page',
-  'PUT /api/v2/handles/21.T11998/page',
-  'GET /21.T11998/page',
-  'OPTIONS /api/site',
-  'GET /openapi.json',
-  'GET /nowhere',
-];
-
-test.each([
-  ['a length', `${LENGTH}\r\n${SMUGGLED}`],
-  ['chunks', `${CHUNKED}\r\n${inChunks}`],
-  ['an expectation', `Expect: 100-continue\r\n${LENGTH}\r\n${SMUGGLED}`],
-  ['an expectation that nobody knows', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
-  ['nothing', '\r\n'],
-])('more than 1,000 header fields before %s are 431 and the end of the connection', async (_what, rest) => {
-  const { upstream, url } = await startBoth();
-  for (const way of EVERY_ROUTE) {
-    for (const count of [1000, 2000]) {
-      const bytes = `${way} HTTP/1.1\r\n${HOST}${fields(count)}${rest}${SMUGGLED}`;
-      const { answers, closed } = await exchange(url, bytes, { isHead: way.startsWith('HEAD') });
-      expect([answers.map(({ status }) => status), closed], `${way}, ${count}`).toEqual([[431], true]);
-      expect(answers[0]?.headers['connection']).toBe('close');
+describe('framing of forwarded requests', () => {
+  test.each<[string, string]>([
+    ['Connection: content-length', `${HOST}Connection: content-length\r\n${LENGTH}${CLOSE}\r\n${SMUGGLED}`],
+    [
+      'Connection: Transfer-Encoding',
+      `${HOST}Connection: x, Transfer-Encoding\r\n${CHUNKED}${CLOSE}\r\n${inChunks}`,
+    ],
+    [
+      'Connection: content-length, host',
+      `${HOST}${LENGTH}Connection: close, Host , CONTENT-LENGTH\r\n\r\n${SMUGGLED}`,
+    ],
+    [
+      'chunks with a trailer',
+      `${HOST}${CHUNKED}Trailer: X\r\n${CLOSE}\r\n${inChunks.slice(0, -2)}X: 1\r\n\r\n`,
+    ],
+    ['Expect', `${HOST}${LENGTH}Expect: 100-continue\r\n${CLOSE}\r\n${SMUGGLED}`],
+  ])('a body after %s stays a body', async (_what, rest) => {
+    const { upstream, url } = await startBoth();
+    for (const way of WAYS) {
+      upstream.requests.length = 0;
+      await exchange(url, `${way} HTTP/1.1\r\n${rest}`, { isHead: way.startsWith('HEAD') });
+      await exchange(url, `GET /api/site HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
+      const seen = upstream.requests.map(({ method, target, body }) => [`${method} ${target}`, body]);
+      expect(seen, way).toEqual([
+        [way, SMUGGLED],
+        ['GET /api/site', ''],
+      ]);
     }
-  }
-  expect(upstream.requests).toEqual([]);
-  expect(upstream.violations()).toEqual([]);
-});
+    expect(upstream.violations()).toEqual([]);
+  });
 
-test('the admin listener refuses more than 1,000 header fields, too', async () => {
-  const { upstream } = await startBoth();
-  const env = { UPSTREAM_URL: upstream.url, PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };
-  const service = await serve(loadConfig({ env, readFile: () => '' }));
-  onTestFinished(() => service.stop());
-  const { answers } = await exchange(service.adminUrl, `GET /metrics HTTP/1.1\r\n${HOST}${fields(2000)}\r\n`);
-  expect(answers.map(({ status }) => status)).toEqual([431]);
-});
+  test.each(WAYS)('%s without a body has no framing but that of its method', async (way) => {
+    const { upstream, url } = await startBoth();
+    await exchange(url, `${way} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`, { isHead: way.startsWith('HEAD') });
+    expect(upstream.violations()).toEqual([]);
+    expect(upstream.requests.map(({ headers }) => headers['content-length'])).toEqual([
+      /^(PUT|POST) /.test(way) ? ['0'] : undefined,
+    ]);
+  });
 
-test('1,000 header fields are served', async () => {
-  const { upstream, url } = await startBoth();
-  const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}${fields(997)}${CLOSE}Content-Length: 2\r\n\r\n[]`;
-  const { answers } = await exchange(url, head);
-  expect(answers.map(({ status }) => status)).toEqual([200]);
-  expect(upstream.requests[0]).toMatchObject({ body: '[]', headers: { a996: [''] } });
-});
+  test('Connection cannot remove Authorization', async () => {
+    const { upstream, url } = await startBoth();
+    const taking =
+      'Connection: close, authorization, Cookie, host, via\r\nCookie: a=b\r\nVia: 1.1 before\r\n';
+    await exchange(url, `GET /api/site HTTP/1.1\r\n${HOST}${AUTHORIZATION}${taking}\r\n`);
+    const [{ headers } = { headers: {} }] = upstream.requests;
+    expect(headers).toMatchObject({
+      authorization: ['Basic eDp5'],
+      cookie: ['a=b'],
+      host: [upstream.url.slice('http://'.length)],
+      via: [expect.stringMatching(/^1\.1 before, 1\.1 handle-resolver-proxy-/) as string],
+      'x-forwarded-host': ['proxy.example'],
+    });
+  });
 
-test('a request with too many header fields waits for the responses before it', async () => {
-  const { url } = await startBoth();
-  const first = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\n[]`;
-  const { answers } = await exchange(url, `${first}GET ${HANDLE} HTTP/1.1\r\n${HOST}${fields(2000)}\r\n`);
-  expect(answers.map(({ status }) => status)).toEqual([200, 431]);
-});
+  const EVERY_ROUTE = [
+    ...WAYS,
+    `GET ${HANDLE}`,
+    'GET /api/v2/handles/21.T11998/page',
+    'PUT /api/v2/handles/21.T11998/page',
+    'GET /21.T11998/page',
+    'OPTIONS /api/site',
+    'GET /openapi.json',
+    'GET /nowhere',
+  ];
 
-test('an unknown Expect is 417, with too many header fields 431', async () => {
-  const { url, upstream } = await startBoth();
-  const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Expect: x\r\n`;
-  const flooded = await exchange(url, `${head}${fields(2000)}${LENGTH}\r\n${SMUGGLED}`);
-  expect(flooded.answers.map(({ status }) => status)).toEqual([431]);
-  const { answers } = await exchange(url, `${head}${CLOSE}${LENGTH}\r\n${SMUGGLED}`);
-  expect(answers.map(({ status }) => status)).toEqual([417]);
-  expect(upstream.requests).toEqual([]);
+  test.each([
+    ['a length', `${LENGTH}\r\n${SMUGGLED}`],
+    ['chunks', `${CHUNKED}\r\n${inChunks}`],
+    ['an expectation', `Expect: 100-continue\r\n${LENGTH}\r\n${SMUGGLED}`],
+    ['an expectation that nobody knows', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
+    ['nothing', '\r\n'],
+  ])('more than 1,000 header fields before %s are 431 and close the connection', async (_what, rest) => {
+    const { upstream, url } = await startBoth();
+    for (const way of EVERY_ROUTE) {
+      for (const count of [1000, 2000]) {
+        const bytes = `${way} HTTP/1.1\r\n${HOST}${fields(count)}${rest}${SMUGGLED}`;
+        const { answers, closed } = await exchange(url, bytes, { isHead: way.startsWith('HEAD') });
+        expect([answers.map(({ status }) => status), closed], `${way}, ${count}`).toEqual([[431], true]);
+        expect(answers[0]?.headers['connection']).toBe('close');
+      }
+    }
+    expect(upstream.requests).toEqual([]);
+    expect(upstream.violations()).toEqual([]);
+  });
+
+  test('the admin listener rejects more than 1,000 header fields, too', async () => {
+    const { upstream } = await startBoth();
+    const env = { UPSTREAM_URL: upstream.url, PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };
+    const service = await serve(loadConfig({ env, readFile: () => '' }));
+    onTestFinished(() => service.stop());
+    const { answers } = await exchange(
+      service.adminUrl,
+      `GET /metrics HTTP/1.1\r\n${HOST}${fields(2000)}\r\n`,
+    );
+    expect(answers.map(({ status }) => status)).toEqual([431]);
+  });
+
+  test('1,000 header fields are accepted', async () => {
+    const { upstream, url } = await startBoth();
+    const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}${fields(997)}${CLOSE}Content-Length: 2\r\n\r\n[]`;
+    const { answers } = await exchange(url, head);
+    expect(answers.map(({ status }) => status)).toEqual([200]);
+    expect(upstream.requests[0]).toMatchObject({ body: '[]', headers: { a996: [''] } });
+  });
+
+  test('a request with too many header fields is answered after the responses before it', async () => {
+    const { url } = await startBoth();
+    const first = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\n[]`;
+    const { answers } = await exchange(url, `${first}GET ${HANDLE} HTTP/1.1\r\n${HOST}${fields(2000)}\r\n`);
+    expect(answers.map(({ status }) => status)).toEqual([200, 431]);
+  });
+
+  test('an unknown Expect is 417, and 431 with too many header fields', async () => {
+    const { url, upstream } = await startBoth();
+    const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Expect: x\r\n`;
+    const flooded = await exchange(url, `${head}${fields(2000)}${LENGTH}\r\n${SMUGGLED}`);
+    expect(flooded.answers.map(({ status }) => status)).toEqual([431]);
+    const { answers } = await exchange(url, `${head}${CLOSE}${LENGTH}\r\n${SMUGGLED}`);
+    expect(answers.map(({ status }) => status)).toEqual([417]);
+    expect(upstream.requests).toEqual([]);
+  });
 });

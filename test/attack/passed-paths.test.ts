@@ -75,119 +75,121 @@ const SPELLINGS = [
 const PLACES = ['/api/sessions', '/api/site', '/api/prefixes', '/api/verifications/x', '/hrls/handles'];
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
-test.each(SPELLINGS)('%j in a forwarded path is 400', async (spelling) => {
-  const { upstream, send } = await startBoth();
-  for (const place of PLACES) {
-    for (const method of ['GET', 'DELETE']) {
-      for (const end of [`/${VICTIM}`, `/${spelling}/${VICTIM}`, '/']) {
-        const { status } = await send(`${method} ${place}/${spelling}${end}`);
-        expect(status, `${method} ${place}/${spelling}${end}`).toBe(400);
+describe('forwarded paths', () => {
+  test.each(SPELLINGS)('%j in a forwarded path is 400', async (spelling) => {
+    const { upstream, send } = await startBoth();
+    for (const place of PLACES) {
+      for (const method of ['GET', 'DELETE']) {
+        for (const end of [`/${VICTIM}`, `/${spelling}/${VICTIM}`, '/']) {
+          const { status } = await send(`${method} ${place}/${spelling}${end}`);
+          expect(status, `${method} ${place}/${spelling}${end}`).toBe(400);
+        }
       }
     }
-  }
-  expect(targetsOf(upstream)).toEqual([]);
-});
-
-test.each([
-  '/api/sessions/..',
-  '/api/site/.',
-  '/api/sessions//this',
-  '/hrls/handles/%2e%2e',
-  '/hrls//handles',
-])('%s is 400', async (path) => {
-  const { upstream, send } = await startBoth();
-  const { status, body } = await send(`GET ${path}`);
-  expect(status).toBe(400);
-  expect(JSON.parse(body)).toMatchObject({ responseCode: 4 });
-  expect(targetsOf(upstream)).toEqual([]);
-});
-
-test.each([
-  ['DELETE http://x\\api\\sessions/api/handles/21.T11998/victim', 400],
-  ['DELETE http://x\\@y/api/handles/21.T11998/victim', 400],
-  ['DELETE http://x@y/api/handles/21.T11998/victim', 403],
-  ['DELETE http://proxy.example/api/sessions/../handles/21.T11998/victim', 400],
-  ['DELETE http://proxy.example/api/sessions/%2e%2e/handles/21.T11998/victim', 400],
-  ['DELETE HTTP://x:1/api/site/..\\handles/21.T11998/victim', 400],
-  ['PUT http://x#/api/sessions/this/..', 400],
-  ['DELETE /api/handles/#21.T11998/victim', 403],
-  ['DELETE /api/handles#/21.T11998/victim', 404],
-  ['DELETE /api\\handles/21.T11998/victim', 405],
-  ['DELETE /api\\handles/21.T11998/victim#', 405],
-  ['DELETE /api/sessions\\..\\handles/21.T11998/victim', 404],
-  ['DELETE /api/sessions/\\..\\handles/21.T11998/victim#', 400],
-  ['DELETE //api/handles/21.T11998/victim', 405],
-])('%s reaches no upstream', async (requestLine, status) => {
-  const { upstream, send } = await startBoth();
-  expect((await send(requestLine)).status).toBe(status);
-  // A deletion that is refused asks whether the handle exists.
-  const reads = /^GET \/api\/handles\/(?:%23)?21\.T11998\/victim/;
-  expect(targetsOf(upstream).filter((seen) => !reads.test(seen))).toEqual([]);
-});
-
-describe('in a handle', () => {
-  test.each([
-    ['21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
-    ['21.T11998/a/%2e%2e/b', '21.T11998%2Fa%2F..%2Fb'],
-    ['21.T11998//a', '21.T11998%2F%2Fa'],
-    ['21.T11998/a%5Cb\\c', '21.T11998/a%5Cb%5Cc'],
-    ['21.T11998/..;x', '21.T11998/..%3Bx'],
-    ['21.T11998/%252e%252e', '21.T11998/%252e%252e'],
-    ['21.T11998/a#b', '21.T11998/a%23b'],
-  ])('they are a part of the name: %s', async (path, sent) => {
-    const { upstream, send } = await startBoth();
-    for (const target of [`/api/handles/${path}`, `http://proxy.example/api/handles/${path}`]) {
-      upstream.requests.length = 0;
-      expect((await send(`PUT ${target}`)).status).toBe(200);
-      expect(targetsOf(upstream)).toEqual([`PUT /api/handles/${sent}`]);
-    }
-  });
-});
-
-describe('an endpoint has its methods, and others are 405', () => {
-  test.each([
-    ['/api/handles?prefix=21.T11998', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
-    ['/api/handles/?prefix=21.T11998', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
-    ['/api/sessions', ['POST']],
-    ['/api/sessions/', ['POST']],
-    ['/api/sessions/other', ['POST']],
-    ['/api/sessions/this', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
-    ['/api/site', ['GET', 'HEAD', 'POST']],
-    ['/api/prefixes', ['GET', 'HEAD', 'POST', 'DELETE']],
-    ['/api/prefixes/0.NA/21.T1', ['POST', 'DELETE']],
-    ['/api/verifications', ['GET', 'HEAD', 'POST']],
-    ['/hrls/handles?URL=*', ['GET', 'HEAD']],
-    ['/hrls', ['GET', 'HEAD']],
-  ])('%s', async (target, allowed) => {
-    const { upstream, send } = await startBoth();
-    for (const method of METHODS) {
-      const { status, headers } = await send(`${method} ${target}`);
-      expect(status, method).toBe(allowed.includes(method) ? 200 : 405);
-      if (status === 405) expect(headers['allow']).toBe([...allowed, 'OPTIONS'].join(', '));
-    }
-    expect(targetsOf(upstream)).toEqual(
-      METHODS.filter((method) => allowed.includes(method)).map((method) => `${method} ${target}`),
-    );
-  });
-
-  test('the body of a 405 is JSON with a response code', async () => {
-    const { send } = await startBoth();
-    const { body, headers } = await send('DELETE /api/site');
-    expect(JSON.parse(body)).toEqual({
-      responseCode: 4,
-      message: 'Method not allowed: DELETE',
-      code: 'METHOD_NOT_ALLOWED',
-    });
-    expect(headers).toMatchObject({ 'cache-control': 'no-store' });
-  });
-});
-
-test.each(['..', '.', '%2e%2e', '%2E'])(
-  'a collection of ePIC v2 named %s sends no reverse look-up',
-  async (prefix) => {
-    const { upstream, send } = await startBoth();
-    const { status } = await send(`GET /api/v2/handles/${prefix}/?URL=*`, LOGIN);
-    expect(status).toBe(400);
     expect(targetsOf(upstream)).toEqual([]);
-  },
-);
+  });
+
+  test.each([
+    '/api/sessions/..',
+    '/api/site/.',
+    '/api/sessions//this',
+    '/hrls/handles/%2e%2e',
+    '/hrls//handles',
+  ])('%s is 400', async (path) => {
+    const { upstream, send } = await startBoth();
+    const { status, body } = await send(`GET ${path}`);
+    expect(status).toBe(400);
+    expect(JSON.parse(body)).toMatchObject({ responseCode: 4 });
+    expect(targetsOf(upstream)).toEqual([]);
+  });
+
+  test.each([
+    ['DELETE http://x\\api\\sessions/api/handles/21.T11998/victim', 400],
+    ['DELETE http://x\\@y/api/handles/21.T11998/victim', 400],
+    ['DELETE http://x@y/api/handles/21.T11998/victim', 403],
+    ['DELETE http://proxy.example/api/sessions/../handles/21.T11998/victim', 400],
+    ['DELETE http://proxy.example/api/sessions/%2e%2e/handles/21.T11998/victim', 400],
+    ['DELETE HTTP://x:1/api/site/..\\handles/21.T11998/victim', 400],
+    ['PUT http://x#/api/sessions/this/..', 400],
+    ['DELETE /api/handles/#21.T11998/victim', 403],
+    ['DELETE /api/handles#/21.T11998/victim', 404],
+    ['DELETE /api\\handles/21.T11998/victim', 405],
+    ['DELETE /api\\handles/21.T11998/victim#', 405],
+    ['DELETE /api/sessions\\..\\handles/21.T11998/victim', 404],
+    ['DELETE /api/sessions/\\..\\handles/21.T11998/victim#', 400],
+    ['DELETE //api/handles/21.T11998/victim', 405],
+  ])('%s reaches no upstream', async (requestLine, status) => {
+    const { upstream, send } = await startBoth();
+    expect((await send(requestLine)).status).toBe(status);
+    // A deletion that is refused asks whether the handle exists.
+    const reads = /^GET \/api\/handles\/(?:%23)?21\.T11998\/victim/;
+    expect(targetsOf(upstream).filter((seen) => !reads.test(seen))).toEqual([]);
+  });
+
+  describe('with the same characters in a handle', () => {
+    test.each([
+      ['21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
+      ['21.T11998/a/%2e%2e/b', '21.T11998%2Fa%2F..%2Fb'],
+      ['21.T11998//a', '21.T11998%2F%2Fa'],
+      ['21.T11998/a%5Cb\\c', '21.T11998/a%5Cb%5Cc'],
+      ['21.T11998/..;x', '21.T11998/..%3Bx'],
+      ['21.T11998/%252e%252e', '21.T11998/%252e%252e'],
+      ['21.T11998/a#b', '21.T11998/a%23b'],
+    ])('keep them as part of the handle: %s', async (path, sent) => {
+      const { upstream, send } = await startBoth();
+      for (const target of [`/api/handles/${path}`, `http://proxy.example/api/handles/${path}`]) {
+        upstream.requests.length = 0;
+        expect((await send(`PUT ${target}`)).status).toBe(200);
+        expect(targetsOf(upstream)).toEqual([`PUT /api/handles/${sent}`]);
+      }
+    });
+  });
+
+  describe('allow only the methods of their endpoint; others are 405', () => {
+    test.each([
+      ['/api/handles?prefix=21.T11998', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
+      ['/api/handles/?prefix=21.T11998', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
+      ['/api/sessions', ['POST']],
+      ['/api/sessions/', ['POST']],
+      ['/api/sessions/other', ['POST']],
+      ['/api/sessions/this', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
+      ['/api/site', ['GET', 'HEAD', 'POST']],
+      ['/api/prefixes', ['GET', 'HEAD', 'POST', 'DELETE']],
+      ['/api/prefixes/0.NA/21.T1', ['POST', 'DELETE']],
+      ['/api/verifications', ['GET', 'HEAD', 'POST']],
+      ['/hrls/handles?URL=*', ['GET', 'HEAD']],
+      ['/hrls', ['GET', 'HEAD']],
+    ])('%s', async (target, allowed) => {
+      const { upstream, send } = await startBoth();
+      for (const method of METHODS) {
+        const { status, headers } = await send(`${method} ${target}`);
+        expect(status, method).toBe(allowed.includes(method) ? 200 : 405);
+        if (status === 405) expect(headers['allow']).toBe([...allowed, 'OPTIONS'].join(', '));
+      }
+      expect(targetsOf(upstream)).toEqual(
+        METHODS.filter((method) => allowed.includes(method)).map((method) => `${method} ${target}`),
+      );
+    });
+
+    test('give a 405 a JSON body with a response code', async () => {
+      const { send } = await startBoth();
+      const { body, headers } = await send('DELETE /api/site');
+      expect(JSON.parse(body)).toEqual({
+        responseCode: 4,
+        message: 'Method not allowed: DELETE',
+        code: 'METHOD_NOT_ALLOWED',
+      });
+      expect(headers).toMatchObject({ 'cache-control': 'no-store' });
+    });
+  });
+
+  test.each(['..', '.', '%2e%2e', '%2E'])(
+    'a collection of ePIC v2 named %s sends no reverse look-up',
+    async (prefix) => {
+      const { upstream, send } = await startBoth();
+      const { status } = await send(`GET /api/v2/handles/${prefix}/?URL=*`, LOGIN);
+      expect(status).toBe(400);
+      expect(targetsOf(upstream)).toEqual([]);
+    },
+  );
+});

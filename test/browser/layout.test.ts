@@ -100,7 +100,7 @@ async function assertLayout(page: Page): Promise<void> {
   expect(await page.evaluate(CUT_OFF)).toEqual([]);
 }
 
-describeInBrowser('a page', (open) => {
+describeInBrowser('page layout', (open) => {
   test.each(Object.entries(PAGES))('fits and is readable at every width: %s', async (name, place) => {
     const url = await urlOf(place);
     const { page, findings } = await open();
@@ -146,7 +146,7 @@ describeInBrowser('a page', (open) => {
     await expect.poll(async () => (await scripted.screenshot()).equals(await plain.screenshot())).toBe(true);
   });
 
-  test('an error offers another try that works', async () => {
+  test('of an error offers a retry that works', async () => {
     const { demo, proxy } = await startWorld({ UPSTREAM_RETRY_AFTER: '0s' });
     const { page } = await open();
     demo.fail('reset');

@@ -1,4 +1,4 @@
-// What people meet in a browser: the look-up field, redirects, the record page and its failures.
+// Pages in a browser: the look-up field, redirects, the record page and its failures.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -31,7 +31,7 @@ async function startWorld(env: Record<string, string> = {}): Promise<World> {
   return { demo, proxy: await startProxy({ UPSTREAM_URL: url, ...env }), objectUrl };
 }
 
-describeInBrowser('in a browser', (open) => {
+describeInBrowser('pages in a browser', (open) => {
   test('looking up a handle opens its target', async () => {
     const { proxy, objectUrl } = await startWorld();
     const { page, complaints, findings } = await open();
@@ -87,7 +87,7 @@ describeInBrowser('in a browser', (open) => {
     expect(await page.textContent('body')).toContain('changed at the server');
   });
 
-  test('the dark colours have enough contrast', async () => {
+  test('the dark colours have sufficient contrast', async () => {
     const { proxy } = await startWorld();
     const { page, findings } = await open({ colorScheme: 'dark' });
     await page.goto(`${proxy.url}/21.T11998/located?noredirect`);
@@ -141,7 +141,7 @@ describeInBrowser('in a browser', (open) => {
     await page.screenshot(shot('stale'));
   });
 
-  test('a javascript: target is refused and does not run on the page', async () => {
+  test('a javascript: target is rejected and does not run on the page', async () => {
     const { proxy, demo } = await startWorld();
     demo.put('21.T11998/script', [
       textValue(1, 'URL', 'javascript:document.title="run"'),

@@ -36,8 +36,8 @@ async function startWorld(env: Record<string, string> = {}) {
 const titleIsHealthy = (page: Page): Promise<void> =>
   expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Healthy');
 
-describeInBrowser('the status page', (open) => {
-  test('updates its figures, without findings of axe, the console or the policy', async () => {
+describeInBrowser('the status page in a browser', (open) => {
+  test('updates its figures, without axe, console or CSP findings', async () => {
     const { proxy, admin } = await startWorld();
     const { page, complaints, findings } = await open({ viewport: { width: 1280, height: 900 } });
     await page.goto(admin.url);
@@ -90,7 +90,7 @@ describeInBrowser('the status page', (open) => {
     expect(await page.getByText('Live', { exact: true }).count()).toBe(1);
   });
 
-  test('shows four figures and three lists beside each other on a desktop', async () => {
+  test('shows four figures and three lists side by side on a desktop', async () => {
     const { admin } = await startWorld();
     const { page } = await open({ viewport: { width: 1280, height: 900 } });
     await page.goto(admin.url);
@@ -103,7 +103,7 @@ describeInBrowser('the status page', (open) => {
     expect([await inFirstRow('figures'), await inFirstRow('lists')]).toEqual([4, 3]);
   });
 
-  test('fits a phone, and shows names as text', async () => {
+  test('fits a phone, and escapes names', async () => {
     const { proxy, admin } = await startWorld();
     const hostile = `<img src=x onerror="document.title='run'">`;
     await proxy.ask(`/api/handles/21.T11998/${encodeURIComponent(hostile)}`);
@@ -140,7 +140,7 @@ describeInBrowser('the status page', (open) => {
     await page.screenshot({ ...shot('status-traffic'), fullPage: true });
   });
 
-  test('accepts the token as the password of the browser', async () => {
+  test('accepts the token as the browser password', async () => {
     const { admin } = await startWorld({ ADMIN_TOKEN: TOKEN });
     const { page, complaints } = await open({ httpCredentials: { username: 'operator', password: TOKEN } });
     const answer = await page.goto(admin.url);

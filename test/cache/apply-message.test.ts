@@ -1,5 +1,5 @@
 // The cache of a process applies messages about changes elsewhere.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { groupOf } from '../../src/cache/coherence/groups.js';
 import type { Message } from '../../src/cache/coherence/message.js';
@@ -30,106 +30,114 @@ const ban = (number: number, prefix = 'A', isSoft = false): Message & { kind: 'b
   number,
 });
 
-test.each<[Message, 'gone' | 'stale' | 'fresh']>([
-  [{ kind: 'raise', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'fresh'],
-  [{ kind: 'unchanged', key: 'A', fence: 'm/0.1' }, 'fresh'],
-  [{ kind: 'changed', key: 'A', fence: 'm/0.1' }, 'gone'],
-  [{ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'stale'],
-  [{ kind: 'forget', key: 'A' }, 'gone'],
-  [{ kind: 'soften', key: 'A' }, 'stale'],
-  [ban(7), 'gone'],
-  [ban(7, '', true), 'stale'],
-  [ban(0), 'gone'],
-  [{ kind: 'distrust' }, 'stale'],
-  [{ kind: 'distrust', group: groupOf('A') }, 'stale'],
-  [{ kind: 'distrust', group: groupOf('A') + 1 }, 'fresh'],
-])('after %j the entry is %s', (message, left) => {
-  const { apply, memory, put } = open();
-  put('A');
-  apply(message);
-  const expected = { gone: undefined, stale: entryOf('A', { staleAt: 0 }), fresh: entryOf('A') };
-  expect(memory.peek('A')).toEqual(expected[left]);
-});
+describe('applying remote invalidations', () => {
+  test.each<[Message, 'gone' | 'stale' | 'fresh']>([
+    [{ kind: 'raise', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'fresh'],
+    [{ kind: 'unchanged', key: 'A', fence: 'm/0.1' }, 'fresh'],
+    [{ kind: 'changed', key: 'A', fence: 'm/0.1' }, 'gone'],
+    [{ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'stale'],
+    [{ kind: 'forget', key: 'A' }, 'gone'],
+    [{ kind: 'soften', key: 'A' }, 'stale'],
+    [ban(7), 'gone'],
+    [ban(7, '', true), 'stale'],
+    [ban(0), 'gone'],
+    [{ kind: 'distrust' }, 'stale'],
+    [{ kind: 'distrust', group: groupOf('A') }, 'stale'],
+    [{ kind: 'distrust', group: groupOf('A') + 1 }, 'fresh'],
+  ])('after %j the entry is %s', (message, left) => {
+    const { apply, memory, put } = open();
+    put('A');
+    apply(message);
+    const expected = { gone: undefined, stale: entryOf('A', { staleAt: 0 }), fresh: entryOf('A') };
+    expect(memory.peek('A')).toEqual(expected[left]);
+  });
 
-test('no load is joined any more of what was invalidated', () => {
-  const { apply, gone } = open();
-  apply({ kind: 'raise', key: 'RAISED', fence: 'm/0.1', lifeMs: 1000 });
-  apply({ kind: 'unchanged', key: 'RAISED', fence: 'm/0.1' });
-  apply({ kind: 'forget', key: 'A' });
-  apply(ban(7, 'B'));
-  apply({ kind: 'distrust', group: 3 });
-  expect(gone).toEqual({ keys: ['A'], prefixes: ['B', ''] });
-});
+  test('detaches loads of invalidated keys: no later reader joins them', () => {
+    const { apply, gone } = open();
+    apply({ kind: 'raise', key: 'RAISED', fence: 'm/0.1', lifeMs: 1000 });
+    apply({ kind: 'unchanged', key: 'RAISED', fence: 'm/0.1' });
+    apply({ kind: 'forget', key: 'A' });
+    apply(ban(7, 'B'));
+    apply({ kind: 'distrust', group: 3 });
+    expect(gone).toEqual({ keys: ['A'], prefixes: ['B', ''] });
+  });
 
-test('a write of unknown outcome holds in a process that started during it, until its fence has expired', () => {
-  const { apply, put, clock } = open();
-  apply({ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 });
-  expect(put('A')).toBe(false);
-  clock.now += 1000;
-  expect(put('A')).toBe(true);
-});
+  test('keeps a write of unknown outcome fenced in a process that started during it, until the fence expires', () => {
+    const { apply, put, clock } = open();
+    apply({ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 });
+    expect(put('A')).toBe(false);
+    clock.now += 1000;
+    expect(put('A')).toBe(true);
+  });
 
-test('the bans of Redis are not known before they were read', () => {
-  const { apply, bans } = open();
-  apply(ban(8));
-  expect(bans()).toBeUndefined();
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
-  expect(bans()).toBeDefined();
-});
+  test('knows no bans of Redis before they are read', () => {
+    const { apply, bans } = open();
+    apply(ban(8));
+    expect(bans()).toBeUndefined();
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
+    expect(bans()).toBeDefined();
+  });
 
-test('a ban that arrives while the bans are read is known afterwards, though it was not among them', () => {
-  const { apply, bans } = open();
-  apply(ban(8, 'A'));
-  apply({ kind: 'bans', run: 'one', seq: 7, floor: 2, bans: [{ number: 5, prefix: 'B', isSoft: false }] });
-  expect(bans()?.apply('A', entryOf('A'), 7)).toBeUndefined();
-  expect(bans()?.apply('B', entryOf('B'), 4)).toBeUndefined();
-  expect(bans()?.latest).toBe(8);
-});
+  test('adds a ban that arrives while the bans are read, even when the list lacks it', () => {
+    const { apply, bans } = open();
+    apply(ban(8, 'A'));
+    apply({ kind: 'bans', run: 'one', seq: 7, floor: 2, bans: [{ number: 5, prefix: 'B', isSoft: false }] });
+    expect(bans()?.apply('A', entryOf('A'), 7)).toBeUndefined();
+    expect(bans()?.apply('B', entryOf('B'), 4)).toBeUndefined();
+    expect(bans()?.latest).toBe(8);
+  });
 
-test('a ban that is known already takes nothing that was loaded after it', () => {
-  const { apply, memory, put } = open();
-  const known = { number: 8, prefix: 'A', isSoft: false };
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
-  put('A');
-  apply(ban(8, 'A'));
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
-  expect(memory.peek('A')).toEqual(entryOf('A'));
-});
+  test('does not apply a known ban to entries loaded after it', () => {
+    const { apply, memory, put } = open();
+    const known = { number: 8, prefix: 'A', isSoft: false };
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
+    put('A');
+    apply(ban(8, 'A'));
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
+    expect(memory.peek('A')).toEqual(entryOf('A'));
+  });
 
-test('bans that were missed are applied when the bans are read again', () => {
-  const { apply, memory, put } = open();
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
-  put('A');
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [{ number: 8, prefix: 'A', isSoft: false }] });
-  expect(memory.peek('A')).toBeUndefined();
-});
+  test('applies missed bans when the bans are read again', () => {
+    const { apply, memory, put } = open();
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
+    put('A');
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [{ number: 8, prefix: 'A', isSoft: false }] });
+    expect(memory.peek('A')).toBeUndefined();
+  });
 
-test('when missed bans are not listed any more, what is kept is not fresh any more', () => {
-  const { apply, memory, put } = open();
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
-  put('A');
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
-  expect(memory.peek('A')).toEqual(entryOf('A'));
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 9, bans: [] });
-  expect(memory.peek('A')).toEqual(entryOf('A', { staleAt: 0 }));
-});
+  test('marks all entries stale when missed bans are no longer listed', () => {
+    const { apply, memory, put } = open();
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
+    put('A');
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
+    expect(memory.peek('A')).toEqual(entryOf('A'));
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 9, bans: [] });
+    expect(memory.peek('A')).toEqual(entryOf('A', { staleAt: 0 }));
+  });
 
-test('a ban is applied also when a newer one does all that it does, as its number may be of another server', () => {
-  const { apply, memory, put } = open();
-  apply(ban(9));
-  put('A');
-  apply(ban(7));
-  expect(memory.peek('A')).toBeUndefined();
-});
+  test('applies a ban even when a newer one covers it, as its number may be from another server run', () => {
+    const { apply, memory, put } = open();
+    apply(ban(9));
+    put('A');
+    apply(ban(7));
+    expect(memory.peek('A')).toBeUndefined();
+  });
 
-test('the bans of another server run are known by that run, and numbers of the one before mean nothing', () => {
-  const { apply, bans } = open();
-  apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [{ number: 9, prefix: '', isSoft: false }] });
-  apply({ kind: 'bans', run: 'other', seq: 6, floor: 5, bans: [{ number: 6, prefix: 'A', isSoft: false }] });
-  expect(bans()?.run).toBe('other');
-  expect([bans()?.latest, bans()?.isBannedSince('A', 5), bans()?.isBannedSince('A', 6)]).toEqual([
-    6,
-    true,
-    false,
-  ]);
+  test('adopts the bans of another server run, and ignores the numbers of the previous one', () => {
+    const { apply, bans } = open();
+    apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [{ number: 9, prefix: '', isSoft: false }] });
+    apply({
+      kind: 'bans',
+      run: 'other',
+      seq: 6,
+      floor: 5,
+      bans: [{ number: 6, prefix: 'A', isSoft: false }],
+    });
+    expect(bans()?.run).toBe('other');
+    expect([bans()?.latest, bans()?.isBannedSince('A', 5), bans()?.isBannedSince('A', 6)]).toEqual([
+      6,
+      true,
+      false,
+    ]);
+  });
 });

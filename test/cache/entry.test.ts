@@ -5,18 +5,18 @@ import { NOW, entryOf } from '../support/store-contract.js';
 
 const entry = entryOf('x', { staleAt: NOW + 1000, deleteAt: NOW + 5000 });
 
-describe('an entry without the skew of its clock', () => {
-  test.each([0, 1, 3_600_000])('is itself when it was loaded %i ms ago', (agoMs) => {
+describe('an entry corrected for clock skew', () => {
+  test.each([0, 1, 3_600_000])('is unchanged when it was loaded %i ms ago', (agoMs) => {
     expect(withoutSkew(entry, NOW + agoMs)).toBe(entry);
   });
 
-  test('was loaded now at the latest, and lives as long as it was given', () => {
+  test('is loaded now at the latest, and keeps its lifetime', () => {
     expect(withoutSkew(entry, NOW - 300)).toEqual(
       entryOf('x', { requestedAt: NOW - 300, staleAt: NOW + 700, deleteAt: NOW + 4700 }),
     );
   });
 
-  test('stays stale by every clock when it was made so', () => {
+  test('stays stale by every clock when it was marked stale', () => {
     expect(withoutSkew({ ...entry, staleAt: 0 }, NOW - 300).staleAt).toBe(0);
   });
 });

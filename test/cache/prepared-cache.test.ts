@@ -1,5 +1,5 @@
 // One cache and one bound of memory for the prepared answers of all interfaces.
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import { type Prepared, PreparedCache, type PreparedName } from '../../src/cache/prepared-cache.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -39,57 +39,59 @@ const prepare = (cache: PreparedCache, name: string, beside?: Prepared['beside']
 const textOf = (cache: PreparedCache, name: string, now = 1): string | undefined =>
   cache.current(nameOf(name), now)?.text;
 
-test.each([
-  ['entries', { ...ON, maxEntries: 4 }],
-  // Two answers reach half of it.
-  ['bytes', { ...ON, maxBytes: 4 * ANSWER_BYTES }],
-])('a new answer evicts by %s what is not used', (_what, bounds) => {
-  const cache = cacheOf(bounds);
-  prepare(cache, 'unused');
-  prepare(cache, 'used');
-  for (let round = 0; round < 5; round++) {
-    prepare(cache, `${round}`);
-    expect(textOf(cache, 'used')).toBe('+');
-  }
-  expect(textOf(cache, 'unused')).toBeUndefined();
-});
+describe('prepared response cache', () => {
+  test.each([
+    ['entries', { ...ON, maxEntries: 4 }],
+    // Two answers reach half of it.
+    ['bytes', { ...ON, maxBytes: 4 * ANSWER_BYTES }],
+  ])('a new answer evicts by %s what is not used', (_what, bounds) => {
+    const cache = cacheOf(bounds);
+    prepare(cache, 'unused');
+    prepare(cache, 'used');
+    for (let round = 0; round < 5; round++) {
+      prepare(cache, `${round}`);
+      expect(textOf(cache, 'used')).toBe('+');
+    }
+    expect(textOf(cache, 'unused')).toBeUndefined();
+  });
 
-test('http.responseCache.enabled: false keeps nothing', () => {
-  const cache = cacheOf({ ...ON, enabled: false });
-  expect(prepare(cache, 'x').text).toBe('+');
-  expect(textOf(cache, 'x')).toBeUndefined();
-});
+  test('http.responseCache.enabled: false keeps nothing', () => {
+    const cache = cacheOf({ ...ON, enabled: false });
+    expect(prepare(cache, 'x').text).toBe('+');
+    expect(textOf(cache, 'x')).toBeUndefined();
+  });
 
-test('an answer is current until its entry has changed, is stale or is distrusted', () => {
-  const cache = cacheOf();
-  prepare(cache, 'x');
-  expect(textOf(cache, 'x')).toBe('+');
-  expect(textOf(cache, 'x', 1000)).toBeUndefined();
-  state.trustedSince = 1;
-  expect(textOf(cache, 'x')).toBeUndefined();
-  state.trustedSince = 0;
-  expect(textOf(cache, 'x')).toBe('+');
-  state.stamp = 2;
-  expect(textOf(cache, 'x')).toBeUndefined();
-});
+  test('an answer is current until its entry has changed, is stale or is distrusted', () => {
+    const cache = cacheOf();
+    prepare(cache, 'x');
+    expect(textOf(cache, 'x')).toBe('+');
+    expect(textOf(cache, 'x', 1000)).toBeUndefined();
+    state.trustedSince = 1;
+    expect(textOf(cache, 'x')).toBeUndefined();
+    state.trustedSince = 0;
+    expect(textOf(cache, 'x')).toBe('+');
+    state.stamp = 2;
+    expect(textOf(cache, 'x')).toBeUndefined();
+  });
 
-test('an answer is current while the other entries are that it depends on', () => {
-  const cache = cacheOf();
-  const beside = { isCurrent: (now: number) => now < 10 };
-  prepare(cache, 'x', beside);
-  expect([textOf(cache, 'x', 9), textOf(cache, 'x', 10)]).toEqual(['+', undefined]);
-});
+  test('an answer is current while the other entries are that it depends on', () => {
+    const cache = cacheOf();
+    const beside = { isCurrent: (now: number) => now < 10 };
+    prepare(cache, 'x', beside);
+    expect([textOf(cache, 'x', 9), textOf(cache, 'x', 10)]).toEqual(['+', undefined]);
+  });
 
-test('an answer that is prepared again from the same entry adds to the first, from another entry not', () => {
-  const cache = cacheOf();
-  prepare(cache, 'x');
-  expect(prepare(cache, 'x').text).toBe('++');
-  state.stamp = 2;
-  expect(prepare(cache, 'x').text).toBe('+');
-});
+  test('an answer that is prepared again from the same entry adds to the first, from another entry not', () => {
+    const cache = cacheOf();
+    prepare(cache, 'x');
+    expect(prepare(cache, 'x').text).toBe('++');
+    state.stamp = 2;
+    expect(prepare(cache, 'x').text).toBe('+');
+  });
 
-test('near the end of the TTL the resolver gets one read', () => {
-  const cache = cacheOf();
-  prepare(cache, 'x');
-  expect([899, 901, 902].map((now) => textOf(cache, 'x', now))).toEqual(['+', undefined, '+']);
+  test('near the end of the TTL the resolver gets one read', () => {
+    const cache = cacheOf();
+    prepare(cache, 'x');
+    expect([899, 901, 902].map((now) => textOf(cache, 'x', now))).toEqual(['+', undefined, '+']);
+  });
 });

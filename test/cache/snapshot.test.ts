@@ -1,4 +1,4 @@
-// When a snapshot is written and read, and how long requests wait for it: counted in slices and rests, not measured.
+// Timing of writing and reading a snapshot: slices and pauses are counted, not measured.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -90,88 +90,90 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
   };
 }
 
-describe('a snapshot in the background', () => {
-  test('rests after each slice, of at most 128 KiB', async () => {
-    const run = trace(join(newFolder(), 'snapshot'), memoryOf(2000));
-    await run.snapshot.start();
-    await expect.poll(() => run.written).toMatchObject([{ records: 2000 }]);
-    expect(run.sliceBytes()).toBe(128 * 1024);
-    const slices = run.trace.filter((event) => event === 'slice').length;
-    expect(slices).toBeGreaterThan(10);
-    expect(run.trace.join(' ')).toBe(Array.from({ length: slices }, () => 'slice rest').join(' '));
-  });
-
-  test('is abandoned for the last one, which replaces it without a line about the first', async () => {
-    const folder = newFolder();
-    let closing: Promise<void> | undefined;
-    const run = trace(join(folder, 'snapshot'), memoryOf(2000), (rests) => {
-      if (rests === 3) closing = run.snapshot.close();
+describe('snapshot', () => {
+  describe('in the background', () => {
+    test('pauses after each slice of at most 128 KiB', async () => {
+      const run = trace(join(newFolder(), 'snapshot'), memoryOf(2000));
+      await run.snapshot.start();
+      await expect.poll(() => run.written).toMatchObject([{ records: 2000 }]);
+      expect(run.sliceBytes()).toBe(128 * 1024);
+      const slices = run.trace.filter((event) => event === 'slice').length;
+      expect(slices).toBeGreaterThan(10);
+      expect(run.trace.join(' ')).toBe(Array.from({ length: slices }, () => 'slice rest').join(' '));
     });
-    await run.snapshot.start();
-    await expect.poll(() => run.written).toMatchObject([{ records: 2000 }]);
-    await closing;
-    expect(run.written).toHaveLength(1);
-    expect(run.errors).toEqual([]);
-    expect(run.trace.filter((event) => event === 'rest')).toHaveLength(3);
-    expect(readdirSync(folder)).toEqual(['snapshot']);
+
+    test('is abandoned for the final one, which replaces it without a log line about the first', async () => {
+      const folder = newFolder();
+      let closing: Promise<void> | undefined;
+      const run = trace(join(folder, 'snapshot'), memoryOf(2000), (rests) => {
+        if (rests === 3) closing = run.snapshot.close();
+      });
+      await run.snapshot.start();
+      await expect.poll(() => run.written).toMatchObject([{ records: 2000 }]);
+      await closing;
+      expect(run.written).toHaveLength(1);
+      expect(run.errors).toEqual([]);
+      expect(run.trace.filter((event) => event === 'rest')).toHaveLength(3);
+      expect(readdirSync(folder)).toEqual(['snapshot']);
+    });
+
+    test('is read in slices of at most 200 records, with a pause after each', async () => {
+      const file = join(newFolder(), 'snapshot');
+      const first = trace(file, memoryOf(2000));
+      await first.snapshot.start();
+      await first.snapshot.close();
+      const second = trace(file, memoryOf(0));
+      await second.snapshot.start();
+      expect(second.loaded).toMatchObject([{ records: 2000, restored: 2000 }]);
+      const slices = second.trace.join('').split('rest');
+      expect(slices.at(-1)).toBe('');
+      expect(Math.max(...slices.map((slice) => slice.length / 'record'.length))).toBeLessThanOrEqual(200);
+    });
   });
 
-  test('is read in slices of at most 200 records, with a rest after each', async () => {
-    const file = join(newFolder(), 'snapshot');
-    const first = trace(file, memoryOf(2000));
-    await first.snapshot.start();
-    await first.snapshot.close();
-    const second = trace(file, memoryOf(0));
-    await second.snapshot.start();
-    expect(second.loaded).toMatchObject([{ records: 2000, restored: 2000 }]);
-    const slices = second.trace.join('').split('rest');
-    expect(slices.at(-1)).toBe('');
-    expect(Math.max(...slices.map((slice) => slice.length / 'record'.length))).toBeLessThanOrEqual(200);
+  describe('the final one', () => {
+    test('is written without pausing', async () => {
+      const run = trace(join(newFolder(), 'snapshot'), memoryOf(2000));
+      await run.snapshot.start();
+      await run.snapshot.close();
+      expect(run.written).toMatchObject([{ records: 2000 }]);
+      expect(run.trace).not.toContain('rest');
+    });
+
+    test('leaves the previous file when there is no time to write it, and logs that', async () => {
+      const folder = newFolder();
+      const file = join(folder, 'snapshot');
+      const first = trace(file, memoryOf(10));
+      await first.snapshot.start();
+      await first.snapshot.close();
+      const before = readFileSync(file);
+
+      const second = trace(file, memoryOf(2000));
+      await second.snapshot.start();
+      const closing = second.snapshot.close();
+      second.runOut();
+      await closing;
+      expect(second.errors).toEqual([{ file, reason: 'no time is left' }]);
+      expect(second.written).toEqual([]);
+      expect(readFileSync(file).equals(before)).toBe(true);
+      expect(readdirSync(folder)).toEqual(['snapshot']);
+    });
   });
-});
 
-describe('the last snapshot', () => {
-  test('is written without a rest', async () => {
-    const run = trace(join(newFolder(), 'snapshot'), memoryOf(2000));
-    await run.snapshot.start();
-    await run.snapshot.close();
-    expect(run.written).toMatchObject([{ records: 2000 }]);
-    expect(run.trace).not.toContain('rest');
+  test('ends a slice also where rows are free or banned', () => {
+    const memory = memoryOf(2000);
+    const isBanned = (key: string) => key.startsWith('21.T1/1');
+    memory.ban({ prefix: '21.T1/1', isSoft: false });
+    for (let at = 200; at < 300; at++) memory.forget(`21.T1/${at}`);
+    const [keys, sizes]: [string[], number[]] = [[], []];
+    for (let at: number | undefined = 0; at !== undefined;) {
+      const { entries, next } = memory.readFrom(at, 8192);
+      sizes.push((next ?? 2000) - at);
+      keys.push(...entries.map(({ key }) => key));
+      at = next;
+    }
+    expect(keys).toHaveLength(2000 - 100 - 1111);
+    expect(keys.filter(isBanned)).toEqual([]);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(8192 / 88 + 1);
   });
-
-  test('leaves the previous one in its place when there is no time for it, and says so', async () => {
-    const folder = newFolder();
-    const file = join(folder, 'snapshot');
-    const first = trace(file, memoryOf(10));
-    await first.snapshot.start();
-    await first.snapshot.close();
-    const before = readFileSync(file);
-
-    const second = trace(file, memoryOf(2000));
-    await second.snapshot.start();
-    const closing = second.snapshot.close();
-    second.runOut();
-    await closing;
-    expect(second.errors).toEqual([{ file, reason: 'no time is left' }]);
-    expect(second.written).toEqual([]);
-    expect(readFileSync(file).equals(before)).toBe(true);
-    expect(readdirSync(folder)).toEqual(['snapshot']);
-  });
-});
-
-test('a slice ends also where rows are free or banned', () => {
-  const memory = memoryOf(2000);
-  const isBanned = (key: string) => key.startsWith('21.T1/1');
-  memory.ban({ prefix: '21.T1/1', isSoft: false });
-  for (let at = 200; at < 300; at++) memory.forget(`21.T1/${at}`);
-  const [keys, sizes]: [string[], number[]] = [[], []];
-  for (let at: number | undefined = 0; at !== undefined;) {
-    const { entries, next } = memory.readFrom(at, 8192);
-    sizes.push((next ?? 2000) - at);
-    keys.push(...entries.map(({ key }) => key));
-    at = next;
-  }
-  expect(keys).toHaveLength(2000 - 100 - 1111);
-  expect(keys.filter(isBanned)).toEqual([]);
-  expect(Math.max(...sizes)).toBeLessThanOrEqual(8192 / 88 + 1);
 });

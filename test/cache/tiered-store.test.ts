@@ -17,213 +17,216 @@ const DISCONNECTED_MAX_AGE_MS = 5000;
 const REPLACEMENT: Replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
 const TICKET: RedisTicket = { run: 'run', bansRun: 'run', seq: 1, ban: 0, isFenced: false };
 
-describe('the store without Redis', () => {
-  storeContract(() => Promise.resolve(openInstance()));
-});
-
-interface FakeRedis {
-  isStored: boolean | undefined;
-  isFenced: boolean;
-  /** False: the state of the key has been lost, or Redis is away. */
-  isAsked: boolean;
-  isReadable: boolean;
-}
-
-const FAKE_REDIS: FakeRedis = { isStored: true, isFenced: false, isAsked: true, isReadable: true };
-
-/** A store on a Redis that holds one entry, and publishes changes when it is let. */
-function open(options: Partial<FakeRedis> = {}) {
-  const { isStored, isFenced, isAsked, isReadable } = { ...FAKE_REDIS, ...options };
-  let clockError = 0;
-  const memory = new MemoryStore({ bounds, now });
-  const nothing = (): void => undefined;
-  const { apply } = createMessageApplier({ memory, now, onInvalidated: nothing, onBanned: nothing });
-  const published = gate();
-  const changes: Change[] = [];
-  const far = { entry: entryOf('old') as Entry | undefined };
-  const redis = {
-    get: () =>
-      Promise.resolve(
-        isAsked
-          ? { entry: far.entry, ticket: { ...TICKET, isFenced } }
-          : { entry: undefined, ticket: undefined },
-      ),
-    isReadable: () => isReadable,
-    accepts: () => true,
-    set: () => Promise.resolve(isStored),
-    replacement: (_key: string, _entry: Entry, ticket: RedisTicket) => ticket && REPLACEMENT,
-  } as unknown as RedisStore;
-  const publish = async (change: Change): Promise<void> => {
-    changes.push(change);
-    await published.opened;
-    const isSoft = change.kind === 'soften' || (change.kind === 'ban' && change.isSoft);
-    far.entry = far.entry && isSoft ? asStale(far.entry) : undefined;
-    apply(change);
-  };
-  const store = new TieredStore({
-    memory,
-    coherence: { publish },
-    redis,
-    fenceLifeMs: 1000,
-    disconnectedMaxAgeMs: DISCONNECTED_MAX_AGE_MS,
-    now: () => NOW + clockError,
+describe('tiered store (memory before Redis)', () => {
+  describe('without Redis', () => {
+    storeContract(() => Promise.resolve(openInstance()));
   });
-  const put = async (entry: Entry): Promise<boolean> => store.set(KEY, entry, (await store.get(KEY)).ticket);
-  const setBy = (ms: number): void => {
-    clockError += ms;
-  };
-  return { memory, store, far, changes, put, pass: published.open, setBy };
-}
 
-const stale = asStale(entryOf('old'));
+  interface FakeRedis {
+    isStored: boolean | undefined;
+    isFenced: boolean;
+    /** False: the state of the key has been lost, or Redis is away. */
+    isAsked: boolean;
+    isReadable: boolean;
+  }
 
-test.each<[what: string, left: Entry | undefined, purge: (store: TieredStore) => Promise<void>]>([
-  ['a forgetting', undefined, (store) => store.forget(KEY)],
-  ['a ban', undefined, (store) => store.ban({ prefix: '21.T1/', isSoft: false })],
-  ['a softening', stale, (store) => store.soften(KEY)],
-  ['a soft ban', stale, (store) => store.ban({ prefix: '21.T1/', isSoft: true })],
-])('after %s nothing fresh is left', async (_what, left, purge) => {
-  const { memory, store, pass } = open();
-  const purged = purge(store);
-  // A reader comes in between, and the entry of Redis is copied into memory.
-  expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
-  expect(memory.peek(KEY)).toEqual(entryOf('old'));
-  pass();
-  await purged;
-  expect((await store.get(KEY)).entry).toEqual(left);
-});
+  const FAKE_REDIS: FakeRedis = { isStored: true, isFenced: false, isAsked: true, isReadable: true };
 
-test('an entry of Redis is not copied into memory when the key was invalidated during the read', async () => {
-  const { memory, store } = open();
-  const asked = store.get(KEY);
-  memory.forget(KEY);
-  expect((await asked).entry).toBeUndefined();
-  expect(memory.peek(KEY)).toBeUndefined();
-});
+  /** A store on a Redis that holds one entry, and publishes changes when it is let. */
+  function open(options: Partial<FakeRedis> = {}) {
+    const { isStored, isFenced, isAsked, isReadable } = { ...FAKE_REDIS, ...options };
+    let clockError = 0;
+    const memory = new MemoryStore({ bounds, now });
+    const nothing = (): void => undefined;
+    const { apply } = createMessageApplier({ memory, now, onInvalidated: nothing, onBanned: nothing });
+    const published = gate();
+    const changes: Change[] = [];
+    const far = { entry: entryOf('old') as Entry | undefined };
+    const redis = {
+      get: () =>
+        Promise.resolve(
+          isAsked
+            ? { entry: far.entry, ticket: { ...TICKET, isFenced } }
+            : { entry: undefined, ticket: undefined },
+        ),
+      isReadable: () => isReadable,
+      accepts: () => true,
+      set: () => Promise.resolve(isStored),
+      replacement: (_key: string, _entry: Entry, ticket: RedisTicket) => ticket && REPLACEMENT,
+    } as unknown as RedisStore;
+    const publish = async (change: Change): Promise<void> => {
+      changes.push(change);
+      await published.opened;
+      const isSoft = change.kind === 'soften' || (change.kind === 'ban' && change.isSoft);
+      far.entry = far.entry && isSoft ? asStale(far.entry) : undefined;
+      apply(change);
+    };
+    const store = new TieredStore({
+      memory,
+      coherence: { publish },
+      redis,
+      fenceLifeMs: 1000,
+      disconnectedMaxAgeMs: DISCONNECTED_MAX_AGE_MS,
+      now: () => NOW + clockError,
+    });
+    const put = async (entry: Entry): Promise<boolean> =>
+      store.set(KEY, entry, (await store.get(KEY)).ticket);
+    const setBy = (ms: number): void => {
+      clockError += ms;
+    };
+    return { memory, store, far, changes, put, pass: published.open, setBy };
+  }
 
-test('an entry of Redis is not copied into memory while a write is in flight that this process may not know of', async () => {
-  const { memory, store } = open({ isFenced: true });
-  expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
-  expect(memory.peek(KEY)).toBeUndefined();
-});
+  const stale = asStale(entryOf('old'));
 
-test('the newer of both tiers is given, and memory when they are equally old', async () => {
-  const { store, far, put } = open();
-  await put(entryOf('here', { requestedAt: NOW + 1 }));
-  expect((await store.get(KEY)).entry).toEqual(entryOf('here', { requestedAt: NOW + 1 }));
-  far.entry = entryOf('there', { requestedAt: NOW + 1 });
-  expect((await store.get(KEY)).entry).toEqual(entryOf('here', { requestedAt: NOW + 1 }));
-  far.entry = entryOf('there', { requestedAt: NOW + 2 });
-  expect((await store.get(KEY)).entry).toEqual(entryOf('there', { requestedAt: NOW + 2 }));
-});
+  test.each<[what: string, left: Entry | undefined, purge: (store: TieredStore) => Promise<void>]>([
+    ['a forgetting', undefined, (store) => store.forget(KEY)],
+    ['a ban', undefined, (store) => store.ban({ prefix: '21.T1/', isSoft: false })],
+    ['a softening', stale, (store) => store.soften(KEY)],
+    ['a soft ban', stale, (store) => store.ban({ prefix: '21.T1/', isSoft: true })],
+  ])('has nothing fresh after %s', async (_what, left, purge) => {
+    const { memory, store, pass } = open();
+    const purged = purge(store);
+    // A reader comes in between, and the entry of Redis is copied into memory.
+    expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
+    expect(memory.peek(KEY)).toEqual(entryOf('old'));
+    pass();
+    await purged;
+    expect((await store.get(KEY)).entry).toEqual(left);
+  });
 
-test('what Redis refuses does not stay in memory', async () => {
-  const { memory, put } = open({ isStored: false });
-  expect(await put(entryOf('old'))).toBe(false);
-  expect(memory.peek(KEY)).toBeUndefined();
-});
+  test('does not copy an entry from Redis into memory when the key was invalidated during the read', async () => {
+    const { memory, store } = open();
+    const asked = store.get(KEY);
+    memory.forget(KEY);
+    expect((await asked).entry).toBeUndefined();
+    expect(memory.peek(KEY)).toBeUndefined();
+  });
 
-test.each([
-  ['refuses', false],
-  ['could not be asked about', undefined],
-])(
-  'an entry that Redis %s is never in memory while a write is in flight that Redis knows of',
-  async (_what, isStored) => {
-    const { memory, store } = open({ isStored, isFenced: true });
+  test('does not copy an entry from Redis into memory during a write that this process may not know of', async () => {
+    const { memory, store } = open({ isFenced: true });
+    expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
+    expect(memory.peek(KEY)).toBeUndefined();
+  });
+
+  test('returns the newer entry of both tiers, and that of memory when they are equally old', async () => {
+    const { store, far, put } = open();
+    await put(entryOf('here', { requestedAt: NOW + 1 }));
+    expect((await store.get(KEY)).entry).toEqual(entryOf('here', { requestedAt: NOW + 1 }));
+    far.entry = entryOf('there', { requestedAt: NOW + 1 });
+    expect((await store.get(KEY)).entry).toEqual(entryOf('here', { requestedAt: NOW + 1 }));
+    far.entry = entryOf('there', { requestedAt: NOW + 2 });
+    expect((await store.get(KEY)).entry).toEqual(entryOf('there', { requestedAt: NOW + 2 }));
+  });
+
+  test('drops from memory what Redis refuses', async () => {
+    const { memory, put } = open({ isStored: false });
+    expect(await put(entryOf('old'))).toBe(false);
+    expect(memory.peek(KEY)).toBeUndefined();
+  });
+
+  test.each([
+    ['refuses', false],
+    ['could not be asked about', undefined],
+  ])(
+    'keeps an entry that Redis %s out of memory during a write that Redis knows of',
+    async (_what, isStored) => {
+      const { memory, store } = open({ isStored, isFenced: true });
+      const { ticket } = await store.get(KEY);
+      const kept = store.set(KEY, entryOf('new'), ticket);
+      expect(memory.peek(KEY)).toBeUndefined();
+      expect(await kept).toBe(false);
+      expect(memory.peek(KEY)).toBeUndefined();
+    },
+  );
+
+  test('keeps what Redis stores in memory, even after a fence that has been lowered', async () => {
+    const { memory, put } = open({ isFenced: true });
+    expect(await put(entryOf('new'))).toBe(true);
+    expect(memory.peek(KEY)).toEqual(entryOf('new'));
+  });
+
+  test('keeps a load without Redis fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
+    const { memory, put } = open({ isAsked: false, isStored: undefined });
+    expect(await put(entryOf('new'))).toBe(true);
+    expect(memory.peek(KEY)?.staleAt).toBe(NOW + DISCONNECTED_MAX_AGE_MS);
+  });
+
+  test('keeps an entry in memory while Redis cannot be read', async () => {
+    const { memory, put } = open({ isStored: undefined });
+    expect(await put(entryOf('new'))).toBe(true);
+    expect(memory.peek(KEY)).toEqual(entryOf('new'));
+  });
+
+  const NEW = entryOf('new', { requestedAt: NOW + 1 });
+
+  test('stores an authoritative response in Redis with the message that invalidates older ones', async () => {
+    const { memory, store, changes } = open();
     const { ticket } = await store.get(KEY);
-    const kept = store.set(KEY, entryOf('new'), ticket);
+    void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
+    expect(memory.peek(KEY)).toEqual(NEW);
+    expect(changes).toMatchObject([{ kind: 'forget', key: KEY, replacement: REPLACEMENT }]);
+  });
+
+  test.each<[when: string, options: Parameters<typeof open>[0]]>([
+    ['while a write is in flight that Redis knows of', { isFenced: true }],
+    ['that was loaded without Redis', { isAsked: false }],
+  ])('does not store an authoritative response %s in Redis', async (_when, options) => {
+    const { store, changes } = open(options);
+    const { ticket } = await store.get(KEY);
+    void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
+    expect(changes).toMatchObject([{ kind: 'forget', key: KEY }]);
+  });
+
+  test('drops an authoritative response from memory that Redis refuses', async () => {
+    const { memory, store, pass } = open();
+    const { ticket } = await store.get(KEY);
+    const replaced = store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
+    pass();
+    await replaced;
     expect(memory.peek(KEY)).toBeUndefined();
-    expect(await kept).toBe(false);
+  });
+
+  test.each([
+    ['while Redis is away waits when it differs from the kept record', false, false, false],
+    ['while Redis is away does not wait when it is the kept record', false, true, true],
+    ['waits also when Redis is there but has lost the state of the key', true, true, false],
+  ])('an authoritative response %s', async (_what, isReadable, isUnchanged, isAnswered) => {
+    const { store, changes } = open({ isAsked: false, isReadable });
+    const { ticket } = await store.get(KEY);
+    expect(await isSettled(store.replace(KEY, { entry: NEW, ticket, isUnchanged }))).toBe(isAnswered);
+    expect(changes).toHaveLength(1);
+  });
+
+  test('deletes what an older load stored meanwhile when an authoritative response is not waited for', async () => {
+    const { memory, store } = open({ isAsked: false, isReadable: false });
+    const { ticket } = await store.get(KEY);
+    memory.replace(KEY, entryOf('older'), memory.moment());
+    await store.replace(KEY, { entry: NEW, ticket, isUnchanged: true });
     expect(memory.peek(KEY)).toBeUndefined();
-  },
-);
+  });
 
-test('what Redis stores is kept in memory also where it has known of a write that is over', async () => {
-  const { memory, put } = open({ isFenced: true });
-  expect(await put(entryOf('new'))).toBe(true);
-  expect(memory.peek(KEY)).toEqual(entryOf('new'));
-});
+  test('ends an unknown outcome in time when the clock is set back', async () => {
+    const { store, changes, pass, setBy } = open();
+    pass();
+    const fence = await store.fence(KEY);
+    setBy(-60_000);
+    await fence.unknown();
+    expect(changes.at(-1)).toEqual({ kind: 'unknown', key: KEY, fence: '1', lifeMs: 1000 });
+  });
 
-test('what was loaded without Redis is fresh for redis.disconnectedMaxAge, also when Redis is back', async () => {
-  const { memory, put } = open({ isAsked: false, isStored: undefined });
-  expect(await put(entryOf('new'))).toBe(true);
-  expect(memory.peek(KEY)?.staleAt).toBe(NOW + DISCONNECTED_MAX_AGE_MS);
-});
-
-test('an entry stays in memory while Redis cannot be read', async () => {
-  const { memory, put } = open({ isStored: undefined });
-  expect(await put(entryOf('new'))).toBe(true);
-  expect(memory.peek(KEY)).toEqual(entryOf('new'));
-});
-
-const NEW = entryOf('new', { requestedAt: NOW + 1 });
-
-test('an authoritative answer is stored in Redis by the message that invalidates older ones', async () => {
-  const { memory, store, changes } = open();
-  const { ticket } = await store.get(KEY);
-  void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
-  expect(memory.peek(KEY)).toEqual(NEW);
-  expect(changes).toMatchObject([{ kind: 'forget', key: KEY, replacement: REPLACEMENT }]);
-});
-
-test.each<[when: string, options: Parameters<typeof open>[0]]>([
-  ['while a write is in flight that Redis knows of', { isFenced: true }],
-  ['that was loaded without Redis', { isAsked: false }],
-])('an authoritative answer %s is not stored in Redis', async (_when, options) => {
-  const { store, changes } = open(options);
-  const { ticket } = await store.get(KEY);
-  void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
-  expect(changes).toMatchObject([{ kind: 'forget', key: KEY }]);
-});
-
-test('an authoritative answer that Redis refuses does not stay in memory', async () => {
-  const { memory, store, pass } = open();
-  const { ticket } = await store.get(KEY);
-  const replaced = store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
-  pass();
-  await replaced;
-  expect(memory.peek(KEY)).toBeUndefined();
-});
-
-test.each([
-  ['while Redis is away waits when it differs from the kept record', false, false, false],
-  ['while Redis is away does not wait when it is the kept record', false, true, true],
-  ['waits also when Redis is there but has lost the state of the key', true, true, false],
-])('an authoritative answer %s', async (_what, isReadable, isUnchanged, isAnswered) => {
-  const { store, changes } = open({ isAsked: false, isReadable });
-  const { ticket } = await store.get(KEY);
-  expect(await isSettled(store.replace(KEY, { entry: NEW, ticket, isUnchanged }))).toBe(isAnswered);
-  expect(changes).toHaveLength(1);
-});
-
-test('an authoritative answer that is not waited for deletes what an older one has put into memory meanwhile', async () => {
-  const { memory, store } = open({ isAsked: false, isReadable: false });
-  const { ticket } = await store.get(KEY);
-  memory.replace(KEY, entryOf('older'), memory.moment());
-  await store.replace(KEY, { entry: NEW, ticket, isUnchanged: true });
-  expect(memory.peek(KEY)).toBeUndefined();
-});
-
-test('an unknown end keeps the key no longer when the clock is put back', async () => {
-  const { store, changes, pass, setBy } = open();
-  pass();
-  const fence = await store.fence(KEY);
-  setBy(-60_000);
-  await fence.unknown();
-  expect(changes.at(-1)).toEqual({ kind: 'unknown', key: KEY, fence: '1', lifeMs: 1000 });
-});
-
-test('each write has a fence of its own, with a life for an unknown outcome', async () => {
-  const { store, changes, pass } = open();
-  pass();
-  const [one, other] = [await store.fence(KEY), await store.fence(KEY)];
-  await one.unknown();
-  await other.unchanged();
-  const key = KEY;
-  expect(changes).toEqual([
-    { kind: 'raise', key, fence: '1', lifeMs: 1000 },
-    { kind: 'raise', key, fence: '2', lifeMs: 1000 },
-    { kind: 'unknown', key, fence: '1', lifeMs: 1000 },
-    { kind: 'unchanged', key, fence: '2' },
-  ]);
+  test('gives each write its own fence, with a lifetime for an unknown outcome', async () => {
+    const { store, changes, pass } = open();
+    pass();
+    const [one, other] = [await store.fence(KEY), await store.fence(KEY)];
+    await one.unknown();
+    await other.unchanged();
+    const key = KEY;
+    expect(changes).toEqual([
+      { kind: 'raise', key, fence: '1', lifeMs: 1000 },
+      { kind: 'raise', key, fence: '2', lifeMs: 1000 },
+      { kind: 'unknown', key, fence: '1', lifeMs: 1000 },
+      { kind: 'unchanged', key, fence: '2' },
+    ]);
+  });
 });

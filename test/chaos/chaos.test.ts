@@ -6,9 +6,9 @@ import { runChaos } from './run.js';
 
 const { CHAOS_SECONDS: seconds = '15', CHAOS_SEED: seed = '6' } = process.env;
 
-describeWithRedis('while upstream, Redis and proxies fail', () => {
+describeWithRedis('chaos: while upstream, Redis and proxies fail', () => {
   test(
-    'no answer is wrong, and what is kept is always answered',
+    'no response is wrong, and cached records are always answered',
     { timeout: (Number(seconds) + 600) * 1000 },
     async () => {
       const figures = await runChaos({ seconds: Number(seconds), seed: Number(seed) });

@@ -1,5 +1,5 @@
 // `bench`: what it measures on a running proxy, and what it refuses.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { itWithProgram } from '../support/programs.js';
@@ -12,24 +12,22 @@ const HANDLES = ['21.T11998/demo', '21.T11998/page', '21.T11998/nobody'];
 
 const place = async () => ({ PROXY_URL: (await startSeparated({ upstreamUrl: demo.url })).url });
 
-test('reports throughput, latency and hit ratio of the allowed number of requests', async () => {
-  demo.reset();
-  const { code, stdout } = await cli(['bench', ...HANDLES, '--requests', '300', '--json'], await place());
-  expect(code).toBe(0);
-  const report = JSON.parse(stdout) as { hitRatio: number; latencyMs: Record<string, number> };
-  expect(report).toMatchObject({ responses: 300, statuses: { 200: 200, 404: 100 }, unanswered: 0 });
-  // Requests sent before the first responses were cached are misses.
-  expect(report.hitRatio).toBeGreaterThan(0.5);
-  expect(demo.asked).toBe(3);
-  const { p50 = 0, p90 = 0, p99 = 0, max = 0 } = report.latencyMs;
-  expect([p50, p90, p99, max]).toEqual([p50, p90, p99, max].sort((one, other) => one - other));
-  expect(p50).toBeGreaterThan(0);
-});
+describe('bench command', () => {
+  test('reports throughput, latency and hit ratio of the allowed number of requests', async () => {
+    demo.reset();
+    const { code, stdout } = await cli(['bench', ...HANDLES, '--requests', '300', '--json'], await place());
+    expect(code).toBe(0);
+    const report = JSON.parse(stdout) as { hitRatio: number; latencyMs: Record<string, number> };
+    expect(report).toMatchObject({ responses: 300, statuses: { 200: 200, 404: 100 }, unanswered: 0 });
+    // Requests sent before the first responses were cached are misses.
+    expect(report.hitRatio).toBeGreaterThan(0.5);
+    expect(demo.asked).toBe(3);
+    const { p50 = 0, p90 = 0, p99 = 0, max = 0 } = report.latencyMs;
+    expect([p50, p90, p99, max]).toEqual([p50, p90, p99, max].sort((one, other) => one - other));
+    expect(p50).toBeGreaterThan(0);
+  });
 
-itWithProgram(
-  'script',
-  'on a terminal it prints a table, and Ctrl-C ends it with the results so far',
-  async () => {
+  itWithProgram('script', 'prints a table on a terminal, and on Ctrl-C the results so far', async () => {
     demo.reset();
     const { screen, exited, press } = startOnTerminal(
       ['bench', ...HANDLES, '--rate', '100', '--duration', '60'],
@@ -41,38 +39,38 @@ itWithProgram(
     expect(screen()).toMatch(
       /responses +\d+ in [\d.]+ s \(\d+\/s\)\r\nhits +\S+.*\r\nlatency +p50 .* · p99 .*\r\n/,
     );
-  },
-);
+  });
 
-test('bounds the duration and the rate', async () => {
-  const args = ['bench', ...HANDLES, '--duration', '1', '--rate', '50', '--json'];
-  const { responses } = JSON.parse((await cli(args, await place())).stdout) as { responses: number };
-  expect(responses).toBeGreaterThan(0);
-  expect(responses).toBeLessThanOrEqual(51);
-});
+  test('bounds the duration and the rate', async () => {
+    const args = ['bench', ...HANDLES, '--duration', '1', '--rate', '50', '--json'];
+    const { responses } = JSON.parse((await cli(args, await place())).stdout) as { responses: number };
+    expect(responses).toBeGreaterThan(0);
+    expect(responses).toBeLessThanOrEqual(51);
+  });
 
-test('exits with 1 on error responses and without a response', async () => {
-  const failing = await startSeparated({ upstreamUrl: `http://127.0.0.1:${await freePort()}` });
-  const { code, stderr } = await cli(['bench', 'a', '--requests', '20'], { PROXY_URL: failing.url });
-  expect([code, stderr]).toEqual([1, '20 requests failed\n']);
-  const gone = { PROXY_URL: `http://127.0.0.1:${await freePort()}` };
-  const none = await cli(['bench', 'a', '--requests', '20'], gone);
-  expect(none).toMatchObject({ code: 1, stdout: expect.stringMatching(/no response +20\n/) as string });
-});
+  test('exits with 1 on error responses and without a response', async () => {
+    const failing = await startSeparated({ upstreamUrl: `http://127.0.0.1:${await freePort()}` });
+    const { code, stderr } = await cli(['bench', 'a', '--requests', '20'], { PROXY_URL: failing.url });
+    expect([code, stderr]).toEqual([1, '20 requests failed\n']);
+    const gone = { PROXY_URL: `http://127.0.0.1:${await freePort()}` };
+    const none = await cli(['bench', 'a', '--requests', '20'], gone);
+    expect(none).toMatchObject({ code: 1, stdout: expect.stringMatching(/no response +20\n/) as string });
+  });
 
-test('refuses a proxy on another machine without --remote', async () => {
-  const env = { PROXY_URL: 'http://handle.invalid:8080' };
-  const { code, stderr } = await cli(['bench', 'a', '--requests', '1'], env);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('--remote')]);
-  expect((await cli(['bench', 'a', '--requests', '1', '--remote'], env)).code).toBe(1);
-});
+  test('refuses a proxy on another machine without --remote', async () => {
+    const env = { PROXY_URL: 'http://handle.invalid:8080' };
+    const { code, stderr } = await cli(['bench', 'a', '--requests', '1'], env);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--remote')]);
+    expect((await cli(['bench', 'a', '--requests', '1', '--remote'], env)).code).toBe(1);
+  });
 
-test.each([
-  ['no handle', []],
-  ['a duration of an hour', ['a', '--duration', '3600']],
-  ['ten thousand connections', ['a', '--connections', '10000']],
-  ['no request', ['a', '--requests', '0']],
-  ['a file that is not there', ['--file', '/nowhere/list']],
-])('%s is invalid usage', async (_case, args) => {
-  expect((await cli(['bench', ...args])).code).toBe(2);
+  test.each([
+    ['no handle', []],
+    ['a duration of an hour', ['a', '--duration', '3600']],
+    ['ten thousand connections', ['a', '--connections', '10000']],
+    ['no request', ['a', '--requests', '0']],
+    ['a file that is not there', ['--file', '/nowhere/list']],
+  ])('%s is invalid usage', async (_case, args) => {
+    expect((await cli(['bench', ...args])).code).toBe(2);
+  });
 });

@@ -6,7 +6,7 @@ import { type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { follow, startProgram } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';
 import { newFolder } from '../support/snapshot.js';
@@ -43,101 +43,103 @@ const argsOf = (output: string, admin: string): string[] => [
   admin,
 ];
 
-test('continues after kill -9: the records of now, and of the earlier run those that the proxy no longer has', async () => {
-  const output = join(newFolder(), 'records.ndjson');
-  const partial = `${output}.21.T1.1.partial`;
-  const stalled = await adminWith((res) => res.write(linesOf(0, 100, 'before')));
-  const { child, exited } = startProgram(['dist/main.js', ...argsOf(output, stalled)], {});
-  await expect
-    .poll(() => existsSync(partial) && readFileSync(partial, 'utf8'))
-    .toBe(linesOf(0, 100, 'before'));
-  child.kill('SIGKILL');
-  await exited;
-  expect(existsSync(output)).toBe(false);
-  // As when the process is killed in the middle of a line.
-  writeFileSync(partial, lineOf(100).slice(0, 25), { flag: 'a' });
-  const whole = await adminWith((res) => res.end(linesOf(50, 200)));
-  expect(await cli(argsOf(output, whole))).toMatchObject({
-    code: 0,
-    stderr: '200 records exported, 50 of them by an earlier run\n',
-  });
-  expect(readFileSync(output, 'utf8')).toBe(linesOf(50, 200) + linesOf(0, 50, 'before'));
-  expect(readdirSync(join(output, '..'))).toEqual(['records.ndjson']);
-});
-
-test.each(['records.ndjson', 'records.ndjson.gz'])(
-  'is not complete when the connection breaks, and continues: %s',
-  async (name) => {
-    const output = join(newFolder(), name);
+describe('interrupted export', () => {
+  test('continues after kill -9, with current records and those of the earlier run that the proxy has lost', async () => {
+    const output = join(newFolder(), 'records.ndjson');
     const partial = `${output}.21.T1.1.partial`;
-    const responses: ServerResponse[] = [];
-    const broken = await adminWith((res) => {
-      responses.push(res);
-      res.write(linesOf(0, 20_000, 'before'));
+    const stalled = await adminWith((res) => res.write(linesOf(0, 100, 'before')));
+    const { child, exited } = startProgram(['dist/main.js', ...argsOf(output, stalled)], {});
+    await expect
+      .poll(() => existsSync(partial) && readFileSync(partial, 'utf8'))
+      .toBe(linesOf(0, 100, 'before'));
+    child.kill('SIGKILL');
+    await exited;
+    expect(existsSync(output)).toBe(false);
+    // As when the process is killed in the middle of a line.
+    writeFileSync(partial, lineOf(100).slice(0, 25), { flag: 'a' });
+    const whole = await adminWith((res) => res.end(linesOf(50, 200)));
+    expect(await cli(argsOf(output, whole))).toMatchObject({
+      code: 0,
+      stderr: '200 records exported, 50 of them by an earlier run\n',
     });
-    const running = cli(argsOf(output, broken));
-    await expect.poll(() => existsSync(partial) && statSync(partial).size > 0).toBe(true);
-    for (const response of responses) response.destroy();
-    const { code, stderr } = await running;
-    expect([code, existsSync(output)]).toEqual([1, false]);
-    expect(stderr).toMatch(/ is not complete \(.+\); run the same command to continue/);
+    expect(readFileSync(output, 'utf8')).toBe(linesOf(50, 200) + linesOf(0, 50, 'before'));
+    expect(readdirSync(join(output, '..'))).toEqual(['records.ndjson']);
+  });
 
-    const whole = await adminWith((res) => res.end(linesOf(0, 10, 'changed')));
-    const continued = await cli(argsOf(output, whole));
-    const kept = Number(/(\d+) of them by an earlier run/.exec(continued.stderr)?.[1]);
-    expect(kept).toBeGreaterThan(0);
-    expect(linesIn(output)).toBe(linesOf(0, 10, 'changed') + linesOf(10, 10 + kept, 'before'));
-    expect(readdirSync(join(output, '..'))).toEqual([name]);
-  },
-);
-
-test('takes nothing from a run of more than an hour ago', async () => {
-  const output = join(newFolder(), 'records.ndjson');
-  const partial = `${output}.21.T1.1.partial`;
-  writeFileSync(partial, linesOf(0, 100, 'before'));
-  const hourAgo = Date.now() / 1000 - 3601;
-  utimesSync(partial, hourAgo, hourAgo);
-  const whole = await adminWith((res) => res.end(linesOf(50, 200)));
-  expect(await cli(argsOf(output, whole))).toMatchObject({ code: 0 });
-  expect(readFileSync(output, 'utf8')).toBe(linesOf(50, 200));
-  expect(readdirSync(join(output, '..'))).toEqual(['records.ndjson']);
-});
-
-test('takes from a compressed file that was cut off what can be read', async () => {
-  const output = join(newFolder(), 'records.ndjson.gz');
-  writeFileSync(`${output}.21.T1.1.partial`, gzipSync(linesOf(0, 5000, 'before')).subarray(0, -20));
-  const whole = await adminWith((res) => res.end(linesOf(0, 5000)));
-  expect(await cli(argsOf(output, whole))).toMatchObject({ code: 0 });
-  const lines = gunzipSync(readFileSync(output)).toString().trimEnd().split('\n');
-  expect(new Set(lines.map((line) => (JSON.parse(line) as { handle: string }).handle)).size).toBe(5000);
-  expect(lines).toHaveLength(5000);
-});
-
-test.each(['records.ndjson', 'records.ndjson.gz'])(
-  '%s: a full disk is a failure in one sentence',
-  async (name) => {
-    const output = join(newFolder(), name);
-    const value = (): string => randomBytes(300).toString('base64');
-    const admin = await adminWith((res) => {
-      let sent = 0;
-      // Without an end: the command has to leave by itself.
-      const more = setInterval(() => {
-        if (!res.writableNeedDrain)
-          for (let times = 0; times < 50; times++) res.write(lineOf(sent++, value()));
-      }, 0);
-      res.once('close', () => {
-        clearInterval(more);
+  test.each(['records.ndjson', 'records.ndjson.gz'])(
+    'is incomplete when the connection breaks, and continues: %s',
+    async (name) => {
+      const output = join(newFolder(), name);
+      const partial = `${output}.21.T1.1.partial`;
+      const responses: ServerResponse[] = [];
+      const broken = await adminWith((res) => {
+        responses.push(res);
+        res.write(linesOf(0, 20_000, 'before'));
       });
-    });
-    const script = `ulimit -f 100; exec "${process.execPath}" dist/main.js "$@"`;
-    const shell = spawn('sh', ['-c', script, 'sh', ...argsOf(output, admin)], {
-      env: {},
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const { exited, stderr } = follow(shell);
-    expect(await exited).toEqual({ code: 1, signal: null });
-    expect(stderr()).toBe(
-      `${output} is not complete (EFBIG: file too large, write); run the same command to continue\n`,
-    );
-  },
-);
+      const running = cli(argsOf(output, broken));
+      await expect.poll(() => existsSync(partial) && statSync(partial).size > 0).toBe(true);
+      for (const response of responses) response.destroy();
+      const { code, stderr } = await running;
+      expect([code, existsSync(output)]).toEqual([1, false]);
+      expect(stderr).toMatch(/ is not complete \(.+\); run the same command to continue/);
+
+      const whole = await adminWith((res) => res.end(linesOf(0, 10, 'changed')));
+      const continued = await cli(argsOf(output, whole));
+      const kept = Number(/(\d+) of them by an earlier run/.exec(continued.stderr)?.[1]);
+      expect(kept).toBeGreaterThan(0);
+      expect(linesIn(output)).toBe(linesOf(0, 10, 'changed') + linesOf(10, 10 + kept, 'before'));
+      expect(readdirSync(join(output, '..'))).toEqual([name]);
+    },
+  );
+
+  test('does not reuse a run of more than an hour ago', async () => {
+    const output = join(newFolder(), 'records.ndjson');
+    const partial = `${output}.21.T1.1.partial`;
+    writeFileSync(partial, linesOf(0, 100, 'before'));
+    const hourAgo = Date.now() / 1000 - 3601;
+    utimesSync(partial, hourAgo, hourAgo);
+    const whole = await adminWith((res) => res.end(linesOf(50, 200)));
+    expect(await cli(argsOf(output, whole))).toMatchObject({ code: 0 });
+    expect(readFileSync(output, 'utf8')).toBe(linesOf(50, 200));
+    expect(readdirSync(join(output, '..'))).toEqual(['records.ndjson']);
+  });
+
+  test('reuses the readable part of a truncated compressed file', async () => {
+    const output = join(newFolder(), 'records.ndjson.gz');
+    writeFileSync(`${output}.21.T1.1.partial`, gzipSync(linesOf(0, 5000, 'before')).subarray(0, -20));
+    const whole = await adminWith((res) => res.end(linesOf(0, 5000)));
+    expect(await cli(argsOf(output, whole))).toMatchObject({ code: 0 });
+    const lines = gunzipSync(readFileSync(output)).toString().trimEnd().split('\n');
+    expect(new Set(lines.map((line) => (JSON.parse(line) as { handle: string }).handle)).size).toBe(5000);
+    expect(lines).toHaveLength(5000);
+  });
+
+  test.each(['records.ndjson', 'records.ndjson.gz'])(
+    '%s: a full disk is reported in one sentence',
+    async (name) => {
+      const output = join(newFolder(), name);
+      const value = (): string => randomBytes(300).toString('base64');
+      const admin = await adminWith((res) => {
+        let sent = 0;
+        // Without an end: the command has to leave by itself.
+        const more = setInterval(() => {
+          if (!res.writableNeedDrain)
+            for (let times = 0; times < 50; times++) res.write(lineOf(sent++, value()));
+        }, 0);
+        res.once('close', () => {
+          clearInterval(more);
+        });
+      });
+      const script = `ulimit -f 100; exec "${process.execPath}" dist/main.js "$@"`;
+      const shell = spawn('sh', ['-c', script, 'sh', ...argsOf(output, admin)], {
+        env: {},
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const { exited, stderr } = follow(shell);
+      expect(await exited).toEqual({ code: 1, signal: null });
+      expect(stderr()).toBe(
+        `${output} is not complete (EFBIG: file too large, write); run the same command to continue\n`,
+      );
+    },
+  );
+});

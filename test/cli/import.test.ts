@@ -25,7 +25,7 @@ async function adminOf({ app }: Proxy): Promise<string> {
 }
 
 describe('export and import', () => {
-  test('carry the records of one prefix from proxy to proxy', async () => {
+  test('copy the records of one prefix from proxy to proxy', async () => {
     const upstream = mockUpstream((target) => {
       const handle = decodeURIComponent(target.slice(13));
       return handle.endsWith('/gone') ? notFound(handle) : recordOf(undefined, handle);
@@ -61,7 +61,7 @@ describe('export and import', () => {
     expect(again.stdout).toBe('0 imported, 1 skipped: 1 in memory already\n');
   });
 
-  test('without --output the records are on standard output, one a line', async () => {
+  test('write records to standard output, one per line, without --output', async () => {
     mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -81,7 +81,7 @@ describe('export and import', () => {
     });
   });
 
-  test('an import says how many records were skipped, and why', async () => {
+  test('report how many records were skipped, and why', async () => {
     const proxy = await startProxy({ CACHE_FOUND_MAX_ENTRIES: '2', CACHE_STALE_IF_ERROR: '1h' });
     const admin = await adminOf(proxy);
     const old = recordLine('21.T1/old').replaceAll('2026-', '2025-');
@@ -92,7 +92,7 @@ describe('export and import', () => {
     );
   });
 
-  test('a prefix with a slash is refused, and lines that are no records are counted', async () => {
+  test('refuse a prefix with a slash, and count invalid lines', async () => {
     const proxy = await startProxy();
     const admin = await adminOf(proxy);
     expect((await cli(['export', '--prefix', '21.T1/', '--admin', admin])).code).toBe(2);
@@ -107,7 +107,7 @@ describe('export and import', () => {
   test.each([
     ['is missing', () => join(newFolder(), 'nowhere'), 'ENOENT'],
     ['is a folder', newFolder, 'EISDIR'],
-  ])('a file that %s is one sentence, and exit code 2', async (_what, path, reason) => {
+  ])('report a file that %s in one sentence with exit code 2', async (_what, path, reason) => {
     const file = path();
     const { code, stderr } = await cli(['import', file]);
     expect(code).toBe(2);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { DEMO_PASSWORD } from '../handle-server/seed.js';
 import { ROOT, follow } from '../support/built-proxy.js';
 import { readDocument, shellBlocks } from '../support/markdown.js';
@@ -49,25 +49,27 @@ function folder(): string {
   return path;
 }
 
-test.each(commands)('%s', async (command) => {
-  const cwd = folder();
-  const { place } = await startOperated(demo.url);
-  const env = { PATH: `${cwd}:${process.env['PATH'] ?? ''}`, UPSTREAM_URL: demo.url, ...place };
-  const args = ['--norc', '-c', `set -o pipefail; ${adapted(command)}`];
-  const { exited, stderr } = follow(spawn('bash', args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] }));
-  const { code } = await exited;
-  expect(code, stderr()).toBe(0);
-});
+describe('documented commands and admin calls', () => {
+  test.each(commands)('%s', async (command) => {
+    const cwd = folder();
+    const { place } = await startOperated(demo.url);
+    const env = { PATH: `${cwd}:${process.env['PATH'] ?? ''}`, UPSTREAM_URL: demo.url, ...place };
+    const args = ['--norc', '-c', `set -o pipefail; ${adapted(command)}`];
+    const { exited, stderr } = follow(spawn('bash', args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] }));
+    const { code } = await exited;
+    expect(code, stderr()).toBe(0);
+  });
 
-test('the documents have commands and calls', () => {
-  expect(commands.length).toBeGreaterThan(8);
-  expect(calls.length).toBeGreaterThan(6);
-});
+  test('exist', () => {
+    expect(commands.length).toBeGreaterThan(8);
+    expect(calls.length).toBeGreaterThan(6);
+  });
 
-test.each(calls)('%s succeeds', async (_call, method = '', path = '', body?: string) => {
-  const { ADMIN_URL } = (await startOperated(demo.url)).place;
-  const answer = await fetch(ADMIN_URL + path, { method, ...(body !== undefined && { body }) });
-  expect(answer.status).toBe(200);
-  // Event streams never end.
-  await answer.body?.cancel();
+  test.each(calls)('%s succeeds', async (_call, method = '', path = '', body?: string) => {
+    const { ADMIN_URL } = (await startOperated(demo.url)).place;
+    const answer = await fetch(ADMIN_URL + path, { method, ...(body !== undefined && { body }) });
+    expect(answer.status).toBe(200);
+    // Event streams never end.
+    await answer.body?.cancel();
+  });
 });

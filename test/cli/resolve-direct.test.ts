@@ -1,7 +1,7 @@
-// `resolve --direct` at a Handle server with a certificate of its own.
+// `resolve --direct` at a Handle server with a self-signed certificate.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
@@ -19,57 +19,59 @@ function fileOfCertificate(): string {
   return file;
 }
 
-test('a self-signed certificate is refused, with its fingerprint and the options that accept it', async () => {
-  const { code, stdout, stderr } = await resolve();
-  expect([code, stdout]).toEqual([1, '']);
-  expect(stderr).toContain('its certificate is self-signed');
-  expect(stderr).toContain('give --ca or --fingerprint, or --insecure');
-  expect(stderr).toContain(fingerprint);
-});
+describe('resolve --direct', () => {
+  test('rejects a self-signed certificate, with its fingerprint and the options that accept it', async () => {
+    const { code, stdout, stderr } = await resolve();
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('its certificate is self-signed');
+    expect(stderr).toContain('give --ca or --fingerprint, or --insecure');
+    expect(stderr).toContain(fingerprint);
+  });
 
-test.each<[option: string, options: () => string[]]>([
-  ['--fingerprint', () => ['--fingerprint', fingerprint]],
-  [
-    '--fingerprint without colons, after another',
-    () => ['--fingerprint', `${'00'.repeat(32)},${fingerprint.replaceAll(':', '')}`],
-  ],
-  ['--ca', () => ['--ca', fileOfCertificate()]],
-])('%s accepts it', async (_option, options) => {
-  const { code, stdout, stderr } = await resolve(...options());
-  expect([code, stderr]).toEqual([0, '200 · no Cache-Status\n']);
-  expect(stdout).toContain('"responseCode":1');
-});
+  test.each<[option: string, options: () => string[]]>([
+    ['--fingerprint', () => ['--fingerprint', fingerprint]],
+    [
+      '--fingerprint without colons, after another',
+      () => ['--fingerprint', `${'00'.repeat(32)},${fingerprint.replaceAll(':', '')}`],
+    ],
+    ['--ca', () => ['--ca', fileOfCertificate()]],
+  ])('accepts it with %s', async (_option, options) => {
+    const { code, stdout, stderr } = await resolve(...options());
+    expect([code, stderr]).toEqual([0, '200 · no Cache-Status\n']);
+    expect(stdout).toContain('"responseCode":1');
+  });
 
-test('--insecure accepts any, and prints its fingerprint', async () => {
-  const { code, stderr } = await resolve('--insecure');
-  expect([code, stderr]).toEqual([
-    0,
-    `certificate not verified: SHA-256 ${fingerprint}\n200 · no Cache-Status\n`,
-  ]);
-});
+  test('--insecure accepts any certificate, and prints its fingerprint', async () => {
+    const { code, stderr } = await resolve('--insecure');
+    expect([code, stderr]).toEqual([
+      0,
+      `certificate not verified: SHA-256 ${fingerprint}\n200 · no Cache-Status\n`,
+    ]);
+  });
 
-test('another certificate than that of --fingerprint is refused', async () => {
-  const { code, stderr } = await resolve('--fingerprint', '00'.repeat(32));
-  expect([code, stderr]).toEqual([1, expect.stringContaining('is not the pinned one')]);
-  expect(stderr).toContain(fingerprint);
-});
+  test('rejects another certificate than that of --fingerprint', async () => {
+    const { code, stderr } = await resolve('--fingerprint', '00'.repeat(32));
+    expect([code, stderr]).toEqual([1, expect.stringContaining('is not the pinned one')]);
+    expect(stderr).toContain(fingerprint);
+  });
 
-test('a server that does not answer is a failure with the reason', async () => {
-  const direct = `https://127.0.0.1:${await freePort()}`;
-  const { code, stderr } = await cli(['resolve', '21.T11998/demo', '--direct', direct, '--insecure']);
-  expect([code, stderr]).toEqual([1, expect.stringContaining('the connection was refused')]);
-});
+  test('reports an unreachable server with the reason', async () => {
+    const direct = `https://127.0.0.1:${await freePort()}`;
+    const { code, stderr } = await cli(['resolve', '21.T11998/demo', '--direct', direct, '--insecure']);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('the connection was refused')]);
+  });
 
-test.each([
-  [['--fingerprint', 'abc'], '64 hex digits'],
-  [['--ca', '/nowhere/ca.pem'], 'cannot read /nowhere/ca.pem'],
-  [['--insecure', '--ca', '/nowhere/ca.pem'], 'cannot be used with'],
-])('%j is invalid usage', async (options, reason) => {
-  const { code, stderr } = await resolve(...options);
-  expect([code, stderr]).toEqual([2, expect.stringContaining(reason)]);
-});
+  test.each([
+    [['--fingerprint', 'abc'], '64 hex digits'],
+    [['--ca', '/nowhere/ca.pem'], 'cannot read /nowhere/ca.pem'],
+    [['--insecure', '--ca', '/nowhere/ca.pem'], 'cannot be used with'],
+  ])('exits with 2 for %j', async (options, reason) => {
+    const { code, stderr } = await resolve(...options);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(reason)]);
+  });
 
-test('without --direct they are invalid usage', async () => {
-  const { code, stderr } = await cli(['resolve', '21.T11998/demo', '--insecure']);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('are for --direct')]);
+  test('is required for its TLS options', async () => {
+    const { code, stderr } = await cli(['resolve', '21.T11998/demo', '--insecure']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('are for --direct')]);
+  });
 });

@@ -1,6 +1,6 @@
 // `resolve -`: the handles of standard input, in batches.
 import request from 'supertest';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import type { BatchElement } from '../support/batch.js';
 import { cliWith } from '../support/cli.js';
@@ -19,60 +19,64 @@ const elementsIn = (stdout: string): BatchElement[] =>
     .split('\n')
     .map((line) => JSON.parse(line) as BatchElement);
 
-test('prints a line of JSON per handle, in the order of the list, and counts them', async () => {
-  const list = `${DEMO}\n\nhdl:${PAGE}\r\nhttps://hdl.handle.net/21.T11998/demo`;
-  const { code, stdout, stderr } = await cliWith(list, ['resolve', '-'], await place());
-  expect([code, stderr]).toEqual([0, '3 resolved, 0 failed\n']);
-  expect(elementsIn(stdout).map(({ handle, status, body }) => [handle, status, body.responseCode])).toEqual([
-    [DEMO, 200, 1],
-    [PAGE, 200, 1],
-    [DEMO, 200, 1],
-  ]);
-});
+describe('resolve -', () => {
+  test('prints a JSON line per handle in the order of the list, and a count', async () => {
+    const list = `${DEMO}\n\nhdl:${PAGE}\r\nhttps://hdl.handle.net/21.T11998/demo`;
+    const { code, stdout, stderr } = await cliWith(list, ['resolve', '-'], await place());
+    expect([code, stderr]).toEqual([0, '3 resolved, 0 failed\n']);
+    expect(elementsIn(stdout).map(({ handle, status, body }) => [handle, status, body.responseCode])).toEqual(
+      [
+        [DEMO, 200, 1],
+        [PAGE, 200, 1],
+        [DEMO, 200, 1],
+      ],
+    );
+  });
 
-test('exits with 1 when a handle does not exist, and prints the others', async () => {
-  const { code, stdout, stderr } = await cliWith(
-    `21.T11998/nobody\n${DEMO}\n`,
-    ['resolve', '-'],
-    await place(),
-  );
-  expect([code, stderr]).toEqual([1, '1 resolved, 1 failed\n1 handle failed\n']);
-  expect(elementsIn(stdout).map(({ status }) => status)).toEqual([404, 200]);
-});
+  test('exits with 1 when a handle does not exist, and prints the others', async () => {
+    const { code, stdout, stderr } = await cliWith(
+      `21.T11998/nobody\n${DEMO}\n`,
+      ['resolve', '-'],
+      await place(),
+    );
+    expect([code, stderr]).toEqual([1, '1 resolved, 1 failed\n1 handle failed\n']);
+    expect(elementsIn(stdout).map(({ status }) => status)).toEqual([404, 200]);
+  });
 
-test('with --plain it prints a line per value with its handle, and failures to standard error', async () => {
-  demo.put('21.T11998/odd', [textValue(1, 'DESC', 'a\tb')]);
-  const list = `21.T11998/odd\n21.T11998/nobody\n${DEMO}\n`;
-  const { code, stdout, stderr } = await cliWith(list, ['resolve', '-', '--plain'], await place());
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/^21\.T11998\/nobody: 404\n/)]);
-  expect(stdout.split('\n').slice(0, 2)).toEqual([
-    '21.T11998/odd\t1\tDESC\t86400\ta\\u0009b',
-    `${DEMO}\t1\tURL\t86400\thttps://example.org/demo`,
-  ]);
-});
+  test('with --plain prints a line per value with its handle, and failures to standard error', async () => {
+    demo.put('21.T11998/odd', [textValue(1, 'DESC', 'a\tb')]);
+    const list = `21.T11998/odd\n21.T11998/nobody\n${DEMO}\n`;
+    const { code, stdout, stderr } = await cliWith(list, ['resolve', '-', '--plain'], await place());
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^21\.T11998\/nobody: 404\n/)]);
+    expect(stdout.split('\n').slice(0, 2)).toEqual([
+      '21.T11998/odd\t1\tDESC\t86400\ta\\u0009b',
+      `${DEMO}\t1\tURL\t86400\thttps://example.org/demo`,
+    ]);
+  });
 
-test('sends a list longer than 1,000 in several requests', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  const list = Array.from({ length: 2500 }, (_, at) => (at % 2 === 0 ? DEMO : PAGE));
-  const { code, stdout } = await cliWith(list.join('\n'), ['resolve', '-'], { PROXY_URL: proxy.url });
-  expect(code).toBe(0);
-  expect(elementsIn(stdout).map(({ handle }) => handle)).toEqual(list);
-  const { text } = await request(proxy.app.admin).get('/metrics');
-  expect(text).toContain('handle_proxy_requests_total{interface="record",result="batch",status="200"} 3');
-});
+  test('sends a list longer than 1,000 in several requests', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    const list = Array.from({ length: 2500 }, (_, at) => (at % 2 === 0 ? DEMO : PAGE));
+    const { code, stdout } = await cliWith(list.join('\n'), ['resolve', '-'], { PROXY_URL: proxy.url });
+    expect(code).toBe(0);
+    expect(elementsIn(stdout).map(({ handle }) => handle)).toEqual(list);
+    const { text } = await request(proxy.app.admin).get('/metrics');
+    expect(text).toContain('handle_proxy_requests_total{interface="record",result="batch",status="200"} 3');
+  });
 
-test('an empty list is done at once', async () => {
-  const { code, stdout, stderr } = await cliWith('', ['resolve', '-'], { PROXY_URL: 'http://127.0.0.1:1' });
-  expect([code, stdout, stderr]).toEqual([0, '', '0 resolved, 0 failed\n']);
-});
+  test('exits immediately for an empty list', async () => {
+    const { code, stdout, stderr } = await cliWith('', ['resolve', '-'], { PROXY_URL: 'http://127.0.0.1:1' });
+    expect([code, stdout, stderr]).toEqual([0, '', '0 resolved, 0 failed\n']);
+  });
 
-test('reports a proxy that refuses the batch', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url, BATCH_ENABLED: 'false' });
-  const { code, stderr } = await cliWith(DEMO, ['resolve', '-'], { PROXY_URL: proxy.url });
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/^status 404: .*Unknown HTTP API endpoint/)]);
-});
+  test('reports a proxy that refuses the batch', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url, BATCH_ENABLED: 'false' });
+    const { code, stderr } = await cliWith(DEMO, ['resolve', '-'], { PROXY_URL: proxy.url });
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^status 404: .*Unknown HTTP API endpoint/)]);
+  });
 
-test('a Handle server has no batches', async () => {
-  const { code, stderr } = await cliWith(DEMO, ['resolve', '-', '--direct', demo.url]);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('--direct resolves one handle')]);
+  test('is invalid usage with --direct, as a Handle server has no batches', async () => {
+    const { code, stderr } = await cliWith(DEMO, ['resolve', '-', '--direct', demo.url]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--direct resolves one handle')]);
+  });
 });

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { ROOT } from '../support/built-proxy.js';
 import { createCertificate } from '../support/certificate.js';
@@ -37,51 +37,53 @@ async function valueOf(args: string[], env: Record<string, string>): Promise<Sit
   return JSON.parse(stdout) as SiteValue;
 }
 
-test('prints an HS_SITE value with the interfaces that are on, for queries only', async () => {
-  const { index, type, data } = await valueOf(['--index', '3'], ENV);
-  expect([index, type, data.format]).toEqual([3, 'HS_SITE', 'site']);
-  expect(data.value).toMatchObject({ primarySite: false, servers: [{ address: '192.0.2.7' }] });
-  expect(data.value.servers[0]!.interfaces).toEqual(
-    [
-      ['UDP', 2641],
-      ['TCP', 2641],
-      ['HTTP', 8080],
-    ].map(([protocol, port]) => ({ query: true, admin: false, protocol, port })),
-  );
-});
+describe('site-record command', () => {
+  test('prints an HS_SITE value with the enabled interfaces, for queries only', async () => {
+    const { index, type, data } = await valueOf(['--index', '3'], ENV);
+    expect([index, type, data.format]).toEqual([3, 'HS_SITE', 'site']);
+    expect(data.value).toMatchObject({ primarySite: false, servers: [{ address: '192.0.2.7' }] });
+    expect(data.value.servers[0]!.interfaces).toEqual(
+      [
+        ['UDP', 2641],
+        ['TCP', 2641],
+        ['HTTP', 8080],
+      ].map(([protocol, port]) => ({ query: true, admin: false, protocol, port })),
+    );
+  });
 
-test('with the key of the certificate that HTTPS has', async () => {
-  const file = join(folder(), 'cert.pem');
-  writeFileSync(file, (await createCertificate({ keyType: 'rsa' })).cert);
-  const { data } = await valueOf([], { ...ENV, NATIVE_SITE_CERTIFICATE_FILE: file });
-  expect(data.value.servers[0]).toMatchObject({ publicKey: { format: 'key', value: { kty: 'RSA' } } });
-});
+  test('includes the key of the HTTPS certificate', async () => {
+    const file = join(folder(), 'cert.pem');
+    writeFileSync(file, (await createCertificate({ keyType: 'rsa' })).cert);
+    const { data } = await valueOf([], { ...ENV, NATIVE_SITE_CERTIFICATE_FILE: file });
+    expect(data.value.servers[0]).toMatchObject({ publicKey: { format: 'key', value: { kty: 'RSA' } } });
+  });
 
-test('a certificate without an RSA key is refused: clients read no other', async () => {
-  const file = join(folder(), 'cert.pem');
-  writeFileSync(file, (await createCertificate()).cert);
-  const { code, stderr } = await cli(['site-record'], { ...ENV, NATIVE_SITE_CERTIFICATE_FILE: file });
-  expect([code, stderr]).toEqual([2, expect.stringContaining('has no RSA key')]);
-});
+  test('rejects a certificate without an RSA key, as clients read no other', async () => {
+    const file = join(folder(), 'cert.pem');
+    writeFileSync(file, (await createCertificate()).cert);
+    const { code, stderr } = await cli(['site-record'], { ...ENV, NATIVE_SITE_CERTIFICATE_FILE: file });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('has no RSA key')]);
+  });
 
-test('--caching prints the site alone, as a primary: clients send requests with AUTH to no other', async () => {
-  const { code, stdout } = await cli(['site-record', '--caching'], ENV);
-  const { data } = await valueOf([], ENV);
-  expect([code, JSON.parse(stdout)]).toEqual([0, { ...data.value, primarySite: true }]);
-});
+  test('--caching prints the site alone, as a primary, as clients send AUTH requests to no other', async () => {
+    const { code, stdout } = await cli(['site-record', '--caching'], ENV);
+    const { data } = await valueOf([], ENV);
+    expect([code, JSON.parse(stdout)]).toEqual([0, { ...data.value, primarySite: true }]);
+  });
 
-test('--binary prints the same as the bytes of a resolver_site file', async () => {
-  const args = ['dist/main.js', 'site-record', '--binary'];
-  const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, env: ENV });
-  const { data } = await valueOf([], ENV);
-  const servers = [{ address: '192.0.2.7' }];
-  expect(decodeSite(stdout)).toMatchObject({ ...data.value, primarySite: true, servers });
-});
+  test('--binary prints the bytes of a resolver_site file', async () => {
+    const args = ['dist/main.js', 'site-record', '--binary'];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, env: ENV });
+    const { data } = await valueOf([], ENV);
+    const servers = [{ address: '192.0.2.7' }];
+    expect(decodeSite(stdout)).toMatchObject({ ...data.value, primarySite: true, servers });
+  });
 
-test('without an address, or without an interface, the remedy is named', async () => {
-  const { UPSTREAM_URL, NATIVE_SITE_ADDRESS } = ENV;
-  const unknown = await cli(['site-record'], { UPSTREAM_URL });
-  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('native.site.address')]);
-  const off = await cli(['site-record'], { UPSTREAM_URL, NATIVE_SITE_ADDRESS, NATIVE_TUNNEL: 'false' });
-  expect([off.code, off.stderr]).toEqual([2, expect.stringContaining('native.udp.port')]);
+  test('names the remedy without an address or an interface', async () => {
+    const { UPSTREAM_URL, NATIVE_SITE_ADDRESS } = ENV;
+    const unknown = await cli(['site-record'], { UPSTREAM_URL });
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('native.site.address')]);
+    const off = await cli(['site-record'], { UPSTREAM_URL, NATIVE_SITE_ADDRESS, NATIVE_TUNNEL: 'false' });
+    expect([off.code, off.stderr]).toEqual([2, expect.stringContaining('native.udp.port')]);
+  });
 });

@@ -13,7 +13,7 @@ const onTerminal = async (args: string[], env: Record<string, string> = {}) => {
   return { code, screen: screen() };
 };
 
-describe('on a terminal', () => {
+describe('CLI on a terminal:', () => {
   itWithProgram('script', 'serve runs until Ctrl-C', async () => {
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
     const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
@@ -42,7 +42,7 @@ describe('on a terminal', () => {
     expect(screen).not.toMatch(/[\u0007\u001b]/);
   });
 
-  itWithProgram('script', 'purge prints its report, and asks for a missing token', async () => {
+  itWithProgram('script', 'purge prints its report, and prompts for a missing token', async () => {
     const token = 'a-token-of-the-operator';
     const { place } = await startOperated(demo.url, { ADMIN_TOKEN: token });
     const purged = await onTerminal(['purge', '--prefix', '21.T1/'], { ...place, ADMIN_TOKEN: token });

@@ -1,38 +1,40 @@
 // The state file of `warm`: what is due when, and that it does not grow with each run.
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openState } from '../../src/cli/warm.js';
 import { newFolder } from '../support/snapshot.js';
 
 const NOW = Date.parse('2026-11-23T10:00:00Z');
 
-test('a handle is due again at its time, and at once when it has none', () => {
-  const file = join(newFolder(), 'state');
-  const first = openState(file, () => NOW);
-  expect(first.isDue('21.T1/a')).toBe(true);
-  first.markDone('21.T1/a', NOW + 60_000);
-  first.save();
-  expect(readFileSync(file, 'utf8')).toBe('21.T1/a\t2026-11-23T10:01:00.000Z\n');
-  writeFileSync(file, '21.T1/old\n', { flag: 'a' });
-  const isDue = (ms: number) => ['21.T1/a', '21.T1/old'].map(openState(file, () => NOW + ms).isDue);
-  expect(isDue(59_999)).toEqual([false, true]);
-  expect(isDue(60_000)).toEqual([true, true]);
-});
+describe('state file of warm', () => {
+  test('makes a handle due at its time, and immediately without one', () => {
+    const file = join(newFolder(), 'state');
+    const first = openState(file, () => NOW);
+    expect(first.isDue('21.T1/a')).toBe(true);
+    first.markDone('21.T1/a', NOW + 60_000);
+    first.save();
+    expect(readFileSync(file, 'utf8')).toBe('21.T1/a\t2026-11-23T10:01:00.000Z\n');
+    writeFileSync(file, '21.T1/old\n', { flag: 'a' });
+    const isDue = (ms: number) => ['21.T1/a', '21.T1/old'].map(openState(file, () => NOW + ms).isDue);
+    expect(isDue(59_999)).toEqual([false, true]);
+    expect(isDue(60_000)).toEqual([true, true]);
+  });
 
-test('the newest line of a handle counts, and a file with mostly older ones is written anew', () => {
-  const file = join(newFolder(), 'state');
-  let largest = 0;
-  for (let day = 0; day < 30; day++) {
-    const now = NOW + day * 86_400_000;
-    const state = openState(file, () => now);
-    for (const handle of ['21.T1/a', '21.T1/b']) {
-      expect(state.isDue(handle)).toBe(true);
-      state.markDone(handle, now + 86_400_000);
+  test('uses the newest line of a handle, and is compacted when most lines are older', () => {
+    const file = join(newFolder(), 'state');
+    let largest = 0;
+    for (let day = 0; day < 30; day++) {
+      const now = NOW + day * 86_400_000;
+      const state = openState(file, () => now);
+      for (const handle of ['21.T1/a', '21.T1/b']) {
+        expect(state.isDue(handle)).toBe(true);
+        state.markDone(handle, now + 86_400_000);
+      }
+      state.save();
+      largest = Math.max(largest, statSync(file).size);
     }
-    state.save();
-    largest = Math.max(largest, statSync(file).size);
-  }
-  expect(largest).toBeLessThanOrEqual(6 * '21.T1/a\t2026-11-23T10:00:00.000Z\n'.length);
-  expect(readFileSync(file, 'utf8')).toContain('2026-12-23T10:00:00.000Z');
+    expect(largest).toBeLessThanOrEqual(6 * '21.T1/a\t2026-11-23T10:00:00.000Z\n'.length);
+    expect(readFileSync(file, 'utf8')).toContain('2026-12-23T10:00:00.000Z');
+  });
 });

@@ -1,6 +1,6 @@
 // The lock of a handle: one client in whatever spelling of its login, and one place for a login that is refused.
 import type { IncomingMessage } from 'node:http';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -28,38 +28,40 @@ const spellings = (count: number): string[] =>
     (_, at) => `${'0'.repeat(at % 8)}300%3A21.T1%2F${'%6c'.repeat(at % 4)}${'l'.repeat(3 - (at % 4))}ow`,
   );
 
-test('a login in a hundred spellings is one client: the owner comes second', async () => {
-  const withLock = start();
-  const order: string[] = [];
-  const write = (name: string, who: string): Promise<unknown> =>
-    withLock(HANDLE, {
-      req: as(name),
-      read: () => Promise.resolve(),
-      work: () => Promise.resolve(order.push(who)),
-    });
-  const others = spellings(100).map((name) => write(name, 'low'));
-  await Promise.all([...others, write('300%3A21.T1%2FOWNER', 'owner')]);
-  expect(order.indexOf('owner')).toBeLessThanOrEqual(2);
-});
+describe('lock of a handle', () => {
+  test('counts a login in a hundred spellings as one client: the owner comes second', async () => {
+    const withLock = start();
+    const order: string[] = [];
+    const write = (name: string, who: string): Promise<unknown> =>
+      withLock(HANDLE, {
+        req: as(name),
+        read: () => Promise.resolve(),
+        work: () => Promise.resolve(order.push(who)),
+      });
+    const others = spellings(100).map((name) => write(name, 'low'));
+    await Promise.all([...others, write('300%3A21.T1%2FOWNER', 'owner')]);
+    expect(order.indexOf('owner')).toBeLessThanOrEqual(2);
+  });
 
-test('a login whose write was refused waits in one place', async () => {
-  const withLock = start();
-  const refused = { status: 403, members: {}, namesHandle: false };
-  const write = (): Promise<never> =>
-    withLock(HANDLE, {
-      req: as('300%3A21.T1%2Flow'),
-      read: () => Promise.resolve(),
-      work: () => Promise.reject(new ServiceError('UPSTREAM_FAILED', { upstreamAnswer: refused })),
-    });
-  await expect(write()).rejects.toThrow();
-  const codes = await Promise.all(
-    Array.from({ length: 5 }, () => write().catch((error: unknown) => (error as ServiceError).code)),
-  );
-  expect(codes.sort()).toEqual([
-    'CONCURRENT_MODIFICATION',
-    'CONCURRENT_MODIFICATION',
-    'CONCURRENT_MODIFICATION',
-    'CONCURRENT_MODIFICATION',
-    'UPSTREAM_FAILED',
-  ]);
+  test('queues a login whose write was rejected in one place', async () => {
+    const withLock = start();
+    const refused = { status: 403, members: {}, namesHandle: false };
+    const write = (): Promise<never> =>
+      withLock(HANDLE, {
+        req: as('300%3A21.T1%2Flow'),
+        read: () => Promise.resolve(),
+        work: () => Promise.reject(new ServiceError('UPSTREAM_FAILED', { upstreamAnswer: refused })),
+      });
+    await expect(write()).rejects.toThrow();
+    const codes = await Promise.all(
+      Array.from({ length: 5 }, () => write().catch((error: unknown) => (error as ServiceError).code)),
+    );
+    expect(codes.sort()).toEqual([
+      'CONCURRENT_MODIFICATION',
+      'CONCURRENT_MODIFICATION',
+      'CONCURRENT_MODIFICATION',
+      'CONCURRENT_MODIFICATION',
+      'UPSTREAM_FAILED',
+    ]);
+  });
 });

@@ -3,13 +3,13 @@ import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';
 import { testKeyLock } from '../support/lock-contract.js';
 
-describe('a lock within one process', () => {
+describe('the lock within one process', () => {
   testKeyLock((waitMs) => {
     const lock = createKeyLock({ waitMs });
     return [lock, lock];
   });
 
-  test('runs works in the order of their arrival', async () => {
+  test('runs tasks in order of arrival', async () => {
     const lock = createKeyLock({ waitMs: 1000 });
     const order: number[] = [];
     await Promise.all(

@@ -4,8 +4,8 @@ import { LockPlaces } from '../../src/coordination/lock-places.js';
 
 const writer = (client: string, network = '192.0.2.0/24', prefix = '21.T1') => ({ client, network, prefix });
 
-describe('places in the line for a lock', () => {
-  it('a login that was just refused gets one at a time for this prefix, for ten seconds', () => {
+describe('queue places for a lock', () => {
+  it('are limited to one for a recently rejected login under this prefix, for ten seconds', () => {
     let nowMs = 1000;
     const places = new LockPlaces(() => nowMs);
     places.refuse(writer('300:A/B'));
@@ -21,7 +21,7 @@ describe('places in the line for a lock', () => {
     expect(places.take(writer('300:A/B'))).toBeDefined();
   });
 
-  it('a network gets 256, whatever the number of its logins', () => {
+  it('are limited to 256 per network, for any number of logins', () => {
     const places = new LockPlaces(() => 0);
     for (let at = 0; at < 256; at++) expect(places.take(writer(`300:A/${at}`))).toBeDefined();
     expect(places.take(writer('300:A/new'))).toBeUndefined();

@@ -28,7 +28,7 @@ function startQueue() {
   return { queue, grants, freeMs, enter, leave, releaseCurrent };
 }
 
-describe('grants', () => {
+describe('lock queue grants', () => {
   test('rotate among the waiting clients', () => {
     const { grants, enter, releaseCurrent } = startQueue();
     for (const client of ['a', 'a', 'a', 'a', 'b', 'c', 'b']) enter(client);
@@ -47,7 +47,7 @@ describe('grants', () => {
     expect(grants).toEqual(['many', 'many', 'new']);
   });
 
-  test('skip an entry that was withdrawn', () => {
+  test('skip a withdrawn entry', () => {
     const { grants, enter, leave } = startQueue();
     const [first, second] = [enter('a'), enter('b')];
     enter('c');
@@ -57,8 +57,8 @@ describe('grants', () => {
   });
 });
 
-describe('the bounds', () => {
-  test('accept other clients when one has its maximum of entries', () => {
+describe('lock queue bounds', () => {
+  test('leave room for other clients when one has its maximum of entries', () => {
     const { enter } = startQueue();
     const entries = Array.from({ length: 130 }, () => enter('many'));
     expect(entries.filter((entry) => entry === undefined)).toHaveLength(2);
@@ -73,7 +73,7 @@ describe('the bounds', () => {
   });
 });
 
-describe('the time since a key was last held', () => {
+describe('lock queue time since a key was last held', () => {
   /** A millisecond passes with each reading of the clock. */
   const startTimed = () => {
     let now = 0;
@@ -81,7 +81,7 @@ describe('the time since a key was last held', () => {
     return { ...startQueue(), now: () => now };
   };
 
-  test('is 0 for a client that waited, and counts from the release for the next', () => {
+  test('is 0 for a client that waited, and counts from the release for the next one', () => {
     const { freeMs, enter, leave, now } = startTimed();
     const [first, second] = [enter('a'), enter('b')];
     leave(first);

@@ -75,170 +75,172 @@ async function hold({ lock }: Pick<ReturnType<typeof start>, 'lock'>) {
   return { grant, end };
 }
 
-describe.each<State>(['away', 'lost'])('while Redis does not answer (%s)', (state) => {
-  test('a lock is refused with 503 and Retry-After after redis.lockWait, and the work does not run', async () => {
-    const { clock, redis, lock } = start();
-    redis.state = state;
-    let runs = 0;
-    const locked = lock('KEY', () => Promise.resolve(++runs));
-    locked.catch(() => undefined);
-    await clock.pass(REDIS_WAIT_MS - 1);
-    expect(await isSettled(locked)).toBe(false);
-    await clock.pass(50);
-    await expect(locked).rejects.toMatchObject(LOCK_UNAVAILABLE);
-    expect(runs).toBe(0);
+describe('Redis lock', () => {
+  describe.each<State>(['away', 'lost'])('while Redis does not answer (%s)', (state) => {
+    test('refuses with 503 and Retry-After after redis.lockWait, and does not run the task', async () => {
+      const { clock, redis, lock } = start();
+      redis.state = state;
+      let runs = 0;
+      const locked = lock('KEY', () => Promise.resolve(++runs));
+      locked.catch(() => undefined);
+      await clock.pass(REDIS_WAIT_MS - 1);
+      expect(await isSettled(locked)).toBe(false);
+      await clock.pass(50);
+      await expect(locked).rejects.toMatchObject(LOCK_UNAVAILABLE);
+      expect(runs).toBe(0);
+    });
+
+    test('is granted as soon as Redis returns', async () => {
+      const { clock, redis, lock } = start();
+      redis.state = state;
+      const locked = lock('KEY', () => Promise.resolve('done'));
+      await clock.pass(REDIS_WAIT_MS - 600);
+      redis.state = 'up';
+      await clock.pass(590);
+      expect(await locked).toBe('done');
+    });
   });
 
-  test('a lock is granted as soon as Redis is back', async () => {
+  test('is requested again after a lost reply, and granted to the same token', async () => {
     const { clock, redis, lock } = start();
-    redis.state = state;
+    const run = redis.run.bind(redis);
+    let lost = 0;
+    redis.run = async (name, command, timeoutMs) => {
+      const answer = await run(name, command, timeoutMs);
+      return lost++ === 0 ? undefined : answer;
+    };
     const locked = lock('KEY', () => Promise.resolve('done'));
-    await clock.pass(REDIS_WAIT_MS - 600);
-    redis.state = 'up';
-    await clock.pass(590);
+    await clock.pass(100);
     expect(await locked).toBe('done');
+    expect(redis.done).toEqual(['lock', 'lock', 'unlock']);
   });
-});
 
-test('a lock whose answer was lost is asked for again, and is granted to the same token', async () => {
-  const { clock, redis, lock } = start();
-  const run = redis.run.bind(redis);
-  let lost = 0;
-  redis.run = async (name, command, timeoutMs) => {
-    const answer = await run(name, command, timeoutMs);
-    return lost++ === 0 ? undefined : answer;
-  };
-  const locked = lock('KEY', () => Promise.resolve('done'));
-  await clock.pass(100);
-  expect(await locked).toBe('done');
-  expect(redis.done).toEqual(['lock', 'lock', 'unlock']);
-});
-
-test('a lock that was refused because its answer was lost is released when Redis is back', async () => {
-  const { clock, redis, lock } = start();
-  redis.state = 'lost';
-  const locked = lock('KEY', () => Promise.resolve());
-  const refused = expect(locked).rejects.toMatchObject(LOCK_UNAVAILABLE);
-  await clock.pass(REDIS_WAIT_MS + 100);
-  await refused;
-  expect(redis.done).toContain('lock');
-  redis.state = 'up';
-  await clock.pass(1000);
-  expect(redis.holder).toBeUndefined();
-});
-
-test('a release is repeated until Redis answers, and not after the lock has run out', async () => {
-  for (const [awayMs, isReleased] of [
-    [20_000, true],
-    [100_000, false],
-  ] as const) {
-    const world = start();
-    const { clock, redis } = world;
-    const { end } = await hold(world);
-    redis.state = 'away';
-    end();
-    await clock.pass(awayMs);
+  test('that was refused after a lost reply is released when Redis returns', async () => {
+    const { clock, redis, lock } = start();
+    redis.state = 'lost';
+    const locked = lock('KEY', () => Promise.resolve());
+    const refused = expect(locked).rejects.toMatchObject(LOCK_UNAVAILABLE);
+    await clock.pass(REDIS_WAIT_MS + 100);
+    await refused;
+    expect(redis.done).toContain('lock');
     redis.state = 'up';
     await clock.pass(1000);
-    expect(redis.holder === undefined).toBe(isReleased);
-  }
-});
-
-test('the wait for Redis does not count the time in which another instance has the lock', async () => {
-  const { clock, redis, lock } = start();
-  redis.holder = 'another';
-  const locked = lock('KEY', () => Promise.resolve('done'));
-  await clock.pass(4 * REDIS_WAIT_MS);
-  redis.holder = undefined;
-  await clock.pass(100);
-  expect(await locked).toBe('done');
-});
-
-describe('a write under the lock', () => {
-  test('may be sent for as long as the lock is renewed', async () => {
-    const world = start();
-    const { grant, end } = await hold(world);
-    for (let at = 0; at < 60; at++) {
-      grant.assertHeld();
-      await world.clock.pass(1000);
-    }
-    end();
+    expect(redis.holder).toBeUndefined();
   });
 
-  test('is refused when its instance has stood still for longer than a renewal may be old', async () => {
-    const clock = createManualClock();
-    let stoodMs = 0;
-    const stopping = { ...clock, monotonic: () => clock.monotonic() + stoodMs };
-    const redis = new FakeRedis(clock);
-    const options = { redis, waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS, clock: stopping };
-    const lock = createKeyLock({ waitMs: 60_000, acquireShared: createRedisLock(options) });
-    const { grant, end } = await hold({ lock });
-    stoodMs = 4999;
-    grant.assertHeld();
-    stoodMs = 5000;
-    expect(() => {
-      grant.assertHeld();
-    }).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
-    end();
-  });
-
-  test('is refused when Redis does not answer the renewals', async () => {
-    const world = start();
-    const { grant, end } = await hold(world);
-    world.redis.state = 'lost';
-    await world.clock.pass(4900);
-    grant.assertHeld();
-    await world.clock.pass(200);
-    expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
-    end();
-  });
-
-  test('is refused from the renewal on that finds the lock lost', async () => {
-    const world = start();
-    const { grant, end } = await hold(world);
-    world.redis.holder = 'another';
-    await world.clock.pass(2000);
-    expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
-    end();
-  });
-
-  test('is covered to its time limit by the life of the lock in Redis, by clocks that drift and step', async () => {
-    const world = start();
-    const { end } = await hold(world);
-    // 5 s: how old a renewal may be.
-    expect(world.redis.lifeMs).toBeGreaterThanOrEqual(1.1 * (WRITE_MS + 5000) + 1000);
-    end();
-  });
-
-  test.each([
-    ['grant', 0],
-    ['renewal', 2000],
-  ])(
-    'may be sent for 5 s from when the request of a %s was sent, however late its answer',
-    async (_what, at) => {
+  test('repeats a release until Redis answers, but not after the lock has expired', async () => {
+    for (const [awayMs, isReleased] of [
+      [20_000, true],
+      [100_000, false],
+    ] as const) {
       const world = start();
-      if (at === 0) world.redis.state = 'slow';
-      const holding = hold(world);
-      await world.clock.pass(ANSWER_MS);
-      const { grant, end } = await holding;
-      world.redis.state = 'slow';
-      await world.clock.pass(at);
-      world.redis.state = 'away';
-      await world.clock.pass(at + 4999 - world.clock.monotonic());
+      const { clock, redis } = world;
+      const { end } = await hold(world);
+      redis.state = 'away';
+      end();
+      await clock.pass(awayMs);
+      redis.state = 'up';
+      await clock.pass(1000);
+      expect(redis.holder === undefined).toBe(isReleased);
+    }
+  });
+
+  test('does not count the time for which another instance holds it as waiting for Redis', async () => {
+    const { clock, redis, lock } = start();
+    redis.holder = 'another';
+    const locked = lock('KEY', () => Promise.resolve('done'));
+    await clock.pass(4 * REDIS_WAIT_MS);
+    redis.holder = undefined;
+    await clock.pass(100);
+    expect(await locked).toBe('done');
+  });
+
+  describe('on a write', () => {
+    test('lets it be sent for as long as the lock is renewed', async () => {
+      const world = start();
+      const { grant, end } = await hold(world);
+      for (let at = 0; at < 60; at++) {
+        grant.assertHeld();
+        await world.clock.pass(1000);
+      }
+      end();
+    });
+
+    test('refuses it when the instance was paused for longer than a renewal may be old', async () => {
+      const clock = createManualClock();
+      let stoodMs = 0;
+      const stopping = { ...clock, monotonic: () => clock.monotonic() + stoodMs };
+      const redis = new FakeRedis(clock);
+      const options = { redis, waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS, clock: stopping };
+      const lock = createKeyLock({ waitMs: 60_000, acquireShared: createRedisLock(options) });
+      const { grant, end } = await hold({ lock });
+      stoodMs = 4999;
       grant.assertHeld();
-      await world.clock.pass(1);
+      stoodMs = 5000;
+      expect(() => {
+        grant.assertHeld();
+      }).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+      end();
+    });
+
+    test('refuses it when Redis does not answer the renewals', async () => {
+      const world = start();
+      const { grant, end } = await hold(world);
+      world.redis.state = 'lost';
+      await world.clock.pass(4900);
+      grant.assertHeld();
+      await world.clock.pass(200);
       expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
       end();
-    },
-  );
+    });
 
-  test('is refused after the release, from which on the lock is not renewed', async () => {
-    const world = start();
-    const { grant, end } = await hold(world);
-    end();
-    await settled();
-    expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
-    await world.clock.pass(10_000);
-    expect(world.redis.done).toEqual(['lock', 'unlock']);
+    test('refuses it once a renewal finds the lock lost', async () => {
+      const world = start();
+      const { grant, end } = await hold(world);
+      world.redis.holder = 'another';
+      await world.clock.pass(2000);
+      expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+      end();
+    });
+
+    test('covers it up to its time limit by the lock TTL in Redis, despite clock drift and steps', async () => {
+      const world = start();
+      const { end } = await hold(world);
+      // 5 s: how old a renewal may be.
+      expect(world.redis.lifeMs).toBeGreaterThanOrEqual(1.1 * (WRITE_MS + 5000) + 1000);
+      end();
+    });
+
+    test.each([
+      ['grant', 0],
+      ['renewal', 2000],
+    ])(
+      'lets it be sent for 5 s from when the request of a %s was sent, however late the reply',
+      async (_what, at) => {
+        const world = start();
+        if (at === 0) world.redis.state = 'slow';
+        const holding = hold(world);
+        await world.clock.pass(ANSWER_MS);
+        const { grant, end } = await holding;
+        world.redis.state = 'slow';
+        await world.clock.pass(at);
+        world.redis.state = 'away';
+        await world.clock.pass(at + 4999 - world.clock.monotonic());
+        grant.assertHeld();
+        await world.clock.pass(1);
+        expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+        end();
+      },
+    );
+
+    test('refuses it after the release, which ends the renewals', async () => {
+      const world = start();
+      const { grant, end } = await hold(world);
+      end();
+      await settled();
+      expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+      await world.clock.pass(10_000);
+      expect(world.redis.done).toEqual(['lock', 'unlock']);
+    });
   });
 });

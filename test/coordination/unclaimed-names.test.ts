@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { type UnclaimedNames, createUnclaimedNames } from '../../src/coordination/unclaimed-names.js';
 
-describe('names in one process', () => {
+describe('unclaimed minted names in one process', () => {
   let time = 0;
   const make = (): UnclaimedNames => createUnclaimedNames({ now: () => time });
 
-  test('are given out once, in the order in which they were added', async () => {
+  test('are handed out once, in order', async () => {
     const unclaimed = make();
     await unclaimed.add('ask', 'P/1');
     await unclaimed.add('ask', 'P/2 with a space');
@@ -22,7 +22,7 @@ describe('names in one process', () => {
     expect(await unclaimed.take('ask')).toBeUndefined();
   });
 
-  test('are in memory while Redis is unavailable', async () => {
+  test('are kept in memory while Redis is unavailable', async () => {
     const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
     const unclaimed = createUnclaimedNames({ now: () => 0, shared: away });
     await unclaimed.add('ask', 'P/1');

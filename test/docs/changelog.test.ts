@@ -1,5 +1,5 @@
 // CHANGELOG.md: versions with their sections, and every default that differs from the version before.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type ConfigKey, configKeys } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
@@ -13,28 +13,30 @@ const [newest = ''] = releases.filter((release) => !/^\S+ \(unreleased\)\n/.test
 const shown = (value: Default): string =>
   value === undefined ? '–' : value === null ? 'none' : `\`${value}\``;
 
-it('has the version of package.json as its newest release', () => {
-  expect(newest.split('\n')[0]).toMatch(
-    new RegExp(`^${version.replaceAll('.', '\\.')} – \\d{4}-\\d\\d-\\d\\d$`),
-  );
-});
+describe('CHANGELOG.md', () => {
+  it('has the version of package.json as its newest release', () => {
+    expect(newest.split('\n')[0]).toMatch(
+      new RegExp(`^${version.replaceAll('.', '\\.')} – \\d{4}-\\d\\d-\\d\\d$`),
+    );
+  });
 
-it('has the same sections in every version, in the same order', () => {
-  const order = ['Upgrading', 'Added', 'Changed', 'Fixed', 'Security'];
-  for (const release of releases) {
-    const sections = [...release.matchAll(/^### (.*)$/gm)].map(([, name = '']) => name);
-    expect(sections.length).toBeGreaterThan(0);
-    expect(sections).toEqual(order.filter((name) => sections.includes(name)));
-  }
-});
+  it('has the same sections in every version, in the same order', () => {
+    const order = ['Upgrading', 'Added', 'Changed', 'Fixed', 'Security'];
+    for (const release of releases) {
+      const sections = [...release.matchAll(/^### (.*)$/gm)].map(([, name = '']) => name);
+      expect(sections.length).toBeGreaterThan(0);
+      expect(sections).toEqual(order.filter((name) => sections.includes(name)));
+    }
+  });
 
-it('lists under Upgrading every key whose default is another than in the version before', () => {
-  const before = JSON.parse(readDocument('test/fixtures/defaults-0.3.0.json')) as Record<string, Default>;
-  const now = new Map(configKeys().map(({ key, byDefault }) => [key, byDefault]));
-  const changed = Object.entries(before)
-    .filter(([key, byDefault]) => now.get(key) !== byDefault)
-    .map(([key, byDefault]) => [`\`${key}\``, shown(byDefault), shown(now.get(key))]);
-  const [topmost = ''] = releases;
-  const listed = tableRows(topmost, '| key').map((row) => cells(row).slice(0, 3));
-  expect(listed.sort()).toEqual(changed.sort());
+  it('lists under Upgrading every changed default', () => {
+    const before = JSON.parse(readDocument('test/fixtures/defaults-0.3.0.json')) as Record<string, Default>;
+    const now = new Map(configKeys().map(({ key, byDefault }) => [key, byDefault]));
+    const changed = Object.entries(before)
+      .filter(([key, byDefault]) => now.get(key) !== byDefault)
+      .map(([key, byDefault]) => [`\`${key}\``, shown(byDefault), shown(now.get(key))]);
+    const [topmost = ''] = releases;
+    const listed = tableRows(topmost, '| key').map((row) => cells(row).slice(0, 3));
+    expect(listed.sort()).toEqual(changed.sort());
+  });
 });

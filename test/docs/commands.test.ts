@@ -1,6 +1,6 @@
 // Every command of the documents is run by a test, or is listed here with the reason why not.
 import { existsSync, readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { documents, readDocument, shellBlocks } from '../support/markdown.js';
 
 /** Document and beginning of a block → the test that runs it, or the reason why none does. */
@@ -37,20 +37,22 @@ const blocks = documents().flatMap((path) =>
   shellBlocks(readDocument(path)).map((block) => [path, block] as const),
 );
 
-it.each(blocks)('%s: a test or a reason for %j', (path, block) => {
-  const claims = CLAIMS.filter(([document, begins]) => document === path && block.startsWith(begins));
-  expect(claims).toHaveLength(1);
-});
+describe('documented commands', () => {
+  it.each(blocks)('%s: a test or a reason exists for %j', (path, block) => {
+    const claims = CLAIMS.filter(([document, begins]) => document === path && block.startsWith(begins));
+    expect(claims).toHaveLength(1);
+  });
 
-it.each(CLAIMS)('%s: the claim for %j is up to date', (path, begins, claim) => {
-  const claimed = blocks.filter(([document, block]) => document === path && block.startsWith(begins));
-  expect(claimed.length).toBeGreaterThan(0);
-  if ('by' in claim) expect(existsSync(claim.by)).toBe(true);
-});
+  it.each(CLAIMS)('%s: the claim for %j is up to date', (path, begins, claim) => {
+    const claimed = blocks.filter(([document, block]) => document === path && block.startsWith(begins));
+    expect(claimed.length).toBeGreaterThan(0);
+    if ('by' in claim) expect(existsSync(claim.by)).toBe(true);
+  });
 
-const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
 
-it.each(documents())('%s names npm scripts that exist', (path) => {
-  const named = [...readDocument(path).matchAll(/npm run ([a-z][\w:]*)/g)].map(([, name = '']) => name);
-  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  it.each(documents())('%s names existing npm scripts', (path) => {
+    const named = [...readDocument(path).matchAll(/npm run ([a-z][\w:]*)/g)].map(([, name = '']) => name);
+    expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  });
 });

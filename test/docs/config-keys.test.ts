@@ -1,22 +1,24 @@
 // The tables of keys in config/README.md and README.md equal the schema.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { configKeys, configRows } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
-it('lists each configuration key once, with its variable, default and description', () => {
-  const listed = tableRows(readDocument('config/README.md'), '| key').map(cells);
-  expect(listed).toEqual(configRows().map(cells));
-});
+describe('documented configuration keys', () => {
+  it('include each key once, with its variable, default and description', () => {
+    const listed = tableRows(readDocument('config/README.md'), '| key').map(cells);
+    expect(listed).toEqual(configRows().map(cells));
+  });
 
-it('shows the variables of README.md with their defaults', () => {
-  const defaults = new Map(
-    configKeys().map(({ variable, byDefault }) => [
-      `\`${variable}\``,
-      byDefault === null ? 'none' : `\`${byDefault}\``,
-    ]),
-  );
-  const shown = tableRows(readDocument('README.md'), '| variable').map(cells);
-  expect(shown.length).toBeGreaterThan(5);
-  for (const [variable = '', byDefault] of shown)
-    expect([variable, byDefault]).toEqual([variable, defaults.get(variable)]);
+  it('have the variables of README.md with their defaults', () => {
+    const defaults = new Map(
+      configKeys().map(({ variable, byDefault }) => [
+        `\`${variable}\``,
+        byDefault === null ? 'none' : `\`${byDefault}\``,
+      ]),
+    );
+    const shown = tableRows(readDocument('README.md'), '| variable').map(cells);
+    expect(shown.length).toBeGreaterThan(5);
+    for (const [variable = '', byDefault] of shown)
+      expect([variable, byDefault]).toEqual([variable, defaults.get(variable)]);
+  });
 });

@@ -1,6 +1,6 @@
 // config/default.yaml has every key with its default, description and variable.
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseDocument, visit, type Document } from 'yaml';
 import { configKeys } from '../../src/config/keys.js';
 import { configFrom } from '../support/load-config.js';
@@ -28,21 +28,23 @@ function commentedKeys(document: Document): { key: string; value: unknown; comme
 
 const commented = commentedKeys(parseDocument(yaml));
 
-it('parses to exactly the defaults', () => {
-  expect(configFrom({ yaml })).toEqual(configFrom({}));
-});
+describe('config/default.yaml', () => {
+  it('parses to exactly the defaults', () => {
+    expect(configFrom({ yaml })).toEqual(configFrom({}));
+  });
 
-it('has every key in the order of the schema, with its default', () => {
-  expect(commented.map(({ key, value }) => ({ key, value }))).toEqual(
-    configKeys().map(({ key, byDefault }) => ({ key, value: byDefault })),
+  it('has every key in the order of the schema, with its default', () => {
+    expect(commented.map(({ key, value }) => ({ key, value }))).toEqual(
+      configKeys().map(({ key, byDefault }) => ({ key, value: byDefault })),
+    );
+  });
+
+  it.each(configKeys())(
+    'describes $key and names the variable $variable',
+    ({ key, variable, description, isReloadable }) => {
+      const comment = commented.find((entry) => entry.key === key)?.comment ?? '';
+      const words = comment.replaceAll(/\s+/g, ' ').trim();
+      expect(words).toBe(`${description} Variable: ${variable}${isReloadable ? '; reloadable' : ''}`);
+    },
   );
 });
-
-it.each(configKeys())(
-  'describes $key and names the variable $variable',
-  ({ key, variable, description, isReloadable }) => {
-    const comment = commented.find((entry) => entry.key === key)?.comment ?? '';
-    const words = comment.replaceAll(/\s+/g, ' ').trim();
-    expect(words).toBe(`${description} Variable: ${variable}${isReloadable ? '; reloadable' : ''}`);
-  },
-);

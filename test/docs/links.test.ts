@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { documents, readDocument } from '../support/markdown.js';
 
 /** GitHub's anchors of the headings of a document. */
@@ -20,38 +20,40 @@ function isBroken(from: string, link: string): boolean {
   return !existsSync(path) || (anchor !== undefined && !anchorsOf(path).includes(anchor));
 }
 
-it.each(documents())('every link of %s resolves', (path) => {
-  const links = [...readDocument(path).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
-    .map(([, link, image]) => link ?? image ?? '')
-    .filter((link) => !/^[a-z]+:/.test(link));
-  expect(links.filter((link) => isBroken(path, link))).toEqual([]);
-});
+describe('documents', () => {
+  it.each(documents())('%s has no broken links', (path) => {
+    const links = [...readDocument(path).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
+      .map(([, link, image]) => link ?? image ?? '')
+      .filter((link) => !/^[a-z]+:/.test(link));
+    expect(links.filter((link) => isBroken(path, link))).toEqual([]);
+  });
 
-const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-  encoding: 'utf8',
-})
-  .trim()
-  .split('\n');
-const readmes = documents().filter((path) => /^src\/.*README\.md$/.test(path));
+  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    encoding: 'utf8',
+  })
+    .trim()
+    .split('\n');
+  const readmes = documents().filter((path) => /^src\/.*README\.md$/.test(path));
 
-it.each(readmes)('%s names files that exist', (path) => {
-  const named = [...readDocument(path).matchAll(/`([\w./-]+\.(?:ts|js|cjs|pml))`/g)].map(
-    ([, name = '']) => name,
-  );
-  const isFile = (name: string): boolean =>
-    files.some((file) => `/${file}`.endsWith(`/${name.replace('../', '')}`));
-  expect(named.filter((name) => !isFile(name))).toEqual([]);
-});
+  it.each(readmes)('%s names existing files', (path) => {
+    const named = [...readDocument(path).matchAll(/`([\w./-]+\.(?:ts|js|cjs|pml))`/g)].map(
+      ([, name = '']) => name,
+    );
+    const isFile = (name: string): boolean =>
+      files.some((file) => `/${file}`.endsWith(`/${name.replace('../', '')}`));
+    expect(named.filter((name) => !isFile(name))).toEqual([]);
+  });
 
-/** These hold a specification, a translation, and a table of faults. */
-const LONG = ['src/cache/coherence/README.md', 'src/v2/README.md', 'src/upstream/README.md'];
+  /** These hold a specification, a translation, and a table of faults. */
+  const LONG = ['src/cache/coherence/README.md', 'src/v2/README.md', 'src/upstream/README.md'];
 
-it.each(readmes.filter((path) => !LONG.includes(path)))('%s has 20 to 80 lines', (path) => {
-  const lines = readDocument(path).trimEnd().split('\n').length;
-  expect(lines).toBeGreaterThanOrEqual(20);
-  expect(lines).toBeLessThanOrEqual(80);
-});
+  it.each(readmes.filter((path) => !LONG.includes(path)))('%s has 20 to 80 lines', (path) => {
+    const lines = readDocument(path).trimEnd().split('\n').length;
+    expect(lines).toBeGreaterThanOrEqual(20);
+    expect(lines).toBeLessThanOrEqual(80);
+  });
 
-it('the root README has at most 200 lines', () => {
-  expect(readDocument('README.md').split('\n').length).toBeLessThanOrEqual(200);
+  it('the root README has at most 200 lines', () => {
+    expect(readDocument('README.md').split('\n').length).toBeLessThanOrEqual(200);
+  });
 });

@@ -1,5 +1,5 @@
 // The manual page is that of the commands as they are defined.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.js';
 import { itWithProgram, runProgram } from '../support/programs.js';
@@ -12,21 +12,23 @@ const { manPage } = (await import(new URL('../../config/man-page.js', import.met
 const FILE = 'config/man/handle-resolver-proxy.1';
 const page = readDocument(FILE);
 
-test('is up to date: `npm run docs` writes it', () => {
-  expect(page).toBe(manPage(createProgram()));
-});
+describe('manual page', () => {
+  test('is up to date (`npm run docs` writes it)', () => {
+    expect(page).toBe(manPage(createProgram()));
+  });
 
-test('names every command with its options, in the package', () => {
-  const { man, files } = JSON.parse(readDocument('package.json')) as { man: string; files: string[] };
-  expect([man, files]).toEqual([FILE, expect.arrayContaining(['config/man'])]);
-  const shown = page.replaceAll('\\-', '-');
-  for (const command of createProgram().commands) {
-    expect(shown).toContain(`.SS ${command.name()}\n`);
-    for (const { flags } of command.options) expect(shown).toContain(`.B ${flags}\n`);
-  }
-});
+  test('names every command with its options, in the package', () => {
+    const { man, files } = JSON.parse(readDocument('package.json')) as { man: string; files: string[] };
+    expect([man, files]).toEqual([FILE, expect.arrayContaining(['config/man'])]);
+    const shown = page.replaceAll('\\-', '-');
+    for (const command of createProgram().commands) {
+      expect(shown).toContain(`.SS ${command.name()}\n`);
+      for (const { flags } of command.options) expect(shown).toContain(`.B ${flags}\n`);
+    }
+  });
 
-itWithProgram('groff', 'is typeset without a warning', () => {
-  // -z: diagnostics alone.
-  expect(runProgram('groff', ['-man', '-Tutf8', '-ww', '-z', FILE])).toEqual({ code: 0, output: '' });
+  itWithProgram('groff', 'is typeset without a warning', () => {
+    // -z: diagnostics alone.
+    expect(runProgram('groff', ['-man', '-Tutf8', '-ww', '-z', FILE])).toEqual({ code: 0, output: '' });
+  });
 });

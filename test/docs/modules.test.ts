@@ -1,7 +1,7 @@
 // The table of modules in README.md is current, and dependency-cruiser knows every module.
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 const { moduleRows } = (await import(new URL('../../config/module-table.js', import.meta.url).href)) as {
@@ -11,14 +11,16 @@ const { forbidden } = createRequire(import.meta.url)('../../config/dependency-cr
   forbidden: { from: { path?: unknown } }[];
 };
 
-it('lists every module with the first sentence of its README or main file', () => {
-  const listed = tableRows(readDocument('README.md'), '| module').map(cells);
-  expect(listed).toEqual(moduleRows().map(cells));
-});
+describe('documented modules', () => {
+  it('include every module with the first sentence of its README or main file', () => {
+    const listed = tableRows(readDocument('README.md'), '| module').map(cells);
+    expect(listed).toEqual(moduleRows().map(cells));
+  });
 
-it.each(
-  readdirSync('src', { withFileTypes: true }).map((entry) => [entry.name, entry.isDirectory()] as const),
-)('dependency-cruiser has a rule for src/%s', (name, isFolder) => {
-  const from = isFolder ? `^src/${name}/` : `^src/${name.replace('.', '\\.')}$`;
-  expect(forbidden.map((rule) => rule.from.path)).toContain(from);
+  it.each(
+    readdirSync('src', { withFileTypes: true }).map((entry) => [entry.name, entry.isDirectory()] as const),
+  )('src/%s has a dependency-cruiser rule', (name, isFolder) => {
+    const from = isFolder ? `^src/${name}/` : `^src/${name.replace('.', '\\.')}$`;
+    expect(forbidden.map((rule) => rule.from.path)).toContain(from);
+  });
 });

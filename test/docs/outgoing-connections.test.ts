@@ -1,6 +1,6 @@
 // SECURITY.md lists every place of src that opens a connection, and every key that names where to.
 import { execFileSync } from 'node:child_process';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
@@ -24,16 +24,20 @@ const rows = tableRows(readDocument('SECURITY.md'), '| to ').map(cells);
 const namedIn = (column: number): string[] =>
   rows.flatMap((row) => [...(row[column] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name));
 
-test('lists the files that open connections', () => {
-  const opening = sources.filter((path) => OPENS.some((opens) => opens.test(readDocument(path))));
-  expect([...new Set(namedIn(2))].sort()).toEqual(opening.filter((path) => !MAKERS.includes(path)).sort());
-  expect(opening).toEqual(expect.arrayContaining(MAKERS));
-});
+describe('outgoing connections in SECURITY.md', () => {
+  test('include every file that opens connections', () => {
+    const opening = sources.filter((path) => OPENS.some((opens) => opens.test(readDocument(path))));
+    expect([...new Set(namedIn(2))].sort()).toEqual(opening.filter((path) => !MAKERS.includes(path)).sort());
+    expect(opening).toEqual(expect.arrayContaining(MAKERS));
+  });
 
-test('lists the keys of addresses', () => {
-  const keys = configKeys()
-    .map(({ key }) => key)
-    .filter((key) => /(?:^|\.)(?:url|mirrors|upstreams|endpoint|sentinels|cluster|referralRoot)$/.test(key));
-  expect(keys.length).toBeGreaterThan(7);
-  expect(namedIn(1)).toEqual(expect.arrayContaining(keys));
+  test('include every key with an address', () => {
+    const keys = configKeys()
+      .map(({ key }) => key)
+      .filter((key) =>
+        /(?:^|\.)(?:url|mirrors|upstreams|endpoint|sentinels|cluster|referralRoot)$/.test(key),
+      );
+    expect(keys.length).toBeGreaterThan(7);
+    expect(namedIn(1)).toEqual(expect.arrayContaining(keys));
+  });
 });

@@ -1,7 +1,7 @@
 // config/troubleshooting.md names log messages, error codes and keys that exist, and every warning of the proxy.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import { CATALOGUE } from '../../src/errors.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
@@ -14,34 +14,36 @@ const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.ts'))
   .map((path) => readFileSync(join('src', path), 'utf8'));
 
-it('has rows', () => {
-  expect(rows.length).toBeGreaterThan(20);
-});
+describe('config/troubleshooting.md', () => {
+  it('has rows', () => {
+    expect(rows.length).toBeGreaterThan(20);
+  });
 
-it.each([...new Set(quoted(1))])('the text %j is in the code', (message) => {
-  expect(sources.some((source) => source.includes(message))).toBe(true);
-});
+  it.each([...new Set(quoted(1))])('quotes text that is in the code: %j', (message) => {
+    expect(sources.some((source) => source.includes(message))).toBe(true);
+  });
 
-it.each([...new Set(quoted(2))])('the error %s is in the catalogue', (code) => {
-  expect(Object.keys(CATALOGUE)).toContain(code);
-});
+  it.each([...new Set(quoted(2))])('names the error %s of the catalogue', (code) => {
+    expect(Object.keys(CATALOGUE)).toContain(code);
+  });
 
-const keys = configKeys().map(({ key }) => key);
-const sections = new Set(keys.map((key) => key.split('.')[0]));
-const named = [...quoted(0), ...quoted(3)].filter(
-  (text) => /^\w+(\.\w+)+$/.test(text) && sections.has(text.split('.')[0]),
-);
+  const keys = configKeys().map(({ key }) => key);
+  const sections = new Set(keys.map((key) => key.split('.')[0]));
+  const named = [...quoted(0), ...quoted(3)].filter(
+    (text) => /^\w+(\.\w+)+$/.test(text) && sections.has(text.split('.')[0]),
+  );
 
-it.each([...new Set(named)])('the key %s is in the schema', (key) => {
-  expect(keys).toContain(key);
-});
+  it.each([...new Set(named)])('names the key %s of the schema', (key) => {
+    expect(keys).toContain(key);
+  });
 
-const warnings = sources.flatMap((source) =>
-  [...source.matchAll(/logger\.(?:warn|error|fatal)\(\s*(?:[^'`;]*?,\s*)?['`]([^'`]+)['`]/g)].map(
-    ([, message = '']) => message,
-  ),
-);
+  const warnings = sources.flatMap((source) =>
+    [...source.matchAll(/logger\.(?:warn|error|fatal)\(\s*(?:[^'`;]*?,\s*)?['`]([^'`]+)['`]/g)].map(
+      ([, message = '']) => message,
+    ),
+  );
 
-it.each([...new Set(warnings)])('the warning %j has a row', (message) => {
-  expect(quoted(1)).toContain(message);
+  it.each([...new Set(warnings)])('has a row for the warning %j', (message) => {
+    expect(quoted(1)).toContain(message);
+  });
 });

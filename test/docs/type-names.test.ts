@@ -1,6 +1,6 @@
 // A type name stands once in src: who searches for it finds one meaning.
 import { readFileSync, readdirSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 /** The files by the name of each type that they declare. */
 function declarations(): Map<string, string[]> {
@@ -18,7 +18,9 @@ function declarations(): Map<string, string[]> {
   return found;
 }
 
-test('no two files declare a type of the same name', () => {
-  const repeated = [...declarations()].filter(([, files]) => files.length > 1);
-  expect(Object.fromEntries(repeated)).toEqual({});
+describe('type names', () => {
+  test('are unique in src', () => {
+    const repeated = [...declarations()].filter(([, files]) => files.length > 1);
+    expect(Object.fromEntries(repeated)).toEqual({});
+  });
 });

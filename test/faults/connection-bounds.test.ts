@@ -50,8 +50,8 @@ const dropped = async (proxy: Proxy) =>
 const idleClosed = async (proxy: Proxy): Promise<number> =>
   (await valuesOf(proxy, 'handle_proxy_idle_connections_closed_total'))[0]![1];
 
-describe('with server.maxConnections taken', () => {
-  test('the idle connection whose last answer is longest ago makes room, then the next one', async () => {
+describe('server.maxConnections reached', () => {
+  test('closes the least recently answered idle connections first, one for each new one', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '3' });
     const [a, b, c] = [await openSocket(proxy.url), await openSocket(proxy.url), await openSocket(proxy.url)];
     // a was used first and last.
@@ -69,7 +69,7 @@ describe('with server.maxConnections taken', () => {
     expect(await dropped(proxy)).toEqual({ total: 0, network: 0, unread: 0 });
   });
 
-  test('one that never sent anything goes before those, however long they are idle', async () => {
+  test('closes a connection that never sent anything before the others', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
     const used = await openSocket(proxy.url);
     await statusOn(used);
@@ -81,7 +81,7 @@ describe('with server.maxConnections taken', () => {
     expect(await statusOn(used)).toBe(200);
   });
 
-  test('none that was in use within the last second is closed: the new one is', async () => {
+  test('closes the new connection when every other was in use within the last second', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '1' });
     const used = await openSocket(proxy.url);
     await statusOn(used);
@@ -94,7 +94,7 @@ describe('with server.maxConnections taken', () => {
     await closed(used);
   });
 
-  test('no request under way is cut: waiting for the Handle server, in its body, in its first or a later head', async () => {
+  test('closes no connection with a request in flight: waiting upstream, in its body, in its first or a later head', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '5' });
     const sockets = [];
     for (let at = 0; at < 5; at++) sockets.push(await openSocket(proxy.url));
@@ -126,7 +126,7 @@ describe('with server.maxConnections taken', () => {
     expect([await idleClosed(proxy), await dropped(proxy)]).toEqual([1, { total: 1, network: 0, unread: 0 }]);
   });
 
-  test('a client that keeps its connections alive does not notice', async () => {
+  test('is not noticed by a client that keeps its connections alive', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
     const agents = Array.from({ length: 5 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
     for (let round = 0; round < 3; round++) {
@@ -144,12 +144,12 @@ describe('with server.maxConnections taken', () => {
   });
 });
 
-describe('with a bound by network', () => {
+describe('connection limit per network', () => {
   const PER_NETWORK = { SERVER_MAX_CONNECTIONS_PER_NETWORK: '2' };
   const NEAR = '127.0.0.77';
   const FAR = '127.0.1.1';
 
-  test('one at its bound gets no more, and takes nothing from another', async () => {
+  test('refuses one more connection of that network, and closes none of another', async () => {
     const proxy = await start(PER_NETWORK);
     const first = await openSocket(proxy.url);
     await openSocket(proxy.url, NEAR);
@@ -160,7 +160,7 @@ describe('with a bound by network', () => {
     expect(await dropped(proxy)).toEqual({ total: 0, network: 2, unread: 0 });
   });
 
-  test('a connection that has ended leaves its place', async () => {
+  test('is released by a closed connection', async () => {
     const proxy = await start(PER_NETWORK);
     const first = await openSocket(proxy.url);
     await openSocket(proxy.url);
@@ -169,7 +169,7 @@ describe('with a bound by network', () => {
     expect(await statusOn(await openSocket(proxy.url))).toBe(200);
   });
 
-  test('a trusted proxy has none, also one that a reload names', async () => {
+  test('does not apply to a trusted proxy, even one that a reload adds', async () => {
     const proxy = await start({ ...PER_NETWORK, HTTP_TRUSTED_PROXIES: NEAR });
     const openMany = async (): Promise<Socket> => {
       for (let at = 0; at < 5; at++) await openSocket(proxy.url, NEAR);
@@ -182,7 +182,7 @@ describe('with a bound by network', () => {
     expect(await dropped(proxy)).toMatchObject({ network: 4 });
   });
 
-  test('dropped connections are one line a minute in the log', async () => {
+  test('logs dropped connections in one line a minute', async () => {
     const lines: string[] = [];
     const to = new Writable({
       write(chunk: Buffer, _encoding, done) {
@@ -207,12 +207,12 @@ describe('with a bound by network', () => {
   });
 });
 
-describe('the native listener', () => {
+describe('native listener with its maximum of connections', () => {
   const HANDLE = '21.T11998/page';
   const ON = { NATIVE_TCP_PORT: '0' };
   const urlOf = ({ tcpPort }: Proxy): string => `http://127.0.0.1:${tcpPort}`;
 
-  test('closes a silent connection for a new one, not one with a question under way', async () => {
+  test('closes a silent connection for a new one, not one with a request in flight', async () => {
     const proxy = await start({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '3' });
     const silent = await openSocket(urlOf(proxy));
     const slow = await openNativeSocket(proxy.tcpPort);
@@ -232,7 +232,7 @@ describe('the native listener', () => {
     expect(await idleClosed(proxy)).toBe(1);
   });
 
-  test('has a bound by network of its own', async () => {
+  test('has a separate limit per network', async () => {
     const proxy = await start({ ...ON, NATIVE_TCP_MAX_CONNECTIONS_PER_NETWORK: '1' });
     await openSocket(urlOf(proxy), '127.0.1.1');
     await closed(await openSocket(urlOf(proxy), '127.0.1.2'));

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { get } from '../bench/drive/callers.js';
 import { quantile } from '../bench/statistics.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -83,10 +83,8 @@ async function askHanging(url: string): Promise<{ end: () => Promise<number[]> }
   };
 }
 
-test(
-  'a server that hangs does not slow down the misses of another',
-  { timeout: 120_000 + MISSES * 20 },
-  async () => {
+describe('hanging Handle server', () => {
+  test('does not slow down the misses of another one', { timeout: 120_000 + MISSES * 20 }, async () => {
     const { port } = working.address() as AddressInfo;
     const { url } = await startBuiltProxy({
       UPSTREAMS: JSON.stringify([
@@ -114,5 +112,5 @@ test(
       `${ROUNDS} × ${MISSES / ROUNDS} misses of ${CALLERS} callers: ${shown(figures.alone)} alone; ` +
         `${shown(figures.beside)} beside ${CALLERS_OF_HANGING} callers of a server that hangs\n`,
     );
-  },
-);
+  });
+});

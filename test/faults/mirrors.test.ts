@@ -32,7 +32,7 @@ afterEach(() => {
   }
 });
 
-describe('a read', () => {
+describe('a read with mirrors (failover)', () => {
   test('goes to the primary while it answers', async () => {
     prepare();
     const proxy = await start();
@@ -73,7 +73,7 @@ describe('a read', () => {
     expect(numberIn(await proxy.ask(`${PREFIX}/third`))).toBe(2);
   });
 
-  test('of one record the primary cannot show does not send all others to the mirror', async () => {
+  test('of one broken record does not move all others to the mirror', async () => {
     prepare();
     const proxy = await start();
     primary.fail('wrong-handle', { times: 1 });
@@ -81,7 +81,7 @@ describe('a read', () => {
     expect(numberIn(await proxy.ask(`${PREFIX}/other`))).toBe(2);
   });
 
-  test('gets the stale record when all fail', async () => {
+  test('is answered stale when all fail', async () => {
     prepare();
     const proxy = await start();
     await proxy.ask(PATH);
@@ -97,7 +97,7 @@ describe('a read', () => {
   });
 });
 
-describe('never sent to a mirror is', () => {
+describe('a request that never goes to a mirror (failover):', () => {
   test.each([
     ['auth=true', `${PATH}?auth=true`, {}],
     ['a read with a login', PATH, { headers: { Authorization: WRITE_HEADERS.Authorization } }],
@@ -113,8 +113,8 @@ describe('never sent to a mirror is', () => {
   });
 });
 
-describe('the response of a mirror, which may lag behind,', () => {
-  test('is kept no longer than upstream.mirrorMaxTtl', async () => {
+describe('a mirror response, which may lag behind,', () => {
+  test('is fresh for at most upstream.mirrorMaxTtl', async () => {
     prepare();
     const proxy = await start();
     primary.fail('reset', { times: 2 });
@@ -125,7 +125,7 @@ describe('the response of a mirror, which may lag behind,', () => {
     expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('is never served stale when it is “not found”', async () => {
+  test('is never served stale when it is not found', async () => {
     prepare();
     primary.put('21.T11998/new', numbered(2));
     const proxy = await start();

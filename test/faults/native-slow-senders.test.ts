@@ -1,8 +1,8 @@
-// Clients of native TCP that send their message byte by byte keep nobody else out when all places are taken.
+// Native TCP clients that send byte by byte block no other client when all places are taken.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { askTcp, openNativeSocket, readToEnd } from '../support/native-client.js';
 import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
@@ -38,40 +38,42 @@ async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[
   return slow;
 }
 
-test('the connection that has been sending for longest is closed for a new client, and the others continue', async () => {
-  const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '2' });
-  const [oldest, other] = (await openSlow(proxy, 2)) as [Socket, Socket];
-  for (let sent = 30; sent < 34; sent++) {
-    for (const socket of [oldest, other]) socket.write(REQUEST.subarray(sent, sent + 1));
+describe('slow senders over native TCP', () => {
+  test('give way: the one sending for longest is closed for a new client, and the others continue', async () => {
+    const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '2' });
+    const [oldest, other] = (await openSlow(proxy, 2)) as [Socket, Socket];
+    for (let sent = 30; sent < 34; sent++) {
+      for (const socket of [oldest, other]) socket.write(REQUEST.subarray(sent, sent + 1));
+      vi.advanceTimersByTime(500);
+    }
+    const cut = readToEnd(oldest);
+    expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);
+    expect(await cut).toHaveLength(0);
+    const answer = readToEnd(other);
+    other.write(REQUEST.subarray(34));
+    expect(codeOf(readResponse(await answer))).toBe(1);
+  });
+
+  test('are not closed within their first second: the new connection is', async () => {
+    const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
+    const [slow] = (await openSlow(proxy, 1)) as [Socket];
     vi.advanceTimersByTime(500);
-  }
-  const cut = readToEnd(oldest);
-  expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);
-  expect(await cut).toHaveLength(0);
-  const answer = readToEnd(other);
-  other.write(REQUEST.subarray(34));
-  expect(codeOf(readResponse(await answer))).toBe(1);
-});
+    expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
+    const answer = readToEnd(slow);
+    slow.write(REQUEST.subarray(30));
+    expect(codeOf(readResponse(await answer))).toBe(1);
+  });
 
-test('a connection that has been sending for less than a second stays, and the new one is closed', async () => {
-  const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
-  const [slow] = (await openSlow(proxy, 1)) as [Socket];
-  vi.advanceTimersByTime(500);
-  expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
-  const answer = readToEnd(slow);
-  slow.write(REQUEST.subarray(30));
-  expect(codeOf(readResponse(await answer))).toBe(1);
-});
-
-test('a connection that waits for the Handle server stays open', async () => {
-  const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
-  demo.hold.begin('GET');
-  const waiting = await openNativeSocket(proxy.tcpPort);
-  const answer = readToEnd(waiting);
-  waiting.write(nativeRequest('21.T11998/held'));
-  await expect.poll(() => demo.askedFor('21.T11998/held')).toBe(1);
-  vi.advanceTimersByTime(5000);
-  expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
-  demo.hold.end('GET');
-  expect(codeOf(readResponse(await answer))).toBe(100);
+  test('a connection that waits for the Handle server stays open', async () => {
+    const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
+    demo.hold.begin('GET');
+    const waiting = await openNativeSocket(proxy.tcpPort);
+    const answer = readToEnd(waiting);
+    waiting.write(nativeRequest('21.T11998/held'));
+    await expect.poll(() => demo.askedFor('21.T11998/held')).toBe(1);
+    vi.advanceTimersByTime(5000);
+    expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
+    demo.hold.end('GET');
+    expect(codeOf(readResponse(await answer))).toBe(100);
+  });
 });

@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 import { exchange } from '../support/raw-socket.js';
 
@@ -25,9 +25,8 @@ const env = {
 const PUT = 'PUT /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]';
 const LOGIN = 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp5\r\n\r\n';
 
-test.each(['099', '600', '999'])(
-  'a status of %s is 502, and frees its place in the concurrency limit',
-  async (status) => {
+describe('unusual responses to forwarded requests', () => {
+  test.each(['099', '600', '999'])('with status %s are 502, and release their permit', async (status) => {
     const proxy = await startProxy(env);
     reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;
     for (const question of [PUT, LOGIN]) {
@@ -35,14 +34,14 @@ test.each(['099', '600', '999'])(
       expect(answers.map((answer) => answer.status)).toEqual([502]);
       expect(answers[0]?.body).toContain('Invalid response from the Handle server');
     }
-  },
-);
+  });
 
-test('a 204 has no length: who goes by it would wait for a body, or take the next answer for it', async () => {
-  const proxy = await startProxy(env);
-  reply = 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n';
-  const { answers } = await exchange(proxy.url, PUT.replace('Host', 'Connection: close\r\nHost'));
-  expect(answers.map(({ status, headers }) => [status, headers['content-length']])).toEqual([
-    [204, undefined],
-  ]);
+  test('a 204 is relayed without a length, as a client would wait for a body', async () => {
+    const proxy = await startProxy(env);
+    reply = 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n';
+    const { answers } = await exchange(proxy.url, PUT.replace('Host', 'Connection: close\r\nHost'));
+    expect(answers.map(({ status, headers }) => [status, headers['content-length']])).toEqual([
+      [204, undefined],
+    ]);
+  });
 });

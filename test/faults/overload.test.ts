@@ -2,7 +2,7 @@
 // OVERLOAD_SECONDS=60 measures for a minute; the figures are printed.
 import '../support/real-sockets.js';
 import { setTimeout as pause } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startProgram } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -54,42 +54,44 @@ async function rssMiB(proxy: BuiltProxy): Promise<number> {
   return Number(/^process_resident_memory_bytes(?:\{[^}]*\})? (\S+)/m.exec(text)?.[1]) / MIB;
 }
 
-test(
-  'hits are all answered; misses beyond the queue are 503 with Retry-After',
-  { timeout: 60_000 + SECONDS * 3000 },
-  async () => {
-    const proxy = await startBuiltProxy({
-      UPSTREAM_URL: demo.url,
-      UPSTREAM_CONCURRENCY: '8',
-      UPSTREAM_QUEUE: '20',
-      UPSTREAM_QUEUE_TIMEOUT: '500ms',
-      LOG_LEVEL: 'info',
-    });
-    expect((await ask(proxy.url, HIT)).status).toBe(200);
-    const alone = await hit(proxy);
-    const before = await rssMiB(proxy);
-    demo.reset();
-    let isOver = false;
-    const misses = miss(proxy, () => isOver);
-    const under = await hit(proxy);
-    isOver = true;
-    const answers = await misses;
-    const after = await rssMiB(proxy);
+describe('overload', () => {
+  test(
+    'hits are all answered, and misses beyond the queue are 503 with Retry-After',
+    { timeout: 60_000 + SECONDS * 3000 },
+    async () => {
+      const proxy = await startBuiltProxy({
+        UPSTREAM_URL: demo.url,
+        UPSTREAM_CONCURRENCY: '8',
+        UPSTREAM_QUEUE: '20',
+        UPSTREAM_QUEUE_TIMEOUT: '500ms',
+        LOG_LEVEL: 'info',
+      });
+      expect((await ask(proxy.url, HIT)).status).toBe(200);
+      const alone = await hit(proxy);
+      const before = await rssMiB(proxy);
+      demo.reset();
+      let isOver = false;
+      const misses = miss(proxy, () => isOver);
+      const under = await hit(proxy);
+      isOver = true;
+      const answers = await misses;
+      const after = await rssMiB(proxy);
 
-    const refused = answers.filter(({ status }) => status === 503);
-    const share = Math.round((100 * under.requests.average) / alone.requests.average);
-    process.stdout.write(
-      `${SECONDS} s: hits ${alone.requests.average}/s alone (p99 ${alone.latency.p99} ms), ` +
-        `${under.requests.average}/s (p99 ${under.latency.p99} ms) under ` +
-        `${answers.length} misses (${share} %); ${refused.length} of them 503, ${demo.asked} asked; ` +
-        `memory ${before.toFixed()} MiB, then ${after.toFixed()} MiB\n`,
-    );
-    for (const hits of [alone, under]) {
-      expect([hits['2xx'], hits.non2xx, hits.errors]).toEqual([HITS, 0, 0]);
-    }
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404, 503]));
-    for (const { headers } of refused) expect(Number(headers['retry-after'])).toBeGreaterThan(0);
-    expect(demo.asked, 'nobody who was refused').toBe(answers.length - refused.length);
-    expect(after - before).toBeLessThan(256);
-  },
-);
+      const refused = answers.filter(({ status }) => status === 503);
+      const share = Math.round((100 * under.requests.average) / alone.requests.average);
+      process.stdout.write(
+        `${SECONDS} s: hits ${alone.requests.average}/s alone (p99 ${alone.latency.p99} ms), ` +
+          `${under.requests.average}/s (p99 ${under.latency.p99} ms) under ` +
+          `${answers.length} misses (${share} %); ${refused.length} of them 503, ${demo.asked} asked; ` +
+          `memory ${before.toFixed()} MiB, then ${after.toFixed()} MiB\n`,
+      );
+      for (const hits of [alone, under]) {
+        expect([hits['2xx'], hits.non2xx, hits.errors]).toEqual([HITS, 0, 0]);
+      }
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404, 503]));
+      for (const { headers } of refused) expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+      expect(demo.asked, 'nobody who was refused').toBe(answers.length - refused.length);
+      expect(after - before).toBeLessThan(256);
+    },
+  );
+});

@@ -1,6 +1,6 @@
 // Pipelined requests: answered in order, and few are read at a time.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberedBody } from '../support/demo-writes.js';
@@ -20,73 +20,75 @@ function put(path: string, number: number): string {
   return [`PUT ${path} HTTP/1.1`, ...lines, '', body].join('\r\n');
 }
 
-test('each starts after the response before it: a GET after a PUT returns the written record', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  const path = '/api/handles/21.T11998/in-turn';
-  const bytes = [1, 2, 3].map((number) => put(path, number) + get(path)).join('');
-  const { answers } = await exchange(proxy.url, bytes, { answers: 6 });
-  expect(answers.map(({ status }) => status)).toEqual([201, 200, 200, 200, 200, 200]);
-  for (const [at, number] of [1, 2, 3].entries())
-    expect(answers[2 * at + 1]?.body).toContain(`example.org/${number}"`);
-});
-
-test('many of them in one packet are all answered, hits and others', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  const paths = Array.from({ length: 300 }, (_, at) =>
-    at % 3 === 0 ? `/api/handles/21.T11998/new-${at}` : HIT,
-  );
-  const { answers } = await exchange(proxy.url, paths.map(get).join(''), { answers: 300 });
-  expect(answers.map(({ status }) => status)).toEqual(paths.map((path) => (path === HIT ? 200 : 404)));
-});
-
-test('others are answered in between', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  await proxy.ask(HIT);
-  const socket = await openSocket(proxy.url);
-  let received = '';
-  socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
-  const answered = (): number => received.split('HTTP/1.1 200').length - 1;
-  // Express answers pages.
-  socket.write(get('/21.T11998/page?noredirect').repeat(1000));
-  await expect.poll(answered, { interval: 1 }).toBeGreaterThan(0);
-  await ask(proxy.url, HIT);
-  expect(answered()).toBeLessThan(500);
-});
-
-test('a client that sends a hundred thousand questions at once keeps them to itself', async () => {
-  const proxy = await startProxy({
-    UPSTREAM_URL: demo.url,
-    UPSTREAM_STALE_AFTER: '1s',
-    UPSTREAM_TIMEOUT: '2s',
+describe('pipelined requests', () => {
+  test('start after the previous response: a GET after a PUT returns the written record', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    const path = '/api/handles/21.T11998/in-turn';
+    const bytes = [1, 2, 3].map((number) => put(path, number) + get(path)).join('');
+    const { answers } = await exchange(proxy.url, bytes, { answers: 6 });
+    expect(answers.map(({ status }) => status)).toEqual([201, 200, 200, 200, 200, 200]);
+    for (const [at, number] of [1, 2, 3].entries())
+      expect(answers[2 * at + 1]?.body).toContain(`example.org/${number}"`);
   });
-  await proxy.ask(HIT);
-  demo.fail('hang');
-  const before = process.memoryUsage().heapUsed;
-  const socket = await openSocket(proxy.url);
-  let hasTakenAll = false;
-  const question = get('/api/handles/21.T11998/hanging').replace('Host', `X: ${'x'.repeat(200)}\r\nHost`);
-  socket.write(question.repeat(100_000), () => (hasTakenAll = true));
-  await expect.poll(() => demo.asked).toBeGreaterThan(1);
-  for (let count = 0; count < 20; count++) expect((await proxy.ask(HIT)).status).toBe(200);
-  demo.heal();
-  expect((process.memoryUsage().heapUsed - before) / MIB).toBeLessThan(64);
-  expect(hasTakenAll).toBe(false);
-});
 
-test('of all connections together a bounded number waits: who goes beyond it is cut, others are not', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  await proxy.ask(HIT);
-  demo.hold.begin('GET');
-  const packet = get('/api/handles/21.T11998/hanging').repeat(1000);
-  const sockets = await Promise.all(Array.from({ length: 30 }, () => openSocket(proxy.url)));
-  for (const socket of sockets) socket.write(packet);
-  await expect.poll(() => sockets.filter(({ closed }) => closed).length).toBeGreaterThan(5);
-  expect(sockets.filter(({ closed }) => closed).length).toBeLessThan(20);
-  expect((await proxy.ask(HIT)).status).toBe(200);
-  for (const socket of sockets) socket.destroy();
-  demo.hold.end('GET');
-  // That a client has gone is noticed when it is answered.
-  await expect.poll(() => proxy.connections()).toBe(0);
-  const again = await exchange(proxy.url, get(HIT).repeat(1000), { answers: 1000 });
-  expect(again.answers).toHaveLength(1000);
+  test('in one packet are all answered, hits and others', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    const paths = Array.from({ length: 300 }, (_, at) =>
+      at % 3 === 0 ? `/api/handles/21.T11998/new-${at}` : HIT,
+    );
+    const { answers } = await exchange(proxy.url, paths.map(get).join(''), { answers: 300 });
+    expect(answers.map(({ status }) => status)).toEqual(paths.map((path) => (path === HIT ? 200 : 404)));
+  });
+
+  test('leave room for other clients in between', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    await proxy.ask(HIT);
+    const socket = await openSocket(proxy.url);
+    let received = '';
+    socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
+    const answered = (): number => received.split('HTTP/1.1 200').length - 1;
+    // Express answers pages.
+    socket.write(get('/21.T11998/page?noredirect').repeat(1000));
+    await expect.poll(answered, { interval: 1 }).toBeGreaterThan(0);
+    await ask(proxy.url, HIT);
+    expect(answered()).toBeLessThan(500);
+  });
+
+  test('of one client by the hundred thousand delay only that client', async () => {
+    const proxy = await startProxy({
+      UPSTREAM_URL: demo.url,
+      UPSTREAM_STALE_AFTER: '1s',
+      UPSTREAM_TIMEOUT: '2s',
+    });
+    await proxy.ask(HIT);
+    demo.fail('hang');
+    const before = process.memoryUsage().heapUsed;
+    const socket = await openSocket(proxy.url);
+    let hasTakenAll = false;
+    const question = get('/api/handles/21.T11998/hanging').replace('Host', `X: ${'x'.repeat(200)}\r\nHost`);
+    socket.write(question.repeat(100_000), () => (hasTakenAll = true));
+    await expect.poll(() => demo.asked).toBeGreaterThan(1);
+    for (let count = 0; count < 20; count++) expect((await proxy.ask(HIT)).status).toBe(200);
+    demo.heal();
+    expect((process.memoryUsage().heapUsed - before) / MIB).toBeLessThan(64);
+    expect(hasTakenAll).toBe(false);
+  });
+
+  test('are bounded over all connections: the one beyond is closed, and others are not', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    await proxy.ask(HIT);
+    demo.hold.begin('GET');
+    const packet = get('/api/handles/21.T11998/hanging').repeat(1000);
+    const sockets = await Promise.all(Array.from({ length: 30 }, () => openSocket(proxy.url)));
+    for (const socket of sockets) socket.write(packet);
+    await expect.poll(() => sockets.filter(({ closed }) => closed).length).toBeGreaterThan(5);
+    expect(sockets.filter(({ closed }) => closed).length).toBeLessThan(20);
+    expect((await proxy.ask(HIT)).status).toBe(200);
+    for (const socket of sockets) socket.destroy();
+    demo.hold.end('GET');
+    // That a client has gone is noticed when it is answered.
+    await expect.poll(() => proxy.connections()).toBe(0);
+    const again = await exchange(proxy.url, get(HIT).repeat(1000), { answers: 1000 });
+    expect(again.answers).toHaveLength(1000);
+  });
 });

@@ -1,5 +1,5 @@
 // src/upstream/README.md shows the table of faults as it is measured here.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 import { FAULTS, type FaultRow } from './fault-table.js';
 
@@ -26,8 +26,10 @@ function cellsOf(row: FaultRow): string[] {
   ];
 }
 
-it('shows every fault', () => {
-  expect(
-    tableRows(readDocument('src/upstream/README.md'), '| fault at the Handle server').map(cells),
-  ).toEqual(FAULTS.map(cellsOf));
+describe('fault table in src/upstream/README.md', () => {
+  it('has a row for every fault', () => {
+    expect(
+      tableRows(readDocument('src/upstream/README.md'), '| fault at the Handle server').map(cells),
+    ).toEqual(FAULTS.map(cellsOf));
+  });
 });

@@ -1,6 +1,6 @@
 // Clients that are slow on purpose are cut, and too many connections are not taken.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, putNumbered } from '../support/demo-writes.js';
 import { startProxy } from '../support/proxy.js';
@@ -19,67 +19,69 @@ const headOf = (length: number, path = PATH): string =>
     '\r\n',
   ].join('\r\n');
 
-test('a head or a body that does not come in time is 408, and the connection is closed', async () => {
-  const proxy = await startProxy({
-    ...env,
-    SERVER_HEADERS_TIMEOUT: '1s',
-    SERVER_REQUEST_TIMEOUT: '1s',
-  });
-  const [head, body] = await Promise.all([
-    exchange(proxy.url, 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nX-Slow: '),
-    exchange(proxy.url, `${headOf(500)}[`),
-  ]);
-  for (const { answers, closed } of [head, body]) {
-    expect(answers.map(({ status }) => status)).toEqual([408]);
-    expect(closed).toBe(true);
-  }
-});
-
-test('connections beyond server.maxConnections are closed at once, and those that are open go on', async () => {
-  const proxy = await startProxy({ ...env, SERVER_MAX_CONNECTIONS: '2' });
-  const first = await openSocket(proxy.url);
-  await openSocket(proxy.url);
-  const third = await openSocket(proxy.url);
-  await new Promise((resolve) => third.once('close', resolve));
-  first.write('GET /api/handles/21.T11998/page HTTP/1.1\r\nHost: x\r\n\r\n');
-  const data = await new Promise<Buffer>((resolve) => {
-    first.once('data', resolve);
-  });
-  expect(data.toString()).toContain('HTTP/1.1 200');
-});
-
-const OTHER = '/api/handles/21.T11998/page';
-
-test('bodies that trickle in keep nobody else from writing or reading, not even the same handle', async () => {
-  const proxy = await startProxy({ ...env, UPSTREAM_CONCURRENCY: '1', UPSTREAM_QUEUE_TIMEOUT: '1s' });
-  await proxy.ask(OTHER);
-  for (let count = 0; count < 5; count++) (await openSocket(proxy.url)).write(`${headOf(500, OTHER)}[`);
-  expect((await proxy.ask(OTHER)).headers['cache-status']).toContain('hit');
-  expect((await putNumbered(proxy.url, PATH, 1)).status).toBe(201);
-  expect((await putNumbered(proxy.url, OTHER, 2)).status).toBe(200);
-});
-
-test.each([PATH, '/api/v2/handles/21.T11998/slow'])(
-  'unfinished bodies share a bound: the oldest is cancelled (PUT %s)',
-  async (path) => {
+describe('slow clients', () => {
+  test('a late head or body is 408, and the connection is closed', async () => {
     const proxy = await startProxy({
       ...env,
-      HTTP_MAX_BODY_SIZE: '2KiB',
-      HTTP_MAX_BUFFERED_BODY_BYTES: '4KiB',
+      SERVER_HEADERS_TIMEOUT: '1s',
+      SERVER_REQUEST_TIMEOUT: '1s',
     });
-    const part = ' '.repeat(1500);
-    const slow = [];
-    for (let count = 0; count < 2; count++) {
-      slow.push(exchange(proxy.url, headOf(2000, path) + part, { answers: 1 }));
-      // By the time a request is answered the part before it has been read.
-      await proxy.ask(OTHER);
+    const [head, body] = await Promise.all([
+      exchange(proxy.url, 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nX-Slow: '),
+      exchange(proxy.url, `${headOf(500)}[`),
+    ]);
+    for (const { answers, closed } of [head, body]) {
+      expect(answers.map(({ status }) => status)).toEqual([408]);
+      expect(closed).toBe(true);
     }
-    const third = exchange(proxy.url, headOf(2000) + part, { answers: 1 });
-    const first = (await slow[0])?.answers[0];
-    expect(first?.status).toBe(503);
-    expect(Number(first?.headers['retry-after'])).toBeGreaterThan(0);
-    expect((await putNumbered(proxy.url, PATH, 3)).status).toBeLessThan(300);
-    await proxy.close();
-    for (const late of [slow[1], third]) expect((await late)?.answers).toEqual([]);
-  },
-);
+  });
+
+  test('connections beyond server.maxConnections are closed immediately, and open ones continue', async () => {
+    const proxy = await startProxy({ ...env, SERVER_MAX_CONNECTIONS: '2' });
+    const first = await openSocket(proxy.url);
+    await openSocket(proxy.url);
+    const third = await openSocket(proxy.url);
+    await new Promise((resolve) => third.once('close', resolve));
+    first.write('GET /api/handles/21.T11998/page HTTP/1.1\r\nHost: x\r\n\r\n');
+    const data = await new Promise<Buffer>((resolve) => {
+      first.once('data', resolve);
+    });
+    expect(data.toString()).toContain('HTTP/1.1 200');
+  });
+
+  const OTHER = '/api/handles/21.T11998/page';
+
+  test('trickling bodies block no other reader or writer, even of the same handle', async () => {
+    const proxy = await startProxy({ ...env, UPSTREAM_CONCURRENCY: '1', UPSTREAM_QUEUE_TIMEOUT: '1s' });
+    await proxy.ask(OTHER);
+    for (let count = 0; count < 5; count++) (await openSocket(proxy.url)).write(`${headOf(500, OTHER)}[`);
+    expect((await proxy.ask(OTHER)).headers['cache-status']).toContain('hit');
+    expect((await putNumbered(proxy.url, PATH, 1)).status).toBe(201);
+    expect((await putNumbered(proxy.url, OTHER, 2)).status).toBe(200);
+  });
+
+  test.each([PATH, '/api/v2/handles/21.T11998/slow'])(
+    'unfinished bodies share a bound: the oldest is cancelled (PUT %s)',
+    async (path) => {
+      const proxy = await startProxy({
+        ...env,
+        HTTP_MAX_BODY_SIZE: '2KiB',
+        HTTP_MAX_BUFFERED_BODY_BYTES: '4KiB',
+      });
+      const part = ' '.repeat(1500);
+      const slow = [];
+      for (let count = 0; count < 2; count++) {
+        slow.push(exchange(proxy.url, headOf(2000, path) + part, { answers: 1 }));
+        // By the time a request is answered the part before it has been read.
+        await proxy.ask(OTHER);
+      }
+      const third = exchange(proxy.url, headOf(2000) + part, { answers: 1 });
+      const first = (await slow[0])?.answers[0];
+      expect(first?.status).toBe(503);
+      expect(Number(first?.headers['retry-after'])).toBeGreaterThan(0);
+      expect((await putNumbered(proxy.url, PATH, 3)).status).toBeLessThan(300);
+      await proxy.close();
+      for (const late of [slow[1], third]) expect((await late)?.answers).toEqual([]);
+    },
+  );
+});

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setInterval as every } from 'node:timers/promises';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
@@ -56,43 +56,45 @@ async function beginToRead(url: string): Promise<Socket> {
   return socket;
 }
 
-test('a client that reads nothing is cut when other requests wait for its place', async () => {
-  const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
-  const idle = await beginToRead(proxy.url);
-  // On a busy machine the response may still be on its way when the first of them has waited for long enough.
-  await expect.poll(async () => (await proxy.ask(SITE)).status, { timeout: 60_000 }).toBe(200);
-  await expect.poll(() => proxy.connections()).toBe(0);
-  idle.destroy();
-});
-
-test('a client that reads everything is not cut, however long the response takes', async () => {
-  piecesEveryMs = 60;
-  const proxy = await startProxy(env);
-  const list = proxy.ask('/api/handles?prefix=21.T11998');
-  const others = await Promise.all([proxy.ask(SITE), proxy.ask(SITE)]);
-  expect(others.map(({ status }) => status)).toEqual([503, 503]);
-  expect((await list).text).toBe('x'.repeat(100 * PIECES) + 'the end');
-  piecesEveryMs = undefined;
-});
-
-test('a client that reads slowly is cut after server.responseTimeout', async () => {
-  const demo = await startDemoServer();
-  demo.put('21.T11998/large', [textValue(1, 'DESC', 'x'.repeat(12 * MIB))]);
-  const proxy = await startProxy({
-    UPSTREAM_URL: demo.url,
-    UPSTREAM_MAX_RECORD_SIZE: '256MiB',
-    SERVER_RESPONSE_TIMEOUT: '300ms',
+describe('slow readers', () => {
+  test('that read nothing are closed when other requests wait for the permit', async () => {
+    const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
+    const idle = await beginToRead(proxy.url);
+    // On a busy machine the response may still be on its way when the first of them has waited for long enough.
+    await expect.poll(async () => (await proxy.ask(SITE)).status, { timeout: 60_000 }).toBe(200);
+    await expect.poll(() => proxy.connections()).toBe(0);
+    idle.destroy();
   });
-  const socket = await openSocket(proxy.url);
-  socket.write('GET /api/handles/21.T11998/large HTTP/1.1\r\nHost: x\r\n\r\n');
-  let isOpen = true;
-  socket.once('close', () => (isOpen = false));
-  let taken = 0;
-  socket.on('data', (piece: Buffer) => {
-    taken += piece.length;
-    socket.pause();
-    setTimeout(() => socket.resume(), 20);
+
+  test('that keep reading are not closed, however long the response takes', async () => {
+    piecesEveryMs = 60;
+    const proxy = await startProxy(env);
+    const list = proxy.ask('/api/handles?prefix=21.T11998');
+    const others = await Promise.all([proxy.ask(SITE), proxy.ask(SITE)]);
+    expect(others.map(({ status }) => status)).toEqual([503, 503]);
+    expect((await list).text).toBe('x'.repeat(100 * PIECES) + 'the end');
+    piecesEveryMs = undefined;
   });
-  await expect.poll(() => isOpen).toBe(false);
-  expect(taken).toBeLessThan(12 * MIB);
+
+  test('are closed after server.responseTimeout', async () => {
+    const demo = await startDemoServer();
+    demo.put('21.T11998/large', [textValue(1, 'DESC', 'x'.repeat(12 * MIB))]);
+    const proxy = await startProxy({
+      UPSTREAM_URL: demo.url,
+      UPSTREAM_MAX_RECORD_SIZE: '256MiB',
+      SERVER_RESPONSE_TIMEOUT: '300ms',
+    });
+    const socket = await openSocket(proxy.url);
+    socket.write('GET /api/handles/21.T11998/large HTTP/1.1\r\nHost: x\r\n\r\n');
+    let isOpen = true;
+    socket.once('close', () => (isOpen = false));
+    let taken = 0;
+    socket.on('data', (piece: Buffer) => {
+      taken += piece.length;
+      socket.pause();
+      setTimeout(() => socket.resume(), 20);
+    });
+    await expect.poll(() => isOpen).toBe(false);
+    expect(taken).toBeLessThan(12 * MIB);
+  });
 });

@@ -1,5 +1,5 @@
 // A record that takes longer to load than its TTL has expired on arrival, but can be served stale.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
@@ -9,31 +9,33 @@ useNock();
 const shortLived = recordOf([urlValue('https://example.org/short', 1)]);
 const broken = { status: 502, body: '<html>' };
 
-test('it is served stale when the upstream fails afterwards', async () => {
-  let release: (value: unknown) => void = () => undefined;
-  const after = new Promise((resolve) => {
-    release = resolve;
+describe('record that loads more slowly than its TTL', () => {
+  test('is served stale when the upstream fails afterwards', async () => {
+    let release: (value: unknown) => void = () => undefined;
+    const after = new Promise((resolve) => {
+      release = resolve;
+    });
+    const upstream = mockUpstream({ ...shortLived, after });
+    const proxy = await startProxy();
+    const slow = proxy.ask(PATH);
+    await expect.poll(() => upstream.asked).toBe(1);
+    proxy.pass(1500);
+    release(undefined);
+    expect((await slow).status).toBe(200);
+    upstream.answers(broken);
+    const answer = await proxy.ask(PATH);
+    expect([answer.status, answer.headers['cache-status']]).toEqual([
+      200,
+      'handle-resolver-proxy; hit; ttl=-1; detail=error',
+    ]);
+    expect(upstream.asked).toBe(2);
   });
-  const upstream = mockUpstream({ ...shortLived, after });
-  const proxy = await startProxy();
-  const slow = proxy.ask(PATH);
-  await expect.poll(() => upstream.asked).toBe(1);
-  proxy.pass(1500);
-  release(undefined);
-  expect((await slow).status).toBe(200);
-  upstream.answers(broken);
-  const answer = await proxy.ask(PATH);
-  expect([answer.status, answer.headers['cache-status']]).toEqual([
-    200,
-    'handle-resolver-proxy; hit; ttl=-1; detail=error',
-  ]);
-  expect(upstream.asked).toBe(2);
-});
 
-test('one that is not to be kept at all does not', async () => {
-  const upstream = mockUpstream(recordOf([urlValue('https://example.org/short', 0)]));
-  const proxy = await startProxy();
-  await proxy.ask(PATH);
-  upstream.answers(broken);
-  expect((await proxy.ask(PATH)).status).toBe(502);
+  test('is not served stale with TTL 0', async () => {
+    const upstream = mockUpstream(recordOf([urlValue('https://example.org/short', 0)]));
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    upstream.answers(broken);
+    expect((await proxy.ask(PATH)).status).toBe(502);
+  });
 });

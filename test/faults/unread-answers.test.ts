@@ -1,6 +1,6 @@
 // A client that does not read its answers holds neither memory nor its connection for long.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
@@ -19,23 +19,25 @@ const usedMiB = (): number => {
   return (external + heapUsed) / MIB;
 };
 
-test('a thousand hits of 1 MiB that nobody reads are not piled up, and the connection is cut', async () => {
-  const proxy = await startProxy({
-    UPSTREAM_URL: demo.url,
-    SERVER_IDLE_TIMEOUT: '1s',
-    UPSTREAM_WRITE_TIMEOUT: '500ms',
-    UPSTREAM_QUEUE_TIMEOUT: '100ms',
+describe('unread responses', () => {
+  test('of 1 MiB by the thousand are not buffered, and the connection is closed', async () => {
+    const proxy = await startProxy({
+      UPSTREAM_URL: demo.url,
+      SERVER_IDLE_TIMEOUT: '1s',
+      UPSTREAM_WRITE_TIMEOUT: '500ms',
+      UPSTREAM_QUEUE_TIMEOUT: '100ms',
+    });
+    expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(MIB);
+    const before = usedMiB();
+    const socket = await openSocket(proxy.url);
+    socket.pause();
+    socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(QUESTIONS));
+    let most = 0;
+    const open = async (): Promise<number> => {
+      most = Math.max(most, usedMiB() - before);
+      return proxy.connections();
+    };
+    await expect.poll(open, { interval: 20 }).toBe(0);
+    expect(most).toBeLessThan(QUESTIONS / 4);
   });
-  expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(MIB);
-  const before = usedMiB();
-  const socket = await openSocket(proxy.url);
-  socket.pause();
-  socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(QUESTIONS));
-  let most = 0;
-  const open = async (): Promise<number> => {
-    most = Math.max(most, usedMiB() - before);
-    return proxy.connections();
-  };
-  await expect.poll(open, { interval: 20 }).toBe(0);
-  expect(most).toBeLessThan(QUESTIONS / 4);
 });

@@ -1,8 +1,8 @@
-// Answers that nobody reads are in one budget: beyond it those that have not moved for longest are closed.
+// Unread responses share a budget: beyond it those that have not progressed for longest are closed.
 import '../support/real-sockets.js';
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import { createUnsentCount } from '../../src/server/unsent.js';
 import { createMetrics } from '../../src/observe/metrics.js';
@@ -40,99 +40,101 @@ async function askAndNotRead(url: string, path: string): Promise<void> {
   socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
 }
 
-test.each([
-  ['a record from memory', PATH],
-  ['a record by Express', `/${HANDLE}?action=api&pretty`],
-])('of ten clients that do not read %s two stay, and one that reads gets its answer', async (_what, path) => {
-  const lines: string[] = [];
-  const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
-  const proxy = await startProxy(env, { logger });
-  expect((await proxy.ask(path)).text.length).toBeGreaterThan(SIZE);
-  for (let count = 0; count < 10; count++) await askAndNotRead(proxy.url, path);
-  await expect.poll(() => countUnread(proxy)).toBe(8);
-  await expect.poll(() => proxy.connections()).toBe(2);
-  const { status, text } = await proxy.ask(path);
-  expect([status, text.length > SIZE]).toEqual([200, true]);
-  expect(await countUnread(proxy)).toBe(9);
-  // Once a minute.
-  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
-    'unread answers, closing their connections',
-  ]);
-});
+describe('budget of unsent responses', () => {
+  test.each([
+    ['a record from memory', PATH],
+    ['a record by Express', `/${HANDLE}?action=api&pretty`],
+  ])('keeps two of ten clients that do not read %s, and answers one that reads', async (_what, path) => {
+    const lines: string[] = [];
+    const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
+    const proxy = await startProxy(env, { logger });
+    expect((await proxy.ask(path)).text.length).toBeGreaterThan(SIZE);
+    for (let count = 0; count < 10; count++) await askAndNotRead(proxy.url, path);
+    await expect.poll(() => countUnread(proxy)).toBe(8);
+    await expect.poll(() => proxy.connections()).toBe(2);
+    const { status, text } = await proxy.ask(path);
+    expect([status, text.length > SIZE]).toEqual([200, true]);
+    expect(await countUnread(proxy)).toBe(9);
+    // Once a minute.
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+      'unread answers, closing their connections',
+    ]);
+  });
 
-test('one answer that is larger than the budget is sent', async () => {
-  const proxy = await startProxy({ ...env, HTTP_MAX_UNSENT_RESPONSE_BYTES: '1MiB' });
-  for (let times = 0; times < 3; times++) {
-    expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(SIZE);
+  test('allows one response larger than the budget', async () => {
+    const proxy = await startProxy({ ...env, HTTP_MAX_UNSENT_RESPONSE_BYTES: '1MiB' });
+    for (let times = 0; times < 3; times++) {
+      expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(SIZE);
+    }
+    expect(await countUnread(proxy)).toBe(0);
+  });
+
+  /** What the count sees of a socket. */
+  function fakeConnection() {
+    const state = { writeQueueSize: 0, isOpen: true };
+    const ended = new EventEmitter();
+    const socket = {
+      writableLength: 100_000,
+      _handle: state,
+      destroy() {
+        state.isOpen = false;
+        ended.emit('close');
+      },
+    } as unknown as Socket;
+    return { state, ended, socket };
   }
-  expect(await countUnread(proxy)).toBe(0);
-});
 
-/** What the count sees of a socket. */
-function fakeConnection() {
-  const state = { writeQueueSize: 0, isOpen: true };
-  const ended = new EventEmitter();
-  const socket = {
-    writableLength: 100_000,
-    _handle: state,
-    destroy() {
-      state.isOpen = false;
-      ended.emit('close');
-    },
-  } as unknown as Socket;
-  return { state, ended, socket };
-}
+  function startCount(maxBytes: number) {
+    const unsent = createMemoryBudget(maxBytes);
+    const context = testContext({ metrics: createMetrics() });
+    const dropped: string[] = [];
+    vi.spyOn(context.metrics, 'countDroppedConnection').mockImplementation(
+      (reason) => void dropped.push(reason),
+    );
+    const count = createUnsentCount(unsent, context, 'http');
+    const ask = () => {
+      const connection = fakeConnection();
+      count(connection.socket, connection.ended);
+      return connection;
+    };
+    return { unsent, dropped, ask };
+  }
 
-function startCount(maxBytes: number) {
-  const unsent = createMemoryBudget(maxBytes);
-  const context = testContext({ metrics: createMetrics() });
-  const dropped: string[] = [];
-  vi.spyOn(context.metrics, 'countDroppedConnection').mockImplementation(
-    (reason) => void dropped.push(reason),
-  );
-  const count = createUnsentCount(unsent, context, 'http');
-  const ask = () => {
-    const connection = fakeConnection();
-    count(connection.socket, connection.ended);
-    return connection;
-  };
-  return { unsent, dropped, ask };
-}
+  test('closes the client that has read nothing for longest, not a slow reader', () => {
+    const { dropped, ask } = startCount(350_000);
+    const [slow, unread, other] = [ask(), ask(), ask()];
+    const open = () => [slow, unread, other].map(({ state }) => state.isOpen);
+    slow.state.writeQueueSize--;
+    ask();
+    expect(open()).toEqual([true, false, true]);
+    slow.state.writeQueueSize--;
+    ask();
+    expect(open()).toEqual([true, false, false]);
+    expect(dropped).toEqual(['unread', 'unread']);
+  });
 
-test('the one that has read nothing for longest is closed, not the one that reads slowly', () => {
-  const { dropped, ask } = startCount(350_000);
-  const [slow, unread, other] = [ask(), ask(), ask()];
-  const open = () => [slow, unread, other].map(({ state }) => state.isOpen);
-  slow.state.writeQueueSize--;
-  ask();
-  expect(open()).toEqual([true, false, true]);
-  slow.state.writeQueueSize--;
-  ask();
-  expect(open()).toEqual([true, false, false]);
-  expect(dropped).toEqual(['unread', 'unread']);
-});
+  test('closes the longest-running when all are reading, and never the newest', () => {
+    const { ask } = startCount(250_000);
+    const all = [ask(), ask()];
+    for (const { state } of all) state.writeQueueSize--;
+    all.push(ask());
+    expect(all.map(({ state }) => state.isOpen)).toEqual([false, true, true]);
+  });
 
-test('when all of them read, the longest-serving is closed, and the newest never', () => {
-  const { ask } = startCount(250_000);
-  const all = [ask(), ask()];
-  for (const { state } of all) state.writeQueueSize--;
-  all.push(ask());
-  expect(all.map(({ state }) => state.isOpen)).toEqual([false, true, true]);
-});
+  test('releases what has been sent or closed', () => {
+    const { unsent, dropped, ask } = startCount(250_000);
+    for (let times = 0; times < 100; times++) ask().ended.emit('close');
+    ask();
+    ask();
+    expect(dropped).toEqual([]);
+    expect(unsent.holders.size).toBe(2);
+  });
 
-test('what has been sent or cut off is counted no more', () => {
-  const { unsent, dropped, ask } = startCount(250_000);
-  for (let times = 0; times < 100; times++) ask().ended.emit('close');
-  ask();
-  ask();
-  expect(dropped).toEqual([]);
-  expect(unsent.holders.size).toBe(2);
-});
-
-test('a short answer is not counted', () => {
-  const { unsent } = startCount(1);
-  const { socket, ended } = fakeConnection();
-  Object.assign(socket, { writableLength: 64 * 1024 });
-  createUnsentCount(unsent, testContext(), 'http')(socket, ended);
-  expect(unsent.holders.size).toBe(0);
+  test('does not count a short response', () => {
+    const { unsent } = startCount(1);
+    const { socket, ended } = fakeConnection();
+    Object.assign(socket, { writableLength: 64 * 1024 });
+    createUnsentCount(unsent, testContext(), 'http')(socket, ended);
+    expect(unsent.holders.size).toBe(0);
+  });
 });

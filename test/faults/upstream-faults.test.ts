@@ -67,7 +67,7 @@ const isSurelyOfServer = ({ asked, counts, noEntry, restMs }: FaultRow): boolean
   restMs !== undefined || ((asked === 0 || counts === 'connections') && noEntry === 502);
 
 describe.each(FAULTS)('$fault', (row) => {
-  test('what is kept is served on, what is not kept is an error, and both recover', async () => {
+  test('cached records are served, uncached ones are an error, and both recover', async () => {
     const { server, proxy, takeAsked } = await startBroken(row);
 
     const hit = await proxy.ask(fresh);
@@ -106,7 +106,7 @@ describe.each(FAULTS)('$fault', (row) => {
     expect(takeAsked(), 'once for each; one connection may do').toBeLessThanOrEqual(2);
   });
 
-  test('a write is sent once at most, and nobody is shown a record that may be old as fresh', async () => {
+  test('a write is sent at most once, and a possibly old record is never served as fresh', async () => {
     const { server, proxy, takeAsked } = await startBroken(row);
     const written = await putNumbered(proxy.url, fresh, 2).catch(() => ({ status: 0 }));
     expect(written.status).toBe(row.cutsWrite ? 0 : row.write);

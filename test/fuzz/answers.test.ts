@@ -1,7 +1,7 @@
 // Mutated answers of the Handle server, read through every route: the proxy says what is wrong, keeps nothing that
 // is none, and goes on.
 // `npm run fuzz` gives far more of them.
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { type FuzzedUpstream, startFuzzedUpstream } from './answers.js';
@@ -72,55 +72,57 @@ async function expectHealthy(proxy: BuiltProxy): Promise<void> {
   expect(await proxy.stop()).toEqual({ code: 0, signal: null });
 }
 
-test(`${COUNT} mutated answers`, async () => {
-  const { upstream, proxy } = await start();
-  const kept = new Map<string, string>();
-  const statuses = new Map<number, number>();
-  let next = SEED * 1_000_000;
-  const handles = Array.from({ length: COUNT }, () => `21.T11998/${next++}`);
+describe('fuzz: upstream responses', () => {
+  test(`${COUNT} mutated responses`, async () => {
+    const { upstream, proxy } = await start();
+    const kept = new Map<string, string>();
+    const statuses = new Map<number, number>();
+    let next = SEED * 1_000_000;
+    const handles = Array.from({ length: COUNT }, () => `21.T11998/${next++}`);
 
-  await inTurn(handles, async (handle) => {
-    const first = await ask(proxy.url, `/api/handles/${handle}`);
-    statuses.set(first.status, (statuses.get(first.status) ?? 0) + 1);
-    expectAllowed(handle, first);
-    const again = await ask(proxy.url, `/api/handles/${handle}`);
-    expectAllowed(handle, again);
-    if (isKept(again)) kept.set(handle, again.text);
-  });
-  const shown = [...statuses].map(([status, times]) => `${status}: ${times}`).join(', ');
-  process.stdout.write(`${upstream.mutated} mutated answers, readers got ${shown}; kept ${kept.size}\n`);
+    await inTurn(handles, async (handle) => {
+      const first = await ask(proxy.url, `/api/handles/${handle}`);
+      statuses.set(first.status, (statuses.get(first.status) ?? 0) + 1);
+      expectAllowed(handle, first);
+      const again = await ask(proxy.url, `/api/handles/${handle}`);
+      expectAllowed(handle, again);
+      if (isKept(again)) kept.set(handle, again.text);
+    });
+    const shown = [...statuses].map(([status, times]) => `${status}: ${times}`).join(', ');
+    process.stdout.write(`${upstream.mutated} mutated answers, readers got ${shown}; kept ${kept.size}\n`);
 
-  upstream.heal();
-  await inTurn(handles, async (handle) => {
-    const path = `/api/handles/${handle}`;
-    const answer = await ask(proxy.url, path);
-    const fresh = await ask(proxy.url, `${path}?auth=true`);
-    expect([fresh.status, fresh.text.includes(marker(handle))], handle).toEqual([200, true]);
-    // A stored record is served until its TTL ends, which may be soon; an invalid one was not stored.
-    expect([kept.get(handle), fresh.text], handle).toContain(answer.text);
-    expect((await ask(proxy.url, path)).text, handle).toBe(fresh.text);
+    upstream.heal();
+    await inTurn(handles, async (handle) => {
+      const path = `/api/handles/${handle}`;
+      const answer = await ask(proxy.url, path);
+      const fresh = await ask(proxy.url, `${path}?auth=true`);
+      expect([fresh.status, fresh.text.includes(marker(handle))], handle).toEqual([200, true]);
+      // A stored record is served until its TTL ends, which may be soon; an invalid one was not stored.
+      expect([kept.get(handle), fresh.text], handle).toContain(answer.text);
+      expect((await ask(proxy.url, path)).text, handle).toBe(fresh.text);
+    });
+    await expectHealthy(proxy);
+    expect(upstream.mutated).toBeGreaterThanOrEqual(COUNT);
+    expect(kept.size).toBeGreaterThan(0);
   });
-  await expectHealthy(proxy);
-  expect(upstream.mutated).toBeGreaterThanOrEqual(COUNT);
-  expect(kept.size).toBeGreaterThan(0);
-});
 
-test(`${COUNT} mutated answers on ${ROUTES.length} routes`, async () => {
-  const { upstream, proxy } = await start();
-  const statuses = new Map<number | 'cut off', number>();
-  const failed: string[] = [];
-  const seeds = Array.from({ length: COUNT }, (_, at) => SEED * 1_000_000 + at);
-  await inTurn(seeds, async (seed) => {
-    for (const route of ROUTES) {
-      // What is passed on for one caller ends as it ended upstream.
-      const cutOff = { status: 'cut off', text: '' } as const;
-      const { status, text } = await route.ask(proxy, seed).catch(() => cutOff);
-      statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      if (text.includes(INTERNAL)) failed.push(`seed ${seed}, ${route.name}: ${status}`);
-    }
+  test(`${COUNT} mutated responses on ${ROUTES.length} routes`, async () => {
+    const { upstream, proxy } = await start();
+    const statuses = new Map<number | 'cut off', number>();
+    const failed: string[] = [];
+    const seeds = Array.from({ length: COUNT }, (_, at) => SEED * 1_000_000 + at);
+    await inTurn(seeds, async (seed) => {
+      for (const route of ROUTES) {
+        // What is passed on for one caller ends as it ended upstream.
+        const cutOff = { status: 'cut off', text: '' } as const;
+        const { status, text } = await route.ask(proxy, seed).catch(() => cutOff);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        if (text.includes(INTERNAL)) failed.push(`seed ${seed}, ${route.name}: ${status}`);
+      }
+    });
+    const shown = [...statuses].map(([status, times]) => `${status}: ${times}`).join(', ');
+    process.stdout.write(`${upstream.mutated} mutated answers on ${ROUTES.length} routes gave ${shown}\n`);
+    expect(failed).toEqual([]);
+    await expectHealthy(proxy);
   });
-  const shown = [...statuses].map(([status, times]) => `${status}: ${times}`).join(', ');
-  process.stdout.write(`${upstream.mutated} mutated answers on ${ROUTES.length} routes gave ${shown}\n`);
-  expect(failed).toEqual([]);
-  await expectHealthy(proxy);
 });

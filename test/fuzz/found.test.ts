@@ -1,6 +1,6 @@
-// What the fuzz has found, each as a test of its own.
+// Findings of the fuzz runs, one test each.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
@@ -13,25 +13,27 @@ const HOST = 'Host: proxy.example\r\n';
 const EXPECT = 'Expect: 100-continue\r\n';
 const COLD = `GET /api/handles/21.T11998/page HTTP/1.1\r\n${HOST}\r\n`;
 
-test('a 100 Continue never stands between the head of an answer and its body (seed 4037)', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  // Kept, so that its answer is made while the one before it is still waited for.
-  await proxy.ask('/api/handles/21.T11998/demo');
-  const expecting = `GET /api/handles/21.T11998/demo HTTP/1.1\r\n${HOST}${EXPECT}Connection: close\r\n\r\n`;
-  const received = await sendAndReceive(proxy.url, Buffer.from(COLD + expecting), inOnePiece);
-  const { statuses, rest } = readWellFormed(received);
-  expect(statuses.filter((status) => status !== 100)).toEqual([200, 200]);
-  expect(rest).toBe('');
-});
+describe('fuzz findings', () => {
+  test('a 100 Continue never comes between the head of a response and its body (seed 4037)', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    // Kept, so that its answer is made while the one before it is still waited for.
+    await proxy.ask('/api/handles/21.T11998/demo');
+    const expecting = `GET /api/handles/21.T11998/demo HTTP/1.1\r\n${HOST}${EXPECT}Connection: close\r\n\r\n`;
+    const received = await sendAndReceive(proxy.url, Buffer.from(COLD + expecting), inOnePiece);
+    const { statuses, rest } = readWellFormed(received);
+    expect(statuses.filter((status) => status !== 100)).toEqual([200, 200]);
+    expect(rest).toBe('');
+  });
 
-test('a pipelined request with Expect gets 100 Continue after the response before it', async () => {
-  const { url } = await startProxy({ UPSTREAM_URL: demo.url });
-  const socket = await openSocket(url);
-  let received = '';
-  socket.on('data', (bytes: Buffer) => (received += bytes.toString('latin1')));
-  const head = `PUT /api/handles/21.T11998/page HTTP/1.1\r\n${HOST}${EXPECT}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n`;
-  socket.write(COLD + head);
-  await expect.poll(() => received).toMatch(/^HTTP\/1\.1 200 [^]*HTTP\/1\.1 100 Continue\r\n\r\n$/);
-  socket.write('[]');
-  await expect.poll(() => received).toMatch(/100 Continue\r\n\r\nHTTP\/1\.1 40[13] /);
+  test('a pipelined request with Expect gets 100 Continue after the response before it', async () => {
+    const { url } = await startProxy({ UPSTREAM_URL: demo.url });
+    const socket = await openSocket(url);
+    let received = '';
+    socket.on('data', (bytes: Buffer) => (received += bytes.toString('latin1')));
+    const head = `PUT /api/handles/21.T11998/page HTTP/1.1\r\n${HOST}${EXPECT}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n`;
+    socket.write(COLD + head);
+    await expect.poll(() => received).toMatch(/^HTTP\/1\.1 200 [^]*HTTP\/1\.1 100 Continue\r\n\r\n$/);
+    socket.write('[]');
+    await expect.poll(() => received).toMatch(/100 Continue\r\n\r\nHTTP\/1\.1 40[13] /);
+  });
 });

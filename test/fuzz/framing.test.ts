@@ -1,7 +1,7 @@
 // Whatever bytes clients send, the Handle server sees exactly the requests that the proxy decided to send, each with
 // one end, and every answer goes to its caller. `npm run fuzz` sends far more.
 import '../support/real-sockets.js';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import {
   type RecordedRequest,
@@ -103,47 +103,49 @@ const isProbe = (request: RecordedRequest): boolean =>
 /** Not asked by the proxy for itself. */
 const isPassedOn = ({ headers }: RecordedRequest): boolean => headers['x-forwarded-for'] !== undefined;
 
-test(`${COUNT} requests that try to move their own end`, async () => {
-  const upstream = await startRecordingUpstream(answerWith);
-  onTestFinished(upstream.close);
-  const proxy = await startBuiltProxy({
-    UPSTREAM_URL: upstream.url,
-    // Redirects would read the records of prefixes too.
-    REDIRECT_PREFIX_LOCATIONS: 'false',
-    REVERSE_LOOKUP_URL: upstream.url,
-    // Otherwise a search checks the login by a read of its own.
-    REVERSE_LOOKUP_FORWARD_LOGIN: 'true',
-    UPSTREAM_CONNECTIONS: '4',
-    UPSTREAM_BREAKER_FAILURES: '10000',
-    DELETION_HANDLES: 'true',
-    DELETION_VALUES: 'true',
-    SERVER_HEADERS_TIMEOUT: '2s',
-    SERVER_REQUEST_TIMEOUT: '4s',
+describe('fuzz: request framing (smuggling)', () => {
+  test(`${COUNT} requests with conflicting lengths`, async () => {
+    const upstream = await startRecordingUpstream(answerWith);
+    onTestFinished(upstream.close);
+    const proxy = await startBuiltProxy({
+      UPSTREAM_URL: upstream.url,
+      // Redirects would read the records of prefixes too.
+      REDIRECT_PREFIX_LOCATIONS: 'false',
+      REVERSE_LOOKUP_URL: upstream.url,
+      // Otherwise a search checks the login by a read of its own.
+      REVERSE_LOOKUP_FORWARD_LOGIN: 'true',
+      UPSTREAM_CONNECTIONS: '4',
+      UPSTREAM_BREAKER_FAILURES: '10000',
+      DELETION_HANDLES: 'true',
+      DELETION_VALUES: 'true',
+      SERVER_HEADERS_TIMEOUT: '2s',
+      SERVER_REQUEST_TIMEOUT: '4s',
+    });
+    const { streams, complaints, statuses } = await exchangeAll(proxy.url);
+    expect(await proxy.stop()).toEqual({ code: 0, signal: null });
+    const connections = new Set(upstream.requests.map(({ connection }) => connection)).size;
+    const passedOn = upstream.requests.filter(isPassedOn).length;
+    const shown = [...statuses].sort(([one], [other]) => one - other);
+    process.stdout.write(
+      `seed ${SEED}: ${streams.reduce((sum, { requests }) => sum + requests.length, 0)} requests on ${streams.length} ` +
+        `connections, ${upstream.requests.length} at the upstream on ${connections}, ${passedOn} of them passed on; ` +
+        `${shown.map(([status, times]) => `${status}: ${times}`).join(', ')}\n`,
+    );
+    const isCertain = (key: string): boolean =>
+      marksIn(key.toLowerCase()).some(({ connection }) => streams[connection]?.isClean === true);
+    expect(upstream.violations()).toEqual([]);
+    expect(complaintsAbout(upstream, streams)).toEqual([]);
+    expect(complaints).toEqual([]);
+    expect(
+      unexplained(
+        proxy.logs(),
+        upstream.requests.filter((request) => !isProbe(request)),
+        isCertain,
+      ),
+    ).toEqual([]);
+    expect(proxy.logs().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+    expect(statuses.get(500) ?? 0).toBe(0);
+    for (const status of [200, 400, 431]) expect(statuses.get(status), String(status)).toBeGreaterThan(0);
+    expect(passedOn).toBeGreaterThan(COUNT / 20);
   });
-  const { streams, complaints, statuses } = await exchangeAll(proxy.url);
-  expect(await proxy.stop()).toEqual({ code: 0, signal: null });
-  const connections = new Set(upstream.requests.map(({ connection }) => connection)).size;
-  const passedOn = upstream.requests.filter(isPassedOn).length;
-  const shown = [...statuses].sort(([one], [other]) => one - other);
-  process.stdout.write(
-    `seed ${SEED}: ${streams.reduce((sum, { requests }) => sum + requests.length, 0)} requests on ${streams.length} ` +
-      `connections, ${upstream.requests.length} at the upstream on ${connections}, ${passedOn} of them passed on; ` +
-      `${shown.map(([status, times]) => `${status}: ${times}`).join(', ')}\n`,
-  );
-  const isCertain = (key: string): boolean =>
-    marksIn(key.toLowerCase()).some(({ connection }) => streams[connection]?.isClean === true);
-  expect(upstream.violations()).toEqual([]);
-  expect(complaintsAbout(upstream, streams)).toEqual([]);
-  expect(complaints).toEqual([]);
-  expect(
-    unexplained(
-      proxy.logs(),
-      upstream.requests.filter((request) => !isProbe(request)),
-      isCertain,
-    ),
-  ).toEqual([]);
-  expect(proxy.logs().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
-  expect(statuses.get(500) ?? 0).toBe(0);
-  for (const status of [200, 400, 431]) expect(statuses.get(status), String(status)).toBeGreaterThan(0);
-  expect(passedOn).toBeGreaterThan(COUNT / 20);
 });

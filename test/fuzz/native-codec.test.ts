@@ -1,6 +1,6 @@
 // Mutated messages of the native protocol: each is decoded or has a problem, and what is decoded is no longer than the
 // message. `npm run fuzz` decodes a million.
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/native/codec.js';
 import { pick, randomFrom } from './mutate.js';
 import { REQUESTS, RESPONSES, mutateMessage } from './native.js';
@@ -13,36 +13,38 @@ vi.setConfig({ testTimeout: 60_000 + COUNT });
 /** A shorter one is read in a buffer of this size. */
 const PADDED = 1024;
 
-test(`${COUNT} mutated requests`, () => {
-  const random = randomFrom(SEED);
-  const found = { good: 0, bad: 0 };
-  for (let at = 0; at < COUNT; at++) {
-    const message = mutateMessage(random, pick(random, REQUESTS));
-    const request = decodeRequest(message, { isPadded: random() < 0.5 });
-    found[request.ok ? 'good' : 'bad']++;
-    if (!request.ok || request.value.resolution === undefined) continue;
-    const { handle, indexes, types } = request.value.resolution;
-    const items = 4 * (indexes.length + types.length);
-    if (handle.length + items > Math.max(message.length, PADDED))
-      throw new Error(`seed ${SEED}, message ${at}`);
-  }
-  process.stdout.write(`${found.good} of ${COUNT} mutated requests were decoded\n`);
-  expect(Math.min(found.good, found.bad)).toBeGreaterThan(COUNT / 10);
-});
+describe('fuzz: native codec', () => {
+  test(`${COUNT} mutated requests`, () => {
+    const random = randomFrom(SEED);
+    const found = { good: 0, bad: 0 };
+    for (let at = 0; at < COUNT; at++) {
+      const message = mutateMessage(random, pick(random, REQUESTS));
+      const request = decodeRequest(message, { isPadded: random() < 0.5 });
+      found[request.ok ? 'good' : 'bad']++;
+      if (!request.ok || request.value.resolution === undefined) continue;
+      const { handle, indexes, types } = request.value.resolution;
+      const items = 4 * (indexes.length + types.length);
+      if (handle.length + items > Math.max(message.length, PADDED))
+        throw new Error(`seed ${SEED}, message ${at}`);
+    }
+    process.stdout.write(`${found.good} of ${COUNT} mutated requests were decoded\n`);
+    expect(Math.min(found.good, found.bad)).toBeGreaterThan(COUNT / 10);
+  });
 
-test(`${COUNT} mutated responses`, () => {
-  const random = randomFrom(SEED);
-  const found = { good: 0, bad: 0 };
-  for (let at = 0; at < COUNT; at++) {
-    const bytes = mutateMessage(random, pick(random, RESPONSES));
-    const message = decoded(() => readMessage(bytes));
-    const response = message.ok
-      ? decodeResponse(message.value, {
-          hasDigest: (message.value.header.flags & OP_FLAG.returnDigest) !== 0,
-        })
-      : message;
-    found[response.ok ? 'good' : 'bad']++;
-  }
-  process.stdout.write(`${found.good} of ${COUNT} mutated responses were decoded\n`);
-  expect(Math.min(found.good, found.bad)).toBeGreaterThan(COUNT / 10);
+  test(`${COUNT} mutated responses`, () => {
+    const random = randomFrom(SEED);
+    const found = { good: 0, bad: 0 };
+    for (let at = 0; at < COUNT; at++) {
+      const bytes = mutateMessage(random, pick(random, RESPONSES));
+      const message = decoded(() => readMessage(bytes));
+      const response = message.ok
+        ? decodeResponse(message.value, {
+            hasDigest: (message.value.header.flags & OP_FLAG.returnDigest) !== 0,
+          })
+        : message;
+      found[response.ok ? 'good' : 'bad']++;
+    }
+    process.stdout.write(`${found.good} of ${COUNT} mutated responses were decoded\n`);
+    expect(Math.min(found.good, found.bad)).toBeGreaterThan(COUNT / 10);
+  });
 });

@@ -2,7 +2,7 @@
 // more than 64 times its bytes. `npm run fuzz` sends a million datagrams and a hundred thousand streams.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createAnswer } from '../../src/native/answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
@@ -55,70 +55,76 @@ const requestsOf = (transport: 'tcp' | 'udp'): Buffer[] =>
     .filter((one) => one.transport === transport)
     .flatMap(({ request }) => request.map(bytesOf));
 
-test(`${DATAGRAMS} mutated datagrams`, async () => {
-  const random = randomFrom(SEED);
-  const limited = vi.spyOn(context.metrics, 'countUdpLimited');
-  const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-  const { socket, drain } = createUdpListener(settings, context, { native, isProved: () => false });
-  const listening = once(socket, 'listening');
-  socket.bind(0, '127.0.0.1');
-  await listening;
-  let sent = 0;
-  let answered = 0;
-  vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => {
-    sent += (packet as Buffer).length;
-  });
-  const long = Buffer.concat([requestsOf('tcp')[0]!, Buffer.alloc(2000)]);
-  const parts = toPackets(decodeEnvelope(long), long.subarray(ENVELOPE_BYTES));
-  const requests = [...requestsOf('udp'), ...parts];
-  /** By request id, of packets that may be one of several: their answer follows one of them. */
-  const ofParts = new Map<number, { received: number; sent: number }>();
-  for (let at = 0; at < DATAGRAMS; at++) {
-    const packet = mutate(random, pick(random, requests), 3);
-    sent = 0;
-    socket.emit('message', packet, { address: '192.0.2.1', port: 1, family: 'IPv4', size: packet.length });
-    if (sent > 0) answered++;
-    const { requestId, isTruncated } = decodeEnvelope(Buffer.concat([packet, Buffer.alloc(ENVELOPE_BYTES)]));
-    const before = (isTruncated && ofParts.get(requestId)) || { received: 0, sent: 0 };
-    const all = { received: before.received + packet.length, sent: before.sent + sent };
-    if (isTruncated) ofParts.set(requestId, all);
-    if (all.sent > MAX_AMPLIFICATION * all.received) throw new Error(`seed ${SEED}, datagram ${at}`);
-  }
-  expect(answered).toBeGreaterThan(DATAGRAMS / 4);
-  expect(limited).toHaveBeenCalledWith('size');
-  await drain(0);
-});
-
-test(`${STREAMS} mutated streams`, async () => {
-  const random = randomFrom(SEED);
-  const settings = {
-    maxConnections: 100,
-    maxConnectionsPerNetwork: 0,
-    idleTimeoutMs: 60_000,
-    requestTimeoutMs: 60_000,
-  };
-  const server = createTcpServer(settings, context, {
-    native,
-    slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
-    isTrustedProxy: () => false,
-    unsent: createMemoryBudget(1_000_000),
-    bodies: createMemoryBudget(1_000_000),
-    onMessage: () => undefined,
-    admit: () => undefined,
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  const requests = requestsOf('tcp');
-  for (let at = 0; at < STREAMS; at++) {
-    const bytes = mutate(random, pick(random, requests), 3);
-    const cut = below(random, bytes.length + 1);
-    const answer = await exchangeTcp(port, [bytes.subarray(0, cut), bytes.subarray(cut)], { isEnded: true });
-    if (answer.length !== ENVELOPE_BYTES + decodeEnvelope(answer).length) {
-      throw new Error(`seed ${SEED}, stream ${at}: ${bytes.toString('hex')}`);
+describe('fuzz: native listeners', () => {
+  test(`${DATAGRAMS} mutated datagrams`, async () => {
+    const random = randomFrom(SEED);
+    const limited = vi.spyOn(context.metrics, 'countUdpLimited');
+    const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
+    const { socket, drain } = createUdpListener(settings, context, { native, isProved: () => false });
+    const listening = once(socket, 'listening');
+    socket.bind(0, '127.0.0.1');
+    await listening;
+    let sent = 0;
+    let answered = 0;
+    vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => {
+      sent += (packet as Buffer).length;
+    });
+    const long = Buffer.concat([requestsOf('tcp')[0]!, Buffer.alloc(2000)]);
+    const parts = toPackets(decodeEnvelope(long), long.subarray(ENVELOPE_BYTES));
+    const requests = [...requestsOf('udp'), ...parts];
+    /** By request id, of packets that may be one of several: their answer follows one of them. */
+    const ofParts = new Map<number, { received: number; sent: number }>();
+    for (let at = 0; at < DATAGRAMS; at++) {
+      const packet = mutate(random, pick(random, requests), 3);
+      sent = 0;
+      socket.emit('message', packet, { address: '192.0.2.1', port: 1, family: 'IPv4', size: packet.length });
+      if (sent > 0) answered++;
+      const { requestId, isTruncated } = decodeEnvelope(
+        Buffer.concat([packet, Buffer.alloc(ENVELOPE_BYTES)]),
+      );
+      const before = (isTruncated && ofParts.get(requestId)) || { received: 0, sent: 0 };
+      const all = { received: before.received + packet.length, sent: before.sent + sent };
+      if (isTruncated) ofParts.set(requestId, all);
+      if (all.sent > MAX_AMPLIFICATION * all.received) throw new Error(`seed ${SEED}, datagram ${at}`);
     }
-  }
+    expect(answered).toBeGreaterThan(DATAGRAMS / 4);
+    expect(limited).toHaveBeenCalledWith('size');
+    await drain(0);
+  });
+
+  test(`${STREAMS} mutated streams`, async () => {
+    const random = randomFrom(SEED);
+    const settings = {
+      maxConnections: 100,
+      maxConnectionsPerNetwork: 0,
+      idleTimeoutMs: 60_000,
+      requestTimeoutMs: 60_000,
+    };
+    const server = createTcpServer(settings, context, {
+      native,
+      slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
+      isTrustedProxy: () => false,
+      unsent: createMemoryBudget(1_000_000),
+      bodies: createMemoryBudget(1_000_000),
+      onMessage: () => undefined,
+      admit: () => undefined,
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const requests = requestsOf('tcp');
+    for (let at = 0; at < STREAMS; at++) {
+      const bytes = mutate(random, pick(random, requests), 3);
+      const cut = below(random, bytes.length + 1);
+      const answer = await exchangeTcp(port, [bytes.subarray(0, cut), bytes.subarray(cut)], {
+        isEnded: true,
+      });
+      if (answer.length !== ENVELOPE_BYTES + decodeEnvelope(answer).length) {
+        throw new Error(`seed ${SEED}, stream ${at}: ${bytes.toString('hex')}`);
+      }
+    }
+  });
 });

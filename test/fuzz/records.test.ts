@@ -1,7 +1,7 @@
 // Records that are built from a grammar and whose structure is mutated: whatever their authors write, nothing throws, and
 // the steps of the work on them are bounded by their length. `npm run fuzz` makes far more of them.
 import { valuesTable } from '../../src/redirect/record-page.js';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { createLocationListParser, listsIn } from '../../src/redirect/locations/location-list.js';
@@ -175,11 +175,13 @@ function stepsOn(values: readonly HandleValue[]): number {
   return own.steps + target.steps + shown.steps + page.steps + countSteps(toV2(values)).steps;
 }
 
-test(`the steps of the work on ${COUNT} records of hostile authors are bounded by their length`, () => {
-  for (let seed = SEED * 1_000_000; seed < SEED * 1_000_000 + COUNT; seed++) {
-    const random = randomFrom(seed);
-    const values = Array.from({ length: 1 + below(random, 8) }, (_, at) => value(random, at + 1));
-    const chars = JSON.stringify(values).length;
-    expect(stepsOn(values), `seed ${seed}, ${chars} characters`).toBeLessThanOrEqual(100 + chars / 4);
-  }
+describe('fuzz: records', () => {
+  test(`work on ${COUNT} records of hostile authors is bounded by their length`, () => {
+    for (let seed = SEED * 1_000_000; seed < SEED * 1_000_000 + COUNT; seed++) {
+      const random = randomFrom(seed);
+      const values = Array.from({ length: 1 + below(random, 8) }, (_, at) => value(random, at + 1));
+      const chars = JSON.stringify(values).length;
+      expect(stepsOn(values), `seed ${seed}, ${chars} characters`).toBeLessThanOrEqual(100 + chars / 4);
+    }
+  });
 });

@@ -1,6 +1,6 @@
 // Mutated requests over real sockets at the built program: no crash, no hang, nothing but HTTP comes back,
 // and what is in the cache afterwards is right. `npm run fuzz` sends far more.
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -13,32 +13,34 @@ vi.setConfig({ testTimeout: 30_000 + COUNT * 10 });
 const demo = await startDemoServer();
 const HANDLES = ['21.T11998/page', '21.T11998/demo', '21.T11998/nobody', '21.T11998/empty'];
 
-test(`${COUNT} requests with mutated bytes`, async () => {
-  const proxy = await startBuiltProxy({
-    UPSTREAM_URL: demo.url,
-    UPSTREAM_TIMEOUT: '2s',
-    UPSTREAM_STALE_AFTER: '1s',
-    SERVER_HEADERS_TIMEOUT: '2s',
-    SERVER_REQUEST_TIMEOUT: '4s',
-  });
-  const clean = await Promise.all(HANDLES.map((handle) => ask(demo.url, `/api/handles/${handle}`)));
-  const sent = await fuzzRequests(proxy.url, { seed: SEED, count: COUNT });
-  const statuses = [...sent.statuses].sort(([one], [other]) => one - other);
-  process.stdout.write(
-    `${sent.requests} requests on ${sent.connections} connections: ` +
-      `${statuses.map(([status, times]) => `${status}: ${times}`).join(', ')}\n`,
-  );
-  for (const [at, handle] of HANDLES.entries()) {
-    for (const path of [handle, handle.toUpperCase(), handle.toLowerCase()]) {
-      const answer = await ask(proxy.url, `/api/handles/${path}`);
-      const { status, text } = clean[at]!;
-      expect([answer.status, answer.text.replace(path, handle)]).toEqual([status, text]);
+describe('fuzz: HTTP requests', () => {
+  test(`${COUNT} requests with mutated bytes`, async () => {
+    const proxy = await startBuiltProxy({
+      UPSTREAM_URL: demo.url,
+      UPSTREAM_TIMEOUT: '2s',
+      UPSTREAM_STALE_AFTER: '1s',
+      SERVER_HEADERS_TIMEOUT: '2s',
+      SERVER_REQUEST_TIMEOUT: '4s',
+    });
+    const clean = await Promise.all(HANDLES.map((handle) => ask(demo.url, `/api/handles/${handle}`)));
+    const sent = await fuzzRequests(proxy.url, { seed: SEED, count: COUNT });
+    const statuses = [...sent.statuses].sort(([one], [other]) => one - other);
+    process.stdout.write(
+      `${sent.requests} requests on ${sent.connections} connections: ` +
+        `${statuses.map(([status, times]) => `${status}: ${times}`).join(', ')}\n`,
+    );
+    for (const [at, handle] of HANDLES.entries()) {
+      for (const path of [handle, handle.toUpperCase(), handle.toLowerCase()]) {
+        const answer = await ask(proxy.url, `/api/handles/${path}`);
+        const { status, text } = clean[at]!;
+        expect([answer.status, answer.text.replace(path, handle)]).toEqual([status, text]);
+      }
     }
-  }
-  expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(200);
-  expect(proxy.logs().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
-  expect(await proxy.stop()).toEqual({ code: 0, signal: null });
-  expect(sent.statuses.get(200)).toBeGreaterThan(0);
-  expect(sent.statuses.get(400)).toBeGreaterThan(0);
-  expect(sent.statuses.get(500) ?? 0).toBe(0);
+    expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(200);
+    expect(proxy.logs().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+    expect(await proxy.stop()).toEqual({ code: 0, signal: null });
+    expect(sent.statuses.get(200)).toBeGreaterThan(0);
+    expect(sent.statuses.get(400)).toBeGreaterThan(0);
+    expect(sent.statuses.get(500) ?? 0).toBe(0);
+  });
 });

@@ -1,4 +1,4 @@
-// What an operator, an orchestrator and a Prometheus server get from the admin listener.
+// The admin listener for an operator, an orchestrator and a Prometheus server.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -21,19 +21,19 @@ describe('the admin listener', () => {
     expect(answer.body).toEqual({ status: 'ok' });
   });
 
-  it('fails when the event loop has stood still, and says for how long', async () => {
+  it('fails the liveness probe while the event loop is blocked, and reports for how long', async () => {
     const answer = await admin({ blockedMs: () => 3021.4 })
       .get('/healthz')
       .expect(503);
     expect(answer.body).toEqual({ status: 'blocked', blockedMs: 3021 });
   });
 
-  it('is ready when all parts are', async () => {
+  it('reports ready when every component is ready', async () => {
     const answer = await admin().get('/readyz').expect(200);
     expect(answer.body).toEqual({ status: 'ready', notReady: [] });
   });
 
-  it('names the parts that are not ready', async () => {
+  it('names the components that are not ready', async () => {
     const readiness = createReadiness();
     readiness.register('redis', () => false);
     readiness.register('listener', () => true);
@@ -41,7 +41,7 @@ describe('the admin listener', () => {
     expect(answer.body).toEqual({ status: 'not ready', notReady: ['redis'] });
   });
 
-  it('gives the metrics in the form Prometheus reads', async () => {
+  it('serves metrics in the Prometheus text format', async () => {
     const metrics = createMetrics();
     metrics.countRedisError('get');
     const answer = await admin({ metrics }).get('/metrics').expect(200);
@@ -49,17 +49,20 @@ describe('the admin listener', () => {
     expect(answer.text).toContain('handle_proxy_redis_errors_total{command="get"} 1');
   });
 
-  it.each(['/nothing', '/api/handles/21.T1/a', '/metrics/x'])('answers %s with a problem', async (path) => {
-    const answer = await admin().get(path).expect(404);
-    expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8');
-    expect(answer.body).toEqual({
-      title: 'Unknown HTTP API endpoint',
-      status: 404,
-      code: 'UNKNOWN_ENDPOINT',
-      responseCode: 4,
-      detail: `GET ${path} is not answered here`,
-    });
-  });
+  it.each(['/nothing', '/api/handles/21.T1/a', '/metrics/x'])(
+    'answers %s with problem+json',
+    async (path) => {
+      const answer = await admin().get(path).expect(404);
+      expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8');
+      expect(answer.body).toEqual({
+        title: 'Unknown HTTP API endpoint',
+        status: 404,
+        code: 'UNKNOWN_ENDPOINT',
+        responseCode: 4,
+        detail: `GET ${path} is not answered here`,
+      });
+    },
+  );
 
   it('logs the code of an error', async () => {
     const context = testContext();
@@ -90,7 +93,7 @@ describe('the admin listener', () => {
     expect((await admin().options(path).expect(204)).headers['allow']).toBe(allow);
   });
 
-  it('answers a path that is not percent-encoded with a problem', async () => {
+  it('answers a path with invalid percent-encoding with problem+json', async () => {
     await admin()
       .get('/%zz')
       .expect(404)
@@ -103,7 +106,7 @@ describe('the admin listener', () => {
     ['http://[', 200],
     ['http://[/stats?top=1', 200],
     ['http://[/nothing', 404],
-  ])('answers %s, a target in absolute form, by its path', async (target, status) => {
+  ])('answers %s, a request target in absolute form, by its path', async (target, status) => {
     const onUnexpected = vi.fn();
     const server = createServer(createAdminAlone({ onUnexpected })).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -127,7 +130,7 @@ describe('the admin listener', () => {
   });
 
   it.each(['/', '/healthz', '/readyz', '/metrics', '/stats', '/nothing'])(
-    'lets no cache keep %s',
+    'sends no-store for %s',
     async (path) => {
       const answer = await admin().get(path);
       expect(answer.headers['cache-control']).toBe('no-store');

@@ -9,7 +9,7 @@ useNock();
 const old = recordOf([urlValue('https://example.org/old')]);
 const fresh = recordOf([urlValue('https://example.org/new')]);
 
-describe('auth=true', () => {
+describe('authoritative read (auth=true)', () => {
   test.each(['?auth=true', '?auth', '?auth=yes', '?auth=TRUE'])(
     '%s always reaches the upstream with auth=true',
     async (query) => {
@@ -22,15 +22,18 @@ describe('auth=true', () => {
     },
   );
 
-  test.each(['?auth=false', '?auth=1', '?auth=on'])('%s is an ordinary question', async (query) => {
-    const upstream = mockUpstream();
-    const proxy = await startProxy();
-    await proxy.ask(PATH);
-    await proxy.ask(PATH + query);
-    expect(upstream.targets).toEqual([PATH]);
-  });
+  test.each(['?auth=false', '?auth=1', '?auth=on'])(
+    '%s is an ordinary read, answered from the cache',
+    async (query) => {
+      const upstream = mockUpstream();
+      const proxy = await startProxy();
+      await proxy.ask(PATH);
+      await proxy.ask(PATH + query);
+      expect(upstream.targets).toEqual([PATH]);
+    },
+  );
 
-  test('refreshes what is kept', async () => {
+  test('replaces the cached record', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -41,7 +44,7 @@ describe('auth=true', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('evicts the record when it is 404', async () => {
+  test('evicts the cached record when the upstream answers 404', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -50,7 +53,7 @@ describe('auth=true', () => {
     expect((await proxy.ask(PATH)).status).toBe(404);
   });
 
-  test('does not join a load that began before it', async () => {
+  test('does not join a load that began before it (single flight)', async () => {
     const { opened: after, open: release } = gate();
     const upstream = mockUpstream((target) => (target.includes('auth') ? fresh : { ...old, after }));
     const proxy = await startProxy();
@@ -61,7 +64,7 @@ describe('auth=true', () => {
     expect((await slow).text).toContain('/old');
   });
 
-  test('does not join an authoritative question that began before it, and the older answer is not stored', async () => {
+  test('does not join an earlier authoritative read, whose older response is not stored', async () => {
     const { opened: after, open: release } = gate();
     const upstream = mockUpstream({ ...old, after });
     const proxy = await startProxy();
@@ -74,7 +77,7 @@ describe('auth=true', () => {
     expect((await proxy.ask(PATH)).text).toContain('/new');
   });
 
-  test('leaves no older entry when another authoritative answer was stored meanwhile', async () => {
+  test('keeps no older entry when a newer authoritative response was stored meanwhile', async () => {
     const [first, second] = [gate(), gate()];
     const upstream = mockUpstream({ ...old, after: first.opened });
     const proxy = await startProxy();
@@ -91,7 +94,7 @@ describe('auth=true', () => {
     expect((await proxy.ask(PATH)).text, 'after the newer answer').toContain('/new');
   });
 
-  test('lets no later reader join an ordinary load that began before its answer', async () => {
+  test('detaches loads that began before its response: no later reader joins them', async () => {
     const held = gate();
     const upstream = mockUpstream({ ...old, after: held.opened });
     const proxy = await startProxy();
@@ -104,7 +107,7 @@ describe('auth=true', () => {
     await slow;
   });
 
-  test('fails rather than showing a stale record', async () => {
+  test('fails instead of serving a stale record', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -113,7 +116,7 @@ describe('auth=true', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('is not kept by the caches of others', async () => {
+  test('is not reusable by downstream caches', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(`${PATH}?auth=true`);

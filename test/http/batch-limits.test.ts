@@ -1,4 +1,4 @@
-// What a batch refuses as a whole, what it counts for, and how much of the Handle server it takes.
+// Limits of a batch: rejections as a whole, its count for traffic limits, and its share of the Handle server.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';
@@ -11,188 +11,202 @@ useNock();
 
 const A = '21.T1/a';
 
-describe('a batch is refused before anything is loaded', () => {
-  test.each<[why: string, target: string, status: number, message: RegExp]>([
-    [
-      '101 handles in a GET',
-      batchTarget(numbered(101)),
-      413,
-      /Too many handles in one request: 101; a GET takes 100, POST \/api\/resolve 1000/,
-    ],
-    ['auth=true', batchTarget([A], '&auth=true'), 400, /auth=true/],
-    ['publicOnly=false', batchTarget([A], '&publicOnly=false'), 400, /publicOnly=false/],
-    ['an index that is none', batchTarget([A], '&index=x'), 400, /index has to be a whole number/],
-  ])('with %s', async (_why, target, status, message) => {
-    const upstream = mockUpstream(answerByHandle);
-    const answer = await (await startProxy()).ask(target);
-    expect([answer.status, upstream.asked]).toEqual([status, 0]);
-    expect(JSON.parse(answer.text)).toMatchObject({
-      responseCode: 4,
-      message: expect.stringMatching(message) as unknown,
-    });
-  });
-
-  test.each<[why: string, body: string, status: number, message: RegExp]>([
-    [
-      '1,001 handles',
-      JSON.stringify({ handles: numbered(1001) }),
-      413,
-      /Too many handles in one request: 1001/,
-    ],
-    ['a body that is no JSON', '{"handles":', 400, /not valid UTF-8 JSON/],
-    ['a list alone', '["21.T1/a"]', 400, /give \{"handles": \["…"\]\}/],
-    ['no handles', '{}', 400, /handles: /],
-    ['a number among the handles', '{"handles":["21.T1/a",5]}', 400, /handles\.1: /],
-    ['a misspelt member', '{"handles":["21.T1/a"],"types":["URL"]}', 400, /types/],
-    ['null among the handles', '{"handles":[null]}', 400, /handles\.0: /],
-    ['one handle in place of the list', '{"handles":"21.T1/a"}', 400, /handles: /],
-    ['null', 'null', 400, /give \{"handles": \["…"\]\}/],
-    ['no body', '', 400, /not valid UTF-8 JSON/],
-    ['deeply nested lists', `{"handles":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 400, /handles\.0: /],
-    ['an index that is none', '{"handles":["21.T1/a"],"index":"1,2"}', 400, /index has to be a whole number/],
-    // Each is compared with each value of each handle.
-    ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],
-    [
-      '101 indexes',
-      JSON.stringify({ handles: [A], index: numbered(101).map((_, at) => at) }),
-      400,
-      /index: /,
-    ],
-    ['a body that is too large', JSON.stringify({ handles: ['x'.repeat(1024 ** 2)] }), 413, /body too large/],
-  ])('with %s', async (_why, body, status, message) => {
-    const upstream = mockUpstream(answerByHandle);
-    const answer = await (await startProxy()).ask('/api/resolve', { method: 'POST', body });
-    expect([answer.status, upstream.asked]).toEqual([status, 0]);
-    expect(JSON.parse(answer.text)).toMatchObject({
-      responseCode: 4,
-      message: expect.stringMatching(message) as unknown,
-    });
-  });
-
-  test('with a compressed body that is too large once it is decompressed', async () => {
-    const upstream = mockUpstream(answerByHandle);
-    const body = gzipSync(JSON.stringify({ handles: ['x'.repeat(10 * 1024 ** 2)] }));
-    const headers = { 'Content-Encoding': 'gzip' };
-    const answer = await (await startProxy()).ask('/api/resolve', { method: 'POST', headers, body });
-    expect([answer.status, upstream.asked]).toEqual([413, 0]);
-  });
-
-  test.each(['Basic eDp5', 'Handle sessionId="1x"', 'Handle clientCert="true"'])(
-    'with the credentials %s, which are for one GET at a time',
-    async (Authorization) => {
+describe('batch limits', () => {
+  describe('a batch is rejected before anything is loaded', () => {
+    test.each<[why: string, target: string, status: number, message: RegExp]>([
+      [
+        '101 handles in a GET',
+        batchTarget(numbered(101)),
+        413,
+        /Too many handles in one request: 101; a GET takes 100, POST \/api\/resolve 1000/,
+      ],
+      ['auth=true', batchTarget([A], '&auth=true'), 400, /auth=true/],
+      ['publicOnly=false', batchTarget([A], '&publicOnly=false'), 400, /publicOnly=false/],
+      ['an index that is none', batchTarget([A], '&index=x'), 400, /index has to be a whole number/],
+    ])('with %s', async (_why, target, status, message) => {
       const upstream = mockUpstream(answerByHandle);
-      const proxy = await startProxy();
-      const headers = { Authorization };
-      const answers = [
-        await proxy.ask(batchTarget([A]), { headers }),
-        await postBatch(proxy, { handles: [A] }, { headers }),
-      ];
-      for (const { status, text, headers: got } of answers) {
-        expect([status, got['cache-control']]).toEqual([400, 'no-store']);
-        expect(text).toContain('A batch is answered without credentials');
-      }
-      expect(upstream.asked).toBe(0);
-    },
-  );
-
-  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'TRACE'])('by %s /api/resolve, which is 405', async (method) => {
-    const upstream = mockUpstream();
-    const answer = await (await startProxy()).ask('/api/resolve', { method });
-    expect([answer.status, answer.headers.allow, upstream.asked]).toEqual([405, 'POST, OPTIONS', 0]);
-  });
-});
-
-test('as many handles as are allowed are answered', async () => {
-  mockUpstream(answerByHandle);
-  const proxy = await startProxy();
-  expect(elementsOf(await proxy.ask(batchTarget(numbered(100), '&publicOnly=true')))).toHaveLength(100);
-  expect(elementsOf(await postBatch(proxy, { handles: numbered(1000) }))).toHaveLength(1000);
-});
-
-test('the same handle a thousand times is loaded once, and answered a thousand times', async () => {
-  const upstream = mockUpstream(answerByHandle);
-  const elements = elementsOf(await postBatch(await startProxy(), { handles: Array(1000).fill(A) }));
-  expect(new Set(elements.map(({ handle, status }) => `${status} ${handle}`))).toEqual(new Set([`200 ${A}`]));
-  expect([elements.length, upstream.asked]).toEqual([1000, 1]);
-});
-
-test('curl -d declares a form, and is understood', async () => {
-  mockUpstream(answerByHandle);
-  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
-  expect((await postBatch(await startProxy(), { handles: [A] }, { headers })).status).toBe(200);
-});
-
-describe('a limit', () => {
-  const env = { TRAFFIC_RULES: JSON.stringify([{ name: 'all', limit: { perMinute: 10 } }]) };
-
-  test('counts a batch as its handles', async () => {
-    mockUpstream(answerByHandle);
-    const proxy = await startProxy(env);
-    expect((await proxy.ask(batchTarget(numbered(9)))).status).toBe(200);
-    expect((await proxy.ask(`/api/handles/${A}`)).status).toBe(200);
-    expect((await proxy.ask(`/api/handles/${A}`)).status).toBe(429);
-  });
-
-  test('refuses a batch that does not fit as a whole, and leaves room for a smaller one', async () => {
-    const upstream = mockUpstream(answerByHandle);
-    const proxy = await startProxy(env);
-    const refused = await postBatch(proxy, { handles: numbered(11) });
-    expect([refused.status, refused.headers['retry-after'], upstream.asked]).toEqual([429, '6', 0]);
-    expect((await postBatch(proxy, { handles: numbered(9) })).status).toBe(200);
-    expect((await postBatch(proxy, { handles: [A] })).status).toBe(429);
-  });
-});
-
-describe('the Handle server', () => {
-  test('gets at most a quarter of upstream.concurrency from one batch, and single reads besides', async () => {
-    const held = gate();
-    const upstream = mockUpstream((target) => ({
-      ...answerByHandle(target),
-      ...(!target.includes('single') && { after: held.opened }),
-    }));
-    const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '16' });
-    const batch = postBatch(proxy, { handles: numbered(50) });
-    await expect.poll(() => upstream.asked).toBe(4);
-    expect((await proxy.ask('/api/handles/21.T1/single')).status).toBe(200);
-    expect(upstream.asked).toBe(5);
-    held.open();
-    expect(elementsOf(await batch)).toHaveLength(50);
-    expect(upstream.asked).toBe(51);
-  });
-
-  test('gets at most half of it from all batches, which take turns', async () => {
-    const held = gate();
-    const upstream = mockUpstream((target) => ({
-      ...answerByHandle(target),
-      ...(!target.includes('single') && { after: held.opened }),
-    }));
-    const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '16' });
-    const batches = ['21.T1', '21.T2', '21.T3', '21.T4'].map((prefix) =>
-      postBatch(proxy, { handles: numbered(20, prefix) }),
-    );
-    await expect.poll(() => upstream.asked).toBe(8);
-    expect((await proxy.ask('/api/handles/21.T1/single')).status).toBe(200);
-    expect(upstream.asked).toBe(9);
-    held.open();
-    for (const batch of batches) expect(elementsOf(await batch)).toHaveLength(20);
-    expect(upstream.asked).toBe(81);
-  });
-
-  test('is not waited for by what is in memory ahead of a load', async () => {
-    const held = gate();
-    const upstream = mockUpstream((target) => ({
-      ...answerByHandle(target),
-      ...(target.includes('slow') && { after: held.opened }),
-    }));
-    const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '16' });
-    const known = numbered(20);
-    await postBatch(proxy, { handles: known });
-    const batch = postBatch(proxy, {
-      handles: ['21.T1/slow0', ...known, '21.T1/slow1', ...known, '21.T1/slow2'],
+      const answer = await (await startProxy()).ask(target);
+      expect([answer.status, upstream.asked]).toEqual([status, 0]);
+      expect(JSON.parse(answer.text)).toMatchObject({
+        responseCode: 4,
+        message: expect.stringMatching(message) as unknown,
+      });
     });
-    // All three loads run at once, although many handles are between them.
-    await expect.poll(() => upstream.asked).toBe(23);
-    held.open();
-    expect(elementsOf(await batch)).toHaveLength(43);
+
+    test.each<[why: string, body: string, status: number, message: RegExp]>([
+      [
+        '1,001 handles',
+        JSON.stringify({ handles: numbered(1001) }),
+        413,
+        /Too many handles in one request: 1001/,
+      ],
+      ['a body that is no JSON', '{"handles":', 400, /not valid UTF-8 JSON/],
+      ['a list alone', '["21.T1/a"]', 400, /give \{"handles": \["…"\]\}/],
+      ['no handles', '{}', 400, /handles: /],
+      ['a number among the handles', '{"handles":["21.T1/a",5]}', 400, /handles\.1: /],
+      ['a misspelt member', '{"handles":["21.T1/a"],"types":["URL"]}', 400, /types/],
+      ['null among the handles', '{"handles":[null]}', 400, /handles\.0: /],
+      ['one handle in place of the list', '{"handles":"21.T1/a"}', 400, /handles: /],
+      ['null', 'null', 400, /give \{"handles": \["…"\]\}/],
+      ['no body', '', 400, /not valid UTF-8 JSON/],
+      ['deeply nested lists', `{"handles":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 400, /handles\.0: /],
+      [
+        'an index that is none',
+        '{"handles":["21.T1/a"],"index":"1,2"}',
+        400,
+        /index has to be a whole number/,
+      ],
+      // Each is compared with each value of each handle.
+      ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],
+      [
+        '101 indexes',
+        JSON.stringify({ handles: [A], index: numbered(101).map((_, at) => at) }),
+        400,
+        /index: /,
+      ],
+      [
+        'a body that is too large',
+        JSON.stringify({ handles: ['x'.repeat(1024 ** 2)] }),
+        413,
+        /body too large/,
+      ],
+    ])('with %s', async (_why, body, status, message) => {
+      const upstream = mockUpstream(answerByHandle);
+      const answer = await (await startProxy()).ask('/api/resolve', { method: 'POST', body });
+      expect([answer.status, upstream.asked]).toEqual([status, 0]);
+      expect(JSON.parse(answer.text)).toMatchObject({
+        responseCode: 4,
+        message: expect.stringMatching(message) as unknown,
+      });
+    });
+
+    test('with a compressed body that exceeds the limit after decompression', async () => {
+      const upstream = mockUpstream(answerByHandle);
+      const body = gzipSync(JSON.stringify({ handles: ['x'.repeat(10 * 1024 ** 2)] }));
+      const headers = { 'Content-Encoding': 'gzip' };
+      const answer = await (await startProxy()).ask('/api/resolve', { method: 'POST', headers, body });
+      expect([answer.status, upstream.asked]).toEqual([413, 0]);
+    });
+
+    test.each(['Basic eDp5', 'Handle sessionId="1x"', 'Handle clientCert="true"'])(
+      'with the credentials %s, which only single GETs accept',
+      async (Authorization) => {
+        const upstream = mockUpstream(answerByHandle);
+        const proxy = await startProxy();
+        const headers = { Authorization };
+        const answers = [
+          await proxy.ask(batchTarget([A]), { headers }),
+          await postBatch(proxy, { handles: [A] }, { headers }),
+        ];
+        for (const { status, text, headers: got } of answers) {
+          expect([status, got['cache-control']]).toEqual([400, 'no-store']);
+          expect(text).toContain('A batch is answered without credentials');
+        }
+        expect(upstream.asked).toBe(0);
+      },
+    );
+
+    test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'TRACE'])('by %s /api/resolve with 405', async (method) => {
+      const upstream = mockUpstream();
+      const answer = await (await startProxy()).ask('/api/resolve', { method });
+      expect([answer.status, answer.headers.allow, upstream.asked]).toEqual([405, 'POST, OPTIONS', 0]);
+    });
+  });
+
+  test('a batch of the maximum number of handles is answered', async () => {
+    mockUpstream(answerByHandle);
+    const proxy = await startProxy();
+    expect(elementsOf(await proxy.ask(batchTarget(numbered(100), '&publicOnly=true')))).toHaveLength(100);
+    expect(elementsOf(await postBatch(proxy, { handles: numbered(1000) }))).toHaveLength(1000);
+  });
+
+  test('a batch that repeats a handle a thousand times loads it once', async () => {
+    const upstream = mockUpstream(answerByHandle);
+    const elements = elementsOf(await postBatch(await startProxy(), { handles: Array(1000).fill(A) }));
+    expect(new Set(elements.map(({ handle, status }) => `${status} ${handle}`))).toEqual(
+      new Set([`200 ${A}`]),
+    );
+    expect([elements.length, upstream.asked]).toEqual([1000, 1]);
+  });
+
+  test('a batch is read as JSON when curl -d declares a form', async () => {
+    mockUpstream(answerByHandle);
+    const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
+    expect((await postBatch(await startProxy(), { handles: [A] }, { headers })).status).toBe(200);
+  });
+
+  describe('a traffic limit', () => {
+    const env = { TRAFFIC_RULES: JSON.stringify([{ name: 'all', limit: { perMinute: 10 } }]) };
+
+    test('counts each handle of a batch', async () => {
+      mockUpstream(answerByHandle);
+      const proxy = await startProxy(env);
+      expect((await proxy.ask(batchTarget(numbered(9)))).status).toBe(200);
+      expect((await proxy.ask(`/api/handles/${A}`)).status).toBe(200);
+      expect((await proxy.ask(`/api/handles/${A}`)).status).toBe(429);
+    });
+
+    test('rejects a batch that exceeds it as a whole, and still accepts a smaller one', async () => {
+      const upstream = mockUpstream(answerByHandle);
+      const proxy = await startProxy(env);
+      const refused = await postBatch(proxy, { handles: numbered(11) });
+      expect([refused.status, refused.headers['retry-after'], upstream.asked]).toEqual([429, '6', 0]);
+      expect((await postBatch(proxy, { handles: numbered(9) })).status).toBe(200);
+      expect((await postBatch(proxy, { handles: [A] })).status).toBe(429);
+    });
+  });
+
+  describe('the upstream concurrency limit', () => {
+    test('gives one batch at most a quarter of upstream.concurrency, while single reads proceed', async () => {
+      const held = gate();
+      const upstream = mockUpstream((target) => ({
+        ...answerByHandle(target),
+        ...(!target.includes('single') && { after: held.opened }),
+      }));
+      const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '16' });
+      const batch = postBatch(proxy, { handles: numbered(50) });
+      await expect.poll(() => upstream.asked).toBe(4);
+      expect((await proxy.ask('/api/handles/21.T1/single')).status).toBe(200);
+      expect(upstream.asked).toBe(5);
+      held.open();
+      expect(elementsOf(await batch)).toHaveLength(50);
+      expect(upstream.asked).toBe(51);
+    });
+
+    test('gives all batches together at most half of upstream.concurrency, in turns', async () => {
+      const held = gate();
+      const upstream = mockUpstream((target) => ({
+        ...answerByHandle(target),
+        ...(!target.includes('single') && { after: held.opened }),
+      }));
+      const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '16' });
+      const batches = ['21.T1', '21.T2', '21.T3', '21.T4'].map((prefix) =>
+        postBatch(proxy, { handles: numbered(20, prefix) }),
+      );
+      await expect.poll(() => upstream.asked).toBe(8);
+      expect((await proxy.ask('/api/handles/21.T1/single')).status).toBe(200);
+      expect(upstream.asked).toBe(9);
+      held.open();
+      for (const batch of batches) expect(elementsOf(await batch)).toHaveLength(20);
+      expect(upstream.asked).toBe(81);
+    });
+
+    test('does not delay a cached element that stands before a load', async () => {
+      const held = gate();
+      const upstream = mockUpstream((target) => ({
+        ...answerByHandle(target),
+        ...(target.includes('slow') && { after: held.opened }),
+      }));
+      const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '16' });
+      const known = numbered(20);
+      await postBatch(proxy, { handles: known });
+      const batch = postBatch(proxy, {
+        handles: ['21.T1/slow0', ...known, '21.T1/slow1', ...known, '21.T1/slow2'],
+      });
+      // All three loads run at once, although many handles are between them.
+      await expect.poll(() => upstream.asked).toBe(23);
+      held.open();
+      expect(elementsOf(await batch)).toHaveLength(43);
+    });
   });
 });

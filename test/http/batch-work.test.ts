@@ -1,4 +1,4 @@
-// Work of a batch: in slices beside other requests, linear, bounded, and for its own client only.
+// Work of a batch: in slices between other requests, linear, bounded, and stopped when its client leaves.
 import { connect } from 'node:net';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';
@@ -28,77 +28,81 @@ async function startWithLarge(chars = 1_000_000): Promise<Proxy> {
   return proxy;
 }
 
-describe('a batch that selects values of a large record', () => {
-  test('parses the record once', async () => {
-    const proxy = await startWithLarge();
-    const parse = vi.spyOn(JSON, 'parse');
-    const answer = await postBatch(proxy, { handles: repeated(20), index: 1 });
-    // The body of the request, and small texts; not 10,000 values twenty times.
-    expect(parse.mock.calls.length).toBeLessThan(100);
-    expect(elementsOf(answer).map(({ body }) => body.values?.length)).toEqual(Array(20).fill(1));
+describe('batch work', () => {
+  describe('a batch that selects values of a large record', () => {
+    test('parses the record once', async () => {
+      const proxy = await startWithLarge();
+      const parse = vi.spyOn(JSON, 'parse');
+      const answer = await postBatch(proxy, { handles: repeated(20), index: 1 });
+      // The body of the request, and small texts; not 10,000 values twenty times.
+      expect(parse.mock.calls.length).toBeLessThan(100);
+      expect(elementsOf(answer).map(({ body }) => body.values?.length)).toEqual(Array(20).fill(1));
+    });
+
+    test('yields to other requests between its slices', async () => {
+      const proxy = await startWithLarge();
+      let isDone = false;
+      let turns = 0;
+      const count = (): void => {
+        turns++;
+        if (!isDone) setImmediate(count);
+      };
+      setImmediate(count);
+      await postBatch(proxy, { handles: repeated(200), index: 1 });
+      isDone = true;
+      const quiet = turns;
+      // In one piece it takes as many turns as a short one: fewer than ten.
+      expect(quiet).toBeGreaterThan(20);
+    });
+
+    test('is cut off at 64 MiB of records', async () => {
+      const proxy = await startWithLarge();
+      const elements = elementsOf(await postBatch(proxy, { handles: repeated(100), index: 1 }));
+      const statuses = elements.map(({ status }) => status);
+      const cut = statuses.indexOf(413);
+      expect(cut).toBeGreaterThan(40);
+      expect(cut).toBeLessThan(75);
+      expect(new Set(statuses.slice(0, cut))).toEqual(new Set([200]));
+      expect(new Set(statuses.slice(cut))).toEqual(new Set([413]));
+    });
   });
 
-  test('yields to other requests between its slices', async () => {
-    const proxy = await startWithLarge();
-    let isDone = false;
-    let turns = 0;
-    const count = (): void => {
-      turns++;
-      if (!isDone) setImmediate(count);
-    };
-    setImmediate(count);
-    await postBatch(proxy, { handles: repeated(200), index: 1 });
-    isDone = true;
-    const quiet = turns;
-    // In one piece it takes as many turns as a short one: fewer than ten.
-    expect(quiet).toBeGreaterThan(20);
+  test('a batch of whole records is not cut off', async () => {
+    const proxy = await startWithLarge(300_000);
+    const elements = elementsOf(await postBatch(proxy, { handles: repeated(300) }));
+    expect(new Set(elements.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('is cut at 64 MiB of records', async () => {
+  test('a batch stops when its client disconnects', async () => {
     const proxy = await startWithLarge();
-    const elements = elementsOf(await postBatch(proxy, { handles: repeated(100), index: 1 }));
-    const statuses = elements.map(({ status }) => status);
-    const cut = statuses.indexOf(413);
-    expect(cut).toBeGreaterThan(40);
-    expect(cut).toBeLessThan(75);
-    expect(new Set(statuses.slice(0, cut))).toEqual(new Set([200]));
-    expect(new Set(statuses.slice(cut))).toEqual(new Set([413]));
+    const body = JSON.stringify({ handles: repeated(60), index: 1 });
+    const { port } = new URL(proxy.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.write(
+      `POST /api/resolve HTTP/1.1\r\nHost: proxy\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await new Promise((resolve) => socket.once('data', resolve));
+    socket.destroy();
+    // All 60 would be counted if it went on.
+    await expect.poll(() => proxy.connections()).toBe(0);
+    const before = await countElements(proxy);
+    await postBatch(proxy, { handles: [LARGE], index: 1 });
+    expect(await countElements(proxy)).toBe(before + 1);
+    expect(before).toBeLessThan(60);
   });
-});
 
-test('a batch of whole records is not cut', async () => {
-  const proxy = await startWithLarge(300_000);
-  const elements = elementsOf(await postBatch(proxy, { handles: repeated(300) }));
-  expect(new Set(elements.map(({ status }) => status))).toEqual(new Set([200]));
-});
+  async function countElements({ app }: Proxy): Promise<number> {
+    const { text } = await request(app.admin).get('/metrics');
+    const counts = [...text.matchAll(/^handle_proxy_batch_handles_total\{[^}]*\} (\d+)$/gm)];
+    return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+  }
 
-test('a batch whose client has left ends', async () => {
-  const proxy = await startWithLarge();
-  const body = JSON.stringify({ handles: repeated(60), index: 1 });
-  const { port } = new URL(proxy.url);
-  const socket = connect(Number(port), '127.0.0.1');
-  socket.write(`POST /api/resolve HTTP/1.1\r\nHost: proxy\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-  await new Promise((resolve) => socket.once('data', resolve));
-  socket.destroy();
-  // All 60 would be counted if it went on.
-  await expect.poll(() => proxy.connections()).toBe(0);
-  const before = await countElements(proxy);
-  await postBatch(proxy, { handles: [LARGE], index: 1 });
-  expect(await countElements(proxy)).toBe(before + 1);
-  expect(before).toBeLessThan(60);
-});
-
-async function countElements({ app }: Proxy): Promise<number> {
-  const { text } = await request(app.admin).get('/metrics');
-  const counts = [...text.matchAll(/^handle_proxy_batch_handles_total\{[^}]*\} (\d+)$/gm)];
-  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
-}
-
-test('an element for a name that is no handle repeats at most 200 characters of it', async () => {
-  mockLargeRecords(100);
-  const answer = await postBatch(await startProxy(), { handles: ['x'.repeat(100_000)] });
-  const [element] = elementsOf(answer);
-  expect(element?.status).toBe(400);
-  expect(element?.handle).toBe('x'.repeat(200));
-  expect(answer.text.length).toBeLessThan(1000);
+  test('an element for an invalid handle echoes at most 200 characters of it', async () => {
+    mockLargeRecords(100);
+    const answer = await postBatch(await startProxy(), { handles: ['x'.repeat(100_000)] });
+    const [element] = elementsOf(answer);
+    expect(element?.status).toBe(400);
+    expect(element?.handle).toBe('x'.repeat(200));
+    expect(answer.text.length).toBeLessThan(1000);
+  });
 });

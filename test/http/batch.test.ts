@@ -13,191 +13,198 @@ const metricsOf = async ({ app }: Proxy): Promise<string> => (await request(app.
 
 const [A, NONE, B] = ['21.T1/a', '21.T1/none', '21.T1/b+c d/ü'];
 
-describe.each<[form: string, send: (proxy: Proxy, handles: string[]) => ReturnType<Proxy['ask']>]>([
-  ['GET /api/handles?handle=', (proxy, handles) => proxy.ask(batchTarget(handles))],
-  ['POST /api/resolve', (proxy, handles) => postBatch(proxy, { handles })],
-])('%s', (_form, send) => {
-  test('answers each handle with status and body of its GET, in the order of the list', async () => {
+describe('batch of handles', () => {
+  describe.each<[form: string, send: (proxy: Proxy, handles: string[]) => ReturnType<Proxy['ask']>]>([
+    ['GET /api/handles?handle=', (proxy, handles) => proxy.ask(batchTarget(handles))],
+    ['POST /api/resolve', (proxy, handles) => postBatch(proxy, { handles })],
+  ])('%s', (_form, send) => {
+    test('answers each handle with status and body of its GET, in the order of the list', async () => {
+      mockUpstream(answerByHandle);
+      const proxy = await startProxy();
+      const answer = await send(proxy, [B, NONE, A]);
+      expect([answer.status, answer.headers['content-type']]).toEqual([
+        200,
+        'application/json;charset=utf-8',
+      ]);
+      const bodyOf = async (path: string): Promise<unknown> => JSON.parse((await proxy.ask(path)).text);
+      expect(elementsOf(answer)).toEqual([
+        { handle: B, status: 200, body: await bodyOf('/api/handles/21.T1/b+c%20d/%C3%BC') },
+        { handle: NONE, status: 404, body: { responseCode: 100, handle: NONE } },
+        { handle: A, status: 200, body: await bodyOf('/api/handles/21.T1/a') },
+      ]);
+    });
+
+    test('loads each handle once, for itself and for later GETs', async () => {
+      const upstream = mockUpstream(answerByHandle);
+      const proxy = await startProxy();
+      const handles = numbered(40);
+      expect(elementsOf(await send(proxy, handles)).map(({ handle }) => handle)).toEqual(handles);
+      expect(upstream.asked).toBe(40);
+      await send(proxy, handles);
+      expect((await proxy.ask(`/api/handles/${handles[7]!}`)).headers['cache-status']).toContain('hit');
+      expect(upstream.asked).toBe(40);
+    });
+
+    test('answers each spelling of a handle from one load', async () => {
+      const upstream = mockUpstream(answerByHandle);
+      const spellings = [A, A.toUpperCase(), A, '21.t1/A'];
+      const elements = elementsOf(await send(await startProxy(), spellings));
+      expect(elements.map(({ handle, body }) => [handle, body.handle])).toEqual(
+        spellings.map((spelling) => [spelling, spelling]),
+      );
+      expect(upstream.asked).toBe(1);
+    });
+
+    test('answers an invalid handle with the error of its GET, and the other handles normally', async () => {
+      mockUpstream(answerByHandle);
+      const elements = elementsOf(
+        await send(await startProxy(), ['', `21.T1/${'x'.repeat(2048)}`, '21.T1/\0', A]),
+      );
+      expect(elements.map(({ status, body }) => [status, body.responseCode])).toEqual([
+        [400, 102],
+        [400, 102],
+        [400, 4],
+        [200, 1],
+      ]);
+    });
+
+    test('answers a failed handle with its error, or with its stale record', async () => {
+      const upstream = mockUpstream(recordOf([urlValue('https://example.org/', 60)]));
+      const proxy = await startProxy();
+      await proxy.ask(PATH);
+      proxy.pass(61_000);
+      upstream.answers({ status: 500, body: { responseCode: 2 } });
+      const elements = elementsOf(await send(proxy, [HANDLE, A]));
+      expect(elements.map(({ status, body }) => [status, body.responseCode])).toEqual([
+        [200, 1],
+        [500, 2],
+      ]);
+      expect(await metricsOf(proxy)).toContain('handle_proxy_batch_handles_total{result="stale"} 1');
+    });
+  });
+
+  describe('values are selected', () => {
+    test.each([
+      ['index=1', { index: 1 }],
+      ['index=1&index=2', { index: [1, '2'] }],
+      ['type=URL', { type: 'URL' }],
+      ['type=EMAIL&type=URL.MIRROR', { type: ['EMAIL', 'URL.MIRROR'] }],
+      ['type=URL.&index=2', { type: ['URL.'], index: [2] }],
+      ['type=NOSUCH', { type: 'NOSUCH' }],
+    ])('by %s in the query as in a GET, and by the same members in the body', async (query, members) => {
+      mockUpstream();
+      const proxy = await startProxy();
+      const single = JSON.parse((await proxy.ask(`${PATH}?${query}`)).text) as unknown;
+      const [byQuery] = elementsOf(await proxy.ask(batchTarget([HANDLE], `&${query}`)));
+      const [byBody] = elementsOf(await postBatch(proxy, { handles: [HANDLE], ...members }));
+      expect([byQuery?.body, byBody?.body]).toEqual([single, single]);
+    });
+  });
+
+  test('pretty indents the whole array, and callback wraps it', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
-    const answer = await send(proxy, [B, NONE, A]);
-    expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/json;charset=utf-8']);
-    const bodyOf = async (path: string): Promise<unknown> => JSON.parse((await proxy.ask(path)).text);
-    expect(elementsOf(answer)).toEqual([
-      { handle: B, status: 200, body: await bodyOf('/api/handles/21.T1/b+c%20d/%C3%BC') },
-      { handle: NONE, status: 404, body: { responseCode: 100, handle: NONE } },
-      { handle: A, status: 200, body: await bodyOf('/api/handles/21.T1/a') },
-    ]);
+    const plain = elementsOf(await proxy.ask(batchTarget([A, NONE])));
+    const pretty = await proxy.ask(batchTarget([A, NONE], '&pretty'));
+    expect(pretty.text).toBe(JSON.stringify(plain, null, 2));
+    const script = await proxy.ask('/api/resolve?callback=show', {
+      method: 'POST',
+      body: JSON.stringify({ handles: [A, NONE] }),
+    });
+    expect(script.headers['content-type']).toBe('application/javascript;charset=utf-8');
+    expect(JSON.parse(script.text.replace(/^show\(([^]*)\);$/, '$1'))).toEqual(plain);
   });
 
-  test('loads each handle once, for itself and for later GETs', async () => {
-    const upstream = mockUpstream(answerByHandle);
-    const proxy = await startProxy();
-    const handles = numbered(40);
-    expect(elementsOf(await send(proxy, handles)).map(({ handle }) => handle)).toEqual(handles);
-    expect(upstream.asked).toBe(40);
-    await send(proxy, handles);
-    expect((await proxy.ask(`/api/handles/${handles[7]!}`)).headers['cache-status']).toContain('hit');
-    expect(upstream.asked).toBe(40);
-  });
-
-  test('answers a handle in each of its spellings, from one load', async () => {
-    const upstream = mockUpstream(answerByHandle);
-    const spellings = [A, A.toUpperCase(), A, '21.t1/A'];
-    const elements = elementsOf(await send(await startProxy(), spellings));
-    expect(elements.map(({ handle, body }) => [handle, body.handle])).toEqual(
-      spellings.map((spelling) => [spelling, spelling]),
-    );
-    expect(upstream.asked).toBe(1);
-  });
-
-  test('answers an invalid handle with the error of its GET, and the others', async () => {
-    mockUpstream(answerByHandle);
-    const elements = elementsOf(
-      await send(await startProxy(), ['', `21.T1/${'x'.repeat(2048)}`, '21.T1/\0', A]),
-    );
-    expect(elements.map(({ status, body }) => [status, body.responseCode])).toEqual([
-      [400, 102],
-      [400, 102],
-      [400, 4],
-      [200, 1],
-    ]);
-  });
-
-  test('answers a handle that fails with its error, and from the stale record where there is one', async () => {
-    const upstream = mockUpstream(recordOf([urlValue('https://example.org/', 60)]));
-    const proxy = await startProxy();
-    await proxy.ask(PATH);
-    proxy.pass(61_000);
-    upstream.answers({ status: 500, body: { responseCode: 2 } });
-    const elements = elementsOf(await send(proxy, [HANDLE, A]));
-    expect(elements.map(({ status, body }) => [status, body.responseCode])).toEqual([
-      [200, 1],
-      [500, 2],
-    ]);
-    expect(await metricsOf(proxy)).toContain('handle_proxy_batch_handles_total{result="stale"} 1');
-  });
-});
-
-describe('values are selected', () => {
-  test.each([
-    ['index=1', { index: 1 }],
-    ['index=1&index=2', { index: [1, '2'] }],
-    ['type=URL', { type: 'URL' }],
-    ['type=EMAIL&type=URL.MIRROR', { type: ['EMAIL', 'URL.MIRROR'] }],
-    ['type=URL.&index=2', { type: ['URL.'], index: [2] }],
-    ['type=NOSUCH', { type: 'NOSUCH' }],
-  ])('by %s as in a GET, and by the same in the body', async (query, members) => {
+  test('an empty list is answered with an empty array', async () => {
     mockUpstream();
+    expect(elementsOf(await postBatch(await startProxy(), { handles: [] }))).toEqual([]);
+  });
+
+  test('each element is on its own line', async () => {
+    mockUpstream(answerByHandle);
+    const { text } = await postBatch(await startProxy(), { handles: [A, B] });
+    const lines = text.split('\n').slice(1, -1);
+    expect(lines.map((line) => (JSON.parse(line.replace(/,$/, '')) as { handle: string }).handle)).toEqual([
+      A,
+      B,
+    ]);
+  });
+
+  test('is compressed for a client that accepts gzip', async () => {
+    mockUpstream(answerByHandle);
     const proxy = await startProxy();
-    const single = JSON.parse((await proxy.ask(`${PATH}?${query}`)).text) as unknown;
-    const [byQuery] = elementsOf(await proxy.ask(batchTarget([HANDLE], `&${query}`)));
-    const [byBody] = elementsOf(await postBatch(proxy, { handles: [HANDLE], ...members }));
-    expect([byQuery?.body, byBody?.body]).toEqual([single, single]);
+    const handles = numbered(30);
+    const { headers, body } = await postBatch(proxy, { handles }, { headers: { 'Accept-Encoding': 'gzip' } });
+    expect(headers['content-encoding']).toBe('gzip');
+    const identity = await postBatch(proxy, { handles });
+    expect(gunzipSync(body).toString()).toBe(identity.text);
+    expect(body.length).toBeLessThan(identity.body.length / 2);
   });
-});
 
-test('pretty indents the whole array, and callback wraps it', async () => {
-  mockUpstream(answerByHandle);
-  const proxy = await startProxy();
-  const plain = elementsOf(await proxy.ask(batchTarget([A, NONE])));
-  const pretty = await proxy.ask(batchTarget([A, NONE], '&pretty'));
-  expect(pretty.text).toBe(JSON.stringify(plain, null, 2));
-  const script = await proxy.ask('/api/resolve?callback=show', {
-    method: 'POST',
-    body: JSON.stringify({ handles: [A, NONE] }),
+  test('is sent with no-store and Vary: Accept-Encoding', async () => {
+    mockUpstream(answerByHandle);
+    const { headers } = await (await startProxy()).ask(batchTarget([A]));
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers.vary).toContain('Accept-Encoding');
   });
-  expect(script.headers['content-type']).toBe('application/javascript;charset=utf-8');
-  expect(JSON.parse(script.text.replace(/^show\(([^]*)\);$/, '$1'))).toEqual(plain);
-});
 
-test('an empty list is answered with an empty array', async () => {
-  mockUpstream();
-  expect(elementsOf(await postBatch(await startProxy(), { handles: [] }))).toEqual([]);
-});
-
-test('each element is a line of its own', async () => {
-  mockUpstream(answerByHandle);
-  const { text } = await postBatch(await startProxy(), { handles: [A, B] });
-  const lines = text.split('\n').slice(1, -1);
-  expect(lines.map((line) => (JSON.parse(line.replace(/,$/, '')) as { handle: string }).handle)).toEqual([
-    A,
-    B,
-  ]);
-});
-
-test('is compressed for a client that accepts gzip', async () => {
-  mockUpstream(answerByHandle);
-  const proxy = await startProxy();
-  const handles = numbered(30);
-  const { headers, body } = await postBatch(proxy, { handles }, { headers: { 'Accept-Encoding': 'gzip' } });
-  expect(headers['content-encoding']).toBe('gzip');
-  const identity = await postBatch(proxy, { handles });
-  expect(gunzipSync(body).toString()).toBe(identity.text);
-  expect(body.length).toBeLessThan(identity.body.length / 2);
-});
-
-test('is not stored by any cache, and says that the encoding differs', async () => {
-  mockUpstream(answerByHandle);
-  const { headers } = await (await startProxy()).ask(batchTarget([A]));
-  expect(headers['cache-control']).toBe('no-store');
-  expect(headers.vary).toContain('Accept-Encoding');
-});
-
-test('HEAD has the headers of the GET, and loads nothing', async () => {
-  const upstream = mockUpstream(answerByHandle);
-  const proxy = await startProxy();
-  const head = await proxy.ask(batchTarget([A]), { method: 'HEAD' });
-  expect([head.status, head.text, upstream.asked]).toEqual([200, '', 0]);
-  expect(head.headers['content-type']).toBe((await proxy.ask(batchTarget([A]))).headers['content-type']);
-});
-
-test('scripts of any origin may send one', async () => {
-  mockUpstream(answerByHandle);
-  const proxy = await startProxy();
-  const Origin = 'https://app.example.org';
-  const preflight = await proxy.ask('/api/resolve', {
-    method: 'OPTIONS',
-    headers: {
-      Origin,
-      'Access-Control-Request-Method': 'POST',
-      'Access-Control-Request-Headers': 'content-type',
-    },
+  test('answers HEAD with the headers of GET, without loading anything', async () => {
+    const upstream = mockUpstream(answerByHandle);
+    const proxy = await startProxy();
+    const head = await proxy.ask(batchTarget([A]), { method: 'HEAD' });
+    expect([head.status, head.text, upstream.asked]).toEqual([200, '', 0]);
+    expect(head.headers['content-type']).toBe((await proxy.ask(batchTarget([A]))).headers['content-type']);
   });
-  expect(preflight.headers['access-control-allow-methods']).toContain('POST');
-  const answer = await postBatch(proxy, { handles: [A] }, { headers: { Origin } });
-  expect(answer.headers['access-control-allow-origin']).toBe(Origin);
-});
 
-test('with a prefix it is the list of the Handle server', async () => {
-  const upstream = mockUpstream({ status: 200, body: { responseCode: 1, handles: [] } });
-  const target = '/api/handles?prefix=21.T1&handle=21.T1/a';
-  expect((await (await startProxy()).ask(target)).text).toContain('"handles":[]');
-  expect(upstream.targets).toEqual([target]);
-});
+  test('can be sent by scripts of any origin', async () => {
+    mockUpstream(answerByHandle);
+    const proxy = await startProxy();
+    const Origin = 'https://app.example.org';
+    const preflight = await proxy.ask('/api/resolve', {
+      method: 'OPTIONS',
+      headers: {
+        Origin,
+        'Access-Control-Request-Method': 'POST',
+        'Access-Control-Request-Headers': 'content-type',
+      },
+    });
+    expect(preflight.headers['access-control-allow-methods']).toContain('POST');
+    const answer = await postBatch(proxy, { handles: [A] }, { headers: { Origin } });
+    expect(answer.headers['access-control-allow-origin']).toBe(Origin);
+  });
 
-test('a handle in the path is read, whatever the query says', async () => {
-  mockUpstream(recordOf(VALUES));
-  const { text } = await (await startProxy()).ask(`${PATH}?handle=21.T1/b`);
-  expect(JSON.parse(text)).toMatchObject({ responseCode: 1, handle: HANDLE });
-});
+  test('forwards a query with prefix as a list request to the Handle server', async () => {
+    const upstream = mockUpstream({ status: 200, body: { responseCode: 1, handles: [] } });
+    const target = '/api/handles?prefix=21.T1&handle=21.T1/a';
+    expect((await (await startProxy()).ask(target)).text).toContain('"handles":[]');
+    expect(upstream.targets).toEqual([target]);
+  });
 
-test('turned off, both are refused as by a Handle server', async () => {
-  const upstream = mockUpstream();
-  const proxy = await startProxy({ BATCH_ENABLED: 'false' });
-  expect((await proxy.ask(batchTarget([A]))).status).toBe(400);
-  expect((await postBatch(proxy, { handles: [A] })).status).toBe(404);
-  expect((await proxy.ask('/openapi.json')).text).not.toContain('/api/resolve');
-  expect(upstream.asked).toBe(0);
-});
+  test('reads the handle in the path whatever the query names', async () => {
+    mockUpstream(recordOf(VALUES));
+    const { text } = await (await startProxy()).ask(`${PATH}?handle=21.T1/b`);
+    expect(JSON.parse(text)).toMatchObject({ responseCode: 1, handle: HANDLE });
+  });
 
-test('a batch is one request of the metrics, and its handles are counted by result', async () => {
-  mockUpstream(answerByHandle);
-  const proxy = await startProxy();
-  await proxy.ask(`/api/handles/${A}`);
-  await postBatch(proxy, { handles: [A, B, ''] });
-  const metrics = await metricsOf(proxy);
-  expect(metrics).toContain('handle_proxy_requests_total{interface="record",result="batch",status="200"} 1');
-  for (const result of ['hit', 'miss', 'invalid'])
-    expect(metrics).toContain(`handle_proxy_batch_handles_total{result="${result}"} 1`);
+  test('is refused as by a Handle server when BATCH_ENABLED is false', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy({ BATCH_ENABLED: 'false' });
+    expect((await proxy.ask(batchTarget([A]))).status).toBe(400);
+    expect((await postBatch(proxy, { handles: [A] })).status).toBe(404);
+    expect((await proxy.ask('/openapi.json')).text).not.toContain('/api/resolve');
+    expect(upstream.asked).toBe(0);
+  });
+
+  test('counts as one request in the metrics, and its handles by result', async () => {
+    mockUpstream(answerByHandle);
+    const proxy = await startProxy();
+    await proxy.ask(`/api/handles/${A}`);
+    await postBatch(proxy, { handles: [A, B, ''] });
+    const metrics = await metricsOf(proxy);
+    expect(metrics).toContain(
+      'handle_proxy_requests_total{interface="record",result="batch",status="200"} 1',
+    );
+    for (const result of ['hit', 'miss', 'invalid'])
+      expect(metrics).toContain(`handle_proxy_batch_handles_total{result="${result}"} 1`);
+  });
 });

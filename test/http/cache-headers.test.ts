@@ -9,7 +9,7 @@ useNock();
 describe('caching headers', () => {
   const revalidate = 'public, max-age=0, must-revalidate';
 
-  test('a miss, then a hit: age, where it came from, and no reuse without a request', async () => {
+  test('mark a miss and then a hit with Age and Cache-Status, and require revalidation', async () => {
     mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
     const proxy = await startProxy();
     const miss = await proxy.ask(PATH);
@@ -27,7 +27,7 @@ describe('caching headers', () => {
     });
   });
 
-  test('http.sharedMaxAge lets shared caches reuse a record, for its remaining TTL at most', async () => {
+  test('let shared caches reuse a record for http.sharedMaxAge, at most its remaining TTL', async () => {
     mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
     const proxy = await startProxy({ HTTP_SHARED_MAX_AGE: '40s', CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
     const control = async (path = PATH) => (await proxy.ask(path)).headers['cache-control'];
@@ -37,7 +37,7 @@ describe('caching headers', () => {
     expect(await control(`${PATH}?auth=true`)).toBe('no-cache');
   });
 
-  test('an absolute TTL ends at its time', async () => {
+  test('end an absolute TTL at its time', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/', '2026-11-21T10:00:10Z')]));
     const proxy = await startProxy();
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('ttl=10;');
@@ -49,7 +49,7 @@ describe('caching headers', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('a 404 has the TTL of not-found entries, and is not reused without a request either', async () => {
+  test('give a 404 the TTL of the negative cache, and require revalidation', async () => {
     mockUpstream(notFound());
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH);
@@ -59,7 +59,7 @@ describe('caching headers', () => {
     ]);
   });
 
-  test('a client that has the answer gets 304 without a body', async () => {
+  test('answer a matching If-None-Match with 304 without a body', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH);
@@ -71,7 +71,7 @@ describe('caching headers', () => {
     expect((await proxy.ask(PATH, { headers: { 'If-None-Match': '"other"' } })).status).toBe(200);
   });
 
-  test('every representation has an ETag of its own', async () => {
+  test('give each representation its own ETag', async () => {
     mockUpstream();
     const proxy = await startProxy({ HTTP_GZIP_MIN_BYTES: '1B' });
     const targets = [
@@ -86,7 +86,7 @@ describe('caching headers', () => {
     expect(new Set([...tags, zipped.headers.etag]).size).toBe(targets.length + 1);
   });
 
-  test('answers are compressed for those who accept it, when they are long enough', async () => {
+  test('compress responses of http.gzipMinBytes or more for clients that accept gzip', async () => {
     mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(2000)}`)]));
     const proxy = await startProxy();
     const plain = await proxy.ask(PATH);

@@ -36,99 +36,101 @@ async function startWith(
   return { ...proxy, upstream };
 }
 
-describe('a handle that the server no longer has', () => {
-  test.each([
-    ['DELETE over ePIC v2', V2_PATH, { method: 'DELETE' }, 404],
-    ['conditional DELETE over ePIC v2', V2_PATH, { method: 'DELETE', headers: { 'If-Match': '*' } }, 412],
-    [
-      'conditional PUT over ePIC v2',
-      V2_PATH,
-      { method: 'PUT', body: BODY, headers: { 'If-Match': '*' } },
-      412,
-    ],
-    ['conditional PUT', PATH, { method: 'PUT', body: '{"values":[]}', headers: { 'If-Match': '*' } }, 412],
-    ['GET with a login', PATH, {}, 404],
-    ['GET with a login over ePIC v2', V2_PATH, {}, 404],
-    ['GET with auth=true', `${PATH}?auth=true`, { headers: { Authorization: undefined } }, 404],
-  ])('is 404 for every reader after a %s', async (_what, path, question, status) => {
-    const proxy = await startWith(OLD, notFound());
-    mockWrites(jsonAnswer(404, { responseCode: 100 }));
-    const type = 'body' in question ? { 'Content-Type': 'application/json' } : {};
-    const headers = { Authorization, ...type, ...('headers' in question ? question.headers : {}) };
-    const given = Object.entries(headers).filter(([, text]) => text !== undefined);
-    const asked = { ...question, headers: Object.fromEntries(given) as Record<string, string> };
-    expect((await proxy.ask(path, asked)).status).toBe(status);
-    expect((await proxy.ask(PATH)).status).toBe(404);
+describe('cache entry contradicted by a response of the Handle server', () => {
+  describe('a handle that the server no longer has', () => {
+    test.each([
+      ['DELETE over ePIC v2', V2_PATH, { method: 'DELETE' }, 404],
+      ['conditional DELETE over ePIC v2', V2_PATH, { method: 'DELETE', headers: { 'If-Match': '*' } }, 412],
+      [
+        'conditional PUT over ePIC v2',
+        V2_PATH,
+        { method: 'PUT', body: BODY, headers: { 'If-Match': '*' } },
+        412,
+      ],
+      ['conditional PUT', PATH, { method: 'PUT', body: '{"values":[]}', headers: { 'If-Match': '*' } }, 412],
+      ['GET with a login', PATH, {}, 404],
+      ['GET with a login over ePIC v2', V2_PATH, {}, 404],
+      ['GET with auth=true', `${PATH}?auth=true`, { headers: { Authorization: undefined } }, 404],
+    ])('is 404 for every reader after a %s', async (_what, path, question, status) => {
+      const proxy = await startWith(OLD, notFound());
+      mockWrites(jsonAnswer(404, { responseCode: 100 }));
+      const type = 'body' in question ? { 'Content-Type': 'application/json' } : {};
+      const headers = { Authorization, ...type, ...('headers' in question ? question.headers : {}) };
+      const given = Object.entries(headers).filter(([, text]) => text !== undefined);
+      const asked = { ...question, headers: Object.fromEntries(given) as Record<string, string> };
+      expect((await proxy.ask(path, asked)).status).toBe(status);
+      expect((await proxy.ask(PATH)).status).toBe(404);
+    });
+
+    test('is 404 for every reader after a GET with a login whose 404 is compressed', async () => {
+      const { status, body } = notFound();
+      const compressed = {
+        status,
+        body: gzipSync(JSON.stringify(body)),
+        headers: { 'Content-Encoding': 'gzip' },
+      };
+      const proxy = await startWith(OLD, compressed);
+      const headers = { Authorization, 'Accept-Encoding': 'gzip' };
+      expect((await proxy.ask(PATH, { headers })).status).toBe(404);
+      expect((await proxy.ask(PATH)).status).toBe(404);
+    });
+
+    test.each([
+      ['a refused login', { status: 401, body: { responseCode: 403 } }],
+      ['a 404 of something else than a Handle server', { status: 404, body: '<h1>Not Found</h1>' }],
+    ])('stays a hit when the only evidence is %s', async (_what, told) => {
+      const proxy = await startWith(OLD, told);
+      for (const path of [PATH, V2_PATH]) {
+        expect((await proxy.ask(path, { headers: { Authorization } })).status).toBe(told.status);
+        expect((await proxy.ask(PATH)).text).toContain('/old');
+      }
+      expect(proxy.upstream.asked).toBe(3);
+    });
   });
 
-  test('is 404 for every reader after a GET with a login whose 404 is compressed', async () => {
-    const { status, body } = notFound();
-    const compressed = {
-      status,
-      body: gzipSync(JSON.stringify(body)),
-      headers: { 'Content-Encoding': 'gzip' },
-    };
-    const proxy = await startWith(OLD, compressed);
-    const headers = { Authorization, 'Accept-Encoding': 'gzip' };
-    expect((await proxy.ask(PATH, { headers })).status).toBe(404);
-    expect((await proxy.ask(PATH)).status).toBe(404);
-  });
+  describe('a record that the server has replaced', () => {
+    test.each([
+      ['PUT over ePIC v2', V2_PATH, BODY],
+      ['PUT', PATH, '{"values":[]}'],
+    ])('is replaced for every reader after a failed If-Match of a %s', async (_what, path, body) => {
+      const proxy = await startWith(OLD, NEW);
+      const headers = { Authorization, 'Content-Type': 'application/json', 'If-Match': '"old"' };
+      expect((await proxy.ask(path, { method: 'PUT', body, headers })).status).toBe(412);
+      expect((await proxy.ask(PATH)).text).toContain('/new');
+    });
 
-  test.each([
-    ['a refused login', { status: 401, body: { responseCode: 403 } }],
-    ['a 404 of something else than a Handle server', { status: 404, body: '<h1>Not Found</h1>' }],
-  ])('stays a hit when %s is all that was told', async (_what, told) => {
-    const proxy = await startWith(OLD, told);
-    for (const path of [PATH, V2_PATH]) {
-      expect((await proxy.ask(path, { headers: { Authorization } })).status).toBe(told.status);
+    test('stays cached after a failed If-Match when it is unchanged', async () => {
+      const proxy = await startWith(OLD, OLD);
+      const headers = { Authorization, 'If-Match': '"other"' };
+      expect((await proxy.ask(PATH, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(412);
+      const { asked } = proxy.upstream;
       expect((await proxy.ask(PATH)).text).toContain('/old');
-    }
-    expect(proxy.upstream.asked).toBe(3);
-  });
-});
-
-describe('a record that the server has replaced', () => {
-  test.each([
-    ['PUT over ePIC v2', V2_PATH, BODY],
-    ['PUT', PATH, '{"values":[]}'],
-  ])('is the new one for every reader after a failed If-Match of a %s', async (_what, path, body) => {
-    const proxy = await startWith(OLD, NEW);
-    const headers = { Authorization, 'Content-Type': 'application/json', 'If-Match': '"old"' };
-    expect((await proxy.ask(path, { method: 'PUT', body, headers })).status).toBe(412);
-    expect((await proxy.ask(PATH)).text).toContain('/new');
+      expect(proxy.upstream.asked).toBe(asked);
+    });
   });
 
-  test('a failed If-Match evicts no record that is as it was', async () => {
+  test('an unchanged record stays a hit after a rejected PUT with overwrite=false', async () => {
     const proxy = await startWith(OLD, OLD);
-    const headers = { Authorization, 'If-Match': '"other"' };
-    expect((await proxy.ask(PATH, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(412);
-    const { asked } = proxy.upstream;
-    expect((await proxy.ask(PATH)).text).toContain('/old');
-    expect(proxy.upstream.asked).toBe(asked);
-  });
-});
-
-test('a record that is as it was stays a hit after a refused PUT with overwrite=false', async () => {
-  const proxy = await startWith(OLD, OLD);
-  mockWrites(jsonAnswer(409, { responseCode: 101 }));
-  const headers = { Authorization, 'Content-Type': 'application/json' };
-  const path = `${PATH}?overwrite=false`;
-  expect((await proxy.ask(path, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(409);
-  expect((await proxy.ask(PATH)).text).toContain('/old');
-  expect(proxy.upstream.asked).toBe(1);
-});
-
-describe('a handle that was not there', () => {
-  test.each([
-    ['PUT with If-None-Match: * over ePIC v2', V2_PATH, BODY, 412],
-    ['PUT with If-None-Match: *', PATH, '{"values":[]}', 412],
-    ['PUT with overwrite=false', `${PATH}?overwrite=false`, '{"values":[]}', 409],
-  ])('is found by every reader after a refused %s', async (_what, path, body, status) => {
-    const proxy = await startWith(notFound(), NEW);
     mockWrites(jsonAnswer(409, { responseCode: 101 }));
-    const condition: Record<string, string> = status === 412 ? { 'If-None-Match': '*' } : {};
-    const headers = { Authorization, 'Content-Type': 'application/json', ...condition };
-    expect((await proxy.ask(path, { method: 'PUT', body, headers })).status).toBe(status);
-    expect((await proxy.ask(PATH)).text).toContain('/new');
+    const headers = { Authorization, 'Content-Type': 'application/json' };
+    const path = `${PATH}?overwrite=false`;
+    expect((await proxy.ask(path, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(409);
+    expect((await proxy.ask(PATH)).text).toContain('/old');
+    expect(proxy.upstream.asked).toBe(1);
+  });
+
+  describe('a negative entry for a handle that now exists', () => {
+    test.each([
+      ['PUT with If-None-Match: * over ePIC v2', V2_PATH, BODY, 412],
+      ['PUT with If-None-Match: *', PATH, '{"values":[]}', 412],
+      ['PUT with overwrite=false', `${PATH}?overwrite=false`, '{"values":[]}', 409],
+    ])('is replaced for every reader after a rejected %s', async (_what, path, body, status) => {
+      const proxy = await startWith(notFound(), NEW);
+      mockWrites(jsonAnswer(409, { responseCode: 101 }));
+      const condition: Record<string, string> = status === 412 ? { 'If-None-Match': '*' } : {};
+      const headers = { Authorization, 'Content-Type': 'application/json', ...condition };
+      expect((await proxy.ask(path, { method: 'PUT', body, headers })).status).toBe(status);
+      expect((await proxy.ask(PATH)).text).toContain('/new');
+    });
   });
 });

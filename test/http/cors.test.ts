@@ -7,8 +7,8 @@ useNock();
 
 const Origin = 'https://app.example.org';
 
-describe('a script of another origin', () => {
-  test('may read answers and their headers; no cache mixes origins up', async () => {
+describe('CORS', () => {
+  test('lets scripts read responses and their headers, and varies the cache by origin', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH, { headers: { Origin } });
@@ -20,7 +20,7 @@ describe('a script of another origin', () => {
     expect((await proxy.ask(PATH)).headers.vary).toContain('Origin');
   });
 
-  test('may read errors', async () => {
+  test('lets scripts read errors', async () => {
     mockUpstream(notFound());
     const proxy = await startProxy();
     for (const target of [PATH, '/api/foo', '/api/handles/%zz']) {
@@ -30,7 +30,7 @@ describe('a script of another origin', () => {
     }
   });
 
-  test('gets the preflight of the Handle server without an upstream request', async () => {
+  test('answers the preflight as a Handle server, without an upstream request', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const headers = {
@@ -50,7 +50,7 @@ describe('a script of another origin', () => {
     expect(upstream.asked).toBe(0);
   });
 
-  test('may make a write conditional, which a Handle server does not know', async () => {
+  test('allows If-Match in the preflight, which a Handle server does not', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const headers = {
@@ -67,7 +67,7 @@ describe('a script of another origin', () => {
   test.each([
     { 'Access-Control-Request-Method': 'PATCH' },
     { 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'x-evil' },
-  ])('is refused in the preflight by silence: %o', async (more) => {
+  ])('rejects a preflight by omitting the CORS headers: %o', async (more) => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(PATH, { method: 'OPTIONS', headers: { Origin, ...more } });
@@ -75,7 +75,7 @@ describe('a script of another origin', () => {
     expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
-  test('OPTIONS without an origin lists the methods', async () => {
+  test('answers OPTIONS without an Origin with the list of methods', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(PATH, { method: 'OPTIONS' });

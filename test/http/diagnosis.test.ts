@@ -1,4 +1,4 @@
-// What an operator learns of a failing Handle server, and what a reader does not.
+// The diagnosis of a failing Handle server: in the log for the operator, not in responses to readers.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';
@@ -24,104 +24,110 @@ async function startLogged() {
   return { proxy, named };
 }
 
-test('a server that fails is reported once, with cause and remedy, and once when it works again', async () => {
-  const { proxy, named } = await startLogged();
-  const upstream = mockUpstream(REFUSED);
-  for (const name of ['a', 'b', 'c']) await proxy.ask(`${PATH}-${name}`);
-  expect(named('server is failing')).toEqual([
-    expect.objectContaining({
-      level: 'warn',
-      server: UPSTREAM_URL,
-      code: 'UPSTREAM_UNREACHABLE',
-      cause: 'the connection was refused (ECONNREFUSED)',
-      remedy: 'check that the server runs at upstream.url',
-    }),
-  ]);
-  proxy.pass(1000);
-  upstream.answers(recordOf());
-  await proxy.ask(PATH);
-  expect(named('server is working')).toEqual([
-    expect.objectContaining({ server: UPSTREAM_URL, failures: 2 }),
-  ]);
-});
-
-test('another cause is reported, too', async () => {
-  const { proxy, named } = await startLogged();
-  const upstream = mockUpstream(REFUSED);
-  await proxy.ask(`${PATH}-a`);
-  proxy.pass(1000);
-  upstream.answers(UNTRUSTED);
-  await proxy.ask(`${PATH}-b`);
-  expect(named('server is failing').map(({ remedy }) => remedy)).toEqual([
-    'check that the server runs at upstream.url',
-    'set upstream.caFile or upstream.fingerprint',
-  ]);
-});
-
-test.each([
-  ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, /see the log of the server/],
-  [
-    'what is not HTTP',
-    { status: 0, body: '', error: 'HPE_INVALID_CONSTANT' },
-    /upstream.url should be http or https/,
-  ],
-  ['a page of a gateway', { status: 502, body: '<h1>Bad gateway</h1>' }, /not a gateway or another service/],
-])('the report of %s has a remedy', async (_what, answer: Answer, remedy) => {
-  const { proxy, named } = await startLogged();
-  mockUpstream(answer);
-  await proxy.ask(PATH);
-  expect(named('server is failing')).toEqual([
-    expect.objectContaining({ remedy: expect.stringMatching(remedy) as string }),
-  ]);
-});
-
-test('a record that the server cannot read is no failure of the server', async () => {
-  const { proxy, named } = await startLogged();
-  mockUpstream({ status: 500, body: { responseCode: 2 } });
-  await proxy.ask(PATH);
-  expect(named('server is failing')).toEqual([]);
-});
-
-describe('a reader of a failing server', () => {
-  test.each([PATH, `/${PATH.slice('/api/handles/'.length)}`, PATH.replace('/api/', '/api/v2/')])(
-    'learns nothing about it at %s, and when to try again',
-    async (path) => {
-      const { proxy, named } = await startLogged();
-      mockUpstream(REFUSED);
-      const { status, headers, text } = await proxy.ask(path);
-      expect(status).toBe(502);
-      expect(headers['retry-after']).toBe('5');
-      expect(text).toContain('The Handle server is unreachable');
-      expect(text).not.toMatch(/ECONNREFUSED|upstream\.|handle\.example/);
-      expect(named('request')).toEqual([
-        expect.objectContaining({
-          code: 'UPSTREAM_UNREACHABLE',
-          remedy: 'check that the server runs at upstream.url',
-        }),
-      ]);
-    },
-  );
-});
-
-describe('a write', () => {
-  test('that never reached the server may be repeated', async () => {
+describe('diagnosis of a failing Handle server', () => {
+  test('is logged once with cause and remedy, and once on recovery', async () => {
     const { proxy, named } = await startLogged();
-    mockWrites({ status: 0, error: 'ECONNREFUSED' });
-    const { status, headers, text } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
-    expect([status, headers['retry-after']]).toEqual([502, '5']);
-    expect(text).not.toContain('ECONNREFUSED');
-    expect(named('request')).toEqual([
+    const upstream = mockUpstream(REFUSED);
+    for (const name of ['a', 'b', 'c']) await proxy.ask(`${PATH}-${name}`);
+    expect(named('server is failing')).toEqual([
       expect.objectContaining({
-        code: 'UPSTREAM_CONNECT_FAILED',
+        level: 'warn',
+        server: UPSTREAM_URL,
+        code: 'UPSTREAM_UNREACHABLE',
         cause: 'the connection was refused (ECONNREFUSED)',
+        remedy: 'check that the server runs at upstream.url',
       }),
+    ]);
+    proxy.pass(1000);
+    upstream.answers(recordOf());
+    await proxy.ask(PATH);
+    expect(named('server is working')).toEqual([
+      expect.objectContaining({ server: UPSTREAM_URL, failures: 2 }),
     ]);
   });
 
-  test('that may have been carried out has no Retry-After', async () => {
-    const { proxy } = await startLogged();
-    mockWrites({ status: 0, error: 'ECONNRESET' });
-    const { status, headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
-    expect([status, headers['retry-after']]).toEqual([502, undefined]);
+  test('is logged again when the cause changes', async () => {
+    const { proxy, named } = await startLogged();
+    const upstream = mockUpstream(REFUSED);
+    await proxy.ask(`${PATH}-a`);
+    proxy.pass(1000);
+    upstream.answers(UNTRUSTED);
+    await proxy.ask(`${PATH}-b`);
+    expect(named('server is failing').map(({ remedy }) => remedy)).toEqual([
+      'check that the server runs at upstream.url',
+      'set upstream.caFile or upstream.fingerprint',
+    ]);
+  });
+
+  test.each([
+    ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, /see the log of the server/],
+    [
+      'what is not HTTP',
+      { status: 0, body: '', error: 'HPE_INVALID_CONSTANT' },
+      /upstream.url should be http or https/,
+    ],
+    [
+      'a page of a gateway',
+      { status: 502, body: '<h1>Bad gateway</h1>' },
+      /not a gateway or another service/,
+    ],
+  ])('includes a remedy for %s', async (_what, answer: Answer, remedy) => {
+    const { proxy, named } = await startLogged();
+    mockUpstream(answer);
+    await proxy.ask(PATH);
+    expect(named('server is failing')).toEqual([
+      expect.objectContaining({ remedy: expect.stringMatching(remedy) as string }),
+    ]);
+  });
+
+  test('is not logged for a record that the server cannot read', async () => {
+    const { proxy, named } = await startLogged();
+    mockUpstream({ status: 500, body: { responseCode: 2 } });
+    await proxy.ask(PATH);
+    expect(named('server is failing')).toEqual([]);
+  });
+
+  describe('a reader of a failing server', () => {
+    test.each([PATH, `/${PATH.slice('/api/handles/'.length)}`, PATH.replace('/api/', '/api/v2/')])(
+      'gets no internal detail at %s, but a Retry-After',
+      async (path) => {
+        const { proxy, named } = await startLogged();
+        mockUpstream(REFUSED);
+        const { status, headers, text } = await proxy.ask(path);
+        expect(status).toBe(502);
+        expect(headers['retry-after']).toBe('5');
+        expect(text).toContain('The Handle server is unreachable');
+        expect(text).not.toMatch(/ECONNREFUSED|upstream\.|handle\.example/);
+        expect(named('request')).toEqual([
+          expect.objectContaining({
+            code: 'UPSTREAM_UNREACHABLE',
+            remedy: 'check that the server runs at upstream.url',
+          }),
+        ]);
+      },
+    );
+  });
+
+  describe('a write', () => {
+    test('that never reached the server has Retry-After', async () => {
+      const { proxy, named } = await startLogged();
+      mockWrites({ status: 0, error: 'ECONNREFUSED' });
+      const { status, headers, text } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+      expect([status, headers['retry-after']]).toEqual([502, '5']);
+      expect(text).not.toContain('ECONNREFUSED');
+      expect(named('request')).toEqual([
+        expect.objectContaining({
+          code: 'UPSTREAM_CONNECT_FAILED',
+          cause: 'the connection was refused (ECONNREFUSED)',
+        }),
+      ]);
+    });
+
+    test('whose outcome is unknown has no Retry-After', async () => {
+      const { proxy } = await startLogged();
+      mockWrites({ status: 0, error: 'ECONNRESET' });
+      const { status, headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+      expect([status, headers['retry-after']]).toEqual([502, undefined]);
+    });
   });
 });

@@ -1,5 +1,5 @@
-// The endpoints of a Handle server besides handles are answered through the proxy as the server itself did.
-import { expect, onTestFinished, test } from 'vitest';
+// The other endpoints of a Handle server are answered through the proxy as by the server itself.
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { endpointWaivers } from '../support/endpoint-waivers.js';
 import { isOfApi, locationRecordings } from '../support/location-world.js';
 import { readDocument } from '../support/markdown.js';
@@ -41,27 +41,29 @@ async function replayOne(recording: Recording): Promise<{ answer: Compared; sent
   return { answer, sent };
 }
 
-test.each(recordings.map((recording) => [recording.name, recording] as const))(
-  '%s',
-  async (name, recording) => {
-    const { method, path, headers } = recording.request;
-    const { answer, sent } = await replayOne(recording);
-    const recorded = compared(recordedAnswer(recording));
-    if (name in endpointWaivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
-    else expect(answer).toEqual(recorded);
-    // What is not answered here is relayed as it came.
-    const login = headers.find(([header]) => header === 'Authorization')?.[1];
-    const asked = [method, path, ...(login === undefined ? [] : [login])].join(' ');
-    expect([[], [asked]]).toContainEqual(sent);
-  },
-);
+describe('recorded endpoints of a Handle server', () => {
+  test.each(recordings.map((recording) => [recording.name, recording] as const))(
+    '%s',
+    async (name, recording) => {
+      const { method, path, headers } = recording.request;
+      const { answer, sent } = await replayOne(recording);
+      const recorded = compared(recordedAnswer(recording));
+      if (name in endpointWaivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
+      else expect(answer).toEqual(recorded);
+      // What is not answered here is relayed as it came.
+      const login = headers.find(([header]) => header === 'Authorization')?.[1];
+      const asked = [method, path, ...(login === undefined ? [] : [login])].join(' ');
+      expect([[], [asked]]).toContainEqual(sent);
+    },
+  );
 
-test('there are 31 recordings, and every waiver names one', () => {
-  expect(recordings).toHaveLength(31);
-  expect(recordings.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(endpointWaivers)));
-});
+  test('include 31 recordings, and every waiver names one', () => {
+    expect(recordings).toHaveLength(31);
+    expect(recordings.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(endpointWaivers)));
+  });
 
-test('the README lists every waiver', () => {
-  const readme = readDocument('src/redirect/locations/README.md');
-  expect(Object.keys(endpointWaivers).filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
+  test('have every waiver listed in the README', () => {
+    const readme = readDocument('src/redirect/locations/README.md');
+    expect(Object.keys(endpointWaivers).filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
+  });
 });

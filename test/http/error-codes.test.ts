@@ -25,55 +25,57 @@ const missing = { status: 404, body: { responseCode: 100 } };
 const JSON_ACCEPT = { Accept: 'application/json' };
 const LOGIN = { Authorization: 'Basic eDp5' };
 
-describe.each<[code: string, answer: Answer | undefined, path: string, question?: object]>([
-  ['UPSTREAM_INVALID_RESPONSE', { status: 200, body: { responseCode: 7, oops: true } }, PATH],
-  ['HANDLE_TOO_LONG', undefined, `/api/handles/${'x'.repeat(2049)}`],
-  ['BAD_PARAMETER', undefined, `${PATH}?index=x`],
-  ['METHOD_NOT_ALLOWED', undefined, '/api/site', { method: 'DELETE' }],
-  ['NO_DELETE', undefined, '/api/handles/21.T1/other', { method: 'DELETE', headers: LOGIN }],
-  ['BATCH_TOO_LARGE', undefined, `/api/handles?${'handle=21.T1/a&'.repeat(101)}`],
-  ['V2_LOGIN_NEEDED', undefined, `/api/v2/handles/${HANDLE}`],
-  ['V2_LOGIN_NEEDED', undefined, `/api/v2/handles/21.T1`, { method: 'DELETE' }],
-  ['REDIRECT_NOT_FOUND', missing, `/${HANDLE}`, { headers: JSON_ACCEPT }],
-  ['REDIRECT_NOT_SERVED', elsewhere, `/${HANDLE}`, { headers: JSON_ACCEPT }],
-  ['REDIRECT_REFUSED', refusing, `/${HANDLE}`, { headers: JSON_ACCEPT }],
-  ['METHOD_NOT_ALLOWED', undefined, `/${HANDLE}`, { method: 'PUT', headers: JSON_ACCEPT }],
-  ['BAD_PATH', undefined, '/%zz', { headers: JSON_ACCEPT }],
-])('%s', (code, answer, path, question = {}) => {
-  test(`is the code in the body and in the log: ${path.slice(0, 40)}`, async () => {
+describe('error code', () => {
+  describe.each<[code: string, answer: Answer | undefined, path: string, question?: object]>([
+    ['UPSTREAM_INVALID_RESPONSE', { status: 200, body: { responseCode: 7, oops: true } }, PATH],
+    ['HANDLE_TOO_LONG', undefined, `/api/handles/${'x'.repeat(2049)}`],
+    ['BAD_PARAMETER', undefined, `${PATH}?index=x`],
+    ['METHOD_NOT_ALLOWED', undefined, '/api/site', { method: 'DELETE' }],
+    ['NO_DELETE', undefined, '/api/handles/21.T1/other', { method: 'DELETE', headers: LOGIN }],
+    ['BATCH_TOO_LARGE', undefined, `/api/handles?${'handle=21.T1/a&'.repeat(101)}`],
+    ['V2_LOGIN_NEEDED', undefined, `/api/v2/handles/${HANDLE}`],
+    ['V2_LOGIN_NEEDED', undefined, `/api/v2/handles/21.T1`, { method: 'DELETE' }],
+    ['REDIRECT_NOT_FOUND', missing, `/${HANDLE}`, { headers: JSON_ACCEPT }],
+    ['REDIRECT_NOT_SERVED', elsewhere, `/${HANDLE}`, { headers: JSON_ACCEPT }],
+    ['REDIRECT_REFUSED', refusing, `/${HANDLE}`, { headers: JSON_ACCEPT }],
+    ['METHOD_NOT_ALLOWED', undefined, `/${HANDLE}`, { method: 'PUT', headers: JSON_ACCEPT }],
+    ['BAD_PATH', undefined, '/%zz', { headers: JSON_ACCEPT }],
+  ])('%s', (code, answer, path, question = {}) => {
+    test(`is in the body and in the log: ${path.slice(0, 40)}`, async () => {
+      mockUpstream(answer);
+      const proxy = await start();
+      const { text, headers } = await proxy.ask(path, question);
+      expect(headers['content-type']).toContain('json');
+      expect(JSON.parse(text)).toMatchObject({ code, responseCode: expect.any(Number) as number });
+      await expect.poll(proxy.loggedCode).toBe(code);
+    });
+  });
+
+  test.each<[code: string, answer: Answer | undefined, path: string]>([
+    ['REDIRECT_NOT_FOUND', missing, `/${HANDLE}`],
+    ['REDIRECT_REFUSED', refusing, `/${HANDLE}`],
+    ['BAD_PATH', undefined, '/%zz'],
+  ])('%s is on the error page', async (code, answer, path) => {
     mockUpstream(answer);
     const proxy = await start();
-    const { text, headers } = await proxy.ask(path, question);
-    expect(headers['content-type']).toContain('json');
-    expect(JSON.parse(text)).toMatchObject({ code, responseCode: expect.any(Number) as number });
+    expect((await proxy.ask(path)).text).toContain(`<code>${code}</code>`);
     await expect.poll(proxy.loggedCode).toBe(code);
   });
-});
 
-test.each<[code: string, answer: Answer | undefined, path: string]>([
-  ['REDIRECT_NOT_FOUND', missing, `/${HANDLE}`],
-  ['REDIRECT_REFUSED', refusing, `/${HANDLE}`],
-  ['BAD_PATH', undefined, '/%zz'],
-])('%s is on the page', async (code, answer, path) => {
-  mockUpstream(answer);
-  const proxy = await start();
-  expect((await proxy.ask(path)).text).toContain(`<code>${code}</code>`);
-  await expect.poll(proxy.loggedCode).toBe(code);
-});
+  test('is in an element of a batch', async () => {
+    mockUpstream({ status: 200, body: { responseCode: 7 } });
+    const proxy = await start();
+    const { text } = await proxy.ask(`/api/handles?handle=${HANDLE}`);
+    expect(JSON.parse(text)).toMatchObject([{ body: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
+  });
 
-test('an element of a batch has it', async () => {
-  mockUpstream({ status: 200, body: { responseCode: 7 } });
-  const proxy = await start();
-  const { text } = await proxy.ask(`/api/handles?handle=${HANDLE}`);
-  expect(JSON.parse(text)).toMatchObject([{ body: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
-});
-
-test.each<[method: string, path: string, body: object]>([
-  ['GET', '/api/handles', { responseCode: 102, message: 'Empty handle invalid' }],
-  ['GET', '/api/foo', { responseCode: 4, message: 'Unknown HTTP API endpoint GET /api/foo' }],
-  ['PATCH', PATH, { responseCode: 4, message: 'Unknown method PATCH' }],
-])('%s %s has the body of a Handle server, and its code in the log', async (method, path, body) => {
-  const proxy = await start();
-  expect(JSON.parse((await proxy.ask(path, { method })).text)).toEqual(body);
-  await expect.poll(proxy.loggedCode).toMatch(/^(EMPTY|UNKNOWN)_/);
+  test.each<[method: string, path: string, body: object]>([
+    ['GET', '/api/handles', { responseCode: 102, message: 'Empty handle invalid' }],
+    ['GET', '/api/foo', { responseCode: 4, message: 'Unknown HTTP API endpoint GET /api/foo' }],
+    ['PATCH', PATH, { responseCode: 4, message: 'Unknown method PATCH' }],
+  ])('is in the log of %s %s, whose body is that of a Handle server', async (method, path, body) => {
+    const proxy = await start();
+    expect(JSON.parse((await proxy.ask(path, { method })).text)).toEqual(body);
+    await expect.poll(proxy.loggedCode).toMatch(/^(EMPTY|UNKNOWN)_/);
+  });
 });

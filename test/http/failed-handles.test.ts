@@ -10,79 +10,82 @@ const RETRY_AFTER = 5000;
 const FAILED: Answer = { status: 500, body: { responseCode: 2, message: 'cannot read it' } };
 const ROUTES = [PATH, PATH.toLowerCase(), `${PATH}?pretty`, `/${HANDLE}`, `/api/v2/handles/${HANDLE}`];
 
-describe('a handle that failed', () => {
-  test.each<[string, Answer, number]>([
-    ['500', FAILED, 500],
-    ['no record', { status: 200, body: 'rubbish' }, 502],
-    ['502 of a gateway', { status: 502, body: '<h1>Bad Gateway</h1>' }, 502],
-    ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, 502],
-  ])(
-    '(%s) is not requested again until then; every caller gets the failure',
-    async (_what, answer, status) => {
-      const proxy = await startProxy({ V2_ANONYMOUS_READ: 'true' });
-      const upstream = mockUpstream(answer);
-      const first = await proxy.ask(PATH);
-      expect(first.status).toBe(status);
-      const { asked } = upstream;
-      for (const route of ROUTES) expect((await proxy.ask(route)).status, route).toBeGreaterThanOrEqual(500);
-      expect((await proxy.ask(PATH)).text).toBe(first.text);
-      proxy.pass(RETRY_AFTER - 1);
-      expect((await proxy.ask(PATH)).status).toBe(status);
-      expect(upstream.asked).toBe(asked);
+describe('failure cache', () => {
+  describe('a handle that failed', () => {
+    test.each<[string, Answer, number]>([
+      ['500', FAILED, 500],
+      ['no record', { status: 200, body: 'rubbish' }, 502],
+      ['502 of a gateway', { status: 502, body: '<h1>Bad Gateway</h1>' }, 502],
+      ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, 502],
+    ])(
+      '(%s) is not requested again within upstream.retryAfter; every caller gets the failure',
+      async (_what, answer, status) => {
+        const proxy = await startProxy({ V2_ANONYMOUS_READ: 'true' });
+        const upstream = mockUpstream(answer);
+        const first = await proxy.ask(PATH);
+        expect(first.status).toBe(status);
+        const { asked } = upstream;
+        for (const route of ROUTES)
+          expect((await proxy.ask(route)).status, route).toBeGreaterThanOrEqual(500);
+        expect((await proxy.ask(PATH)).text).toBe(first.text);
+        proxy.pass(RETRY_AFTER - 1);
+        expect((await proxy.ask(PATH)).status).toBe(status);
+        expect(upstream.asked).toBe(asked);
 
-      proxy.pass(1);
-      upstream.answers(recordOf());
-      expect((await proxy.ask(PATH)).status).toBe(200);
-    },
-  );
+        proxy.pass(1);
+        upstream.answers(recordOf());
+        expect((await proxy.ask(PATH)).status).toBe(200);
+      },
+    );
 
-  test('is requested by an authoritative read, and every caller gets its result', async () => {
-    const proxy = await startProxy();
-    const upstream = mockUpstream(FAILED);
-    await proxy.ask(PATH);
-    expect((await proxy.ask(`${PATH}?auth=true`)).status).toBe(500);
-    expect(upstream.asked).toBe(2);
-    upstream.answers(recordOf());
-    expect((await proxy.ask(`${PATH}?auth=true`)).status).toBe(200);
-    expect((await proxy.ask(PATH)).status).toBe(200);
-  });
-
-  test.each([{ handle: HANDLE }, { prefix: '21.' }, { prefix: '' }])(
-    'is requested again after a purge (%o)',
-    async (target) => {
+    test('is requested by an authoritative read, whose result every caller gets', async () => {
       const proxy = await startProxy();
       const upstream = mockUpstream(FAILED);
       await proxy.ask(PATH);
-      await proxy.app.operations.purge(
-        'handle' in target ? { handles: [HANDLE], isSoft: false } : { ...target, isSoft: false },
-      );
+      expect((await proxy.ask(`${PATH}?auth=true`)).status).toBe(500);
+      expect(upstream.asked).toBe(2);
       upstream.answers(recordOf());
+      expect((await proxy.ask(`${PATH}?auth=true`)).status).toBe(200);
       expect((await proxy.ask(PATH)).status).toBe(200);
-    },
-  );
+    });
 
-  test('does not affect other handles', async () => {
-    const proxy = await startProxy();
-    mockUpstream((target) => (target === PATH ? FAILED : recordOf(undefined, '21.T11998/other')));
-    for (let count = 0; count < 50; count++) expect((await proxy.ask(PATH)).status).toBe(500);
-    expect((await proxy.ask('/api/handles/21.T11998/other')).status).toBe(200);
+    test.each([{ handle: HANDLE }, { prefix: '21.' }, { prefix: '' }])(
+      'is requested again after a purge (%o)',
+      async (target) => {
+        const proxy = await startProxy();
+        const upstream = mockUpstream(FAILED);
+        await proxy.ask(PATH);
+        await proxy.app.operations.purge(
+          'handle' in target ? { handles: [HANDLE], isSoft: false } : { ...target, isSoft: false },
+        );
+        upstream.answers(recordOf());
+        expect((await proxy.ask(PATH)).status).toBe(200);
+      },
+    );
+
+    test('does not affect other handles', async () => {
+      const proxy = await startProxy();
+      mockUpstream((target) => (target === PATH ? FAILED : recordOf(undefined, '21.T11998/other')));
+      for (let count = 0; count < 50; count++) expect((await proxy.ask(PATH)).status).toBe(500);
+      expect((await proxy.ask('/api/handles/21.T11998/other')).status).toBe(200);
+    });
+
+    test('is answered with 502 when the response is too long to keep', async () => {
+      const proxy = await startProxy();
+      const upstream = mockUpstream({ status: 500, body: { responseCode: 2, message: 'x'.repeat(10_000) } });
+      expect((await proxy.ask(PATH)).status).toBe(500);
+      expect((await proxy.ask(PATH)).status).toBe(502);
+      expect(upstream.asked).toBe(1);
+    });
   });
 
-  test('with a long answer is 502: that answer is not kept', async () => {
+  test('a busy or unreachable server is requested again for the same handle', async () => {
     const proxy = await startProxy();
-    const upstream = mockUpstream({ status: 500, body: { responseCode: 2, message: 'x'.repeat(10_000) } });
-    expect((await proxy.ask(PATH)).status).toBe(500);
+    const upstream = mockUpstream({ status: 503, body: 'busy' });
+    expect((await proxy.ask(PATH)).status).toBe(503);
+    upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
     expect((await proxy.ask(PATH)).status).toBe(502);
-    expect(upstream.asked).toBe(1);
+    upstream.answers(recordOf());
+    expect((await proxy.ask(PATH)).status).toBe(200);
   });
-});
-
-test('a server that is busy or unreachable gets the same handle again', async () => {
-  const proxy = await startProxy();
-  const upstream = mockUpstream({ status: 503, body: 'busy' });
-  expect((await proxy.ask(PATH)).status).toBe(503);
-  upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
-  expect((await proxy.ask(PATH)).status).toBe(502);
-  upstream.answers(recordOf());
-  expect((await proxy.ask(PATH)).status).toBe(200);
 });

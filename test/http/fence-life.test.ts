@@ -1,5 +1,5 @@
-// The life of a fence whose write has an unknown end: `upstream.queueTimeout`, `upstream.writeTimeout` and 15 s more.
-import { expect, test } from 'vitest';
+// The lifetime of a fence of unknown outcome: `upstream.queueTimeout`, `upstream.writeTimeout` and 15 s more.
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type MockUpstream, PATH, mockUpstream, recordOf } from '../support/upstream.js';
@@ -28,19 +28,21 @@ async function isStored({ upstream, proxy }: World): Promise<boolean> {
   return upstream.asked === asked;
 }
 
-test('no load is stored until 47 s after a write with an unknown end', async () => {
-  const world = await writeWithUnknownEnd();
-  expect(await isStored(world)).toBe(false);
-  world.proxy.pass(46_999);
-  expect(await isStored(world)).toBe(false);
-  world.proxy.pass(1);
-  expect(await isStored(world)).toBe(true);
-});
+describe('fence of a write with unknown outcome', () => {
+  test('blocks storing loads for 47 s', async () => {
+    const world = await writeWithUnknownEnd();
+    expect(await isStored(world)).toBe(false);
+    world.proxy.pass(46_999);
+    expect(await isStored(world)).toBe(false);
+    world.proxy.pass(1);
+    expect(await isStored(world)).toBe(true);
+  });
 
-test('the time follows the timeouts of a write', async () => {
-  const world = await writeWithUnknownEnd({ UPSTREAM_WRITE_TIMEOUT: '5s', UPSTREAM_QUEUE_TIMEOUT: '1s' });
-  world.proxy.pass(20_999);
-  expect(await isStored(world)).toBe(false);
-  world.proxy.pass(1);
-  expect(await isStored(world)).toBe(true);
+  test('follows the write timeouts of the configuration', async () => {
+    const world = await writeWithUnknownEnd({ UPSTREAM_WRITE_TIMEOUT: '5s', UPSTREAM_QUEUE_TIMEOUT: '1s' });
+    world.proxy.pass(20_999);
+    expect(await isStored(world)).toBe(false);
+    world.proxy.pass(1);
+    expect(await isStored(world)).toBe(true);
+  });
 });

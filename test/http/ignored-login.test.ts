@@ -1,5 +1,5 @@
 // The warning that the Handle server ignores logins over plain http, given once it is true.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../handle-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
@@ -36,35 +36,37 @@ const WARNING = {
   remedy: 'set upstream.url to an https address',
 };
 
-test('a write with a login that is refused with 402 is a warning, once a minute', async () => {
-  const { send, warnings, pass } = await start(plain.url);
-  expect(warnings()).toEqual([]);
-  const refused = { status: 403, text: '{"responseCode":402,"handle":"21.T11998/demo"}' };
-  expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
-  expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
-  expect(warnings()).toEqual([expect.objectContaining(WARNING)]);
-  pass(MINUTE_MS);
-  expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
-  expect(warnings()).toHaveLength(2);
-});
+describe('warning that the Handle server ignores logins over plain http', () => {
+  test('is logged once a minute when a write with a login is refused with 402', async () => {
+    const { send, warnings, pass } = await start(plain.url);
+    expect(warnings()).toEqual([]);
+    const refused = { status: 403, text: '{"responseCode":402,"handle":"21.T11998/demo"}' };
+    expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
+    expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
+    expect(warnings()).toEqual([expect.objectContaining(WARNING)]);
+    pass(MINUTE_MS);
+    expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
+    expect(warnings()).toHaveLength(2);
+  });
 
-test('a write of ePIC v2 is the same', async () => {
-  const { send, warnings } = await start(plain.url);
-  expect(await send('/api/v2/handles/21.T11998/demo', V2_BODY)).toMatchObject({ status: 502 });
-  expect(warnings()).toEqual([expect.objectContaining(WARNING)]);
-});
+  test('is logged for a write of ePIC v2, too', async () => {
+    const { send, warnings } = await start(plain.url);
+    expect(await send('/api/v2/handles/21.T11998/demo', V2_BODY)).toMatchObject({ status: 502 });
+    expect(warnings()).toEqual([expect.objectContaining(WARNING)]);
+  });
 
-test('a write without a login is none', async () => {
-  const { send, warnings } = await start(plain.url);
-  const answer = await send('/api/handles/21.T11998/demo', BODY, { 'Content-Type': 'application/json' });
-  expect(answer).toMatchObject({ status: 403 });
-  expect(warnings()).toEqual([]);
-});
+  test('is not logged for a write without a login', async () => {
+    const { send, warnings } = await start(plain.url);
+    const answer = await send('/api/handles/21.T11998/demo', BODY, { 'Content-Type': 'application/json' });
+    expect(answer).toMatchObject({ status: 403 });
+    expect(warnings()).toEqual([]);
+  });
 
-test('an http port that takes logins is none, whatever it refuses', async () => {
-  const { send, warnings } = await start(demo.url);
-  expect(await send('/api/handles/21.T11998/written', BODY)).toMatchObject({ status: 201 });
-  const other = { ...HEADERS, Authorization: basic('300:21.T11998/USER02', 'secret2') };
-  expect(await send('/api/handles/21.T11998/demo', BODY, other)).toMatchObject({ status: 403 });
-  expect(warnings()).toEqual([]);
+  test('is not logged for an http port that accepts logins', async () => {
+    const { send, warnings } = await start(demo.url);
+    expect(await send('/api/handles/21.T11998/written', BODY)).toMatchObject({ status: 201 });
+    const other = { ...HEADERS, Authorization: basic('300:21.T11998/USER02', 'secret2') };
+    expect(await send('/api/handles/21.T11998/demo', BODY, other)).toMatchObject({ status: 403 });
+    expect(warnings()).toEqual([]);
+  });
 });

@@ -27,32 +27,34 @@ const TARGETS = [
   `/${HANDLE}?action=api&${callback}`,
 ];
 
-describe.each(['Basic eDp5', 'Handle sessionId="1x"', ''])('with the Authorization "%s"', (login) => {
-  test.each(TARGETS)('GET %s is 403, as JSON, and nothing is asked', async (target) => {
+describe('JSONP with a login', () => {
+  describe.each(['Basic eDp5', 'Handle sessionId="1x"', ''])('with the Authorization "%s"', (login) => {
+    test.each(TARGETS)('GET %s is rejected with 403 as JSON, without an upstream request', async (target) => {
+      const upstream = mockUpstream(secret);
+      const proxy = await startProxy();
+      const headers = { Authorization: login, Accept: 'application/json' };
+      const { status, text, headers: got } = await proxy.ask(target, { headers });
+      expect(status).toBe(403);
+      expect(JSON.parse(text)).toMatchObject({ code: 'JSONP_WITH_LOGIN', responseCode: 400 });
+      expect(got['content-type']).not.toContain('javascript');
+      expect(upstream.asked).toBe(0);
+      expect((await proxy.ask(target, { headers, method: 'HEAD' })).status).toBe(403);
+    });
+  });
+
+  test('leaves JSONP without a login and a login without JSONP unchanged', async () => {
     const upstream = mockUpstream(secret);
     const proxy = await startProxy();
-    const headers = { Authorization: login, Accept: 'application/json' };
-    const { status, text, headers: got } = await proxy.ask(target, { headers });
-    expect(status).toBe(403);
-    expect(JSON.parse(text)).toMatchObject({ code: 'JSONP_WITH_LOGIN', responseCode: 400 });
-    expect(got['content-type']).not.toContain('javascript');
-    expect(upstream.asked).toBe(0);
-    expect((await proxy.ask(target, { headers, method: 'HEAD' })).status).toBe(403);
+    expect((await proxy.ask(`${PATH}?${callback}`)).text).toMatch(/^steal\(.*\);$/s);
+    expect((await proxy.ask(PATH, { headers: { Authorization } })).status).toBe(200);
+    expect(upstream.asked).toBe(2);
   });
-});
 
-test('without a login JSONP is as before, and a login without JSONP too', async () => {
-  const upstream = mockUpstream(secret);
-  const proxy = await startProxy();
-  expect((await proxy.ask(`${PATH}?${callback}`)).text).toMatch(/^steal\(.*\);$/s);
-  expect((await proxy.ask(PATH, { headers: { Authorization } })).status).toBe(200);
-  expect(upstream.asked).toBe(2);
-});
-
-test('http.jsonpWithCredentials allows both together', async () => {
-  const upstream = mockUpstream(secret);
-  const proxy = await startProxy({ HTTP_JSONP_WITH_CREDENTIALS: 'true' });
-  const target = `${PATH}?${callback}`;
-  expect((await proxy.ask(target, { headers: { Authorization } })).status).toBe(200);
-  expect(upstream.targets).toEqual([target]);
+  test('is allowed by http.jsonpWithCredentials', async () => {
+    const upstream = mockUpstream(secret);
+    const proxy = await startProxy({ HTTP_JSONP_WITH_CREDENTIALS: 'true' });
+    const target = `${PATH}?${callback}`;
+    expect((await proxy.ask(target, { headers: { Authorization } })).status).toBe(200);
+    expect(upstream.targets).toEqual([target]);
+  });
 });

@@ -5,8 +5,8 @@ import { HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstr
 
 useNock();
 
-describe('a handle that does not exist', () => {
-  test('is 404 with code 100, and cached for a while', async () => {
+describe('an unknown handle', () => {
+  test('is answered with 404 and code 100, and kept in the negative cache', async () => {
     const upstream = mockUpstream(notFound());
     const proxy = await startProxy();
     for (const query of ['', '?type=URL', '?index=1']) {
@@ -29,7 +29,7 @@ describe('a handle that does not exist', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('keeps the message of the server', async () => {
+  test('is answered with the message of the Handle server', async () => {
     mockUpstream({
       status: 404,
       body: { responseCode: 100, message: 'Unable to find service', handle: HANDLE },
@@ -43,7 +43,7 @@ describe('a handle that does not exist', () => {
 });
 
 describe('a handle without public values', () => {
-  test('is 200 with code 200, and kept like one that does not exist', async () => {
+  test('is answered with 200 and code 200, and kept in the negative cache', async () => {
     const upstream = mockUpstream({ status: 200, body: { responseCode: 200, values: [], handle: HANDLE } });
     const proxy = await startProxy();
     await proxy.ask(PATH);

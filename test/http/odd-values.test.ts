@@ -40,73 +40,75 @@ async function statusesOf(values: unknown[], routes = ROUTES): Promise<number[]>
 const SHOWN = [200, 200, 200, 302, 200, 200, 200, 200];
 const BAD = ROUTES.map(() => 502);
 
-describe('one odd member beside good ones', () => {
-  test.each<[string, unknown]>([
-    ['references that are no list', odd({ references: { handle: 'a/b', index: 1 } })],
-    ['references with other members', odd({ references: [null, 7, {}, { handle: {}, index: [] }, []] })],
-    ['a timestamp that is a number', odd({ timestamp: 7 })],
-    ['a timestamp that cannot be a text', odd({ timestamp: { toString: 1, valueOf: 2 } })],
-    ['a timestamp that is no time', odd({ timestamp: '2026-99-99' })],
-    ['an index below zero', odd({ index: -1 })],
-    ['a huge index', odd({ index: 2 ** 53 })],
-    ['permissions left out', odd({ permissions: undefined })],
-    ['a type with control characters', odd({ type: 'URL.\u0000\r\n\u001b[2J\ud800' })],
-    ['a time to live below zero', odd({ ttl: -1 })],
-    ['a time to live beyond all time', odd({ ttl: 1e300 })],
-    ['a date beyond all dates', odd({ ttl: '+275760-09-13T00:00:00.001Z' })],
-  ])('%s', async (_what, value) => {
-    expect(await statusesOf([value])).toEqual(SHOWN);
-  });
-});
-
-describe('a second value that is odd', () => {
-  test.each<[string, Record<string, unknown>]>([
-    ['data of a list', { data: [{}] }],
-    ['data of a format nobody knows', { data: { format: {}, value: {} } }],
-    ['data whose value is missing', { data: { format: 'string' } }],
-    ['administrators without members', { data: { format: 'admin', value: null } }],
-    [
-      'a list with other members',
-      { data: { format: 'vlist', value: [{ handle: 'a/b', index: 1, permissions: {} }] } },
-    ],
-    ['a list of nothing', { data: { format: 'vlist', value: [null] } }],
-    ['a site without servers', { data: { format: 'site', value: { servers: 7 } } }],
-    ['a key of another kind', { data: { format: 'key', value: { kty: 'constructor', n: {} } } }],
-    [
-      'a key with a number of a billion bytes',
-      { data: { format: 'key', value: { kty: 'RSA', n: { length: 1e9 } } } },
-    ],
-    ['a format that every object has', { data: { format: 'constructor', value: 'x' } }],
-    ['a format that gives a text', { data: { format: 'toString', value: 'x' } }],
-    ['data that cannot be a text', { data: { format: 'hex', value: { toString: 1 } } }],
-  ])('%s', async (_what, members) => {
-    expect(await statusesOf([VALUES[0], odd({ index: 2, ...members })])).toEqual(SHOWN);
+describe('malformed values in a record', () => {
+  describe('a value with one malformed member, besides valid values', () => {
+    test.each<[string, unknown]>([
+      ['references that are no list', odd({ references: { handle: 'a/b', index: 1 } })],
+      ['references with other members', odd({ references: [null, 7, {}, { handle: {}, index: [] }, []] })],
+      ['a timestamp that is a number', odd({ timestamp: 7 })],
+      ['a timestamp that cannot be a text', odd({ timestamp: { toString: 1, valueOf: 2 } })],
+      ['a timestamp that is no time', odd({ timestamp: '2026-99-99' })],
+      ['an index below zero', odd({ index: -1 })],
+      ['a huge index', odd({ index: 2 ** 53 })],
+      ['permissions left out', odd({ permissions: undefined })],
+      ['a type with control characters', odd({ type: 'URL.\u0000\r\n\u001b[2J\ud800' })],
+      ['a time to live below zero', odd({ ttl: -1 })],
+      ['a time to live beyond all time', odd({ ttl: 1e300 })],
+      ['a date beyond all dates', odd({ ttl: '+275760-09-13T00:00:00.001Z' })],
+    ])('%s', async (_what, value) => {
+      expect(await statusesOf([value])).toEqual(SHOWN);
+    });
   });
 
-  // With the caller's credentials a record is read to be written again: there nothing is left open.
-  test.each<[string, unknown]>([
-    ['no data', undefined],
-    ['data that are null', null],
-    ['data that are a number', 7],
-  ])('%s', async (_what, data) => {
-    expect(await statusesOf([VALUES[0], odd({ index: 2, data })])).toEqual([...SHOWN.slice(0, -1), 502]);
-  });
-});
+  describe('a malformed second value', () => {
+    test.each<[string, Record<string, unknown>]>([
+      ['data of a list', { data: [{}] }],
+      ['data of a format nobody knows', { data: { format: {}, value: {} } }],
+      ['data whose value is missing', { data: { format: 'string' } }],
+      ['administrators without members', { data: { format: 'admin', value: null } }],
+      [
+        'a list with other members',
+        { data: { format: 'vlist', value: [{ handle: 'a/b', index: 1, permissions: {} }] } },
+      ],
+      ['a list of nothing', { data: { format: 'vlist', value: [null] } }],
+      ['a site without servers', { data: { format: 'site', value: { servers: 7 } } }],
+      ['a key of another kind', { data: { format: 'key', value: { kty: 'constructor', n: {} } } }],
+      [
+        'a key with a number of a billion bytes',
+        { data: { format: 'key', value: { kty: 'RSA', n: { length: 1e9 } } } },
+      ],
+      ['a format that every object has', { data: { format: 'constructor', value: 'x' } }],
+      ['a format that gives a text', { data: { format: 'toString', value: 'x' } }],
+      ['data that cannot be a text', { data: { format: 'hex', value: { toString: 1 } } }],
+    ])('%s', async (_what, members) => {
+      expect(await statusesOf([VALUES[0], odd({ index: 2, ...members })])).toEqual(SHOWN);
+    });
 
-describe('the whole response is invalid with', () => {
-  test.each<[string, Record<string, unknown>]>([
-    ['an index that is no whole number', { index: 1.5 }],
-    ['no index', { index: undefined }],
-    ['a type that is no text', { type: {} }],
-    ['permissions that are no text', { permissions: 1110 }],
-    ['a time to live that is an object', { ttl: {} }],
-    ['a time to live that is true', { ttl: true }],
-  ])('%s', async (_what, members) => {
-    expect(await statusesOf([VALUES[0], odd(members)])).toEqual(BAD);
+    // With the caller's credentials a record is read to be written again: there nothing is left open.
+    test.each<[string, unknown]>([
+      ['no data', undefined],
+      ['data that are null', null],
+      ['data that are a number', 7],
+    ])('%s', async (_what, data) => {
+      expect(await statusesOf([VALUES[0], odd({ index: 2, data })])).toEqual([...SHOWN.slice(0, -1), 502]);
+    });
   });
-});
 
-test('a record with more values than a call can have arguments is answered', async () => {
-  const values = Array.from({ length: 150_000 }, (_, at) => ({ index: at + 1, type: 'X', data: {} }));
-  expect(await statusesOf(values, [[PATH], [`/api/v2/handles/${HANDLE}`]])).toEqual([200, 200]);
+  describe('the whole response is invalid with', () => {
+    test.each<[string, Record<string, unknown>]>([
+      ['an index that is no whole number', { index: 1.5 }],
+      ['no index', { index: undefined }],
+      ['a type that is no text', { type: {} }],
+      ['permissions that are no text', { permissions: 1110 }],
+      ['a time to live that is an object', { ttl: {} }],
+      ['a time to live that is true', { ttl: true }],
+    ])('%s', async (_what, members) => {
+      expect(await statusesOf([VALUES[0], odd(members)])).toEqual(BAD);
+    });
+  });
+
+  test('a record with more values than a call can have arguments is answered', async () => {
+    const values = Array.from({ length: 150_000 }, (_, at) => ({ index: at + 1, type: 'X', data: {} }));
+    expect(await statusesOf(values, [[PATH], [`/api/v2/handles/${HANDLE}`]])).toEqual([200, 200]);
+  });
 });

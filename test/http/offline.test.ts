@@ -12,13 +12,13 @@ const broken = { status: 502, body: '<html>' };
 
 const whenRead = (proxy: Proxy) => expect.poll(() => proxy.app.operations.inspect(HANDLE)).toHaveLength(1);
 
-describe('without a server', () => {
+describe('seed file without an upstream', () => {
   const OFFLINE = { UPSTREAM_URL: 'none' };
 
   test.each([
     ['plain', (text: string) => text],
     ['compressed', (text: string) => gzipSync(text)],
-  ])('the records of a %s seed are served as fresh, without end', async (_, pack) => {
+  ])('serves the records of a %s seed as fresh, forever', async (_, pack) => {
     const SEED_FILE = fileOf(pack(`${recordLine(HANDLE)}\n`));
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE });
     await whenRead(proxy);
@@ -29,7 +29,7 @@ describe('without a server', () => {
     expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
   });
 
-  test('another handle is refused as of a prefix that does not live here, and so is a write', async () => {
+  test('rejects another handle, and every write, as a prefix that does not live here', async () => {
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
     await whenRead(proxy);
     const read = await proxy.ask('/api/handles/21.T11998/other');
@@ -39,7 +39,7 @@ describe('without a server', () => {
     expect([write.status, JSON.parse(write.text)]).toMatchObject([400, { responseCode: 301 }]);
   });
 
-  test('values that are not public are not served, whoever made the file', async () => {
+  test('does not serve values that are not public', async () => {
     const hidden = { ...(urlValue('https://example.org/secret') as object), index: 9, permissions: '1100' };
     const SEED_FILE = fileOf(
       `${recordLine(HANDLE, [urlValue('https://example.org/open'), hidden])}\nnoise\n`,
@@ -52,8 +52,8 @@ describe('without a server', () => {
   });
 });
 
-describe('with a server', () => {
-  test('a record of the seed is loaded when it is used, and stands in while the server fails', async () => {
+describe('seed file with an upstream', () => {
+  test('a seeded record is loaded on first use, and served stale while the server fails', async () => {
     const upstream = mockUpstream(broken);
     const proxy = await startProxy({
       SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`),

@@ -5,8 +5,8 @@ import { HANDLE, PATH, mockUpstream, notFound } from '../support/upstream.js';
 
 useNock();
 
-describe('one upstream request serves', () => {
-  test('200 callers at once, and then every form of the request', async () => {
+describe('single flight', () => {
+  test('serves 200 concurrent callers, and then every representation, with one upstream request', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const answers = await Promise.all(Array.from({ length: 200 }, () => proxy.ask(PATH)));
@@ -22,7 +22,7 @@ describe('one upstream request serves', () => {
     expect(upstream.targets).toEqual([PATH]);
   });
 
-  test('callers that spell the handle in different cases while it is loaded', async () => {
+  test('is shared by callers that spell the handle in different cases', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const answers = await Promise.all([proxy.ask(PATH), proxy.ask(`/api/handles/${HANDLE.toUpperCase()}`)]);
@@ -33,7 +33,7 @@ describe('one upstream request serves', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('callers who wait together for a record that may not be kept', async () => {
+  test('is shared by concurrent callers of a record that must not be stored', async () => {
     let release: (value: unknown) => void = () => undefined;
     const after = new Promise((resolve) => {
       release = resolve;
@@ -48,7 +48,7 @@ describe('one upstream request serves', () => {
     await proxy.ask(PATH);
     expect(upstream.asked).toBe(2);
   });
-  test('no request that comes long after it began while Redis is down: a write may have been missed', async () => {
+  test('is not joined long after its start while Redis is down, as a write may have been missed', async () => {
     let release: (value: unknown) => void = () => undefined;
     const after = new Promise((resolve) => {
       release = resolve;
@@ -65,8 +65,8 @@ describe('one upstream request serves', () => {
   });
 });
 
-describe('with a case-sensitive upstream', () => {
-  test('suffixes that differ in case are different handles, prefixes are not', async () => {
+describe('a case-sensitive upstream', () => {
+  test('distinguishes suffixes that differ in case, but not prefixes', async () => {
     const upstream = mockUpstream((target) => ({
       status: 200,
       body: {

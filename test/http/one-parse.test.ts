@@ -1,5 +1,5 @@
 // The handle of a request is parsed once, by whatever interface it comes, and looked up, loaded and routed by what came out.
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import * as parsing from '../../src/handle/handle.js';
 import { askNative } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
@@ -19,18 +19,20 @@ function foldings(): unknown[] {
 
 const batch = `/api/handles?handle=${encodeURIComponent(HANDLE)}`;
 
-test.each<[string, (proxy: Proxy) => Promise<unknown>]>([
-  ['a record', ({ ask }) => ask(PATH)],
-  ['a redirect', ({ ask }) => ask(`/${HANDLE}`)],
-  ['the JSON of a redirect', ({ ask }) => ask(`/${HANDLE}?action=api`)],
-  ['an element of a batch', ({ ask }) => ask(batch)],
-  ['a read of ePIC v2', ({ ask }) => ask(`/api/v2/handles/${HANDLE}`)],
-  ['a native message', ({ app }) => askNative(app.native, HANDLE, { transport: 'udp' })],
-])('%s that is not in memory', async (_what, read) => {
-  const upstream = mockUpstream();
-  const proxy = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false', V2_ANONYMOUS_READ: 'true' });
-  vi.clearAllMocks();
-  await read(proxy);
-  expect(upstream.targets).toContain(PATH);
-  expect(foldings()).toEqual([HANDLE]);
+describe('one parse of the handle for', () => {
+  test.each<[string, (proxy: Proxy) => Promise<unknown>]>([
+    ['a record', ({ ask }) => ask(PATH)],
+    ['a redirect', ({ ask }) => ask(`/${HANDLE}`)],
+    ['the JSON of a redirect', ({ ask }) => ask(`/${HANDLE}?action=api`)],
+    ['an element of a batch', ({ ask }) => ask(batch)],
+    ['a read of ePIC v2', ({ ask }) => ask(`/api/v2/handles/${HANDLE}`)],
+    ['a native message', ({ app }) => askNative(app.native, HANDLE, { transport: 'udp' })],
+  ])('%s that is not in memory', async (_what, read) => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false', V2_ANONYMOUS_READ: 'true' });
+    vi.clearAllMocks();
+    await read(proxy);
+    expect(upstream.targets).toContain(PATH);
+    expect(foldings()).toEqual([HANDLE]);
+  });
 });

@@ -1,5 +1,5 @@
-// A client with a cache of its own (RFC 9111), as httplib2 and browsers have it, and what it sees of its own writes.
-import { expect, onTestFinished, test } from 'vitest';
+// A client with its own cache (RFC 9111), such as httplib2 or a browser, sees its own writes.
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Agent, interceptors } from 'undici';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -37,24 +37,26 @@ async function start(env: Record<string, string> = {}) {
   return { send, statuses };
 }
 
-test.each(['', '?index=1', '?type=URL&pretty'])('a client sees its own write at once: %s', async (query) => {
-  const upstream = mockUpstream(first);
-  mockWrites(jsonAnswer(200, { responseCode: 1 }));
-  const { send, statuses } = await start();
-  for (let times = 0; times < 2; times++) expect((await send(PATH + query)).text).toContain('/first');
-  expect(statuses).toEqual([200, 304]);
-  upstream.answers(second);
-  expect((await send(`${PATH}?overwrite=true`, 'PUT', '{"values":[]}')).status).toBe(200);
-  expect((await send(PATH + query)).text).toContain('/second');
-  expect(upstream.asked).toBe(2);
-});
+describe('a client with its own cache (RFC 9111)', () => {
+  test.each(['', '?index=1', '?type=URL&pretty'])('sees its own write immediately: %s', async (query) => {
+    const upstream = mockUpstream(first);
+    mockWrites(jsonAnswer(200, { responseCode: 1 }));
+    const { send, statuses } = await start();
+    for (let times = 0; times < 2; times++) expect((await send(PATH + query)).text).toContain('/first');
+    expect(statuses).toEqual([200, 304]);
+    upstream.answers(second);
+    expect((await send(`${PATH}?overwrite=true`, 'PUT', '{"values":[]}')).status).toBe(200);
+    expect((await send(PATH + query)).text).toContain('/second');
+    expect(upstream.asked).toBe(2);
+  });
 
-test('a client sees the handle that it has just created', async () => {
-  const upstream = mockUpstream(notFound());
-  mockWrites(jsonAnswer(201, { responseCode: 1 }));
-  const { send } = await start();
-  for (let times = 0; times < 2; times++) expect((await send(PATH)).status).toBe(404);
-  upstream.answers(first);
-  expect((await send(`${PATH}?overwrite=false`, 'PUT', '{"values":[]}')).status).toBe(201);
-  expect((await send(PATH)).text).toContain('/first');
+  test('sees the handle it has just created', async () => {
+    const upstream = mockUpstream(notFound());
+    mockWrites(jsonAnswer(201, { responseCode: 1 }));
+    const { send } = await start();
+    for (let times = 0; times < 2; times++) expect((await send(PATH)).status).toBe(404);
+    upstream.answers(first);
+    expect((await send(`${PATH}?overwrite=false`, 'PUT', '{"values":[]}')).status).toBe(201);
+    expect((await send(PATH)).text).toContain('/first');
+  });
 });

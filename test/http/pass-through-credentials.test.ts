@@ -12,105 +12,110 @@ const Authorization = 'Basic MzAwJTNBMjEuVDExOTk4L1VTRVIwMTpwYXNzd29yZA==';
 const secret = recordOf([urlValue('https://example.org/secret')]);
 const open = recordOf([urlValue('https://example.org/open')]);
 
-describe('a GET', () => {
-  test.each([
-    ['with Authorization', PATH, { Authorization }],
-    ['with a session', PATH, { Authorization: 'Handle sessionId="1x"' }],
-    ['with empty Authorization', PATH, { Authorization: '' }],
-    ['with publicOnly=false', `${PATH}?publicOnly=false`, {}],
-    ['with both', `${PATH}?publicOnly=false&index=2`, { Authorization }],
-  ])('%s always travels, and its answer is neither kept nor shared', async (_what, target, headers) => {
-    const upstream = mockUpstream(open);
-    const proxy = await startProxy();
-    await proxy.ask(PATH);
-    upstream.answers(secret);
-    for (let count = 0; count < 2; count++) {
-      const answer = await proxy.ask(target, { headers: headers });
-      expect(answer.text).toContain('/secret');
-      expect(answer.headers['cache-control']).toBe('no-store');
-      expect(answer.headers['cache-status']).toBe('handle-resolver-proxy; fwd=bypass');
-    }
-    expect((await proxy.ask(PATH)).text).toContain('/open');
-    expect(upstream.targets).toEqual([PATH, target, target]);
+describe('requests with credentials', () => {
+  describe('a GET', () => {
+    test.each([
+      ['with Authorization', PATH, { Authorization }],
+      ['with a session', PATH, { Authorization: 'Handle sessionId="1x"' }],
+      ['with empty Authorization', PATH, { Authorization: '' }],
+      ['with publicOnly=false', `${PATH}?publicOnly=false`, {}],
+      ['with both', `${PATH}?publicOnly=false&index=2`, { Authorization }],
+    ])(
+      '%s is always forwarded, and its response is neither stored nor shared',
+      async (_what, target, headers) => {
+        const upstream = mockUpstream(open);
+        const proxy = await startProxy();
+        await proxy.ask(PATH);
+        upstream.answers(secret);
+        for (let count = 0; count < 2; count++) {
+          const answer = await proxy.ask(target, { headers: headers });
+          expect(answer.text).toContain('/secret');
+          expect(answer.headers['cache-control']).toBe('no-store');
+          expect(answer.headers['cache-status']).toBe('handle-resolver-proxy; fwd=bypass');
+        }
+        expect((await proxy.ask(PATH)).text).toContain('/open');
+        expect(upstream.targets).toEqual([PATH, target, target]);
+      },
+    );
+
+    const json = Buffer.from(JSON.stringify(secret.body));
+    test.each([
+      ['gzip', 'of a body that is not compressed', json],
+      ['br', 'of a record in another coding', brotliCompressSync(json)],
+    ])('with Content-Encoding %s %s is relayed unchanged, without an ETag', async (coding, _what, body) => {
+      mockUpstream({ ...secret, body, headers: { 'Content-Encoding': coding } });
+      const proxy = await startProxy();
+      const answer = await proxy.ask(PATH, { headers: { Authorization } });
+      expect([answer.status, answer.headers['content-encoding'], answer.headers.etag]).toEqual([
+        200,
+        coding,
+        undefined,
+      ]);
+      expect(answer.body).toEqual(body);
+    });
+
+    test('with credentials does not share the load of a concurrent GET without them', async () => {
+      let release: (value: unknown) => void = () => undefined;
+      const after = new Promise((resolve) => (release = resolve));
+      const upstream = mockUpstream({ ...open, after });
+      const proxy = await startProxy();
+      const both = [proxy.ask(PATH), proxy.ask(PATH, { headers: { Authorization } })];
+      await expect.poll(() => upstream.asked).toBe(2);
+      release(undefined);
+      await Promise.all(both);
+      expect(upstream.asked).toBe(2);
+    });
+
+    test('with a wrong password is 401 even for a cached record', async () => {
+      const upstream = mockUpstream();
+      const proxy = await startProxy();
+      await proxy.ask(PATH);
+      const challenge = { 'WWW-Authenticate': 'Basic realm="handle"' };
+      upstream.answers({ status: 401, body: '', headers: challenge });
+      const answer = await proxy.ask(PATH, { headers: { Authorization } });
+      expect([answer.status, answer.text, answer.headers['www-authenticate']]).toEqual([
+        401,
+        '',
+        challenge['WWW-Authenticate'],
+      ]);
+      expect((await proxy.ask(PATH)).status).toBe(200);
+    });
+
+    test('with credentials gets no stale record when the upstream fails', async () => {
+      const upstream = mockUpstream();
+      const proxy = await startProxy();
+      await proxy.ask(PATH);
+      upstream.answers({ status: 500, body: '{"responseCode":2}' });
+      const answer = await proxy.ask(PATH, { headers: { Authorization } });
+      expect([answer.status, answer.text]).toEqual([500, '{"responseCode":2}']);
+    });
+
+    test('with If-None-Match is not answered from the cache', async () => {
+      const upstream = mockUpstream();
+      const proxy = await startProxy();
+      const { headers } = await proxy.ask(PATH);
+      const conditional = { Authorization, 'If-None-Match': headers.etag! };
+      expect((await proxy.ask(PATH, { headers: conditional })).status).toBe(200);
+      expect(upstream.asked).toBe(2);
+    });
   });
 
-  const json = Buffer.from(JSON.stringify(secret.body));
-  test.each([
-    ['gzip', 'of a body that is not compressed', json],
-    ['br', 'of a record in another coding', brotliCompressSync(json)],
-  ])('with Content-Encoding %s %s is relayed as it came, without an ETag', async (coding, _what, body) => {
-    mockUpstream({ ...secret, body, headers: { 'Content-Encoding': coding } });
+  test('HEAD is forwarded as HEAD', async () => {
+    const sent = mockWrites(
+      { status: 200, rawHeaders: ['Content-Type', 'application/json', 'Content-Length', '99'] },
+      { methods: ['HEAD'] },
+    );
     const proxy = await startProxy();
-    const answer = await proxy.ask(PATH, { headers: { Authorization } });
-    expect([answer.status, answer.headers['content-encoding'], answer.headers.etag]).toEqual([
-      200,
-      coding,
-      undefined,
-    ]);
-    expect(answer.body).toEqual(body);
+    const answer = await proxy.ask(PATH, { method: 'HEAD', headers: { Authorization } });
+    expect([answer.status, answer.headers['content-length'], answer.text]).toEqual([200, '99', '']);
+    expect(sent.map(({ headers }) => headers['authorization'])).toEqual([Authorization]);
   });
 
-  test('with credentials at the same time as one without does not share its load', async () => {
-    let release: (value: unknown) => void = () => undefined;
-    const after = new Promise((resolve) => (release = resolve));
-    const upstream = mockUpstream({ ...open, after });
+  test('do not have their credentials in our error bodies', async () => {
+    mockWrites({ status: 0, error: 'ECONNRESET' });
     const proxy = await startProxy();
-    const both = [proxy.ask(PATH), proxy.ask(PATH, { headers: { Authorization } })];
-    await expect.poll(() => upstream.asked).toBe(2);
-    release(undefined);
-    await Promise.all(both);
-    expect(upstream.asked).toBe(2);
+    const { status, text } = await proxy.ask(PATH, { method: 'PUT', headers: { Authorization } });
+    expect(status).toBe(502);
+    expect(text).not.toContain(Authorization.slice(6));
   });
-
-  test('with a wrong password is 401 even for a cached record', async () => {
-    const upstream = mockUpstream();
-    const proxy = await startProxy();
-    await proxy.ask(PATH);
-    const challenge = { 'WWW-Authenticate': 'Basic realm="handle"' };
-    upstream.answers({ status: 401, body: '', headers: challenge });
-    const answer = await proxy.ask(PATH, { headers: { Authorization } });
-    expect([answer.status, answer.text, answer.headers['www-authenticate']]).toEqual([
-      401,
-      '',
-      challenge['WWW-Authenticate'],
-    ]);
-    expect((await proxy.ask(PATH)).status).toBe(200);
-  });
-
-  test('with credentials gets no stale record when the upstream fails', async () => {
-    const upstream = mockUpstream();
-    const proxy = await startProxy();
-    await proxy.ask(PATH);
-    upstream.answers({ status: 500, body: '{"responseCode":2}' });
-    const answer = await proxy.ask(PATH, { headers: { Authorization } });
-    expect([answer.status, answer.text]).toEqual([500, '{"responseCode":2}']);
-  });
-
-  test('with a condition is not answered from the cache', async () => {
-    const upstream = mockUpstream();
-    const proxy = await startProxy();
-    const { headers } = await proxy.ask(PATH);
-    const conditional = { Authorization, 'If-None-Match': headers.etag! };
-    expect((await proxy.ask(PATH, { headers: conditional })).status).toBe(200);
-    expect(upstream.asked).toBe(2);
-  });
-});
-
-test('HEAD with credentials is forwarded as HEAD', async () => {
-  const sent = mockWrites(
-    { status: 200, rawHeaders: ['Content-Type', 'application/json', 'Content-Length', '99'] },
-    { methods: ['HEAD'] },
-  );
-  const proxy = await startProxy();
-  const answer = await proxy.ask(PATH, { method: 'HEAD', headers: { Authorization } });
-  expect([answer.status, answer.headers['content-length'], answer.text]).toEqual([200, '99', '']);
-  expect(sent.map(({ headers }) => headers['authorization'])).toEqual([Authorization]);
-});
-
-test('credentials never appear in the bodies of our own errors', async () => {
-  mockWrites({ status: 0, error: 'ECONNRESET' });
-  const proxy = await startProxy();
-  const { status, text } = await proxy.ask(PATH, { method: 'PUT', headers: { Authorization } });
-  expect(status).toBe(502);
-  expect(text).not.toContain(Authorization.slice(6));
 });

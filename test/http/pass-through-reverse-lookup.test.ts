@@ -1,5 +1,5 @@
 // pyhandle and B2HANDLE search with /hrls/handles: forwarded to the configured service.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { mockWrites } from '../support/writes.js';
@@ -8,29 +8,31 @@ useNock();
 
 const TARGET = '/hrls/handles?URL=*&limit=10&prefix=21.T11998';
 
-test('is 404 when none is configured', async () => {
-  const proxy = await startProxy();
-  expect((await proxy.ask(TARGET)).status).toBe(404);
-});
+describe('reverse look-up', () => {
+  test('is 404 without a configured service', async () => {
+    const proxy = await startProxy();
+    expect((await proxy.ask(TARGET)).status).toBe(404);
+  });
 
-test('goes with credentials to the service, not to the Handle server, and is not cached', async () => {
-  const answer = { status: 200, body: '["21.T11998/A"]', rawHeaders: ['Content-Type', 'application/json'] };
-  const origin = 'http://reverse.test:8080';
-  const sent = mockWrites(answer, { methods: ['GET'], origin, path: /^\/hrls/ });
-  const proxy = await startProxy({ REVERSE_LOOKUP_URL: origin });
-  for (let count = 0; count < 2; count++) {
-    const { status, text, headers } = await proxy.ask(TARGET, { headers: { Authorization: 'Basic eDp5' } });
-    expect([status, text, headers['cache-control']]).toEqual([200, answer.body, 'no-store']);
-  }
-  expect(sent.map(({ target, headers }) => [target, headers['authorization']])).toEqual([
-    [TARGET, 'Basic eDp5'],
-    [TARGET, 'Basic eDp5'],
-  ]);
-});
+  test('is forwarded with credentials to the service, not to the Handle server, and is not cached', async () => {
+    const answer = { status: 200, body: '["21.T11998/A"]', rawHeaders: ['Content-Type', 'application/json'] };
+    const origin = 'http://reverse.test:8080';
+    const sent = mockWrites(answer, { methods: ['GET'], origin, path: /^\/hrls/ });
+    const proxy = await startProxy({ REVERSE_LOOKUP_URL: origin });
+    for (let count = 0; count < 2; count++) {
+      const { status, text, headers } = await proxy.ask(TARGET, { headers: { Authorization: 'Basic eDp5' } });
+      expect([status, text, headers['cache-control']]).toEqual([200, answer.body, 'no-store']);
+    }
+    expect(sent.map(({ target, headers }) => [target, headers['authorization']])).toEqual([
+      [TARGET, 'Basic eDp5'],
+      [TARGET, 'Basic eDp5'],
+    ]);
+  });
 
-test('a service that cannot be reached is 502', async () => {
-  const origin = 'http://reverse.test:8080';
-  mockWrites({ status: 0, error: 'ECONNREFUSED' }, { methods: ['GET'], origin, path: /^\/hrls/ });
-  const proxy = await startProxy({ REVERSE_LOOKUP_URL: origin });
-  expect((await proxy.ask(TARGET)).status).toBe(502);
+  test('is 502 when the service is unreachable', async () => {
+    const origin = 'http://reverse.test:8080';
+    mockWrites({ status: 0, error: 'ECONNREFUSED' }, { methods: ['GET'], origin, path: /^\/hrls/ });
+    const proxy = await startProxy({ REVERSE_LOOKUP_URL: origin });
+    expect((await proxy.ask(TARGET)).status).toBe(502);
+  });
 });

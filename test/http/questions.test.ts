@@ -13,7 +13,7 @@ const found = (...indexes: number[]): string =>
   });
 const nothing = JSON.stringify({ responseCode: 200, values: [], handle: HANDLE });
 
-describe('a question about a record', () => {
+describe('representations of a record', () => {
   test.each([
     ['', found(1, 2, 3)],
     ['?index=1', found(1)],
@@ -33,7 +33,7 @@ describe('a question about a record', () => {
     ['?publicOnly=true', found(1, 2, 3)],
     ['?publicOnly', found(1, 2, 3)],
     ['?pretty=1', found(1, 2, 3)],
-  ])('%s is answered byte for byte', async (query, body) => {
+  ])('%s is answered byte for byte as by the Handle server', async (query, body) => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(PATH + query);
@@ -54,7 +54,7 @@ describe('a question about a record', () => {
     ['alert(1)//%3Cx%3E', 'alert_1____x_'],
     ['1a1', '_a1'],
     ['', ''],
-  ])('callback=%s is JSONP', async (given, name) => {
+  ])('callback=%s is answered as JSONP', async (given, name) => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(`${PATH}?callback=${given}`);
@@ -71,7 +71,7 @@ describe('a question about a record', () => {
       expect(head.headers[name]).toBe(get.headers[name]);
   });
 
-  test('keeps bytes that JSON libraries write in other ways', async () => {
+  test('keeps bytes that JSON libraries would write differently', async () => {
     const value =
       '{"index":1,"type":"DESC","data":{"format":"string","value":"\\u2028 \\/ é \u{1F600}"},"ttl":1.5e3}';
     const body = `{"responseCode":1,"handle":"${HANDLE}","values":[${value}]}`;

@@ -1,56 +1,58 @@
-// How cached responses are sent; test/property/cached-responses.test.ts compares their bytes.
+// Sending of cached responses; test/property/cached-responses.test.ts compares their bytes.
 import { once } from 'node:events';
 import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type RawResponse, createSendRaw, linesOf } from '../../src/http/raw-response.js';
 
-test('Node writes one head a second, and none of the others of a kept connection', async () => {
-  let now = 5000;
-  const send = createSendRaw();
-  const answer = { status: 200, lines: linesOf(['Content-Length', '5']), body: 'hello' };
-  const server = createServer((_req, res) => {
-    send(res, answer, now);
+describe('raw response', () => {
+  test('reuses one head per second on a kept-alive connection', async () => {
+    let now = 5000;
+    const send = createSendRaw();
+    const answer = { status: 200, lines: linesOf(['Content-Length', '5']), body: 'hello' };
+    const server = createServer((_req, res) => {
+      send(res, answer, now);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => {
+      agent.destroy();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const ask = async (): Promise<string> => {
+      const [got] = (await once(request({ port, agent }).end(), 'response')) as [IncomingMessage];
+      return `${got.headers.connection} ${await text(got)}`;
+    };
+    const written = vi.spyOn(ServerResponse.prototype, 'writeHead');
+    const answers = [await ask(), await ask(), await ask()];
+    expect(written).toHaveBeenCalledTimes(1);
+    now += 1000;
+    answers.push(await ask(), await ask());
+    expect(written).toHaveBeenCalledTimes(2);
+    expect(new Set(answers)).toEqual(new Set(['keep-alive hello']));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  onTestFinished(() => {
-    agent.destroy();
-    server.close();
+
+  test('that closes its connection, as 304 in HTTP/1.0, closes no other', () => {
+    const send = createSendRaw();
+    const headOf = (httpVersionMinor: number, answer: Omit<RawResponse, 'lines'>): string => {
+      const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });
+      const res = new ServerResponse(req);
+      // As Node sets it for a request with `Connection: keep-alive`.
+      res.shouldKeepAlive = true;
+      send(res, { ...answer, lines: linesOf(answer.body === '' ? [] : ['Content-Length', '5']) }, 5000);
+      return (res as unknown as { _header: string })._header;
+    };
+    expect(headOf(0, { status: 304, body: '' })).toContain('Connection: close');
+    expect(headOf(1, { status: 200, body: 'hello' })).toContain('Connection: keep-alive');
   });
-  const { port } = server.address() as AddressInfo;
-  const ask = async (): Promise<string> => {
-    const [got] = (await once(request({ port, agent }).end(), 'response')) as [IncomingMessage];
-    return `${got.headers.connection} ${await text(got)}`;
-  };
-  const written = vi.spyOn(ServerResponse.prototype, 'writeHead');
-  const answers = [await ask(), await ask(), await ask()];
-  expect(written).toHaveBeenCalledTimes(1);
-  now += 1000;
-  answers.push(await ask(), await ask());
-  expect(written).toHaveBeenCalledTimes(2);
-  expect(new Set(answers)).toEqual(new Set(['keep-alive hello']));
-});
 
-test('an answer that ends its connection, as 304 does in HTTP/1.0, ends no other', () => {
-  const send = createSendRaw();
-  const headOf = (httpVersionMinor: number, answer: Omit<RawResponse, 'lines'>): string => {
-    const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });
-    const res = new ServerResponse(req);
-    // As Node sets it for a request with `Connection: keep-alive`.
-    res.shouldKeepAlive = true;
-    send(res, { ...answer, lines: linesOf(answer.body === '' ? [] : ['Content-Length', '5']) }, 5000);
-    return (res as unknown as { _header: string })._header;
-  };
-  expect(headOf(0, { status: 304, body: '' })).toContain('Connection: close');
-  expect(headOf(1, { status: 200, body: 'hello' })).toContain('Connection: keep-alive');
-});
-
-test.each([
-  ['a header', ['Location', 'https://example.org/\r\nSet-Cookie: a=b']],
-  ['a name', ['Loca\r\ntion', 'x']],
-])('%s that would be two is refused', (_what, headers) => {
-  expect(() => linesOf(headers)).toThrow(TypeError);
+  test.each([
+    ['a header', ['Location', 'https://example.org/\r\nSet-Cookie: a=b']],
+    ['a name', ['Loca\r\ntion', 'x']],
+  ])('rejects %s that would split the response', (_what, headers) => {
+    expect(() => linesOf(headers)).toThrow(TypeError);
+  });
 });

@@ -1,6 +1,6 @@
-// What the log and the metrics report of reads that are answered without Express.
+// Log and metrics of reads that are answered without Express.
 import request from 'supertest';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
@@ -18,40 +18,42 @@ async function resultsOf(proxy: Proxy): Promise<unknown> {
 const REFUSED = { status: 403, body: { responseCode: 400, message: 'no', handle: HANDLE } };
 const BROKEN = { status: 500, body: { responseCode: 2, message: 'broken', handle: HANDLE } };
 
-test.each([
-  ['a record', recordOf(), 200, { miss: 1 }],
-  ['no record', notFound(), 404, { miss: 1 }],
-  ['a refusal', REFUSED, 403, { refused: 1 }],
-  ['a failure', BROKEN, 500, { error: 1 }],
-])('%s is requested once and counted once', async (_what, answer, status, results) => {
-  const upstream = mockUpstream(answer);
-  const proxy = await startProxy();
-  expect((await proxy.ask(PATH)).status).toBe(status);
-  expect(upstream.asked).toBe(1);
-  await expect.poll(() => resultsOf(proxy)).toEqual(results);
-});
+describe('reported reads', () => {
+  test.each([
+    ['a record', recordOf(), 200, { miss: 1 }],
+    ['no record', notFound(), 404, { miss: 1 }],
+    ['a refusal', REFUSED, 403, { refused: 1 }],
+    ['a failure', BROKEN, 500, { error: 1 }],
+  ])('%s is requested once and counted once', async (_what, answer, status, results) => {
+    const upstream = mockUpstream(answer);
+    const proxy = await startProxy();
+    expect((await proxy.ask(PATH)).status).toBe(status);
+    expect(upstream.asked).toBe(1);
+    await expect.poll(() => resultsOf(proxy)).toEqual(results);
+  });
 
-test('a stale answer is reported as stale', async () => {
-  const upstream = mockUpstream(recordOf());
-  const proxy = await startProxy();
-  await proxy.ask(PATH);
-  upstream.answers(BROKEN);
-  proxy.pass(3_600_001);
-  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('detail=error');
-  await expect.poll(() => resultsOf(proxy)).toEqual({ miss: 1, stale: 1 });
-});
+  test('a stale response is reported as stale', async () => {
+    const upstream = mockUpstream(recordOf());
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    upstream.answers(BROKEN);
+    proxy.pass(3_600_001);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('detail=error');
+    await expect.poll(() => resultsOf(proxy)).toEqual({ miss: 1, stale: 1 });
+  });
 
-test('a client that leaves during a load is reported, and the record is stored', async () => {
-  let answer = (): void => undefined;
-  const after = new Promise<void>((resolve) => (answer = resolve));
-  const upstream = mockUpstream({ ...recordOf(), after });
-  const proxy = await startProxy();
-  const socket = await openSocket(proxy.url);
-  socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`);
-  await expect.poll(() => upstream.asked).toBe(1);
-  socket.resetAndDestroy();
-  await expect.poll(() => resultsOf(proxy)).toEqual({ local: 1 });
-  answer();
-  await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('; hit');
-  expect(upstream.asked).toBe(1);
+  test('a client that disconnects during a load is reported, and the record is stored', async () => {
+    let answer = (): void => undefined;
+    const after = new Promise<void>((resolve) => (answer = resolve));
+    const upstream = mockUpstream({ ...recordOf(), after });
+    const proxy = await startProxy();
+    const socket = await openSocket(proxy.url);
+    socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await expect.poll(() => upstream.asked).toBe(1);
+    socket.resetAndDestroy();
+    await expect.poll(() => resultsOf(proxy)).toEqual({ local: 1 });
+    answer();
+    await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('; hit');
+    expect(upstream.asked).toBe(1);
+  });
 });

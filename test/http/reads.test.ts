@@ -1,7 +1,7 @@
 // Anonymous reads are answered without Express: hits, misses, refusals and failures.
 import express from 'express';
 import nock from 'nock';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { readTarget } from '../../src/http/target.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -18,109 +18,111 @@ function countEntries(): () => number {
   return () => handle.mock.calls.length;
 }
 
-test.each([
-  [{}],
-  [{ Via: '1.1 Caddy' }],
-  [{ Via: '1.1 handle-resolver-proxy, 1.0 fred (Apache/2.4), HTTP/2 x' }],
-  [{ Origin: ORIGIN }],
-  [{ Origin: 'null', Via: '2.0 Caddy' }],
-  [{ Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c' }],
-])('a miss and hits with %o', async (headers) => {
-  mockUpstream();
-  const entries = countEntries();
-  const proxy = await startProxy();
-  const statuses = [];
-  for (const more of [{}, {}, { 'If-None-Match': '*' }, {}]) {
-    statuses.push((await proxy.ask(PATH, { headers: { ...headers, ...more } })).status);
-  }
-  statuses.push((await proxy.ask(PATH, { method: 'HEAD', headers })).status);
-  expect(statuses).toEqual([200, 200, 304, 200, 200]);
-  expect(entries()).toBe(0);
-});
-
-const refused = { status: 403, body: { responseCode: 400, message: 'no', handle: HANDLE } };
-const failed = { status: 500, body: { responseCode: 2, message: 'broken', handle: HANDLE } };
-
-test.each([
-  ['a miss', recordOf(), PATH, 200],
-  ['a handle that does not exist', notFound(), PATH, 404],
-  ['a refusal of the Handle server', refused, PATH, 403],
-  ['a failure of the Handle server', failed, PATH, 500],
-  ['an authoritative read', recordOf(), `${PATH}?auth`, 200],
-  ['an invalid parameter', recordOf(), `${PATH}?index=x`, 400],
-  ['an invalid handle', recordOf(), '/api/handles/21.T1/no%zz', 400],
-  ['an empty handle', recordOf(), '/api/handles/', 400],
-  ['a long target', recordOf(), `${PATH}?${'x'.repeat(2000)}`, 200],
-  ['a request line over the limit', recordOf(), `${PATH}?${'x'.repeat(10_000)}`, 414],
-])('%s does not enter Express, and its target is parsed once', async (_what, answer, target, status) => {
-  mockUpstream(answer);
-  const entries = countEntries();
-  const proxy = await startProxy();
-  vi.mocked(readTarget).mockClear();
-  const headers = { Origin: ORIGIN, 'Content-Length': '0' };
-  expect((await proxy.ask(target, { headers })).status).toBe(status);
-  expect(readTarget).toHaveBeenCalledTimes(1);
-  expect((await proxy.ask(target, { method: 'HEAD', headers })).status).toBe(status);
-  expect(entries()).toBe(0);
-});
-
-test('hits without prepared responses do not enter Express', async () => {
-  const upstream = mockUpstream();
-  const entries = countEntries();
-  const proxy = await startProxy({ HTTP_RESPONSE_CACHE_ENABLED: 'false' });
-  for (let times = 0; times < 3; times++) expect((await proxy.ask(PATH)).status).toBe(200);
-  expect(upstream.asked).toBe(1);
-  expect(entries()).toBe(0);
-});
-
-test.each([
-  ['credentials', PATH, { Authorization: 'Basic eDp5' }],
-  ['private values', `${PATH}?publicOnly=false`, {}],
-  ['a list', '/api/handles?prefix=21.T11998', {}],
-])('a read with %s passes through Express', async (_what, target, headers) => {
-  mockUpstream();
-  const entries = countEntries();
-  const proxy = await startProxy();
-  expect((await proxy.ask(target, { headers })).status).toBe(200);
-  expect(entries()).toBe(1);
-});
-
-test('an answer without Express lets scripts read it and its headers', async () => {
-  mockUpstream();
-  const entries = countEntries();
-  const proxy = await startProxy();
-  const headers = { Origin: ORIGIN };
-  const answers = [];
-  for (const more of [{}, {}, { 'If-None-Match': '*' }])
-    answers.push(await proxy.ask(PATH, { headers: { ...headers, ...more } }));
-  for (const answer of answers) {
-    expect(answer.headers).toMatchObject({
-      'access-control-allow-origin': ORIGIN,
-      'access-control-expose-headers': 'Age,Cache-Status,ETag,Content-Length',
-      vary: 'Accept-Encoding, Authorization, Origin',
-    });
-  }
-  // The next caller gets nothing of this response.
-  expect((await proxy.ask(PATH)).headers).not.toHaveProperty('access-control-allow-origin');
-  expect((await proxy.ask(PATH, { headers: { Origin: 'https://b.example' } })).headers).toMatchObject({
-    'access-control-allow-origin': 'https://b.example',
+describe('anonymous reads', () => {
+  test.each([
+    [{}],
+    [{ Via: '1.1 Caddy' }],
+    [{ Via: '1.1 handle-resolver-proxy, 1.0 fred (Apache/2.4), HTTP/2 x' }],
+    [{ Origin: ORIGIN }],
+    [{ Origin: 'null', Via: '2.0 Caddy' }],
+    [{ Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c' }],
+  ])('a miss and hits with %o', async (headers) => {
+    mockUpstream();
+    const entries = countEntries();
+    const proxy = await startProxy();
+    const statuses = [];
+    for (const more of [{}, {}, { 'If-None-Match': '*' }, {}]) {
+      statuses.push((await proxy.ask(PATH, { headers: { ...headers, ...more } })).status);
+    }
+    statuses.push((await proxy.ask(PATH, { method: 'HEAD', headers })).status);
+    expect(statuses).toEqual([200, 200, 304, 200, 200]);
+    expect(entries()).toBe(0);
   });
-  expect(entries()).toBe(0);
-});
 
-test('a hit that comes back to its own proxy is 508', async () => {
-  let via = '';
-  nock(UPSTREAM_URL)
-    .get(PATH)
-    .reply(function () {
-      via = String(this.req.headers['via']);
-      const { status, body } = recordOf(undefined, HANDLE);
-      return [status, JSON.stringify(body), { 'Content-Type': 'application/json' }];
+  const refused = { status: 403, body: { responseCode: 400, message: 'no', handle: HANDLE } };
+  const failed = { status: 500, body: { responseCode: 2, message: 'broken', handle: HANDLE } };
+
+  test.each([
+    ['a miss', recordOf(), PATH, 200],
+    ['a handle that does not exist', notFound(), PATH, 404],
+    ['a refusal of the Handle server', refused, PATH, 403],
+    ['a failure of the Handle server', failed, PATH, 500],
+    ['an authoritative read', recordOf(), `${PATH}?auth`, 200],
+    ['an invalid parameter', recordOf(), `${PATH}?index=x`, 400],
+    ['an invalid handle', recordOf(), '/api/handles/21.T1/no%zz', 400],
+    ['an empty handle', recordOf(), '/api/handles/', 400],
+    ['a long target', recordOf(), `${PATH}?${'x'.repeat(2000)}`, 200],
+    ['a request line over the limit', recordOf(), `${PATH}?${'x'.repeat(10_000)}`, 414],
+  ])('%s does not enter Express, and its target is parsed once', async (_what, answer, target, status) => {
+    mockUpstream(answer);
+    const entries = countEntries();
+    const proxy = await startProxy();
+    vi.mocked(readTarget).mockClear();
+    const headers = { Origin: ORIGIN, 'Content-Length': '0' };
+    expect((await proxy.ask(target, { headers })).status).toBe(status);
+    expect(readTarget).toHaveBeenCalledTimes(1);
+    expect((await proxy.ask(target, { method: 'HEAD', headers })).status).toBe(status);
+    expect(entries()).toBe(0);
+  });
+
+  test('hits without prepared responses do not enter Express', async () => {
+    const upstream = mockUpstream();
+    const entries = countEntries();
+    const proxy = await startProxy({ HTTP_RESPONSE_CACHE_ENABLED: 'false' });
+    for (let times = 0; times < 3; times++) expect((await proxy.ask(PATH)).status).toBe(200);
+    expect(upstream.asked).toBe(1);
+    expect(entries()).toBe(0);
+  });
+
+  test.each([
+    ['credentials', PATH, { Authorization: 'Basic eDp5' }],
+    ['private values', `${PATH}?publicOnly=false`, {}],
+    ['a list', '/api/handles?prefix=21.T11998', {}],
+  ])('a read with %s passes through Express', async (_what, target, headers) => {
+    mockUpstream();
+    const entries = countEntries();
+    const proxy = await startProxy();
+    expect((await proxy.ask(target, { headers })).status).toBe(200);
+    expect(entries()).toBe(1);
+  });
+
+  test('a response without Express has the CORS headers', async () => {
+    mockUpstream();
+    const entries = countEntries();
+    const proxy = await startProxy();
+    const headers = { Origin: ORIGIN };
+    const answers = [];
+    for (const more of [{}, {}, { 'If-None-Match': '*' }])
+      answers.push(await proxy.ask(PATH, { headers: { ...headers, ...more } }));
+    for (const answer of answers) {
+      expect(answer.headers).toMatchObject({
+        'access-control-allow-origin': ORIGIN,
+        'access-control-expose-headers': 'Age,Cache-Status,ETag,Content-Length',
+        vary: 'Accept-Encoding, Authorization, Origin',
+      });
+    }
+    // The next caller gets nothing of this response.
+    expect((await proxy.ask(PATH)).headers).not.toHaveProperty('access-control-allow-origin');
+    expect((await proxy.ask(PATH, { headers: { Origin: 'https://b.example' } })).headers).toMatchObject({
+      'access-control-allow-origin': 'https://b.example',
     });
-  const proxy = await startProxy();
-  for (let times = 0; times < 3; times++) await proxy.ask(PATH);
-  expect(via).toContain('handle-resolver-proxy-');
-  for (const value of [via, `1.0 a, ${via}`, `${via}, 1.1 b`])
-    expect((await proxy.ask(PATH, { headers: { Via: value } })).status).toBe(508);
-  expect((await proxy.ask(PATH, { headers: { Via: '1.1 another' } })).status).toBe(200);
+    expect(entries()).toBe(0);
+  });
+
+  test('a hit that loops back to its own proxy is 508', async () => {
+    let via = '';
+    nock(UPSTREAM_URL)
+      .get(PATH)
+      .reply(function () {
+        via = String(this.req.headers['via']);
+        const { status, body } = recordOf(undefined, HANDLE);
+        return [status, JSON.stringify(body), { 'Content-Type': 'application/json' }];
+      });
+    const proxy = await startProxy();
+    for (let times = 0; times < 3; times++) await proxy.ask(PATH);
+    expect(via).toContain('handle-resolver-proxy-');
+    for (const value of [via, `1.0 a, ${via}`, `${via}, 1.1 b`])
+      expect((await proxy.ask(PATH, { headers: { Via: value } })).status).toBe(508);
+    expect((await proxy.ask(PATH, { headers: { Via: '1.1 another' } })).status).toBe(200);
+  });
 });

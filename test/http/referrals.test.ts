@@ -1,7 +1,7 @@
 // Handles of prefixes that no configured server serves: found by the records of their prefixes.
 import { X509Certificate } from 'node:crypto';
 import request from 'supertest';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
@@ -61,70 +61,72 @@ async function start(env: Record<string, string> = {}) {
   return { ...proxy, read };
 }
 
-test('a handle is read at the server that its prefix record names, and both are cached', async () => {
-  const { read, app } = await start();
-  expect(await read('99.FAR/page')).toMatchObject({ status: 200 });
-  expect((await read('99.far/PAGE')).body).toContain('https://example.org/far');
-  expect((await read('99.FAR/none')).status).toBe(404);
-  expect([near.asked, far.asked, root.askedFor('0.NA/99.FAR')]).toEqual([0, 2, 1]);
-  const { text } = await request(app.admin).get('/metrics');
-  expect(text).toContain('handle_proxy_upstream_requests_total{server="referred",outcome="found"} 1');
-  expect(text).not.toContain(far.url);
-});
-
-test('a service record leads to the site of the service', async () => {
-  const { read } = await start();
-  expect(await read('99.SERVED/page')).toMatchObject({ status: 400 });
-  expect(root.askedFor('99.OTHER/service')).toBe(1);
-  expect(far.asked).toBe(1);
-});
-
-test('a server with the key of its site record is trusted, another is not', async () => {
-  const { read } = await start();
-  expect((await read('99.TLS/page')).body).toContain('https://example.org/tls');
-  expect(await read('99.WRONG/page')).toMatchObject({ status: 502 });
-  expect(secure.askedFor('99.WRONG/page')).toBe(0);
-});
-
-test('a prefix without a record has no handles', async () => {
-  const { read } = await start();
-  expect(await read('99.NOBODY/page')).toMatchObject({ status: 404 });
-});
-
-test.each(['99.NATIVE', '99.LOOP'])(
-  '%s, which leads to no server over HTTP, is a failure',
-  async (prefix) => {
-    const { read } = await start();
-    expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
-    expect(far.asked).toBe(0);
-  },
-);
-
-test('an address in a private network is refused by default', async () => {
-  const { read } = await start({ UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'false' });
-  expect(await read('99.FAR/page')).toMatchObject({ status: 502 });
-  expect(far.asked).toBe(0);
-});
-
-test('credentials are not sent to a referred server', async () => {
-  const { read } = await start();
-  const login = { Authorization: basic('300:21.T1/USER', 'secret') };
-  expect(await read('99.FAR/page', login)).toMatchObject({ status: 400 });
-  expect(far.asked).toBe(0);
-});
-
-test('a configured server that is not responsible is left for the one of the prefix record', async () => {
-  const { read } = await start({
-    UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
-    UPSTREAM_REFERRAL_ROOT: root.url,
+describe('upstream referrals', () => {
+  test('a handle is read at the server named in its prefix record, and both are cached', async () => {
+    const { read, app } = await start();
+    expect(await read('99.FAR/page')).toMatchObject({ status: 200 });
+    expect((await read('99.far/PAGE')).body).toContain('https://example.org/far');
+    expect((await read('99.FAR/none')).status).toBe(404);
+    expect([near.asked, far.asked, root.askedFor('0.NA/99.FAR')]).toEqual([0, 2, 1]);
+    const { text } = await request(app.admin).get('/metrics');
+    expect(text).toContain('handle_proxy_upstream_requests_total{server="referred",outcome="found"} 1');
+    expect(text).not.toContain(far.url);
   });
-  expect((await read('99.FAR/page')).body).toContain('https://example.org/far');
-  expect((await read('21.T1/page')).body).toContain('https://example.org/near');
-  expect(root.askedFor('21.T1/page')).toBe(0);
-});
 
-test('without upstream.followReferrals nothing is followed', async () => {
-  const { read } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
-  expect(await read('99.FAR/page')).toMatchObject({ status: 400 });
-  expect(root.asked).toBe(0);
+  test('a service record leads to the site of the service', async () => {
+    const { read } = await start();
+    expect(await read('99.SERVED/page')).toMatchObject({ status: 400 });
+    expect(root.askedFor('99.OTHER/service')).toBe(1);
+    expect(far.asked).toBe(1);
+  });
+
+  test('a server is trusted only with the key of its site record', async () => {
+    const { read } = await start();
+    expect((await read('99.TLS/page')).body).toContain('https://example.org/tls');
+    expect(await read('99.WRONG/page')).toMatchObject({ status: 502 });
+    expect(secure.askedFor('99.WRONG/page')).toBe(0);
+  });
+
+  test('a prefix without a record has no handles', async () => {
+    const { read } = await start();
+    expect(await read('99.NOBODY/page')).toMatchObject({ status: 404 });
+  });
+
+  test.each(['99.NATIVE', '99.LOOP'])(
+    '%s, which leads to no server over HTTP, is a failure',
+    async (prefix) => {
+      const { read } = await start();
+      expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
+      expect(far.asked).toBe(0);
+    },
+  );
+
+  test('an address in a private network is rejected by default', async () => {
+    const { read } = await start({ UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'false' });
+    expect(await read('99.FAR/page')).toMatchObject({ status: 502 });
+    expect(far.asked).toBe(0);
+  });
+
+  test('credentials are not sent to a referred server', async () => {
+    const { read } = await start();
+    const login = { Authorization: basic('300:21.T1/USER', 'secret') };
+    expect(await read('99.FAR/page', login)).toMatchObject({ status: 400 });
+    expect(far.asked).toBe(0);
+  });
+
+  test('the prefix record overrides a configured server that is not responsible', async () => {
+    const { read } = await start({
+      UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
+      UPSTREAM_REFERRAL_ROOT: root.url,
+    });
+    expect((await read('99.FAR/page')).body).toContain('https://example.org/far');
+    expect((await read('21.T1/page')).body).toContain('https://example.org/near');
+    expect(root.askedFor('21.T1/page')).toBe(0);
+  });
+
+  test('are not followed when upstream.followReferrals is false', async () => {
+    const { read } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
+    expect(await read('99.FAR/page')).toMatchObject({ status: 400 });
+    expect(root.asked).toBe(0);
+  });
 });

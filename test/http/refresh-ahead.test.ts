@@ -8,7 +8,7 @@ useNock();
 const HOUR = 3_600_000;
 
 describe('refresh ahead', () => {
-  test('loads a frequently read record before its TTL ends, and no reader waits', async () => {
+  test('loads a frequently read record before its TTL ends, without delaying a reader', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     for (let times = 0; times < 4; times++) await proxy.ask(PATH);
@@ -37,7 +37,7 @@ describe('refresh ahead', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('keeps showing the fresh record when the early load fails', async () => {
+  test('keeps serving the fresh record when the early load fails', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     for (let times = 0; times < 4; times++) await proxy.ask(PATH);

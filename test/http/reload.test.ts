@@ -1,5 +1,5 @@
 // Keys that change while the proxy runs: each as a client meets it, before and after.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ask, type Asked } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { configFrom } from '../support/load-config.js';
@@ -21,109 +21,117 @@ const status =
   async (proxy: Proxy) =>
     (await proxy.ask(path, question)).status;
 
-test.each<
-  [
-    key: string,
-    env: Record<string, string>,
-    seen: (proxy: Proxy) => Promise<unknown>,
-    before: unknown,
-    after: unknown,
-  ]
->([
-  [
-    'HTTP_CLIENT_MAX_AGE',
-    { HTTP_CLIENT_MAX_AGE: '5s' },
-    header('cache-control', '/21.T11998/page'),
-    'public, max-age=60',
-    'public, max-age=5',
-  ],
-  [
-    'HTTP_SHARED_MAX_AGE',
-    { HTTP_SHARED_MAX_AGE: '5s' },
-    header('cache-control', PAGE),
-    'public, max-age=0, must-revalidate',
-    'public, max-age=0, must-revalidate, s-maxage=5',
-  ],
-  [
-    'HTTP_GZIP_MIN_BYTES',
-    { HTTP_GZIP_MIN_BYTES: '0B' },
-    header('content-encoding', PAGE, { 'accept-encoding': 'gzip' }),
-    undefined,
-    'gzip',
-  ],
-  ['DELETION_VALUES', { DELETION_VALUES: 'true' }, status(`${PAGE}?index=9`, { method: 'DELETE' }), 403, 401],
-  [
-    'DELETION_ALLOWED_FOR',
-    { DELETION_ALLOWED_FOR: '21.T11998/p*' },
-    status(PAGE, { method: 'DELETE' }),
-    403,
-    401,
-  ],
-  [
-    'REDIRECT_ALLOWED_HOSTS',
-    { REDIRECT_ALLOWED_HOSTS: 'elsewhere.example' },
-    status('/21.T11998/page'),
-    302,
-    200,
-  ],
-  ['V2_ANONYMOUS_READ', { V2_ANONYMOUS_READ: 'true' }, status('/api/v2/handles/21.T11998/page'), 401, 200],
-  [
-    'V2_REALM',
-    { V2_REALM: 'example' },
-    header('www-authenticate', '/api/v2/handles/21.T11998/page'),
-    expect.stringContaining('handle'),
-    expect.stringContaining('example'),
-  ],
-  [
-    'PAGE_TITLE',
-    { PAGE_TITLE: 'Example PIDs' },
-    async (proxy) => (await proxy.ask('/')).text.includes('Example PIDs'),
-    false,
-    true,
-  ],
-])('%s', async (_key, env, seen, before, after) => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  await proxy.ask(PAGE);
-  expect(await seen(proxy)).toEqual(before);
-  reload(proxy, env);
-  expect(await seen(proxy)).toEqual(after);
-  reload(proxy, {});
-  expect(await seen(proxy)).toEqual(before);
-});
+describe('configuration reload', () => {
+  test.each<
+    [
+      key: string,
+      env: Record<string, string>,
+      seen: (proxy: Proxy) => Promise<unknown>,
+      before: unknown,
+      after: unknown,
+    ]
+  >([
+    [
+      'HTTP_CLIENT_MAX_AGE',
+      { HTTP_CLIENT_MAX_AGE: '5s' },
+      header('cache-control', '/21.T11998/page'),
+      'public, max-age=60',
+      'public, max-age=5',
+    ],
+    [
+      'HTTP_SHARED_MAX_AGE',
+      { HTTP_SHARED_MAX_AGE: '5s' },
+      header('cache-control', PAGE),
+      'public, max-age=0, must-revalidate',
+      'public, max-age=0, must-revalidate, s-maxage=5',
+    ],
+    [
+      'HTTP_GZIP_MIN_BYTES',
+      { HTTP_GZIP_MIN_BYTES: '0B' },
+      header('content-encoding', PAGE, { 'accept-encoding': 'gzip' }),
+      undefined,
+      'gzip',
+    ],
+    [
+      'DELETION_VALUES',
+      { DELETION_VALUES: 'true' },
+      status(`${PAGE}?index=9`, { method: 'DELETE' }),
+      403,
+      401,
+    ],
+    [
+      'DELETION_ALLOWED_FOR',
+      { DELETION_ALLOWED_FOR: '21.T11998/p*' },
+      status(PAGE, { method: 'DELETE' }),
+      403,
+      401,
+    ],
+    [
+      'REDIRECT_ALLOWED_HOSTS',
+      { REDIRECT_ALLOWED_HOSTS: 'elsewhere.example' },
+      status('/21.T11998/page'),
+      302,
+      200,
+    ],
+    ['V2_ANONYMOUS_READ', { V2_ANONYMOUS_READ: 'true' }, status('/api/v2/handles/21.T11998/page'), 401, 200],
+    [
+      'V2_REALM',
+      { V2_REALM: 'example' },
+      header('www-authenticate', '/api/v2/handles/21.T11998/page'),
+      expect.stringContaining('handle'),
+      expect.stringContaining('example'),
+    ],
+    [
+      'PAGE_TITLE',
+      { PAGE_TITLE: 'Example PIDs' },
+      async (proxy) => (await proxy.ask('/')).text.includes('Example PIDs'),
+      false,
+      true,
+    ],
+  ])('%s', async (_key, env, seen, before, after) => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    await proxy.ask(PAGE);
+    expect(await seen(proxy)).toEqual(before);
+    reload(proxy, env);
+    expect(await seen(proxy)).toEqual(after);
+    reload(proxy, {});
+    expect(await seen(proxy)).toEqual(before);
+  });
 
-test('a limit that comes later counts from then on, and one that goes lets everybody through', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  const asked = async (): Promise<number[]> => {
-    const answers: Asked[] = [];
-    for (let times = 0; times < 3; times++) answers.push(await ask(proxy.url, PAGE));
-    return answers.map((answer) => answer.status);
-  };
-  expect(await asked()).toEqual([200, 200, 200]);
-  reload(proxy, { TRAFFIC_RULES: '[{"name":"all","limit":{"perMinute":2}}]' });
-  expect(await asked()).toEqual([200, 200, 429]);
-  reload(proxy, {});
-  expect(await asked()).toEqual([200, 200, 200]);
-});
+  test('applies a new traffic limit from then on, and removes a deleted one', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    const asked = async (): Promise<number[]> => {
+      const answers: Asked[] = [];
+      for (let times = 0; times < 3; times++) answers.push(await ask(proxy.url, PAGE));
+      return answers.map((answer) => answer.status);
+    };
+    expect(await asked()).toEqual([200, 200, 200]);
+    reload(proxy, { TRAFFIC_RULES: '[{"name":"all","limit":{"perMinute":2}}]' });
+    expect(await asked()).toEqual([200, 200, 429]);
+    reload(proxy, {});
+    expect(await asked()).toEqual([200, 200, 200]);
+  });
 
-test('a new longest life holds for what is loaded from then on; what is kept stays', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  const life = async (handle: string): Promise<unknown> => {
-    const [copy] = await proxy.app.operations.inspect(handle);
-    return copy?.ttlSeconds;
-  };
-  await proxy.ask(PAGE);
-  reload(proxy, { CACHE_FOUND_MAX_TTL: '1m' });
-  await proxy.ask('/api/handles/21.T11998/DEMO');
-  expect(await life('21.T11998/page')).toBe(3600);
-  expect(await life('21.T11998/DEMO')).toBe(60);
-});
+  test('applies a new cache.found.maxTtl to later loads, and leaves cached entries unchanged', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    const life = async (handle: string): Promise<unknown> => {
+      const [copy] = await proxy.app.operations.inspect(handle);
+      return copy?.ttlSeconds;
+    };
+    await proxy.ask(PAGE);
+    reload(proxy, { CACHE_FOUND_MAX_TTL: '1m' });
+    await proxy.ask('/api/handles/21.T11998/DEMO');
+    expect(await life('21.T11998/page')).toBe(3600);
+    expect(await life('21.T11998/DEMO')).toBe(60);
+  });
 
-test('what was counted and kept before is still there', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
-  demo.reset();
-  reload(proxy, { HTTP_CLIENT_MAX_AGE: '5s' });
-  for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
-  expect(demo.asked).toBe(0);
-  expect((await proxy.app.operations.stats()).requests.byResult).toMatchObject({ hit: 5, miss: 1 });
+  test('keeps counters and cached entries', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
+    demo.reset();
+    reload(proxy, { HTTP_CLIENT_MAX_AGE: '5s' });
+    for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
+    expect(demo.asked).toBe(0);
+    expect((await proxy.app.operations.stats()).requests.byResult).toMatchObject({ hit: 5, miss: 1 });
+  });
 });

@@ -37,8 +37,8 @@ const from = (id: string | string[]): Question => ({ headers: { 'X-Request-Id': 
 
 const INTERFACES = [PATH, `/${HANDLE}`, PATH.replace('/api/', '/api/v2/'), '/api/unknown'];
 
-describe('an error', () => {
-  test.each(INTERFACES)('has the id of its log line at %s', async (path) => {
+describe('the request id of an error', () => {
+  test.each(INTERFACES)('is that of its log line at %s', async (path) => {
     mockUpstream(FAILURE);
     const { proxy, logged } = await startLogged();
     const { status, headers } = await proxy.ask(path);
@@ -47,14 +47,14 @@ describe('an error', () => {
     expect(await logged(1)).toEqual([headers['x-request-id']]);
   });
 
-  test.each(INTERFACES)('has the id that a trusted proxy has sent at %s', async (path) => {
+  test.each(INTERFACES)('is that sent by a trusted proxy at %s', async (path) => {
     mockUpstream(FAILURE);
     const { proxy, logged } = await startLogged(TRUSTED);
     expect((await proxy.ask(path, from(GIVEN))).headers['x-request-id']).toBe(GIVEN);
     expect(await logged(1)).toEqual([GIVEN]);
   });
 
-  test('may be read by scripts of other sites', async () => {
+  test('is exposed to scripts of other origins', async () => {
     mockUpstream(FAILURE);
     const { proxy } = await startLogged();
     const { headers } = await proxy.ask(PATH, { headers: { Origin: 'https://app.example' } });
@@ -62,7 +62,7 @@ describe('an error', () => {
   });
 });
 
-describe('the id of a request', () => {
+describe('the request id', () => {
   test.each<[what: string, id: string | string[]]>([
     ['is empty', ''],
     ['is longer than 128 characters', 'a'.repeat(129)],
@@ -86,14 +86,14 @@ describe('the id of a request', () => {
     expect(await logged(1)).toEqual([headers['x-request-id']]);
   });
 
-  test('is believed from a proxy that a reload names', async () => {
+  test('is accepted from a proxy that a reload adds to the trusted ones', async () => {
     mockUpstream(FAILURE);
     const { proxy } = await startLogged();
     proxy.app.reload(configFrom({ env: { UPSTREAM_URL, LOG_LEVEL: 'silent', ...TRUSTED } }));
     expect((await proxy.ask(PATH, from(GIVEN))).headers['x-request-id']).toBe(GIVEN);
   });
 
-  test('is in the log line of a hit when it came with the request', async () => {
+  test('is in the log line of a hit when the request carried one', async () => {
     mockUpstream();
     const { proxy, logged } = await startLogged(TRUSTED);
     await proxy.ask(PATH);
@@ -106,7 +106,7 @@ describe('the id of a request', () => {
     expect(await logged(4)).toEqual([expect.stringMatching(UUID), 'one', 'two', undefined]);
   });
 
-  test('is sent with a forwarded request instead of what an untrusted client claims', async () => {
+  test('of a forwarded request replaces that of an untrusted client', async () => {
     const sent = mockWrites();
     const { proxy, logged } = await startLogged();
     await proxy.ask(PATH, { method: 'PUT', body: '[]', ...from(GIVEN) });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import request from 'supertest';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RecordInput } from '../handle-server/store.js';
 import { textValue } from '../handle-server/seed.js';
 import { batchTarget, numbered } from '../support/batch.js';
@@ -67,197 +67,201 @@ const WRITE = JSON.stringify([textValue(1, 'URL', 'https://example.org/new')]);
 const V2_WRITE = JSON.stringify([{ idx: 1, type: 'URL', parsed_data: 'https://example.org/v2' }]);
 const asked = (): number[] => [a.asked, b.asked, others.asked];
 
-test('a read goes to the server of its prefix, and is answered from the cache after that', async () => {
-  const { ask } = await start();
-  for (const handle of ['21.T1/page', '20.500.99/page', '10.1000/page', '20.500.99/PAGE', '21.t1/page']) {
-    const { status, body } = await ask(`/api/handles/${handle}`);
-    expect([status, JSON.parse(body.toString())]).toEqual([
-      200,
-      expect.objectContaining({ responseCode: 1, handle }),
+describe('several upstream servers', () => {
+  test('a read goes to the server of its prefix, then is answered from the cache', async () => {
+    const { ask } = await start();
+    for (const handle of ['21.T1/page', '20.500.99/page', '10.1000/page', '20.500.99/PAGE', '21.t1/page']) {
+      const { status, body } = await ask(`/api/handles/${handle}`);
+      expect([status, JSON.parse(body.toString())]).toEqual([
+        200,
+        expect.objectContaining({ responseCode: 1, handle }),
+      ]);
+    }
+    expect(asked()).toEqual([1, 1, 1]);
+  });
+
+  test('the metrics have a series per server, also for an unused one', async () => {
+    const { ask, app } = await start();
+    for (const handle of ['21.T1/page', '20.500.99/page', '20.500.99/none'])
+      await ask(`/api/handles/${handle}`);
+    const { text } = await request(app.admin).get('/metrics');
+    const counted = (url: string, outcome: string): string | undefined =>
+      text
+        .split('\n')
+        .find((line) =>
+          line.startsWith(`handle_proxy_upstream_requests_total{server="${url}",outcome="${outcome}"}`),
+        )
+        ?.split(' ')[1];
+    expect([a, b, others].map(({ url }) => [counted(url, 'found'), counted(url, 'not-found')])).toEqual([
+      ['1', '0'],
+      ['1', '1'],
+      ['0', '0'],
     ]);
-  }
-  expect(asked()).toEqual([1, 1, 1]);
-});
-
-test('the metrics tell the servers apart, also one that was not asked', async () => {
-  const { ask, app } = await start();
-  for (const handle of ['21.T1/page', '20.500.99/page', '20.500.99/none'])
-    await ask(`/api/handles/${handle}`);
-  const { text } = await request(app.admin).get('/metrics');
-  const counted = (url: string, outcome: string): string | undefined =>
-    text
-      .split('\n')
-      .find((line) =>
-        line.startsWith(`handle_proxy_upstream_requests_total{server="${url}",outcome="${outcome}"}`),
-      )
-      ?.split(' ')[1];
-  expect([a, b, others].map(({ url }) => [counted(url, 'found'), counted(url, 'not-found')])).toEqual([
-    ['1', '0'],
-    ['1', '1'],
-    ['0', '0'],
-  ]);
-  for (const { url } of [a, b, others]) {
-    expect(text).toContain(`handle_proxy_upstream_requests_in_flight{server="${url}",kind="read"} 0`);
-  }
-});
-
-test('a prefix record is at the server of its prefix, or at the one for all others', async () => {
-  const { ask } = await start();
-  expect((await ask('/api/handles/0.NA/20.500.99')).status).toBe(200);
-  expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
-  expect(asked()).toEqual([1, 1, 1]);
-});
-
-test('a write goes to the server of its prefix, and shows at once', async () => {
-  const { ask, put } = await start();
-  await ask('/api/handles/20.500.99/page');
-  expect(await put('20.500.99/page', { as: '20.500.99' })).toMatchObject({ status: 200 });
-  expect(others.asked + a.asked).toBe(0);
-  expect((await ask('/api/handles/20.500.99/page')).body.toString()).toContain('https://example.org/new');
-  const v2 = { path: '/api/v2/handles', as: '21.T1', body: V2_WRITE };
-  expect(await put('21.T1/page', v2)).toMatchObject({ status: 204 });
-  expect((await ask('/api/handles/21.T1/page')).body.toString()).toContain('https://example.org/v2');
-});
-
-test.each(['/api/handles', '/api/v2/handles'])(
-  'a write through %s to a read-only server is refused without asking it',
-  async (path) => {
-    const { put } = await start();
-    const body = path === '/api/handles' ? WRITE : V2_WRITE;
-    const refused = await put('10.1000/new', { path, as: '10.1000', body });
-    expect(refused.status).toBe(403);
-    expect(refused.body).toContain('read-only');
-    expect(others.lastRequest?.method ?? 'GET').toBe('GET');
-  },
-);
-
-test('a read-only server gets no credentials', async () => {
-  const { ask, login } = await start();
-  const headers = login('21.T1');
-  expect((await ask('/api/handles/10.1000/page', { headers })).status).toBe(200);
-  expect(others.lastRequest?.headers.authorization).toBeUndefined();
-  expect((await ask('/api/handles/20.500.99/page', { headers })).status).toBe(401);
-  expect(b.lastRequest?.headers.authorization).toBeDefined();
-});
-
-test('a list goes to the server of its prefix, everything else to the first that takes writes', async () => {
-  const { ask, login } = await start();
-  const list = await ask('/api/handles?prefix=20.500.99', { headers: login('20.500.99') });
-  expect(list.body.toString()).toContain('20.500.99/USER');
-  expect(asked()).toEqual([0, 1, 0]);
-  expect((await ask('/api/sessions', { method: 'POST' })).status).toBe(201);
-  await ask('/api/site');
-  expect(asked()).toEqual([2, 1, 0]);
-});
-
-/** As in a login with a session. */
-const sessionOf = (sessionId: string) => ({
-  Authorization: `Handle sessionId="${sessionId}"`,
-});
-
-test('a session that one server has opened is sent to no other', async () => {
-  const { ask, login } = await start();
-  const opened = await ask('/api/sessions', { method: 'POST', headers: login('21.T1') });
-  const { sessionId } = JSON.parse(opened.text) as { sessionId: string };
-  const headers = { ...sessionOf(sessionId), 'Content-Type': 'application/json', 'If-Match': '*' };
-  expect((await ask('/api/handles/21.T1/USER', { headers })).text).toContain('HS_SECKEY');
-  expect(a.lastRequest?.headers.authorization).toBe(headers.Authorization);
-  expect((await ask('/api/handles/20.500.99/page', { headers })).status).toBe(200);
-  expect(b.lastRequest?.headers.authorization).toBeUndefined();
-  const written = await ask('/api/handles/20.500.99/page', { method: 'PUT', headers, body: WRITE });
-  expect([written.status, b.lastRequest?.headers.authorization]).toEqual([401, undefined]);
-});
-
-test('the session of a challenge is answered at the server that opened it, and sent to no other', async () => {
-  const { ask } = await start();
-  const place = '/api/handles/20.500.99/page';
-  const body = WRITE;
-  const refused = await ask(place, {
-    method: 'PUT',
-    headers: { 'Content-Type': 'application/json', 'If-Match': '*' },
-    body,
+    for (const { url } of [a, b, others]) {
+      expect(text).toContain(`handle_proxy_upstream_requests_in_flight{server="${url}",kind="read"} 0`);
+    }
   });
-  const [, sessionId = '', nonce = ''] =
-    /Handle sessionId="([^"]+)", nonce="([^"]+)"/.exec(refused.headers['www-authenticate'] ?? '') ?? [];
-  const signed = [PASSWORD, Buffer.from(nonce, 'base64'), Buffer.from('client'), PASSWORD];
-  const signature = signed.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('base64');
-  const cnonce = Buffer.from('client').toString('base64');
-  const answer = `id="300%3A20.500.99/USER", type="HS_SECKEY", alg="SHA256", cnonce="${cnonce}", signature="${signature}"`;
-  const headers = {
-    Authorization: `Handle sessionId="${sessionId}", ${answer}`,
-    'Content-Type': 'application/json',
-  };
-  expect((await ask(place, { method: 'PUT', headers, body })).status).toBe(200);
-  expect(
-    (await ask(place, { method: 'PUT', headers: { ...headers, ...sessionOf(sessionId) }, body })).status,
-  ).toBe(200);
-  await ask('/api/handles/21.T1/page', { headers: sessionOf(sessionId) });
-  expect(a.lastRequest?.headers.authorization).toBeUndefined();
-});
 
-test('a prefix record that its server refers elsewhere for is at the one for all others', async () => {
-  const referring = createServer((_req, res) => {
-    res.writeHead(300, { 'Content-Type': 'application/json' });
-    res.end(JSON.stringify({ responseCode: 303, handle: '0.NA/21.T1', referralHandle: '0.NA/21.T1' }));
-  }).listen(0, '127.0.0.1');
-  await once(referring, 'listening');
-  onTestFinished(() => {
-    referring.closeAllConnections();
-    referring.close();
+  test('a prefix record is at the server of its prefix, else at the default server', async () => {
+    const { ask } = await start();
+    expect((await ask('/api/handles/0.NA/20.500.99')).status).toBe(200);
+    expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
+    expect(asked()).toEqual([1, 1, 1]);
   });
-  const { port } = referring.address() as AddressInfo;
-  const { ask } = await start({
-    UPSTREAMS: JSON.stringify([
-      { prefixes: ['21.T1'], url: `http://127.0.0.1:${port}` },
-      { prefixes: ['*'], url: others.url, readOnly: true },
-    ]),
+
+  test('a write goes to the server of its prefix, and is visible immediately', async () => {
+    const { ask, put } = await start();
+    await ask('/api/handles/20.500.99/page');
+    expect(await put('20.500.99/page', { as: '20.500.99' })).toMatchObject({ status: 200 });
+    expect(others.asked + a.asked).toBe(0);
+    expect((await ask('/api/handles/20.500.99/page')).body.toString()).toContain('https://example.org/new');
+    const v2 = { path: '/api/v2/handles', as: '21.T1', body: V2_WRITE };
+    expect(await put('21.T1/page', v2)).toMatchObject({ status: 204 });
+    expect((await ask('/api/handles/21.T1/page')).body.toString()).toContain('https://example.org/v2');
   });
-  expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
-});
 
-test('a signature is verified at the server of the handle that has the key', async () => {
-  const { ask } = await start();
-  await ask('/api/verifications/300:20.500.99/USER?nonce=AA&cnonce=AA&alg=SHA-1&signature=AA');
-  await ask('/api/verifications/300%3A20.500.99/USER', { method: 'POST' });
-  expect(asked()).toEqual([0, 2, 0]);
-});
+  test.each(['/api/handles', '/api/v2/handles'])(
+    'a write through %s to a read-only server is rejected without an upstream request',
+    async (path) => {
+      const { put } = await start();
+      const body = path === '/api/handles' ? WRITE : V2_WRITE;
+      const refused = await put('10.1000/new', { path, as: '10.1000', body });
+      expect(refused.status).toBe(403);
+      expect(refused.body).toContain('read-only');
+      expect(others.lastRequest?.method ?? 'GET').toBe('GET');
+    },
+  );
 
-const NOT_HERE = { responseCode: 301, message: "That prefix doesn't live here" };
+  test('a read-only server gets no credentials', async () => {
+    const { ask, login } = await start();
+    const headers = login('21.T1');
+    expect((await ask('/api/handles/10.1000/page', { headers })).status).toBe(200);
+    expect(others.lastRequest?.headers.authorization).toBeUndefined();
+    expect((await ask('/api/handles/20.500.99/page', { headers })).status).toBe(401);
+    expect(b.lastRequest?.headers.authorization).toBeDefined();
+  });
 
-test('a prefix that no server has is refused as a Handle server refuses it', async () => {
-  const { ask, put, login } = await start({ UPSTREAMS: JSON.stringify([{ prefixes: '21.T1', url: a.url }]) });
-  const read = await ask('/api/handles/99.X/page');
-  expect([read.status, JSON.parse(read.body.toString())]).toEqual([
-    400,
-    { ...NOT_HERE, handle: '99.X/page' },
-  ]);
-  const written = await put('99.X/page');
-  expect([written.status, JSON.parse(written.body)]).toEqual([400, expect.objectContaining(NOT_HERE)]);
-  expect((await ask('/api/handles?prefix=99.X')).status).toBe(400);
-  expect((await ask('/api/v2/handles/99.X/page', { headers: login('21.T1') })).status).toBe(404);
-  expect(a.asked).toBe(0);
-});
+  test('a list goes to the server of its prefix, everything else to the first writable server', async () => {
+    const { ask, login } = await start();
+    const list = await ask('/api/handles?prefix=20.500.99', { headers: login('20.500.99') });
+    expect(list.body.toString()).toContain('20.500.99/USER');
+    expect(asked()).toEqual([0, 1, 0]);
+    expect((await ask('/api/sessions', { method: 'POST' })).status).toBe(201);
+    await ask('/api/site');
+    expect(asked()).toEqual([2, 1, 0]);
+  });
 
-test('a server that hangs delays no read of another', async () => {
-  const { ask } = await start();
-  b.hold.begin('GET');
-  const hanging = Array.from({ length: 80 }, (_, at) => ask(`/api/handles/20.500.99/h${at}`));
-  await expect.poll(() => b.asked).toBeGreaterThan(0);
-  for (let at = 0; at < 20; at++) expect((await ask(`/api/handles/21.T1/m${at}`)).status).toBe(404);
-  expect(a.asked).toBe(20);
-  b.hold.end('GET');
-  expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
-});
+  /** As in a login with a session. */
+  const sessionOf = (sessionId: string) => ({
+    Authorization: `Handle sessionId="${sessionId}"`,
+  });
 
-test('a server that hangs delays no batch of another', async () => {
-  const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
-  b.hold.begin('GET');
-  const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));
-  // As many as all batches may load at a time.
-  await expect.poll(() => b.asked).toBe(4);
-  const { body } = await ask(batchTarget(['21.T1/page', '99.X/none', '21.T1/none']));
-  const elements = JSON.parse(body.toString()) as { status: number }[];
-  expect(elements.map(({ status }) => status)).toEqual([200, 400, 404]);
-  b.hold.end('GET');
-  for (const { status } of await Promise.all(hanging)) expect(status).toBe(200);
+  test('a session opened at one server is sent to no other', async () => {
+    const { ask, login } = await start();
+    const opened = await ask('/api/sessions', { method: 'POST', headers: login('21.T1') });
+    const { sessionId } = JSON.parse(opened.text) as { sessionId: string };
+    const headers = { ...sessionOf(sessionId), 'Content-Type': 'application/json', 'If-Match': '*' };
+    expect((await ask('/api/handles/21.T1/USER', { headers })).text).toContain('HS_SECKEY');
+    expect(a.lastRequest?.headers.authorization).toBe(headers.Authorization);
+    expect((await ask('/api/handles/20.500.99/page', { headers })).status).toBe(200);
+    expect(b.lastRequest?.headers.authorization).toBeUndefined();
+    const written = await ask('/api/handles/20.500.99/page', { method: 'PUT', headers, body: WRITE });
+    expect([written.status, b.lastRequest?.headers.authorization]).toEqual([401, undefined]);
+  });
+
+  test('the session of a challenge is answered at the server that opened it, and sent to no other', async () => {
+    const { ask } = await start();
+    const place = '/api/handles/20.500.99/page';
+    const body = WRITE;
+    const refused = await ask(place, {
+      method: 'PUT',
+      headers: { 'Content-Type': 'application/json', 'If-Match': '*' },
+      body,
+    });
+    const [, sessionId = '', nonce = ''] =
+      /Handle sessionId="([^"]+)", nonce="([^"]+)"/.exec(refused.headers['www-authenticate'] ?? '') ?? [];
+    const signed = [PASSWORD, Buffer.from(nonce, 'base64'), Buffer.from('client'), PASSWORD];
+    const signature = signed.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('base64');
+    const cnonce = Buffer.from('client').toString('base64');
+    const answer = `id="300%3A20.500.99/USER", type="HS_SECKEY", alg="SHA256", cnonce="${cnonce}", signature="${signature}"`;
+    const headers = {
+      Authorization: `Handle sessionId="${sessionId}", ${answer}`,
+      'Content-Type': 'application/json',
+    };
+    expect((await ask(place, { method: 'PUT', headers, body })).status).toBe(200);
+    expect(
+      (await ask(place, { method: 'PUT', headers: { ...headers, ...sessionOf(sessionId) }, body })).status,
+    ).toBe(200);
+    await ask('/api/handles/21.T1/page', { headers: sessionOf(sessionId) });
+    expect(a.lastRequest?.headers.authorization).toBeUndefined();
+  });
+
+  test('a prefix record that its server refers elsewhere is read at the default server', async () => {
+    const referring = createServer((_req, res) => {
+      res.writeHead(300, { 'Content-Type': 'application/json' });
+      res.end(JSON.stringify({ responseCode: 303, handle: '0.NA/21.T1', referralHandle: '0.NA/21.T1' }));
+    }).listen(0, '127.0.0.1');
+    await once(referring, 'listening');
+    onTestFinished(() => {
+      referring.closeAllConnections();
+      referring.close();
+    });
+    const { port } = referring.address() as AddressInfo;
+    const { ask } = await start({
+      UPSTREAMS: JSON.stringify([
+        { prefixes: ['21.T1'], url: `http://127.0.0.1:${port}` },
+        { prefixes: ['*'], url: others.url, readOnly: true },
+      ]),
+    });
+    expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
+  });
+
+  test('a signature is verified at the server of the handle that holds the key', async () => {
+    const { ask } = await start();
+    await ask('/api/verifications/300:20.500.99/USER?nonce=AA&cnonce=AA&alg=SHA-1&signature=AA');
+    await ask('/api/verifications/300%3A20.500.99/USER', { method: 'POST' });
+    expect(asked()).toEqual([0, 2, 0]);
+  });
+
+  const NOT_HERE = { responseCode: 301, message: "That prefix doesn't live here" };
+
+  test('a prefix without a server is rejected as a Handle server does', async () => {
+    const { ask, put, login } = await start({
+      UPSTREAMS: JSON.stringify([{ prefixes: '21.T1', url: a.url }]),
+    });
+    const read = await ask('/api/handles/99.X/page');
+    expect([read.status, JSON.parse(read.body.toString())]).toEqual([
+      400,
+      { ...NOT_HERE, handle: '99.X/page' },
+    ]);
+    const written = await put('99.X/page');
+    expect([written.status, JSON.parse(written.body)]).toEqual([400, expect.objectContaining(NOT_HERE)]);
+    expect((await ask('/api/handles?prefix=99.X')).status).toBe(400);
+    expect((await ask('/api/v2/handles/99.X/page', { headers: login('21.T1') })).status).toBe(404);
+    expect(a.asked).toBe(0);
+  });
+
+  test('a hanging server delays no read of another', async () => {
+    const { ask } = await start();
+    b.hold.begin('GET');
+    const hanging = Array.from({ length: 80 }, (_, at) => ask(`/api/handles/20.500.99/h${at}`));
+    await expect.poll(() => b.asked).toBeGreaterThan(0);
+    for (let at = 0; at < 20; at++) expect((await ask(`/api/handles/21.T1/m${at}`)).status).toBe(404);
+    expect(a.asked).toBe(20);
+    b.hold.end('GET');
+    expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
+  });
+
+  test('a hanging server delays no batch of another', async () => {
+    const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
+    b.hold.begin('GET');
+    const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));
+    // As many as all batches may load at a time.
+    await expect.poll(() => b.asked).toBe(4);
+    const { body } = await ask(batchTarget(['21.T1/page', '99.X/none', '21.T1/none']));
+    const elements = JSON.parse(body.toString()) as { status: number }[];
+    expect(elements.map(({ status }) => status)).toEqual([200, 400, 404]);
+    b.hold.end('GET');
+    for (const { status } of await Promise.all(hanging)) expect(status).toBe(200);
+  });
 });

@@ -41,8 +41,8 @@ function contentOf(file: string): string {
   }
 }
 
-describe('the file', () => {
-  test('is readable by nobody else, and alone in its folder after the end', async () => {
+describe('the snapshot file', () => {
+  test('is readable by its owner only, without leftover files after shutdown', async () => {
     const folder = newFolder();
     const file = join(folder, 'snapshot');
     const upstream = mockUpstream();
@@ -64,7 +64,7 @@ describe('the file', () => {
     await expect.poll(() => proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 1 });
   });
 
-  test('is complete, without a temporary file beside it, when the proxy stops while it is written', async () => {
+  test('is complete, without a temporary file, when the proxy stops while writing it', async () => {
     mockUpstream();
     const folder = newFolder();
     const proxy = await startLogged(join(folder, 'snapshot'), { CACHE_SNAPSHOT_EVERY: '1s' });
@@ -79,7 +79,7 @@ describe('the file', () => {
     expect(proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 20_000 });
   });
 
-  test('that cannot be written disturbs no request, and is reported once', async () => {
+  test('that cannot be written fails no request, and is logged once', async () => {
     mockUpstream();
     // Not even root may create a file there.
     const proxy = await startLogged('/sys/snapshot', { CACHE_SNAPSHOT_EVERY: '1s' });
@@ -91,7 +91,7 @@ describe('the file', () => {
     expect(proxy.lines('snapshot not written')).toHaveLength(1);
   });
 
-  test('holds nothing that was read with credentials', async () => {
+  test('contains nothing that was read with credentials', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/secret')]));
     const proxy = await startLogged(file);
@@ -132,7 +132,7 @@ describe('the file', () => {
         truncateSync(file, statSync(file).size - 30);
       },
     ],
-  ])('%s is rejected with one line of the log, and the proxy serves', async (_, reason, env, damage) => {
+  ])('%s is rejected with one log line, and the proxy serves', async (_, reason, env, damage) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     damage(file);
@@ -143,7 +143,7 @@ describe('the file', () => {
     expect(proxy.lines('snapshot loaded')).toEqual([]);
   });
 
-  test('is rejected block by block: the blocks that are intact are read', async () => {
+  test('is rejected block by block: intact blocks are restored', async () => {
     const file = join(newFolder(), 'snapshot');
     const long = recordOf([urlValue(`https://example.org/${'x'.repeat(140_000)}`)]);
     const upstream = mockUpstream((target) => ({
@@ -186,7 +186,7 @@ describe('the file', () => {
         chmodSync(join(file, '..'), 0o500);
       },
     ],
-  ])('that %s takes nothing from the service, and is reported once', async (_, spoil) => {
+  ])('that %s does not affect service, and is logged once', async (_, spoil) => {
     const folder = join(newFolder(), 'within');
     mkdirSync(folder);
     const file = join(folder, 'snapshot');

@@ -12,8 +12,8 @@ useNock();
 const broken = { status: 502, body: '<html>' };
 const later = recordOf([urlValue('https://example.org/later')]);
 
-describe('after a restart with a snapshot', () => {
-  test('records stand in at once while the upstream fails, marked, with their age', async () => {
+describe('restart with a snapshot', () => {
+  test('serves restored records stale, marked with their age, while the upstream fails', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(broken);
@@ -26,7 +26,7 @@ describe('after a restart with a snapshot', () => {
     expect(headers.age).toBe('60');
   });
 
-  test('nothing is fresh before the upstream was asked, then everything is', async () => {
+  test('serves no restored record as fresh before an upstream request', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(later);
@@ -37,7 +37,7 @@ describe('after a restart with a snapshot', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('a record that was loaded before the snapshot was read stays', async () => {
+  test('keeps a record that was loaded before the snapshot was read', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(later);
@@ -47,7 +47,7 @@ describe('after a restart with a snapshot', () => {
     expect((await proxy.ask(PATH)).text).toContain('/later');
   });
 
-  test('a record does not stand in beyond its cache.staleIfError', async () => {
+  test('serves no restored record beyond its cache.staleIfError', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(broken);
@@ -68,7 +68,7 @@ describe('after a restart with a snapshot', () => {
       'a purge of its prefix',
       (proxy: Proxy) => proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false }),
     ],
-  ])('a record from before %s does not come back, though the process was killed', async (_, invalidate) => {
+  ])('does not restore a record from before %s, even after the process was killed', async (_, invalidate) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     mockWrites(jsonAnswer(200, { responseCode: 1 }));
@@ -82,7 +82,7 @@ describe('after a restart with a snapshot', () => {
     expect((await proxy.ask(PATH)).status).toBe(502);
   });
 
-  test('a soft purge keeps the record as one that stands in', async () => {
+  test('restores a softly purged record as stale', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     const killed = await startLogged(file);

@@ -10,7 +10,7 @@ const broken = { status: 502, body: '<html>' };
 const later = recordOf([urlValue('https://example.org/later')]);
 
 describe('an expired record', () => {
-  test('is served, marked as stale, when the upstream fails', async () => {
+  test('is served stale, marked so, when the upstream fails', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const { text } = await proxy.ask(PATH);
@@ -39,7 +39,7 @@ describe('an expired record', () => {
     expect(upstream.asked).toBe(3);
   });
 
-  test('is served stale when the upstream is late, and replaced by the late response', async () => {
+  test('is served stale when the upstream is slow, and replaced by the late response', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ UPSTREAM_STALE_AFTER: '20ms' });
     await proxy.ask(PATH);
@@ -71,7 +71,7 @@ describe('an expired record', () => {
     expect(answer.headers['cache-control']).toBe('no-store');
   });
 
-  test('is served stale for the time of its prefix, without end for "forever"', async () => {
+  test('is served stale for the period of its prefix, without limit for "forever"', async () => {
     const upstream = mockUpstream((target) => recordOf(VALUES, target.replace('/api/handles/', '')));
     const periods = '{default: 1m, 21.t1: forever, 21.T1.*: 2m, 10.1000: 0s}';
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: periods, UPSTREAM_RETRY_AFTER: '0s' });
@@ -93,7 +93,7 @@ describe('an expired record', () => {
     expect(headers['cache-status']).toMatch(/; hit; ttl=-\d+; detail=error$/);
   });
 
-  test('is never served once it was invalidated, not even with "forever"', async () => {
+  test('is never served after an invalidation, not even with "forever"', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: 'forever' });
     await proxy.ask(PATH);
@@ -102,7 +102,7 @@ describe('an expired record', () => {
     expect((await proxy.ask(PATH)).status).toBe(502);
   });
 
-  test('is not served when the upstream answers not found', async () => {
+  test('is not served when the upstream answers 404', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);

@@ -60,224 +60,234 @@ async function isLimited(proxy: Proxy, address: string, server = demo): Promise<
   return status === 429;
 }
 
-test('a guesser of names gets 429 with Retry-After, and the Handle server is not asked', async () => {
-  const proxy = await start();
-  await proxy.ask(PAGE, from(OTHER));
-  demo.reset();
-  const answers = await guessNames(proxy, GUESSER, 9);
-  expect(statusesOf(answers)).toEqual([404, 404, 404, 404, 404, 404, 429, 429, 429]);
-  expect(demo.asked).toBe(6);
-  expect(answers.at(-1)?.headers).toMatchObject({ 'retry-after': '600', 'cache-control': 'no-store' });
-  expect(JSON.parse(answers.at(-1)?.text ?? '')).toMatchObject({ responseCode: 3 });
+describe('limit of networks that enumerate handles (traffic.unknown)', () => {
+  test('a network that guesses names gets 429 with Retry-After, without an upstream request', async () => {
+    const proxy = await start();
+    await proxy.ask(PAGE, from(OTHER));
+    demo.reset();
+    const answers = await guessNames(proxy, GUESSER, 9);
+    expect(statusesOf(answers)).toEqual([404, 404, 404, 404, 404, 404, 429, 429, 429]);
+    expect(demo.asked).toBe(6);
+    expect(answers.at(-1)?.headers).toMatchObject({ 'retry-after': '600', 'cache-control': 'no-store' });
+    expect(JSON.parse(answers.at(-1)?.text ?? '')).toMatchObject({ responseCode: 3 });
 
-  // Hits stay answered, by every interface; others are not concerned.
-  for (const path of [PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/api/v2/handles/21.T11998/page']) {
-    expect((await proxy.ask(path, from(GUESSER))).status).toBeLessThan(400);
-  }
-  expect(await isLimited(proxy, OTHER)).toBe(false);
-  expect(await metric(proxy, 'handle_proxy_limited_networks')).toBe(1);
-  expect(await metric(proxy, 'handle_proxy_limited_misses_total')).toBe(3);
+    // Hits stay answered, by every interface; others are not concerned.
+    for (const path of [PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/api/v2/handles/21.T11998/page']) {
+      expect((await proxy.ask(path, from(GUESSER))).status).toBeLessThan(400);
+    }
+    expect(await isLimited(proxy, OTHER)).toBe(false);
+    expect(await metric(proxy, 'handle_proxy_limited_networks')).toBe(1);
+    expect(await metric(proxy, 'handle_proxy_limited_misses_total')).toBe(3);
 
-  proxy.pass(599_000);
-  expect(await isLimited(proxy, GUESSER)).toBe(true);
-  proxy.pass(1000);
-  expect(await isLimited(proxy, GUESSER)).toBe(false);
-});
+    proxy.pass(599_000);
+    expect(await isLimited(proxy, GUESSER)).toBe(true);
+    proxy.pass(1000);
+    expect(await isLimited(proxy, GUESSER)).toBe(false);
+  });
 
-test('includes count as misses, and a limited network gets the locations of cached ones', async () => {
-  const proxy = await start();
-  const list = (xml: string) => [textValue(1, '10320/loc', `<locations>${xml}</locations>`)];
-  const include = (handle: string): string => `<include>${handle}</include>`;
-  demo.put('21.T11998/cached-part', list('<location href="https://cached.example.org/"/>'));
-  demo.put('21.T11998/guesses', list(Array.from({ length: 12 }, () => include(guess())).join('')));
-  const parts = Array.from({ length: 3 }, () => include(guess())).join('');
-  demo.put('21.T11998/whole', list(`${include('21.T11998/cached-part')}${parts}`));
-  await proxy.ask('/21.T11998/cached-part', from(OTHER));
-  await proxy.ask('/api/handles/21.T11998/whole', from(OTHER));
-  await proxy.ask('/21.T11998/guesses', from(GUESSER));
-  expect(await isLimited(proxy, GUESSER)).toBe(true);
-  demo.reset();
-  const { status, headers } = await proxy.ask('/21.T11998/whole', from(GUESSER));
-  expect([status, headers.location]).toEqual([302, 'https://cached.example.org/']);
-  expect(headers['cache-control']).toBe('no-store');
-  expect(demo.asked).toBe(0);
-});
+  test('includes of a template count as misses, and a limited network still gets cached locations', async () => {
+    const proxy = await start();
+    const list = (xml: string) => [textValue(1, '10320/loc', `<locations>${xml}</locations>`)];
+    const include = (handle: string): string => `<include>${handle}</include>`;
+    demo.put('21.T11998/cached-part', list('<location href="https://cached.example.org/"/>'));
+    demo.put('21.T11998/guesses', list(Array.from({ length: 12 }, () => include(guess())).join('')));
+    const parts = Array.from({ length: 3 }, () => include(guess())).join('');
+    demo.put('21.T11998/whole', list(`${include('21.T11998/cached-part')}${parts}`));
+    await proxy.ask('/21.T11998/cached-part', from(OTHER));
+    await proxy.ask('/api/handles/21.T11998/whole', from(OTHER));
+    await proxy.ask('/21.T11998/guesses', from(GUESSER));
+    expect(await isLimited(proxy, GUESSER)).toBe(true);
+    demo.reset();
+    const { status, headers } = await proxy.ask('/21.T11998/whole', from(GUESSER));
+    expect([status, headers.location]).toEqual([302, 'https://cached.example.org/']);
+    expect(headers['cache-control']).toBe('no-store');
+    expect(demo.asked).toBe(0);
+  });
 
-const body = (...handles: string[]): Question => ({ method: 'POST', body: JSON.stringify({ handles }) });
+  const body = (...handles: string[]): Question => ({ method: 'POST', body: JSON.stringify({ handles }) });
 
-test.each<[string, () => [string, Question?]]>([
-  ['the record interface', () => [`/api/handles/${guess()}`]],
-  ['authoritative reads', () => [`/api/handles/${guess()}?auth=true`]],
-  ['forwarded reads', () => [`/api/handles/${guess()}?publicOnly=false`]],
-  ['redirects', () => [`/${guess()}`]],
-  ['redirects with a login, which nobody checks', () => [`/${guess()}`, withLogin]],
-  ['ePIC v2', () => [`/api/v2/handles/${guess()}`]],
-  ['POST of a handle', () => [`/api/handles/${guess()}`, { method: 'POST' }]],
-  ['a conditional PUT', () => [`/api/handles/${guess()}`, conditional]],
-])('guesses by %s count, and are refused', async (_interface, guessed) => {
-  const proxy = await start();
-  for (let times = 0; times < 6; times++) {
+  test.each<[string, () => [string, Question?]]>([
+    ['the record interface', () => [`/api/handles/${guess()}`]],
+    ['authoritative reads', () => [`/api/handles/${guess()}?auth=true`]],
+    ['forwarded reads', () => [`/api/handles/${guess()}?publicOnly=false`]],
+    ['redirects', () => [`/${guess()}`]],
+    ['redirects with a login, which nobody checks', () => [`/${guess()}`, withLogin]],
+    ['ePIC v2', () => [`/api/v2/handles/${guess()}`]],
+    ['POST of a handle', () => [`/api/handles/${guess()}`, { method: 'POST' }]],
+    ['a conditional PUT', () => [`/api/handles/${guess()}`, conditional]],
+  ])('guesses by %s count, and are rejected', async (_interface, guessed) => {
+    const proxy = await start();
+    for (let times = 0; times < 6; times++) {
+      const [path, question] = guessed();
+      await proxy.ask(path, from(GUESSER, question));
+    }
+    demo.reset();
     const [path, question] = guessed();
-    await proxy.ask(path, from(GUESSER, question));
-  }
-  demo.reset();
-  const [path, question] = guessed();
-  expect((await proxy.ask(path, from(GUESSER, question))).status).toBe(429);
-  expect(demo.asked).toBe(0);
-  expect(await isLimited(proxy, GUESSER)).toBe(true);
-});
+    expect((await proxy.ask(path, from(GUESSER, question))).status).toBe(429);
+    expect(demo.asked).toBe(0);
+    expect(await isLimited(proxy, GUESSER)).toBe(true);
+  });
 
-const conditional: Question = { method: 'PUT', headers: { 'If-Match': '*' }, body: '[]' };
+  const conditional: Question = { method: 'PUT', headers: { 'If-Match': '*' }, body: '[]' };
 
-const withLogin: Question = { headers: { Authorization: 'Basic eDp4' } };
+  const withLogin: Question = { headers: { Authorization: 'Basic eDp4' } };
 
-describe('guesses with a login that nobody checks count, and are refused', () => {
-  test.each<[string, Record<string, string>, string, string]>([
-    ['over plain http', { UPSTREAM_URL: plain.url }, 'Basic eDp4', '/api/handles/'],
-    [
-      'over plain http, by ePIC v2',
-      { UPSTREAM_URL: plain.url },
-      basic('300:21.T1/1', 'x'),
-      '/api/v2/handles/',
-    ],
-    ['without a name, over https', TLS, 'Handle cnonce="bm9uY2U="', '/api/handles/'],
-  ])('%s', async (_where, env, Authorization, path) => {
-    const proxy = await start(env);
-    const statuses = [];
-    for (let times = 0; times < 7; times++) {
-      const answer = await proxy.ask(path + guess(), from(GUESSER, { headers: { Authorization } }));
-      statuses.push(answer.status);
+  describe('guesses with a login that nobody checks count, and are rejected', () => {
+    test.each<[string, Record<string, string>, string, string]>([
+      ['over plain http', { UPSTREAM_URL: plain.url }, 'Basic eDp4', '/api/handles/'],
+      [
+        'over plain http, by ePIC v2',
+        { UPSTREAM_URL: plain.url },
+        basic('300:21.T1/1', 'x'),
+        '/api/v2/handles/',
+      ],
+      ['without a name, over https', TLS, 'Handle cnonce="bm9uY2U="', '/api/handles/'],
+    ])('%s', async (_where, env, Authorization, path) => {
+      const proxy = await start(env);
+      const statuses = [];
+      for (let times = 0; times < 7; times++) {
+        const answer = await proxy.ask(path + guess(), from(GUESSER, { headers: { Authorization } }));
+        statuses.push(answer.status);
+      }
+      expect(statuses).toEqual([404, 404, 404, 404, 404, 404, 429]);
+    });
+  });
+
+  test('each guess in a batch counts; later its hits are answered and its misses are 429', async () => {
+    const proxy = await start();
+    await proxy.ask(PAGE, from(OTHER));
+    await proxy.ask(
+      '/api/resolve',
+      from(GUESSER, body(guess(), guess(), guess(), guess(), guess(), guess())),
+    );
+    demo.reset();
+    const { text } = await proxy.ask('/api/resolve', from(GUESSER, body('21.T11998/page', guess())));
+    const elements = JSON.parse(text) as { status: number }[];
+    expect([elements.map(({ status }) => status), demo.asked]).toEqual([[200, 429], 0]);
+  });
+
+  test('a DELETE reveals nothing to a guesser, and sends no upstream request', async () => {
+    const proxy = await start();
+    for (let times = 0; times < 6; times++) {
+      const { status } = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
+      expect(status).toBe(404);
     }
-    expect(statuses).toEqual([404, 404, 404, 404, 404, 404, 429]);
+    demo.reset();
+    const refused = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
+    expect([refused.status, demo.asked]).toEqual([403, 0]);
   });
-});
 
-test('guesses in a batch count each; later its hits are answered, its misses are 429', async () => {
-  const proxy = await start();
-  await proxy.ask(PAGE, from(OTHER));
-  await proxy.ask('/api/resolve', from(GUESSER, body(guess(), guess(), guess(), guess(), guess(), guess())));
-  demo.reset();
-  const { text } = await proxy.ask('/api/resolve', from(GUESSER, body('21.T11998/page', guess())));
-  const elements = JSON.parse(text) as { status: number }[];
-  expect([elements.map(({ status }) => status), demo.asked]).toEqual([[200, 429], 0]);
-});
-
-test('deletion says nothing to a guesser, and asks nobody', async () => {
-  const proxy = await start();
-  for (let times = 0; times < 6; times++) {
-    const { status } = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
-    expect(status).toBe(404);
-  }
-  demo.reset();
-  const refused = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
-  expect([refused.status, demo.asked]).toEqual([403, 0]);
-});
-
-test('reads that end without an answer hide no guesses', async () => {
-  const proxy = await start();
-  const forwarded = (name: string): string => `/api/handles/${name}?publicOnly=false`;
-  demo.fail('error');
-  for (let count = 0; count < 5; count++) await proxy.ask(forwarded(guess()), from(GUESSER));
-  demo.heal();
-  const answers = [];
-  for (let count = 0; count < 7; count++) answers.push(await proxy.ask(forwarded(guess()), from(GUESSER)));
-  expect(statusesOf(answers)).toEqual([404, 404, 404, 404, 404, 404, 429]);
-});
-
-describe('is not limited', () => {
-  test('a harvester that finds what it asks for', async () => {
-    for (let at = 0; at < 30; at++) demo.put(`21.T11998/h-${at}`, [textValue(1, 'URL', 'https://e.org/')]);
+  test('guesses count when further reads end without an answer', async () => {
     const proxy = await start();
-    for (let at = 0; at < 30; at++) await proxy.ask(`/api/handles/21.T11998/h-${at}`, from(OTHER));
-    expect(await isLimited(proxy, OTHER)).toBe(false);
+    const forwarded = (name: string): string => `/api/handles/${name}?publicOnly=false`;
+    demo.fail('error');
+    for (let count = 0; count < 5; count++) await proxy.ask(forwarded(guess()), from(GUESSER));
+    demo.heal();
+    const answers = [];
+    for (let count = 0; count < 7; count++) answers.push(await proxy.ask(forwarded(guess()), from(GUESSER)));
+    expect(statusesOf(answers)).toEqual([404, 404, 404, 404, 404, 404, 429]);
   });
 
-  test('who asks for the same unknown name again and again: memory answers', async () => {
+  describe('does not limit', () => {
+    test('a harvester that requests existing handles', async () => {
+      for (let at = 0; at < 30; at++) demo.put(`21.T11998/h-${at}`, [textValue(1, 'URL', 'https://e.org/')]);
+      const proxy = await start();
+      for (let at = 0; at < 30; at++) await proxy.ask(`/api/handles/21.T11998/h-${at}`, from(OTHER));
+      expect(await isLimited(proxy, OTHER)).toBe(false);
+    });
+
+    test('a client that repeats one unknown name, which the negative cache answers', async () => {
+      const proxy = await start();
+      const path = `/api/handles/${guess()}`;
+      for (let times = 0; times < 30; times++) await proxy.ask(path, from(OTHER));
+      expect(await isLimited(proxy, OTHER)).toBe(false);
+    });
+
+    test('a preferred network, a trusted proxy itself, or a login that the Handle server checks', async () => {
+      const own = [{ name: 'own', match: { network: '203.0.113.0/24' }, class: 'preferred' }];
+      const proxy = await start({ ...TLS, TRAFFIC_RULES: JSON.stringify(own) });
+      for (const address of ['203.0.113.9', '10.1.2.3']) {
+        await guessNames(proxy, address, 20);
+        expect(await isLimited(proxy, address, overTls)).toBe(false);
+      }
+      const asOwner: Question = { headers: { Authorization: USER01 } };
+      for (let times = 0; times < 20; times++) {
+        await proxy.ask(`/api/handles/${guess()}`, from(OTHER, asOwner));
+        await proxy.ask(`/api/v2/handles/${guess()}`, from(OTHER, asOwner));
+      }
+      expect(await isLimited(proxy, OTHER, overTls)).toBe(false);
+    });
+
+    test('a program on this machine, or any client while the key is not set', async () => {
+      const proxy = await start({ HTTP_TRUSTED_PROXIES: '10.0.0.0/8' });
+      for (let times = 0; times < 20; times++) await proxy.ask(`/api/handles/${guess()}`);
+      expect((await proxy.ask(`/api/handles/${guess()}`)).status).toBe(404);
+      const off = await start({ TRAFFIC_ENUMERATION_PER_MINUTE: '0' });
+      await guessNames(off, GUESSER, 20);
+      expect(await isLimited(off, GUESSER)).toBe(false);
+    });
+  });
+
+  test.each([
+    ['an IPv4 network', '198.51.100.7', '198.51.100.200', '198.51.101.7'],
+    ['an IPv6 network', '2001:db8:0:12ab::1', '2001:db8:0:1200::2', '2001:db8:0:1300::1'],
+  ])('%s is limited as a whole, and the next one is not', async (_family, guesser, neighbour, next) => {
     const proxy = await start();
-    const path = `/api/handles/${guess()}`;
-    for (let times = 0; times < 30; times++) await proxy.ask(path, from(OTHER));
-    expect(await isLimited(proxy, OTHER)).toBe(false);
+    await guessNames(proxy, guesser);
+    expect([await isLimited(proxy, neighbour), await isLimited(proxy, next)]).toEqual([true, false]);
   });
 
-  test('a preferred network, a trusted proxy itself, or a login that the Handle server checks', async () => {
-    const own = [{ name: 'own', match: { network: '203.0.113.0/24' }, class: 'preferred' }];
-    const proxy = await start({ ...TLS, TRAFFIC_RULES: JSON.stringify(own) });
-    for (const address of ['203.0.113.9', '10.1.2.3']) {
-      await guessNames(proxy, address, 20);
-      expect(await isLimited(proxy, address, overTls)).toBe(false);
-    }
-    const asOwner: Question = { headers: { Authorization: USER01 } };
-    for (let times = 0; times < 20; times++) {
-      await proxy.ask(`/api/handles/${guess()}`, from(OTHER, asOwner));
-      await proxy.ask(`/api/v2/handles/${guess()}`, from(OTHER, asOwner));
-    }
-    expect(await isLimited(proxy, OTHER, overTls)).toBe(false);
+  describe('an attacker', () => {
+    test('that claims the address of a victim limits only itself', async () => {
+      const proxy = await start();
+      await guessNames(proxy, `${OTHER}, ${GUESSER}`);
+      expect([await isLimited(proxy, OTHER), await isLimited(proxy, GUESSER)]).toEqual([false, true]);
+    });
+
+    test('that sends no address limits nobody', async () => {
+      const proxy = await start();
+      for (const claimed of ['unknown', '', '::1', 'x'.repeat(4000)]) await guessNames(proxy, claimed, 10);
+      expect(await isLimited(proxy, OTHER)).toBe(false);
+      expect(await metric(proxy, 'handle_proxy_limited_networks')).toBe(0);
+    });
   });
 
-  test('a program of this machine, or anybody where the key is not set', async () => {
-    const proxy = await start({ HTTP_TRUSTED_PROXIES: '10.0.0.0/8' });
-    for (let times = 0; times < 20; times++) await proxy.ask(`/api/handles/${guess()}`);
-    expect((await proxy.ask(`/api/handles/${guess()}`)).status).toBe(404);
-    const off = await start({ TRAFFIC_ENUMERATION_PER_MINUTE: '0' });
-    await guessNames(off, GUESSER, 20);
-    expect(await isLimited(off, GUESSER)).toBe(false);
-  });
-});
-
-test.each([
-  ['an IPv4 network', '198.51.100.7', '198.51.100.200', '198.51.101.7'],
-  ['an IPv6 network', '2001:db8:0:12ab::1', '2001:db8:0:1200::2', '2001:db8:0:1300::1'],
-])('%s is limited as a whole, the next one is not', async (_family, guesser, neighbour, next) => {
-  const proxy = await start();
-  await guessNames(proxy, guesser);
-  expect([await isLimited(proxy, neighbour), await isLimited(proxy, next)]).toEqual([true, false]);
-});
-
-describe('an attacker', () => {
-  test('who claims the address of a victim limits nobody but itself', async () => {
+  test('a reload keeps limited networks, and releases them when the key is turned off', async () => {
     const proxy = await start();
-    await guessNames(proxy, `${OTHER}, ${GUESSER}`);
-    expect([await isLimited(proxy, OTHER), await isLimited(proxy, GUESSER)]).toEqual([false, true]);
+    await guessNames(proxy, GUESSER);
+    const reload = (env: Record<string, string>): void => {
+      proxy.app.reload(configFrom({ env: { ...ENV, ...env } }));
+    };
+    reload({ TRAFFIC_ENUMERATION_PER_MINUTE: '1000', TRAFFIC_ENUMERATION_FOR: '1m' });
+    expect(await isLimited(proxy, GUESSER)).toBe(true);
+    reload({ TRAFFIC_ENUMERATION_PER_MINUTE: '0' });
+    expect(await isLimited(proxy, GUESSER)).toBe(false);
+    await expect.poll(() => metric(proxy, 'handle_proxy_limited_networks')).toBe(0);
+    reload({});
+    expect(await isLimited(proxy, GUESSER)).toBe(false);
   });
 
-  test('who sends no address at all limits nobody', async () => {
-    const proxy = await start();
-    for (const claimed of ['unknown', '', '::1', 'x'.repeat(4000)]) await guessNames(proxy, claimed, 10);
-    expect(await isLimited(proxy, OTHER)).toBe(false);
-    expect(await metric(proxy, 'handle_proxy_limited_networks')).toBe(0);
+  test('a limit is logged once when it begins, and once when it ends', async () => {
+    const lines: { msg: string }[] = [];
+    const to = new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        for (const line of chunk.toString().trim().split('\n'))
+          lines.push(JSON.parse(line) as { msg: string });
+        done();
+      },
+    });
+    const logger = createLogger({ level: 'info', destination: to });
+    const proxy = await startProxy({ ...ENV, LOG_LEVEL: 'info' }, { logger });
+    await guessNames(proxy, GUESSER, 10);
+    const limits = (): object[] => lines.filter(({ msg }) => msg.startsWith('network '));
+    const network = {
+      network: '198.51.100.0/24',
+      reason: 'unknown-names',
+      until: '2026-11-21T10:10:00.000Z',
+    };
+    expect(limits()).toMatchObject([{ level: 'warn', msg: 'network limited for its misses', ...network }]);
+    proxy.pass(600_000);
+    await expect.poll(limits).toHaveLength(2);
+    expect(limits()[1]).toMatchObject({ level: 'info', msg: 'network no longer limited', ...network });
   });
-});
-
-test('a reload keeps who is limited, and lets all go where the key is turned off', async () => {
-  const proxy = await start();
-  await guessNames(proxy, GUESSER);
-  const reload = (env: Record<string, string>): void => {
-    proxy.app.reload(configFrom({ env: { ...ENV, ...env } }));
-  };
-  reload({ TRAFFIC_ENUMERATION_PER_MINUTE: '1000', TRAFFIC_ENUMERATION_FOR: '1m' });
-  expect(await isLimited(proxy, GUESSER)).toBe(true);
-  reload({ TRAFFIC_ENUMERATION_PER_MINUTE: '0' });
-  expect(await isLimited(proxy, GUESSER)).toBe(false);
-  await expect.poll(() => metric(proxy, 'handle_proxy_limited_networks')).toBe(0);
-  reload({});
-  expect(await isLimited(proxy, GUESSER)).toBe(false);
-});
-
-test('a limit is one line in the log when it begins, and one when it is over', async () => {
-  const lines: { msg: string }[] = [];
-  const to = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      for (const line of chunk.toString().trim().split('\n')) lines.push(JSON.parse(line) as { msg: string });
-      done();
-    },
-  });
-  const logger = createLogger({ level: 'info', destination: to });
-  const proxy = await startProxy({ ...ENV, LOG_LEVEL: 'info' }, { logger });
-  await guessNames(proxy, GUESSER, 10);
-  const limits = (): object[] => lines.filter(({ msg }) => msg.startsWith('network '));
-  const network = { network: '198.51.100.0/24', reason: 'unknown-names', until: '2026-11-21T10:10:00.000Z' };
-  expect(limits()).toMatchObject([{ level: 'warn', msg: 'network limited for its misses', ...network }]);
-  proxy.pass(600_000);
-  await expect.poll(limits).toHaveLength(2);
-  expect(limits()[1]).toMatchObject({ level: 'info', msg: 'network no longer limited', ...network });
 });

@@ -1,6 +1,6 @@
 // Limits of traffic rules: which requests share a bucket, the 429, and the headers.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Asked, Question } from '../support/ask.js';
 import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
@@ -36,226 +36,228 @@ async function statusesBy(limit: object, addresses: readonly string[]): Promise<
   return statuses;
 }
 
-test('a request above the limit is 429 with Retry-After, not cached, and not forwarded', async () => {
-  const proxy = await start();
-  for (let count = 0; count < 2; count++) await proxy.ask(PATH);
-  demo.reset();
-  const answer = await proxy.ask(PATH, { headers: { Origin: 'https://example.org' } });
-  expect(answer.status).toBe(429);
-  expect(answer.headers).toMatchObject({
-    'retry-after': '30',
-    'ratelimit-policy': '"all";q=2;w=60',
-    ratelimit: '"all";r=0;t=60',
-    'cache-control': 'no-store',
-    'access-control-allow-origin': 'https://example.org',
+describe('traffic limits (rate limit)', () => {
+  test('a request above the limit is 429 with Retry-After, not cached, and not forwarded', async () => {
+    const proxy = await start();
+    for (let count = 0; count < 2; count++) await proxy.ask(PATH);
+    demo.reset();
+    const answer = await proxy.ask(PATH, { headers: { Origin: 'https://example.org' } });
+    expect(answer.status).toBe(429);
+    expect(answer.headers).toMatchObject({
+      'retry-after': '30',
+      'ratelimit-policy': '"all";q=2;w=60',
+      ratelimit: '"all";r=0;t=60',
+      'cache-control': 'no-store',
+      'access-control-allow-origin': 'https://example.org',
+    });
+    expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 3 });
+    expect(demo.asked).toBe(0);
   });
-  expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 3 });
-  expect(demo.asked).toBe(0);
-});
 
-test('hits count like other requests, and tokens come back one by one', async () => {
-  const proxy = await start();
-  expect((await proxy.ask(PATH)).headers['ratelimit']).toBe('"all";r=1;t=30');
-  const hit = await proxy.ask(PATH);
-  expect(hit.headers).toMatchObject({ 'ratelimit-policy': '"all";q=2;w=60', ratelimit: '"all";r=0;t=60' });
-  expect(hit.headers['cache-status']).toContain('hit');
-  proxy.pass(15_000);
-  expect((await proxy.ask(PATH)).headers['retry-after']).toBe('15');
-  proxy.pass(15_000);
-  expect((await proxy.ask(PATH)).status).toBe(200);
-  expect((await proxy.ask(PATH)).status).toBe(429);
-});
+  test('hits count like other requests, and tokens are refilled one by one', async () => {
+    const proxy = await start();
+    expect((await proxy.ask(PATH)).headers['ratelimit']).toBe('"all";r=1;t=30');
+    const hit = await proxy.ask(PATH);
+    expect(hit.headers).toMatchObject({ 'ratelimit-policy': '"all";q=2;w=60', ratelimit: '"all";r=0;t=60' });
+    expect(hit.headers['cache-status']).toContain('hit');
+    proxy.pass(15_000);
+    expect((await proxy.ask(PATH)).headers['retry-after']).toBe('15');
+    proxy.pass(15_000);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    expect((await proxy.ask(PATH)).status).toBe(429);
+  });
 
-test('burst is the size of the bucket', async () => {
-  const proxy = await start({}, { perSecond: 1, perMinute: undefined, burst: 3 });
-  const statuses = async (times: number): Promise<number[]> => {
-    const seen: number[] = [];
-    for (let count = 0; count < times; count++) seen.push((await proxy.ask(PATH)).status);
-    return seen;
-  };
-  expect(await statuses(4)).toEqual([200, 200, 200, 429]);
-  proxy.pass(2000);
-  expect(await statuses(3)).toEqual([200, 200, 429]);
-});
+  test('burst is the capacity of the token bucket', async () => {
+    const proxy = await start({}, { perSecond: 1, perMinute: undefined, burst: 3 });
+    const statuses = async (times: number): Promise<number[]> => {
+      const seen: number[] = [];
+      for (let count = 0; count < times; count++) seen.push((await proxy.ask(PATH)).status);
+      return seen;
+    };
+    expect(await statuses(4)).toEqual([200, 200, 200, 429]);
+    proxy.pass(2000);
+    expect(await statuses(3)).toEqual([200, 200, 429]);
+  });
 
-test('by network, a /24 counts together', async () => {
-  const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.3.1'];
-  expect(await statusesBy({ by: 'network' }, addresses)).toEqual([200, 200, 429, 200]);
-});
+  test('by network, the addresses of a /24 share a bucket', async () => {
+    const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.3.1'];
+    expect(await statusesBy({ by: 'network' }, addresses)).toEqual([200, 200, 429, 200]);
+  });
 
-test('by rule, everybody counts together', async () => {
-  const addresses = ['192.0.2.1', '198.51.100.2', '2001:db8::1'];
-  expect(await statusesBy({ by: 'rule' }, addresses)).toEqual([200, 200, 429]);
-});
+  test('by rule, all clients share a bucket', async () => {
+    const addresses = ['192.0.2.1', '198.51.100.2', '2001:db8::1'];
+    expect(await statusesBy({ by: 'rule' }, addresses)).toEqual([200, 200, 429]);
+  });
 
-test('by identity, each login counts for itself, whatever its address', async () => {
-  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
-  const as = async (Authorization: string, address: string): Promise<number> =>
-    (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
-  const statuses = [
-    await as(USER01, '192.0.2.1'),
-    await as(USER01, '198.51.100.2'),
-    await as(USER01, '203.0.113.3'),
-    await as(USER02, '192.0.2.1'),
-  ];
-  expect(statuses).toEqual([200, 200, 429, 200]);
-});
-
-test('by identity, made-up names of one network count together', async () => {
-  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
-  const as = async (name: string, address: string): Promise<number> => {
-    const Authorization = basic(name, 'x');
-    return (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
-  };
-  const statuses = [
-    await as('300:21.T1/1', '192.0.2.1'),
-    await as('300:21.T1/2', '192.0.2.2'),
-    await as('300:21.T1/3', '192.0.2.3'),
-    await as('300:21.T1/4', '198.51.100.1'),
-  ];
-  expect(statuses).toEqual([401, 401, 429, 401]);
-});
-
-const put = (handle: string): [string, Question] => [
-  `/api/handles/${handle}`,
-  {
-    method: 'PUT',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify([textValue(1, 'URL', 'https://example.org/')]),
-  },
-];
-
-test.each<[string, Record<string, string>, [string, Question?], number]>([
-  ['a read over https', TLS, [PATH], 200],
-  ['a read of ePIC v2 over https', TLS, ['/api/v2/handles/21.T11998/page'], 200],
-  ['a write, even over http', {}, put('21.T11998/written-by-owner'), 201],
-])(
-  'by identity, a login that the Handle server has accepted for %s is not held up by made-up names of its network',
-  async (_what, env, [path, question = {}], status) => {
-    const proxy = await start(env, { by: 'identity', perMinute: 3 });
-    const as = async (Authorization: string, target: string, asked: Question = {}): Promise<number> =>
-      (await proxy.ask(target, { ...asked, headers: { ...asked.headers, Authorization } })).status;
+  test('by identity, each login has its own bucket at any address', async () => {
+    const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
+    const as = async (Authorization: string, address: string): Promise<number> =>
+      (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
     const statuses = [
-      await as(USER01, path, question),
-      await as(basic('300:21.T1/1', 'x'), PATH),
-      await as(basic('300:21.T1/2', 'x'), PATH),
-      await as(basic('300:21.T1/3', 'x'), PATH),
-      await as(USER01, PATH),
+      await as(USER01, '192.0.2.1'),
+      await as(USER01, '198.51.100.2'),
+      await as(USER01, '203.0.113.3'),
+      await as(USER02, '192.0.2.1'),
     ];
-    expect(statuses).toEqual([status, 401, 401, 429, 200]);
-  },
-);
+    expect(statuses).toEqual([200, 200, 429, 200]);
+  });
 
-const READ_ONLY = {
-  UPSTREAMS: JSON.stringify([{ url: overTls.url, fingerprint, prefixes: '*', readOnly: true }]),
-};
+  test('by identity, made-up names of one network share a bucket', async () => {
+    const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
+    const as = async (name: string, address: string): Promise<number> => {
+      const Authorization = basic(name, 'x');
+      return (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
+    };
+    const statuses = [
+      await as('300:21.T1/1', '192.0.2.1'),
+      await as('300:21.T1/2', '192.0.2.2'),
+      await as('300:21.T1/3', '192.0.2.3'),
+      await as('300:21.T1/4', '198.51.100.1'),
+    ];
+    expect(statuses).toEqual([401, 401, 429, 401]);
+  });
 
-/** One name twice, and two others. */
-async function askWithMadeUpNames(proxy: Proxy, path: string): Promise<number[]> {
-  const statuses: number[] = [];
-  for (const name of ['300:21.T1/1', '300:21.T1/1', '300:21.T1/2', '300:21.T1/3']) {
-    const { status } = await proxy.ask(path, { headers: { Authorization: basic(name, 'x') } });
-    statuses.push(status);
-  }
-  return statuses;
-}
-
-test.each([
-  ['over plain http', { UPSTREAM_URL: plain.url }, PATH],
-  ['over plain http, by ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
-  ['at a server that gets no logins', READ_ONLY, PATH],
-  ['at a server that gets no logins, by ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
-])('by identity, a read %s confirms no made-up name', async (_where, env, path) => {
-  const proxy = await start(env, { by: 'identity', perMinute: 3 });
-  const statuses = await askWithMadeUpNames(proxy, path);
-  expect(statuses).toEqual([200, 200, 200, 429]);
-});
-
-test.each([
-  ['the Handle server has refused', PATH, 401],
-  ['it was not asked about', '/21.T11998/page', 302],
-])(
-  'by identity, a made-up name that %s counts with the others of its network again',
-  async (_what, path, status) => {
-    const proxy = await start({}, { by: 'identity', perMinute: 3 });
-    const statuses = await askWithMadeUpNames(proxy, path);
-    expect(statuses).toEqual([status, status, status, 429]);
-  },
-);
-
-test('by identity, the login of an owner confirms no login of its name from another network', async () => {
-  const proxy = await start({ ...TLS, HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
-  const as = async (Authorization: string, address: string): Promise<number> =>
-    (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
-  const statuses = [
-    await as(USER01, '192.0.2.1'),
-    await as(basic('300:21.T11998/USER01', 'wrong'), '198.51.100.1'),
-    await as(basic('300:21.T1/1', 'x'), '198.51.100.1'),
-    await as(basic('300:21.T1/2', 'x'), '198.51.100.1'),
+  const put = (handle: string): [string, Question] => [
+    `/api/handles/${handle}`,
+    {
+      method: 'PUT',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify([textValue(1, 'URL', 'https://example.org/')]),
+    },
   ];
-  expect(statuses).toEqual([200, 401, 401, 429]);
-});
 
-test('by identity, guesses of a password count together, however the name is spelled', async () => {
-  const proxy = await start({}, { by: 'identity' });
-  const names = ['300:21.T1/USER', '300%3A21.T1%2FUSER', '0300%3a21.t1%2fuser', '300%3A21%2ET1/User'];
-  const statuses: number[] = [];
-  for (const [at, name] of names.entries()) {
-    const encoded = Buffer.from(`${name.replace(/^300:/, '300%3A')}:guess-${at}`).toString('base64');
-    statuses.push((await proxy.ask(PATH, { headers: { Authorization: `Basic ${encoded}` } })).status);
+  test.each<[string, Record<string, string>, [string, Question?], number]>([
+    ['a read over https', TLS, [PATH], 200],
+    ['a read of ePIC v2 over https', TLS, ['/api/v2/handles/21.T11998/page'], 200],
+    ['a write, even over http', {}, put('21.T11998/written-by-owner'), 201],
+  ])(
+    'by identity, a login that the Handle server accepted for %s is not limited by made-up names of its network',
+    async (_what, env, [path, question = {}], status) => {
+      const proxy = await start(env, { by: 'identity', perMinute: 3 });
+      const as = async (Authorization: string, target: string, asked: Question = {}): Promise<number> =>
+        (await proxy.ask(target, { ...asked, headers: { ...asked.headers, Authorization } })).status;
+      const statuses = [
+        await as(USER01, path, question),
+        await as(basic('300:21.T1/1', 'x'), PATH),
+        await as(basic('300:21.T1/2', 'x'), PATH),
+        await as(basic('300:21.T1/3', 'x'), PATH),
+        await as(USER01, PATH),
+      ];
+      expect(statuses).toEqual([status, 401, 401, 429, 200]);
+    },
+  );
+
+  const READ_ONLY = {
+    UPSTREAMS: JSON.stringify([{ url: overTls.url, fingerprint, prefixes: '*', readOnly: true }]),
+  };
+
+  /** One name twice, and two others. */
+  async function askWithMadeUpNames(proxy: Proxy, path: string): Promise<number[]> {
+    const statuses: number[] = [];
+    for (const name of ['300:21.T1/1', '300:21.T1/1', '300:21.T1/2', '300:21.T1/3']) {
+      const { status } = await proxy.ask(path, { headers: { Authorization: basic(name, 'x') } });
+      statuses.push(status);
+    }
+    return statuses;
   }
-  expect(statuses.map((status) => status === 429)).toEqual([false, false, true, true]);
-});
 
-test('ePIC v2 and redirects count too, and are refused in their own form', async () => {
-  const proxy = await start({ V2_ENABLED: 'true' });
-  await proxy.ask('/21.T11998/page');
-  await proxy.ask('/21.T11998/page');
-  const [v2, page] = [await proxy.ask('/api/v2/handles/'), await proxy.ask('/21.T11998/page')];
-  expect([v2.status, page.status]).toEqual([429, 429]);
-  expect(Number(v2.headers['retry-after'])).toBeGreaterThan(0);
-});
+  test.each([
+    ['over plain http', { UPSTREAM_URL: plain.url }, PATH],
+    ['over plain http, by ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
+    ['at a server that gets no logins', READ_ONLY, PATH],
+    ['at a server that gets no logins, by ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
+  ])('by identity, a read %s confirms no made-up name', async (_where, env, path) => {
+    const proxy = await start(env, { by: 'identity', perMinute: 3 });
+    const statuses = await askWithMadeUpNames(proxy, path);
+    expect(statuses).toEqual([200, 200, 200, 429]);
+  });
 
-test('each IPv4 address counts for itself', async () => {
-  const [a, b] = ['192.0.2.1', '192.0.2.2'];
-  expect(await statusesFrom(a, a, a, b, b, b)).toEqual([200, 200, 429, 200, 200, 429]);
-});
+  test.each([
+    ['the Handle server has refused', PATH, 401],
+    ['it was not asked about', '/21.T11998/page', 302],
+  ])(
+    'by identity, a made-up name that %s shares the bucket of its network again',
+    async (_what, path, status) => {
+      const proxy = await start({}, { by: 'identity', perMinute: 3 });
+      const statuses = await askWithMadeUpNames(proxy, path);
+      expect(statuses).toEqual([status, status, status, 429]);
+    },
+  );
 
-test('an IPv4 address is the same when it is written as IPv6', async () => {
-  expect(await statusesFrom('192.0.2.1', '::ffff:192.0.2.1', '192.0.2.1')).toEqual([200, 200, 429]);
-});
+  test('by identity, the login of an owner confirms no login of its name from another network', async () => {
+    const proxy = await start({ ...TLS, HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
+    const as = async (Authorization: string, address: string): Promise<number> =>
+      (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
+    const statuses = [
+      await as(USER01, '192.0.2.1'),
+      await as(basic('300:21.T11998/USER01', 'wrong'), '198.51.100.1'),
+      await as(basic('300:21.T1/1', 'x'), '198.51.100.1'),
+      await as(basic('300:21.T1/2', 'x'), '198.51.100.1'),
+    ];
+    expect(statuses).toEqual([200, 401, 401, 429]);
+  });
 
-test('the addresses of one IPv6 network (/56) count together', async () => {
-  const [a, b, c] = ['2001:db8:0:1200::1', '2001:db8:0:12ff:1:2:3:4', '2001:DB8::12ab:0:0:0:9'];
-  expect(await statusesFrom(a, b, c, '2001:db8:0:1300::1')).toEqual([200, 200, 429, 200]);
-});
+  test('by identity, password guesses share a bucket in every spelling of the handle', async () => {
+    const proxy = await start({}, { by: 'identity' });
+    const names = ['300:21.T1/USER', '300%3A21.T1%2FUSER', '0300%3a21.t1%2fuser', '300%3A21%2ET1/User'];
+    const statuses: number[] = [];
+    for (const [at, name] of names.entries()) {
+      const encoded = Buffer.from(`${name.replace(/^300:/, '300%3A')}:guess-${at}`).toString('base64');
+      statuses.push((await proxy.ask(PATH, { headers: { Authorization: `Basic ${encoded}` } })).status);
+    }
+    expect(statuses.map((status) => status === 429)).toEqual([false, false, true, true]);
+  });
 
-test.each([
-  ['IPv4', '192.0.2.1', '192.0.2.1:5001', '192.0.2.1:5002'],
-  ['IPv6', '2001:db8::1', '[2001:db8::1]:5001', '[2001:db8::1]'],
-])('a port beside the address changes nothing (%s)', async (_family, ...addresses) => {
-  expect(await statusesFrom(...addresses)).toEqual([200, 200, 429]);
-});
+  test('ePIC v2 and redirects count, and are rejected in the format of their interface', async () => {
+    const proxy = await start({ V2_ENABLED: 'true' });
+    await proxy.ask('/21.T11998/page');
+    await proxy.ask('/21.T11998/page');
+    const [v2, page] = [await proxy.ask('/api/v2/handles/'), await proxy.ask('/21.T11998/page')];
+    expect([v2.status, page.status]).toEqual([429, 429]);
+    expect(Number(v2.headers['retry-after'])).toBeGreaterThan(0);
+  });
 
-test('a trusted proxy with a port beside its address is trusted', async () => {
-  const through = (client: string): string => `${client}, 10.1.2.3:4711`;
-  expect(await statusesFrom(through('192.0.2.1'), through('192.0.2.2'), through('192.0.2.3'))).toEqual([
-    200, 200, 200,
-  ]);
-});
+  test('each IPv4 address has its own bucket', async () => {
+    const [a, b] = ['192.0.2.1', '192.0.2.2'];
+    expect(await statusesFrom(a, a, a, b, b, b)).toEqual([200, 200, 429, 200, 200, 429]);
+  });
 
-test('only the address that a trusted proxy appended counts', async () => {
-  const made = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((forged) => `${forged}, 198.51.100.7, 10.0.0.1`);
-  expect(await statusesFrom(...made)).toEqual([200, 200, 429]);
-});
+  test('an IPv4-mapped IPv6 address is the same client as its IPv4 address', async () => {
+    expect(await statusesFrom('192.0.2.1', '::ffff:192.0.2.1', '192.0.2.1')).toEqual([200, 200, 429]);
+  });
 
-test('without trusted proxies X-Forwarded-For is ignored', async () => {
-  const proxy = await start();
-  for (const address of ['192.0.2.1', '192.0.2.2']) await askFrom(proxy, address);
-  expect((await askFrom(proxy, '192.0.2.3')).status).toBe(429);
-});
+  test('the addresses of one IPv6 /56 network share a bucket', async () => {
+    const [a, b, c] = ['2001:db8:0:1200::1', '2001:db8:0:12ff:1:2:3:4', '2001:DB8::12ab:0:0:0:9'];
+    expect(await statusesFrom(a, b, c, '2001:db8:0:1300::1')).toEqual([200, 200, 429, 200]);
+  });
 
-test('by default nothing is limited', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  for (let count = 0; count < 50; count++) expect((await proxy.ask(PATH)).status).not.toBe(429);
+  test.each([
+    ['IPv4', '192.0.2.1', '192.0.2.1:5001', '192.0.2.1:5002'],
+    ['IPv6', '2001:db8::1', '[2001:db8::1]:5001', '[2001:db8::1]'],
+  ])('a port after the address is ignored (%s)', async (_family, ...addresses) => {
+    expect(await statusesFrom(...addresses)).toEqual([200, 200, 429]);
+  });
+
+  test('a trusted proxy with a port after its address is trusted', async () => {
+    const through = (client: string): string => `${client}, 10.1.2.3:4711`;
+    expect(await statusesFrom(through('192.0.2.1'), through('192.0.2.2'), through('192.0.2.3'))).toEqual([
+      200, 200, 200,
+    ]);
+  });
+
+  test('only the address appended by a trusted proxy counts', async () => {
+    const made = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((forged) => `${forged}, 198.51.100.7, 10.0.0.1`);
+    expect(await statusesFrom(...made)).toEqual([200, 200, 429]);
+  });
+
+  test('X-Forwarded-For is ignored without trusted proxies', async () => {
+    const proxy = await start();
+    for (const address of ['192.0.2.1', '192.0.2.2']) await askFrom(proxy, address);
+    expect((await askFrom(proxy, '192.0.2.3')).status).toBe(429);
+  });
+
+  test('nothing is limited by default', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    for (let count = 0; count < 50; count++) expect((await proxy.ask(PATH)).status).not.toBe(429);
+  });
 });

@@ -32,155 +32,157 @@ const from = (address: string): Question => ({ headers: { 'X-Forwarded-For': add
 const MESSAGE = { Accept: 'application/x-hdl-message', 'Content-Type': 'application/x-hdl-message' };
 const agent = (name: string): Question => ({ headers: { 'User-Agent': name } });
 
-describe('a rule matches', () => {
-  test.each<[string, object, string, Question | undefined, boolean]>([
-    ['an address', { network: '192.0.2.7' }, PAGE, from('192.0.2.7'), true],
-    ['a network', { network: ['198.51.100.0/24', '192.0.2.0/24'] }, PAGE, from('192.0.2.7'), true],
-    ['no other network', { network: '192.0.2.0/24' }, PAGE, from('192.0.3.7'), false],
-    ['an IPv6 network', { network: '2001:db8::/32' }, PAGE, from('2001:db8:7::1'), true],
-    ['an IPv4 address as IPv6', { network: '192.0.2.0/24' }, PAGE, from('::ffff:192.0.2.7'), true],
-    ['an agent in any case', { userAgent: '*gptbot*' }, PAGE, agent('Mozilla GPTBot/1.2'), true],
-    ['no other agent', { userAgent: '*gptbot*' }, PAGE, agent('curl/8'), false],
-    ['a missing agent', { userAgent: '*' }, PAGE, undefined, true],
-    ['a method', { method: 'POST' }, '/api/sessions', { method: 'POST' }, true],
-    ['no other method', { method: ['PUT', 'DELETE'] }, PAGE, undefined, false],
-    ['the record interface', { interface: 'record' }, PAGE, undefined, true],
-    ['ePIC v2', { interface: 'v2' }, '/api/v2/handles/21.T11998/page', undefined, true],
-    ['redirects', { interface: 'redirect' }, '/21.T11998/page', undefined, true],
-    ['lists', { interface: 'list' }, '/api/handles?prefix=21.T11998', undefined, true],
-    ['native messages', { interface: 'native' }, '/', { method: 'POST', headers: MESSAGE }, true],
-    ['no other POST as a native message', { interface: 'native' }, '/', { method: 'POST' }, false],
-    ['no other interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
-    ['a prefix', { prefix: '21.t11998' }, PAGE, undefined, true],
-    ['a derived prefix', { prefix: '21.*' }, PAGE, undefined, true],
-    ['no prefix that begins alike', { prefix: '21.T1' }, PAGE, undefined, false],
-    ['a handle', { handle: '21.T11998/PA*' }, PAGE, undefined, true],
-    ['a handle, percent-encoded', { handle: '21.T11998/page' }, '/21.T11998%2Fpag%65', undefined, true],
-    ['no other handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
-    ['reads that memory does not answer', { reads: 'misses' }, PAGE, undefined, true],
-    ['no miss where hits are meant', { reads: 'hits' }, PAGE, undefined, false],
-    ['credentials', { credentials: true }, PAGE, { headers: { Authorization: 'Basic eDp4' } }, true],
-    ['their absence', { credentials: false }, PAGE, undefined, true],
-    ['everything', {}, PAGE, undefined, true],
-    ['only where every part matches', { method: 'GET', prefix: '20.500' }, PAGE, undefined, false],
-  ])('%s', async (_what, match, target, question, expected) => {
-    expect(await isMatched(match, target, question)).toBe(expected);
-  });
-});
-
-test('without the tunnel a POST to a redirect is one, whatever type it declares', async () => {
-  const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
-  const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
-  const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });
-  expect(status).toBe(403);
-});
-
-test('the first rule that matches decides', async () => {
-  const proxy = await start([
-    { name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' },
-    { name: 'others', match: {}, answer: 429 },
-  ]);
-  expect((await proxy.ask(PAGE, from('192.0.2.1'))).status).toBe(200);
-  const refused = await proxy.ask(PAGE, from('198.51.100.1'));
-  expect([refused.status, refused.headers['retry-after']]).toEqual([429, '60']);
-});
-
-test('a refused request is not forwarded, and its error is in the form of its interface', async () => {
-  const proxy = await start([NONE]);
-  demo.reset();
-  const answers = [
-    await proxy.ask(PAGE),
-    await proxy.ask('/21.T11998/page', { headers: { Accept: 'text/html' } }),
-    await proxy.ask('/api/v2/handles/21.T11998/page'),
-    await proxy.ask(PAGE, { method: 'PUT', headers: { Authorization: 'Basic eDp4' } }),
-  ];
-  expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
-  expect(answers[1]?.headers['content-type']).toContain('text/html');
-  expect(demo.asked).toBe(0);
-});
-
-describe('a limit of misses', () => {
-  const CRAWLERS = {
-    name: 'crawlers',
-    match: { userAgent: '*Bot*', reads: 'misses' },
-    limit: { perMinute: 1, by: 'rule' },
-  };
-  const ask = (proxy: Proxy, target: string): Promise<Asked> => proxy.ask(target, agent('SomeBot'));
-
-  test('does not count hits, prepared or not, which carry no headers of it', async () => {
-    const proxy = await start([CRAWLERS]);
-    expect((await ask(proxy, PAGE)).headers['ratelimit']).toBe('"crawlers";r=0;t=60');
-    for (const target of [PAGE, PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/21.T11998/page']) {
-      const hit = await ask(proxy, target);
-      expect([hit.status < 400, hit.headers['ratelimit']]).toEqual([true, undefined]);
-    }
-    expect((await ask(proxy, '/api/handles/21.T11998/DEMO')).status).toBe(429);
-    expect((await proxy.ask('/api/handles/21.T11998/DEMO', agent('curl'))).status).toBe(200);
-    expect((await ask(proxy, '/api/handles/21.T11998/DEMO')).status).toBe(200);
-  });
-
-  test.each(['/api/handles/21.T11998/no1', '/21.T11998/no1', '/api/v2/handles/21.T11998/no1'])(
-    'holds for %s',
-    async (target) => {
-      const proxy = await start([CRAWLERS]);
-      await ask(proxy, PAGE);
-      demo.reset();
-      expect([(await ask(proxy, target)).status, demo.asked]).toEqual([429, 0]);
-    },
-  );
-});
-
-describe('a shadow rule', () => {
-  const SHADOW = { name: 'tried', match: {}, limit: { perMinute: 1, by: 'rule' }, shadow: true };
-
-  test('refuses nothing, shows nothing, and is counted', async () => {
-    const proxy = await start([SHADOW]);
-    for (let times = 0; times < 3; times++) {
-      const answer = await proxy.ask(PAGE);
-      expect([answer.status, answer.headers['ratelimit']]).toEqual([200, undefined]);
-    }
-    expect(await countsOf(proxy)).toEqual({ 'tried matched': 1, 'tried shadowed': 2 });
-  });
-
-  test('leaves the request to the rules behind it', async () => {
-    const proxy = await start([SHADOW, { name: 'real', match: {}, limit: { perMinute: 2, by: 'rule' } }]);
-    const statuses: number[] = [];
-    for (let times = 0; times < 3; times++) statuses.push((await proxy.ask(PAGE)).status);
-    expect(statuses).toEqual([200, 200, 429]);
-    expect(await countsOf(proxy)).toEqual({
-      'tried matched': 1,
-      'tried shadowed': 2,
-      'real matched': 2,
-      'real limited': 1,
+describe('traffic rules', () => {
+  describe('a rule matches', () => {
+    test.each<[string, object, string, Question | undefined, boolean]>([
+      ['an address', { network: '192.0.2.7' }, PAGE, from('192.0.2.7'), true],
+      ['a network', { network: ['198.51.100.0/24', '192.0.2.0/24'] }, PAGE, from('192.0.2.7'), true],
+      ['no other network', { network: '192.0.2.0/24' }, PAGE, from('192.0.3.7'), false],
+      ['an IPv6 network', { network: '2001:db8::/32' }, PAGE, from('2001:db8:7::1'), true],
+      ['an IPv4 address as IPv6', { network: '192.0.2.0/24' }, PAGE, from('::ffff:192.0.2.7'), true],
+      ['an agent in any case', { userAgent: '*gptbot*' }, PAGE, agent('Mozilla GPTBot/1.2'), true],
+      ['no other agent', { userAgent: '*gptbot*' }, PAGE, agent('curl/8'), false],
+      ['a missing agent', { userAgent: '*' }, PAGE, undefined, true],
+      ['a method', { method: 'POST' }, '/api/sessions', { method: 'POST' }, true],
+      ['no other method', { method: ['PUT', 'DELETE'] }, PAGE, undefined, false],
+      ['the record interface', { interface: 'record' }, PAGE, undefined, true],
+      ['ePIC v2', { interface: 'v2' }, '/api/v2/handles/21.T11998/page', undefined, true],
+      ['redirects', { interface: 'redirect' }, '/21.T11998/page', undefined, true],
+      ['lists', { interface: 'list' }, '/api/handles?prefix=21.T11998', undefined, true],
+      ['native messages', { interface: 'native' }, '/', { method: 'POST', headers: MESSAGE }, true],
+      ['no other POST as a native message', { interface: 'native' }, '/', { method: 'POST' }, false],
+      ['no other interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
+      ['a prefix', { prefix: '21.t11998' }, PAGE, undefined, true],
+      ['a derived prefix', { prefix: '21.*' }, PAGE, undefined, true],
+      ['no prefix that begins alike', { prefix: '21.T1' }, PAGE, undefined, false],
+      ['a handle', { handle: '21.T11998/PA*' }, PAGE, undefined, true],
+      ['a handle, percent-encoded', { handle: '21.T11998/page' }, '/21.T11998%2Fpag%65', undefined, true],
+      ['no other handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
+      ['reads that memory does not answer', { reads: 'misses' }, PAGE, undefined, true],
+      ['no miss where hits are meant', { reads: 'hits' }, PAGE, undefined, false],
+      ['credentials', { credentials: true }, PAGE, { headers: { Authorization: 'Basic eDp4' } }, true],
+      ['their absence', { credentials: false }, PAGE, undefined, true],
+      ['everything', {}, PAGE, undefined, true],
+      ['only where every part matches', { method: 'GET', prefix: '20.500' }, PAGE, undefined, false],
+    ])('%s', async (_what, match, target, question, expected) => {
+      expect(await isMatched(match, target, question)).toBe(expected);
     });
   });
-});
 
-test('a rule with log: true writes a line for each request that it matches', async () => {
-  const lines: string[] = [];
-  const to = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(...chunk.toString().trim().split('\n'));
-      done();
-    },
+  test('a POST to a redirect matches the redirect interface of any Content-Type while the tunnel is off', async () => {
+    const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
+    const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
+    const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });
+    expect(status).toBe(403);
   });
-  const rules = JSON.stringify([{ name: 'watched', match: { prefix: '21.T11998' }, log: true }]);
-  const proxy = await startProxy(
-    { UPSTREAM_URL: demo.url, TRAFFIC_RULES: rules },
-    { logger: createLogger({ level: 'info', destination: to }) },
-  );
-  await proxy.ask(PAGE, agent('curl/8'));
-  await proxy.ask(PAGE, agent('curl/8'));
-  const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-  expect(logged.filter(({ msg }) => msg === 'traffic rule matched')).toEqual([
-    expect.objectContaining({
-      rule: 'watched',
-      result: 'matched',
-      handle: '21.T11998/page',
-      userAgent: 'curl/8',
-    }),
-    expect.objectContaining({ rule: 'watched' }),
-  ]);
+
+  test('the first matching rule decides', async () => {
+    const proxy = await start([
+      { name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' },
+      { name: 'others', match: {}, answer: 429 },
+    ]);
+    expect((await proxy.ask(PAGE, from('192.0.2.1'))).status).toBe(200);
+    const refused = await proxy.ask(PAGE, from('198.51.100.1'));
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '60']);
+  });
+
+  test('a rejected request is not forwarded, and its error has the format of its interface', async () => {
+    const proxy = await start([NONE]);
+    demo.reset();
+    const answers = [
+      await proxy.ask(PAGE),
+      await proxy.ask('/21.T11998/page', { headers: { Accept: 'text/html' } }),
+      await proxy.ask('/api/v2/handles/21.T11998/page'),
+      await proxy.ask(PAGE, { method: 'PUT', headers: { Authorization: 'Basic eDp4' } }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
+    expect(answers[1]?.headers['content-type']).toContain('text/html');
+    expect(demo.asked).toBe(0);
+  });
+
+  describe('a limit of misses', () => {
+    const CRAWLERS = {
+      name: 'crawlers',
+      match: { userAgent: '*Bot*', reads: 'misses' },
+      limit: { perMinute: 1, by: 'rule' },
+    };
+    const ask = (proxy: Proxy, target: string): Promise<Asked> => proxy.ask(target, agent('SomeBot'));
+
+    test('does not count hits, prepared or not, which carry no RateLimit headers', async () => {
+      const proxy = await start([CRAWLERS]);
+      expect((await ask(proxy, PAGE)).headers['ratelimit']).toBe('"crawlers";r=0;t=60');
+      for (const target of [PAGE, PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/21.T11998/page']) {
+        const hit = await ask(proxy, target);
+        expect([hit.status < 400, hit.headers['ratelimit']]).toEqual([true, undefined]);
+      }
+      expect((await ask(proxy, '/api/handles/21.T11998/DEMO')).status).toBe(429);
+      expect((await proxy.ask('/api/handles/21.T11998/DEMO', agent('curl'))).status).toBe(200);
+      expect((await ask(proxy, '/api/handles/21.T11998/DEMO')).status).toBe(200);
+    });
+
+    test.each(['/api/handles/21.T11998/no1', '/21.T11998/no1', '/api/v2/handles/21.T11998/no1'])(
+      'counts %s',
+      async (target) => {
+        const proxy = await start([CRAWLERS]);
+        await ask(proxy, PAGE);
+        demo.reset();
+        expect([(await ask(proxy, target)).status, demo.asked]).toEqual([429, 0]);
+      },
+    );
+  });
+
+  describe('a shadow rule', () => {
+    const SHADOW = { name: 'tried', match: {}, limit: { perMinute: 1, by: 'rule' }, shadow: true };
+
+    test('rejects nothing, adds no headers, and is counted', async () => {
+      const proxy = await start([SHADOW]);
+      for (let times = 0; times < 3; times++) {
+        const answer = await proxy.ask(PAGE);
+        expect([answer.status, answer.headers['ratelimit']]).toEqual([200, undefined]);
+      }
+      expect(await countsOf(proxy)).toEqual({ 'tried matched': 1, 'tried shadowed': 2 });
+    });
+
+    test('lets the rules after it decide', async () => {
+      const proxy = await start([SHADOW, { name: 'real', match: {}, limit: { perMinute: 2, by: 'rule' } }]);
+      const statuses: number[] = [];
+      for (let times = 0; times < 3; times++) statuses.push((await proxy.ask(PAGE)).status);
+      expect(statuses).toEqual([200, 200, 429]);
+      expect(await countsOf(proxy)).toEqual({
+        'tried matched': 1,
+        'tried shadowed': 2,
+        'real matched': 2,
+        'real limited': 1,
+      });
+    });
+  });
+
+  test('a rule with log: true logs each request that it matches', async () => {
+    const lines: string[] = [];
+    const to = new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        lines.push(...chunk.toString().trim().split('\n'));
+        done();
+      },
+    });
+    const rules = JSON.stringify([{ name: 'watched', match: { prefix: '21.T11998' }, log: true }]);
+    const proxy = await startProxy(
+      { UPSTREAM_URL: demo.url, TRAFFIC_RULES: rules },
+      { logger: createLogger({ level: 'info', destination: to }) },
+    );
+    await proxy.ask(PAGE, agent('curl/8'));
+    await proxy.ask(PAGE, agent('curl/8'));
+    const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(logged.filter(({ msg }) => msg === 'traffic rule matched')).toEqual([
+      expect.objectContaining({
+        rule: 'watched',
+        result: 'matched',
+        handle: '21.T11998/page',
+        userAgent: 'curl/8',
+      }),
+      expect.objectContaining({ rule: 'watched' }),
+    ]);
+  });
 });
 
 /** The requests by rule and result, those that are 0 left out. */

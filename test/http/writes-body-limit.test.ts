@@ -10,42 +10,44 @@ useNock();
 const MIB = 1024 * 1024;
 const body = (bytes: number): Buffer => Buffer.alloc(bytes, 'x');
 
-describe.each([
-  ['with its length declared', (bytes: number) => ({ 'Content-Length': String(bytes) })],
-  ['in chunks', () => ({ 'Transfer-Encoding': 'chunked' })],
-])('a body %s', (_how, headers) => {
-  test('of 1 MiB is forwarded', async () => {
-    const sent = mockWrites();
-    const proxy = await startProxy();
-    const answer = await proxy.ask(PATH, { method: 'PUT', headers: headers(MIB), body: body(MIB) });
-    expect(answer.status).toBe(200);
-    expect(sent[0]?.body).toHaveLength(MIB);
+describe('http.maxBodySize', () => {
+  describe.each([
+    ['with its length declared', (bytes: number) => ({ 'Content-Length': String(bytes) })],
+    ['in chunks', () => ({ 'Transfer-Encoding': 'chunked' })],
+  ])('a body %s', (_how, headers) => {
+    test('of 1 MiB is forwarded', async () => {
+      const sent = mockWrites();
+      const proxy = await startProxy();
+      const answer = await proxy.ask(PATH, { method: 'PUT', headers: headers(MIB), body: body(MIB) });
+      expect(answer.status).toBe(200);
+      expect(sent[0]?.body).toHaveLength(MIB);
+    });
+
+    test('of 1 MiB and one byte is 413 and evicts nothing', async () => {
+      const upstream = mockUpstream();
+      const sent = mockWrites();
+      const proxy = await startProxy();
+      await proxy.ask(PATH);
+      const answer = await proxy.ask(PATH, { method: 'PUT', headers: headers(MIB + 1), body: body(MIB + 1) });
+      expect(answer.status).toBe(413);
+      expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 4 });
+      expect(sent).toEqual([]);
+      expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+      expect(upstream.asked).toBe(1);
+    });
   });
 
-  test('of a byte more is 413 and evicts nothing', async () => {
-    const upstream = mockUpstream();
+  test('applies to pass-through requests, too', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
-    await proxy.ask(PATH);
-    const answer = await proxy.ask(PATH, { method: 'PUT', headers: headers(MIB + 1), body: body(MIB + 1) });
-    expect(answer.status).toBe(413);
-    expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 4 });
+    expect((await proxy.ask('/api/sessions', { method: 'POST', body: body(MIB + 1) })).status).toBe(413);
     expect(sent).toEqual([]);
-    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-    expect(upstream.asked).toBe(1);
   });
-});
 
-test('the limit holds for pass-through requests, too', async () => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  expect((await proxy.ask('/api/sessions', { method: 'POST', body: body(MIB + 1) })).status).toBe(413);
-  expect(sent).toEqual([]);
-});
-
-test('the limit is configured', async () => {
-  mockWrites();
-  const proxy = await startProxy({ HTTP_MAX_BODY_SIZE: '2KiB' });
-  expect((await proxy.ask(PATH, { method: 'PUT', body: body(2048) })).status).toBe(200);
-  expect((await proxy.ask(PATH, { method: 'PUT', body: body(2049) })).status).toBe(413);
+  test('is configurable', async () => {
+    mockWrites();
+    const proxy = await startProxy({ HTTP_MAX_BODY_SIZE: '2KiB' });
+    expect((await proxy.ask(PATH, { method: 'PUT', body: body(2048) })).status).toBe(200);
+    expect((await proxy.ask(PATH, { method: 'PUT', body: body(2049) })).status).toBe(413);
+  });
 });

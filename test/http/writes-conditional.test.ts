@@ -1,5 +1,5 @@
 // A conditional write whose record the Handle server does not show, and one of a record without values.
-import { assert, expect, test } from 'vitest';
+import { assert, describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type Answer, HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -22,74 +22,82 @@ async function putIf(
   return { answer: await proxy.ask(path, { method: 'PUT', headers, body: '[]' }), sent, proxy, targets };
 }
 
-test.each<[string, Answer, number, object]>([
-  [
-    'a foreign prefix',
-    { status: 404, body: { responseCode: 301, handle: HANDLE } },
-    404,
-    { responseCode: 301, handle: HANDLE },
-  ],
-  [
-    'a message',
-    { status: 400, body: { responseCode: 2, message: 'no' } },
-    400,
-    { responseCode: 2, message: 'no' },
-  ],
-  ['a wrong login', { status: 401, body: {} }, 401, { responseCode: 403 }],
-  [
-    '200 with another code',
-    { status: 200, body: { responseCode: 2, handle: HANDLE } },
-    502,
-    { responseCode: 2, handle: HANDLE },
-  ],
-])('%s instead of the record is relayed, and nothing is written', async (_what, read, status, members) => {
-  const { answer, sent } = await putIf(read, { 'If-Match': '*' });
-  expect(answer.status).toBe(status);
-  expect(JSON.parse(answer.text)).toMatchObject(members);
-  expect('handle' in (JSON.parse(answer.text) as object)).toBe('handle' in members);
-  expect(sent).toEqual([]);
-});
+describe('conditional write (If-Match)', () => {
+  test.each<[string, Answer, number, object]>([
+    [
+      'a foreign prefix',
+      { status: 404, body: { responseCode: 301, handle: HANDLE } },
+      404,
+      { responseCode: 301, handle: HANDLE },
+    ],
+    [
+      'a message',
+      { status: 400, body: { responseCode: 2, message: 'no' } },
+      400,
+      { responseCode: 2, message: 'no' },
+    ],
+    ['a wrong login', { status: 401, body: {} }, 401, { responseCode: 403 }],
+    [
+      '200 with another code',
+      { status: 200, body: { responseCode: 2, handle: HANDLE } },
+      502,
+      { responseCode: 2, handle: HANDLE },
+    ],
+  ])('relays %s instead of the record, and writes nothing', async (_what, read, status, members) => {
+    const { answer, sent } = await putIf(read, { 'If-Match': '*' });
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.text)).toMatchObject(members);
+    expect('handle' in (JSON.parse(answer.text) as object)).toBe('handle' in members);
+    expect(sent).toEqual([]);
+  });
 
-test('the challenge and the pause of a server that does not show the record are relayed', async () => {
-  const headers = { 'WWW-Authenticate': 'Basic realm="handle"', 'Retry-After': '7' };
-  const { answer } = await putIf({ status: 401, body: { responseCode: 402 }, headers }, { 'If-Match': '*' });
-  expect(answer.headers).toMatchObject({ 'www-authenticate': 'Basic realm="handle"', 'retry-after': '7' });
-});
+  test('relays the challenge and the Retry-After of a server that does not show the record', async () => {
+    const headers = { 'WWW-Authenticate': 'Basic realm="handle"', 'Retry-After': '7' };
+    const { answer } = await putIf(
+      { status: 401, body: { responseCode: 402 }, headers },
+      { 'If-Match': '*' },
+    );
+    expect(answer.headers).toMatchObject({ 'www-authenticate': 'Basic realm="handle"', 'retry-after': '7' });
+  });
 
-test('a server that names no challenge and no pause is relayed without them', async () => {
-  const { answer } = await putIf({ status: 403, body: { responseCode: 401 } }, { 'If-Match': '*' });
-  expect(answer.status).toBe(403);
-  expect([answer.headers['www-authenticate'], answer.headers['retry-after']]).toEqual([undefined, undefined]);
-});
+  test('relays the refusal of a server without a challenge or a Retry-After', async () => {
+    const { answer } = await putIf({ status: 403, body: { responseCode: 401 } }, { 'If-Match': '*' });
+    expect(answer.status).toBe(403);
+    expect([answer.headers['www-authenticate'], answer.headers['retry-after']]).toEqual([
+      undefined,
+      undefined,
+    ]);
+  });
 
-test('a record without values exists, and its tag is that of a GET', async () => {
-  const { answer, sent, proxy } = await putIf(EMPTY, { 'If-Match': '*' });
-  expect(answer.status).toBe(200);
-  const tag = (await proxy.ask(PATH)).headers.etag;
-  assert(tag);
-  const headers = { Authorization: 'Basic eDp5', 'If-Match': tag };
-  expect((await proxy.ask(PATH, { method: 'PUT', headers, body: '[]' })).status).toBe(200);
-  const other = { ...headers, 'If-Match': '"other"' };
-  expect((await proxy.ask(PATH, { method: 'PUT', headers: other, body: '[]' })).status).toBe(412);
-  expect(sent).toHaveLength(2);
-});
+  test('treats a record without values as existing, with the ETag of a GET', async () => {
+    const { answer, sent, proxy } = await putIf(EMPTY, { 'If-Match': '*' });
+    expect(answer.status).toBe(200);
+    const tag = (await proxy.ask(PATH)).headers.etag;
+    assert(tag);
+    const headers = { Authorization: 'Basic eDp5', 'If-Match': tag };
+    expect((await proxy.ask(PATH, { method: 'PUT', headers, body: '[]' })).status).toBe(200);
+    const other = { ...headers, 'If-Match': '"other"' };
+    expect((await proxy.ask(PATH, { method: 'PUT', headers: other, body: '[]' })).status).toBe(412);
+    expect(sent).toHaveLength(2);
+  });
 
-test('a value of a record without values does not exist', async () => {
-  const { answer, sent } = await putIf(EMPTY, { 'If-Match': '*' }, `${PATH}?index=1`);
-  expect(answer.status).toBe(412);
-  expect(sent).toEqual([]);
-});
+  test('treats a value of a record without values as missing', async () => {
+    const { answer, sent } = await putIf(EMPTY, { 'If-Match': '*' }, `${PATH}?index=1`);
+    expect(answer.status).toBe(412);
+    expect(sent).toEqual([]);
+  });
 
-test.each<[string, Answer]>([
-  ['the record has changed', recordOf()],
-  ['there is no such record', notFound()],
-])('a failed condition says that %s', async (reason, read) => {
-  const { answer } = await putIf(read, { 'If-Match': '"other"' });
-  expect(answer.status).toBe(412);
-  expect(answer.text).toContain(reason);
-});
+  test.each<[string, Answer]>([
+    ['the record has changed', recordOf()],
+    ['there is no such record', notFound()],
+  ])('states with 412 that %s', async (reason, read) => {
+    const { answer } = await putIf(read, { 'If-Match': '"other"' });
+    expect(answer.status).toBe(412);
+    expect(answer.text).toContain(reason);
+  });
 
-test('a condition is judged by an authoritative read: a mirror of the server may lag behind', async () => {
-  const { targets } = await putIf(recordOf(), { 'If-Match': '*' });
-  expect(targets).toEqual([expect.stringMatching(/[?&]auth=true(&|$)/)]);
+  test('is judged by an authoritative read, as a mirror may lag behind', async () => {
+    const { targets } = await putIf(recordOf(), { 'If-Match': '*' });
+    expect(targets).toEqual([expect.stringMatching(/[?&]auth=true(&|$)/)]);
+  });
 });

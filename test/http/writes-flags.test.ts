@@ -1,5 +1,5 @@
 // The flags of a write go to the Handle server as they came: it takes a bare one for false.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { PATH } from '../support/upstream.js';
@@ -7,18 +7,20 @@ import { mockWrites } from '../support/writes.js';
 
 useNock();
 
-test.each([
-  'overwrite',
-  'overwrite=',
-  'mintNewSuffix',
-  'mintNewSuffix=&overwrite',
-  'index=1&overwrite&index=2',
-  'overwrite=false',
-  'overwrite=TRUE',
-  'overwrite=yes&mintNewSuffix=0',
-])('a PUT with ?%s is forwarded with the same query', async (query) => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  await proxy.ask(`${PATH}?${query}`, { method: 'PUT', body: '[]' });
-  expect(sent.map(({ target }) => target)).toEqual([`${PATH}?${query}`]);
+describe('write flags', () => {
+  test.each([
+    'overwrite',
+    'overwrite=',
+    'mintNewSuffix',
+    'mintNewSuffix=&overwrite',
+    'index=1&overwrite&index=2',
+    'overwrite=false',
+    'overwrite=TRUE',
+    'overwrite=yes&mintNewSuffix=0',
+  ])('a PUT with ?%s is forwarded with the same query', async (query) => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    await proxy.ask(`${PATH}?${query}`, { method: 'PUT', body: '[]' });
+    expect(sent.map(({ target }) => target)).toEqual([`${PATH}?${query}`]);
+  });
 });

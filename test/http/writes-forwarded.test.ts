@@ -1,5 +1,5 @@
 // A write is forwarded byte for byte: path, query, headers and body.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { PATH } from '../support/upstream.js';
@@ -9,92 +9,94 @@ useNock();
 
 const AUTHORIZATION = 'Basic MzAwJTNBMjEuVDExOTk4L1VTRVIwMTpwYXNzd29yZA==';
 
-test.each<[what: string, body: Buffer]>([
-  ['a bare array', Buffer.from('[{"index":1,"type":"URL","data":"https://example.org/"}]')],
-  ['an object', Buffer.from('{"values":[]}')],
-  [
-    'numbers as no JSON has them, and other lenient JSON',
-    Buffer.from("{values:[{index:01,ttl:+5,'type':URL}]}"),
-  ],
-  ['numbers that a parser would change', Buffer.from('[{"index":1.0,"ttl":12345678901234567890,"x":1e2}]')],
-  ['white space, a byte order mark and doubled members', Buffer.from('\ufeff [ {"a":1,"a":2}\r\n\t] ')],
-  ['bytes that are no UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe, 0xc3, 0x28, 0x00, 0x22, 0x5d])],
-  ['nothing', Buffer.alloc(0)],
-])('the body, even when it is %s', async (_what, body) => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  await proxy.ask(PATH, { method: 'PUT', body });
-  expect(sent.map((write) => write.body)).toEqual([asNockTells(body)]);
-});
+describe('a write forwards unchanged', () => {
+  test.each<[what: string, body: Buffer]>([
+    ['a bare array', Buffer.from('[{"index":1,"type":"URL","data":"https://example.org/"}]')],
+    ['an object', Buffer.from('{"values":[]}')],
+    [
+      'numbers as no JSON has them, and other lenient JSON',
+      Buffer.from("{values:[{index:01,ttl:+5,'type':URL}]}"),
+    ],
+    ['numbers that a parser would change', Buffer.from('[{"index":1.0,"ttl":12345678901234567890,"x":1e2}]')],
+    ['white space, a byte order mark and doubled members', Buffer.from('\ufeff [ {"a":1,"a":2}\r\n\t] ')],
+    ['bytes that are no UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe, 0xc3, 0x28, 0x00, 0x22, 0x5d])],
+    ['nothing', Buffer.alloc(0)],
+  ])('the body, even when it is %s', async (_what, body) => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    await proxy.ask(PATH, { method: 'PUT', body });
+    expect(sent.map((write) => write.body)).toEqual([asNockTells(body)]);
+  });
 
-test('the caller’s own headers', async () => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  const headers = {
-    Authorization: AUTHORIZATION,
-    'Content-Type': 'application/json; charset=iso-8859-1',
-    Accept: 'application/json',
-    'X-Requested-With': 'XMLHttpRequest',
-    'User-Agent': 'pyhandle/1.0',
-    Cookie: 'a=b',
-    Origin: 'https://app.example',
-  };
-  await proxy.ask(PATH, { method: 'PUT', headers, body: '[]' });
-  const lowered = Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
-  );
-  expect(sent[0]?.headers).toMatchObject({ ...lowered, host: 'upstream.test:8000', 'content-length': '2' });
-});
+  test('the caller’s own headers', async () => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    const headers = {
+      Authorization: AUTHORIZATION,
+      'Content-Type': 'application/json; charset=iso-8859-1',
+      Accept: 'application/json',
+      'X-Requested-With': 'XMLHttpRequest',
+      'User-Agent': 'pyhandle/1.0',
+      Cookie: 'a=b',
+      Origin: 'https://app.example',
+    };
+    await proxy.ask(PATH, { method: 'PUT', headers, body: '[]' });
+    const lowered = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+    );
+    expect(sent[0]?.headers).toMatchObject({ ...lowered, host: 'upstream.test:8000', 'content-length': '2' });
+  });
 
-test('a login of the Handle kind, even one that cannot pass a proxy that ends TLS', async () => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  const logins = ['Handle sessionId="1x", cnonce="YQ=="', 'Handle clientCert="true"'];
-  for (const Authorization of logins) await proxy.ask(PATH, { method: 'PUT', headers: { Authorization } });
-  expect(sent.map(({ headers }) => headers['authorization'])).toEqual(logins);
-});
+  test('a login of scheme Handle, even one that cannot pass a TLS-terminating proxy', async () => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    const logins = ['Handle sessionId="1x", cnonce="YQ=="', 'Handle clientCert="true"'];
+    for (const Authorization of logins) await proxy.ask(PATH, { method: 'PUT', headers: { Authorization } });
+    expect(sent.map(({ headers }) => headers['authorization'])).toEqual(logins);
+  });
 
-test.each([
-  ['index=1&index=2', 'index=1&index=2'],
-  ['index=various', 'index=various'],
-  ['overwrite=false&index=1', 'overwrite=false&index=1'],
-  ['a=%2B+%zz&&=;x?y', 'a=%2B+%zz&&=;x?y'],
-])('the query %s', async (query, expected) => {
-  const sent = mockWrites();
-  const proxy = await startProxy({ DELETION_HANDLES: 'true', DELETION_VALUES: 'true' });
-  for (const method of ['PUT', 'DELETE', 'POST']) await proxy.ask(`${PATH}?${query}`, { method });
-  expect(sent.map(({ method, target }) => [method, target])).toEqual(
-    ['PUT', 'DELETE', 'POST'].map((method) => [method, `${PATH}?${expected}`]),
-  );
-});
+  test.each([
+    ['index=1&index=2', 'index=1&index=2'],
+    ['index=various', 'index=various'],
+    ['overwrite=false&index=1', 'overwrite=false&index=1'],
+    ['a=%2B+%zz&&=;x?y', 'a=%2B+%zz&&=;x?y'],
+  ])('the query %s', async (query, expected) => {
+    const sent = mockWrites();
+    const proxy = await startProxy({ DELETION_HANDLES: 'true', DELETION_VALUES: 'true' });
+    for (const method of ['PUT', 'DELETE', 'POST']) await proxy.ask(`${PATH}?${query}`, { method });
+    expect(sent.map(({ method, target }) => [method, target])).toEqual(
+      ['PUT', 'DELETE', 'POST'].map((method) => [method, `${PATH}?${expected}`]),
+    );
+  });
 
-test.each([
-  ['a plain name', '21.T11998/abc', '21.T11998/abc'],
-  ['a trailing slash', '21.T11998/abc/', '21.T11998/abc/'],
-  ['an encoded slash', '21.T11998%2Fabc', '21.T11998/abc'],
-  ['a doubled slash', '21.T11998/a//b', '21.T11998%2Fa%2F%2Fb'],
-  ['dot segments', '21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
-  ['an address inside', '21.T11998/http://x', '21.T11998%2Fhttp%3A%2F%2Fx'],
-  ['a plus, a semicolon and a question mark', '21.T11998/a+b;c%3Fd', '21.T11998/a%2Bb%3Bc%3Fd'],
-  ['a backslash', '21.T11998/a%5Cb', '21.T11998/a%5Cb'],
-  ['letters beyond ASCII', '21.T11998/gr%C3%B6%C3%9Fe', '21.T11998/gr%C3%B6%C3%9Fe'],
-  ['a prefix alone', '0.NA%2F21.T11998', '0.NA/21.T11998'],
-])('the handle, with %s', async (_what, path, expected) => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  await proxy.ask(`/api/handles/${path}`, { method: 'PUT', body: '[]' });
-  expect(sent.map(({ target }) => target)).toEqual([`/api/handles/${expected}`]);
-});
+  test.each([
+    ['a plain name', '21.T11998/abc', '21.T11998/abc'],
+    ['a trailing slash', '21.T11998/abc/', '21.T11998/abc/'],
+    ['an encoded slash', '21.T11998%2Fabc', '21.T11998/abc'],
+    ['a doubled slash', '21.T11998/a//b', '21.T11998%2Fa%2F%2Fb'],
+    ['dot segments', '21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
+    ['an address inside', '21.T11998/http://x', '21.T11998%2Fhttp%3A%2F%2Fx'],
+    ['a plus, a semicolon and a question mark', '21.T11998/a+b;c%3Fd', '21.T11998/a%2Bb%3Bc%3Fd'],
+    ['a backslash', '21.T11998/a%5Cb', '21.T11998/a%5Cb'],
+    ['letters beyond ASCII', '21.T11998/gr%C3%B6%C3%9Fe', '21.T11998/gr%C3%B6%C3%9Fe'],
+    ['a prefix alone', '0.NA%2F21.T11998', '0.NA/21.T11998'],
+  ])('the handle, with %s', async (_what, path, expected) => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    await proxy.ask(`/api/handles/${path}`, { method: 'PUT', body: '[]' });
+    expect(sent.map(({ target }) => target)).toEqual([`/api/handles/${expected}`]);
+  });
 
-test.each([
-  ['%zz', 400],
-  ['21.T11998/a%00b', 400],
-  [`21.T11998/${'x'.repeat(2048)}`, 400],
-])('nothing at all when the path is no handle: %s', async (path, status) => {
-  const sent = mockWrites();
-  const proxy = await startProxy({ DELETION_HANDLES: 'true' });
-  for (const method of ['PUT', 'DELETE', 'POST']) {
-    expect((await proxy.ask(`/api/handles/${path}`, { method })).status).toBe(status);
-  }
-  expect(sent).toEqual([]);
+  test.each([
+    ['%zz', 400],
+    ['21.T11998/a%00b', 400],
+    [`21.T11998/${'x'.repeat(2048)}`, 400],
+  ])('nothing when the path is no handle: %s', async (path, status) => {
+    const sent = mockWrites();
+    const proxy = await startProxy({ DELETION_HANDLES: 'true' });
+    for (const method of ['PUT', 'DELETE', 'POST']) {
+      expect((await proxy.ask(`/api/handles/${path}`, { method })).status).toBe(status);
+    }
+    expect(sent).toEqual([]);
+  });
 });

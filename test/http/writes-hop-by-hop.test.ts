@@ -1,5 +1,5 @@
 // Hop-by-hop headers are removed both ways; Via and X-Forwarded-* are added (RFC 9110 §7.6).
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -19,142 +19,148 @@ const CONNECTION_HEADERS = {
   Upgrade: 'h2c',
 };
 
-test('hop-by-hop headers of the request are not forwarded', async () => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  await proxy.ask(PATH, { method: 'PUT', headers: { ...CONNECTION_HEADERS, 'X-Kept': 'yes' }, body: '[]' });
-  const { headers } = sent[0]!;
-  for (const name of [
-    'x-mine',
-    'keep-alive',
-    'proxy-connection',
-    'proxy-authorization',
-    'te',
-    'trailer',
-    'upgrade',
-  ]) {
-    expect(headers).not.toHaveProperty(name);
-  }
-  expect(headers['connection']).not.toContain('X-Mine');
-  expect(headers['x-kept']).toBe('yes');
-});
-
-test('hop-by-hop headers of the response are not relayed', async () => {
-  mockWrites({
-    status: 200,
-    rawHeaders: [
-      'Connection',
-      'X-Theirs',
-      'X-Theirs',
-      '1',
-      'Keep-Alive',
-      'timeout=9',
-      'Proxy-Authenticate',
-      'Basic',
-      'X-Kept',
-      'yes',
-    ],
-  });
-  const proxy = await startProxy();
-  const { headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
-  expect(headers).not.toHaveProperty('x-theirs');
-  expect(headers).not.toHaveProperty('proxy-authenticate');
-  expect(headers['keep-alive']).not.toBe('timeout=9');
-  expect(headers['x-kept']).toBe('yes');
-});
-
-test('Connection cannot remove end-to-end headers that we need', async () => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  const headers = { Connection: 'Content-Type, Content-Length', 'Content-Type': 'application/json' };
-  await proxy.ask(PATH, { method: 'PUT', headers, body: '[1]' });
-  expect(sent[0]?.body).toBe('[1]');
-});
-
-test('Via is appended to that of the request', async () => {
-  const sent = mockWrites();
-  const upstream = mockUpstream();
-  const proxy = await startProxy();
-  await proxy.ask(PATH, { method: 'PUT' });
-  await proxy.ask(PATH, { method: 'PUT', headers: { Via: '1.0 first, 1.1 second' } });
-  const [plain, after] = sent.map(({ headers }) => headers['via']);
-  expect(plain).toMatch(/^1\.1 handle-resolver-proxy-[0-9a-f]{8}$/);
-  expect(after).toBe(`1.0 first, 1.1 second, ${plain!}`);
-  expect(upstream.asked).toBe(0);
-});
-
-const CLAIMS = {
-  'X-Forwarded-For': '192.0.2.7',
-  'X-Forwarded-Proto': 'https',
-  'X-Forwarded-Host': 'resolver.example',
-  'X-Forwarded-Port': '443',
-  'X-Forwarded-Prefix': '/pid',
-  X_Forwarded_For: '192.0.2.8',
-  Forwarded: 'for=192.0.2.7',
-  'X-Real-IP': '192.0.2.7',
-};
-const OURS = /^(::ffff:)?127\.0\.0\.1$/;
-
-test('X-Forwarded-* of an untrusted client are replaced', async () => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  const { host, port } = new URL(proxy.url);
-  await proxy.ask(PATH, { method: 'PUT' });
-  await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
-  for (const { headers } of sent) {
-    expect(headers).toMatchObject({
-      'x-forwarded-for': expect.stringMatching(OURS) as string,
-      'x-forwarded-proto': 'http',
-      'x-forwarded-host': host,
-      'x-forwarded-port': port,
-    });
-    for (const name of ['x-forwarded-prefix', 'x_forwarded_for', 'forwarded', 'x-real-ip']) {
+describe('hop-by-hop headers', () => {
+  test('of the request are not forwarded', async () => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    await proxy.ask(PATH, { method: 'PUT', headers: { ...CONNECTION_HEADERS, 'X-Kept': 'yes' }, body: '[]' });
+    const { headers } = sent[0]!;
+    for (const name of [
+      'x-mine',
+      'keep-alive',
+      'proxy-connection',
+      'proxy-authorization',
+      'te',
+      'trailer',
+      'upgrade',
+    ]) {
       expect(headers).not.toHaveProperty(name);
     }
-  }
-});
-
-test('X-Forwarded-* of a trusted proxy are kept and appended to', async () => {
-  const sent = mockWrites();
-  const proxy = await startProxy({ HTTP_TRUSTED_PROXIES: 'loopback' });
-  await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
-  expect(sent[0]?.headers).toMatchObject({
-    'x-forwarded-for': expect.stringMatching(/^192\.0\.2\.7, (::ffff:)?127\.0\.0\.1$/) as string,
-    'x-forwarded-proto': 'https, http',
-    'x-forwarded-host': 'resolver.example',
-    'x-forwarded-prefix': '/pid',
-    forwarded: expect.stringMatching(/^for=192\.0\.2\.7, for=/) as string,
-    'x-real-ip': '192.0.2.7',
+    expect(headers['connection']).not.toContain('X-Mine');
+    expect(headers['x-kept']).toBe('yes');
   });
-});
 
-test('a reload changes the trusted proxies', async () => {
-  const sent = mockWrites();
-  const proxy = await startProxy();
-  const config = (proxies: string | null) =>
-    loadConfig({
-      env: { UPSTREAM_URL, LOG_LEVEL: 'silent', ...(proxies !== null && { HTTP_TRUSTED_PROXIES: proxies }) },
-      readFile: () => '',
+  test('of the response are not relayed', async () => {
+    mockWrites({
+      status: 200,
+      rawHeaders: [
+        'Connection',
+        'X-Theirs',
+        'X-Theirs',
+        '1',
+        'Keep-Alive',
+        'timeout=9',
+        'Proxy-Authenticate',
+        'Basic',
+        'X-Kept',
+        'yes',
+      ],
     });
-  for (const proxies of ['127.0.0.1', null]) {
-    proxy.app.reload(config(proxies));
-    await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
-  }
-  expect(sent.map(({ headers }) => headers['x-real-ip'])).toEqual(['192.0.2.7', undefined]);
-});
+    const proxy = await startProxy();
+    const { headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+    expect(headers).not.toHaveProperty('x-theirs');
+    expect(headers).not.toHaveProperty('proxy-authenticate');
+    expect(headers['keep-alive']).not.toBe('timeout=9');
+    expect(headers['x-kept']).toBe('yes');
+  });
 
-test.each(['X-HTTP-Method-Override', 'X_HTTP_Method_Override', 'X-Original-URL', 'X-Rewrite-URL'])(
-  '%s, which makes another request of this one at some gateways, is not sent on',
-  async (name) => {
+  test('named in Connection do not remove end-to-end headers that we need', async () => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    const headers = { Connection: 'Content-Type, Content-Length', 'Content-Type': 'application/json' };
+    await proxy.ask(PATH, { method: 'PUT', headers, body: '[1]' });
+    expect(sent[0]?.body).toBe('[1]');
+  });
+
+  test('Via is appended to that of the request', async () => {
+    const sent = mockWrites();
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    await proxy.ask(PATH, { method: 'PUT' });
+    await proxy.ask(PATH, { method: 'PUT', headers: { Via: '1.0 first, 1.1 second' } });
+    const [plain, after] = sent.map(({ headers }) => headers['via']);
+    expect(plain).toMatch(/^1\.1 handle-resolver-proxy-[0-9a-f]{8}$/);
+    expect(after).toBe(`1.0 first, 1.1 second, ${plain!}`);
+    expect(upstream.asked).toBe(0);
+  });
+
+  const CLAIMS = {
+    'X-Forwarded-For': '192.0.2.7',
+    'X-Forwarded-Proto': 'https',
+    'X-Forwarded-Host': 'resolver.example',
+    'X-Forwarded-Port': '443',
+    'X-Forwarded-Prefix': '/pid',
+    X_Forwarded_For: '192.0.2.8',
+    Forwarded: 'for=192.0.2.7',
+    'X-Real-IP': '192.0.2.7',
+  };
+  const OURS = /^(::ffff:)?127\.0\.0\.1$/;
+
+  test('X-Forwarded-* of an untrusted client are replaced', async () => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    const { host, port } = new URL(proxy.url);
+    await proxy.ask(PATH, { method: 'PUT' });
+    await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
+    for (const { headers } of sent) {
+      expect(headers).toMatchObject({
+        'x-forwarded-for': expect.stringMatching(OURS) as string,
+        'x-forwarded-proto': 'http',
+        'x-forwarded-host': host,
+        'x-forwarded-port': port,
+      });
+      for (const name of ['x-forwarded-prefix', 'x_forwarded_for', 'forwarded', 'x-real-ip']) {
+        expect(headers).not.toHaveProperty(name);
+      }
+    }
+  });
+
+  test('X-Forwarded-* of a trusted proxy are kept and extended', async () => {
     const sent = mockWrites();
     const proxy = await startProxy({ HTTP_TRUSTED_PROXIES: 'loopback' });
-    await proxy.ask('/api/sessions', { method: 'POST', headers: { [name]: 'DELETE' } });
-    expect(sent[0]?.headers).not.toHaveProperty(name.toLowerCase());
-  },
-);
+    await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
+    expect(sent[0]?.headers).toMatchObject({
+      'x-forwarded-for': expect.stringMatching(/^192\.0\.2\.7, (::ffff:)?127\.0\.0\.1$/) as string,
+      'x-forwarded-proto': 'https, http',
+      'x-forwarded-host': 'resolver.example',
+      'x-forwarded-prefix': '/pid',
+      forwarded: expect.stringMatching(/^for=192\.0\.2\.7, for=/) as string,
+      'x-real-ip': '192.0.2.7',
+    });
+  });
 
-test('an HTTP/1.0 response is relayed', async () => {
-  mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), rawHeaders: ['Connection', 'close'] });
-  const proxy = await startProxy();
-  expect((await proxy.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(200);
+  test('the trusted proxies change on reload', async () => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    const config = (proxies: string | null) =>
+      loadConfig({
+        env: {
+          UPSTREAM_URL,
+          LOG_LEVEL: 'silent',
+          ...(proxies !== null && { HTTP_TRUSTED_PROXIES: proxies }),
+        },
+        readFile: () => '',
+      });
+    for (const proxies of ['127.0.0.1', null]) {
+      proxy.app.reload(config(proxies));
+      await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
+    }
+    expect(sent.map(({ headers }) => headers['x-real-ip'])).toEqual(['192.0.2.7', undefined]);
+  });
+
+  test.each(['X-HTTP-Method-Override', 'X_HTTP_Method_Override', 'X-Original-URL', 'X-Rewrite-URL'])(
+    '%s, which alters the request at some gateways, is not forwarded',
+    async (name) => {
+      const sent = mockWrites();
+      const proxy = await startProxy({ HTTP_TRUSTED_PROXIES: 'loopback' });
+      await proxy.ask('/api/sessions', { method: 'POST', headers: { [name]: 'DELETE' } });
+      expect(sent[0]?.headers).not.toHaveProperty(name.toLowerCase());
+    },
+  );
+
+  test('an HTTP/1.0 response is relayed', async () => {
+    mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), rawHeaders: ['Connection', 'close'] });
+    const proxy = await startProxy();
+    expect((await proxy.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(200);
+  });
 });

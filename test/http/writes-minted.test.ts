@@ -1,6 +1,6 @@
 // A handle with a minted suffix: a cached not-found entry of its name is invalidated.
 import { gzipSync } from 'node:zlib';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type MockUpstream, mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -25,48 +25,50 @@ async function notFoundBefore(answer: WriteAnswer): Promise<{ upstream: MockUpst
   return { upstream, proxy };
 }
 
-test.each([
-  ['mintNewSuffix=true', BODY],
-  ['overwrite=true&mintNewSuffix=TRUE', BODY],
-  ['mintNewSuffix=true&pretty', JSON.stringify(JSON.parse(BODY), null, 2)],
-  ['mintNewSuffix=true&callback=f', `f(${BODY});`],
-])('is found at once after PUT ?%s', async (query, body) => {
-  const { upstream, proxy } = await notFoundBefore(minting(body));
-  const { status, text } = await proxy.ask(`${PREFIX_PATH}?${query}`, { method: 'PUT', body: '[]' });
-  expect([status, text]).toEqual([201, body]);
-  expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
-  expect(upstream.asked).toBe(2);
-});
-
-test('a minted name is found at once when the response that states it is compressed', async () => {
-  const rawHeaders = [...JSON_HEADERS, 'Content-Encoding', 'gzip'];
-  const { proxy } = await notFoundBefore({ status: 201, body: gzipSync(BODY), rawHeaders });
-  const headers = { 'Accept-Encoding': 'gzip' };
-  const written = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, {
-    method: 'PUT',
-    body: '[]',
-    headers,
+describe('minted handle', () => {
+  test.each([
+    ['mintNewSuffix=true', BODY],
+    ['overwrite=true&mintNewSuffix=TRUE', BODY],
+    ['mintNewSuffix=true&pretty', JSON.stringify(JSON.parse(BODY), null, 2)],
+    ['mintNewSuffix=true&callback=f', `f(${BODY});`],
+  ])('is found immediately after PUT ?%s', async (query, body) => {
+    const { upstream, proxy } = await notFoundBefore(minting(body));
+    const { status, text } = await proxy.ask(`${PREFIX_PATH}?${query}`, { method: 'PUT', body: '[]' });
+    expect([status, text]).toEqual([201, body]);
+    expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
+    expect(upstream.asked).toBe(2);
   });
-  expect(written.status).toBe(201);
-  expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
-});
 
-test.each([
-  ['is no JSON', '<h1>created</h1>'],
-  ['is broken off', '{"responseCode":1,"handle":"21.T'],
-  ['names no handle', '{"responseCode":1}'],
-  ['names something else than a text', '{"handle":7}'],
-])('a response that %s is relayed all the same', async (_what, body) => {
-  const { proxy } = await notFoundBefore(minting(body));
-  const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
-  expect([answer.status, answer.text]).toEqual([201, body]);
-});
+  test('is found immediately when the response that names it is compressed', async () => {
+    const rawHeaders = [...JSON_HEADERS, 'Content-Encoding', 'gzip'];
+    const { proxy } = await notFoundBefore({ status: 201, body: gzipSync(BODY), rawHeaders });
+    const headers = { 'Accept-Encoding': 'gzip' };
+    const written = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, {
+      method: 'PUT',
+      body: '[]',
+      headers,
+    });
+    expect(written.status).toBe(201);
+    expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
+  });
 
-test('a refusal to mint is relayed and invalidates nothing', async () => {
-  const body = '{"responseCode":402}';
-  const { upstream, proxy } = await notFoundBefore(minting(body, 401));
-  const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
-  expect([answer.status, answer.text]).toEqual([401, body]);
-  expect((await proxy.ask(MINTED_PATH)).status).toBe(404);
-  expect(upstream.asked).toBe(1);
+  test.each([
+    ['is no JSON', '<h1>created</h1>'],
+    ['is broken off', '{"responseCode":1,"handle":"21.T'],
+    ['names no handle', '{"responseCode":1}'],
+    ['names something else than a text', '{"handle":7}'],
+  ])('is relayed even in a response that %s', async (_what, body) => {
+    const { proxy } = await notFoundBefore(minting(body));
+    const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
+    expect([answer.status, answer.text]).toEqual([201, body]);
+  });
+
+  test('a refusal to mint is relayed, and invalidates nothing', async () => {
+    const body = '{"responseCode":402}';
+    const { upstream, proxy } = await notFoundBefore(minting(body, 401));
+    const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
+    expect([answer.status, answer.text]).toEqual([401, body]);
+    expect((await proxy.ask(MINTED_PATH)).status).toBe(404);
+    expect(upstream.asked).toBe(1);
+  });
 });

@@ -1,5 +1,5 @@
 // No redirect of our own on a write: clients turn it into a GET, and the write is lost silently.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { PATH } from '../support/upstream.js';
@@ -9,30 +9,32 @@ useNock();
 
 const env = { DELETION_HANDLES: 'true' };
 
-test.each([301, 302, 303, 307, 308])('a %i of the upstream is relayed, not followed', async (status) => {
-  const location = 'https://upstream.test:8000/elsewhere';
-  const sent = mockWrites({ status, rawHeaders: ['Location', location] });
-  const proxy = await startProxy(env);
-  for (const method of ['PUT', 'DELETE', 'POST']) {
-    const answer = await proxy.ask(PATH, { method, body: '[]' });
-    expect([answer.status, answer.headers.location]).toEqual([status, location]);
-  }
-  expect(sent).toHaveLength(3);
-});
+describe('redirects on a write', () => {
+  test.each([301, 302, 303, 307, 308])('a %i of the upstream is relayed, not followed', async (status) => {
+    const location = 'https://upstream.test:8000/elsewhere';
+    const sent = mockWrites({ status, rawHeaders: ['Location', location] });
+    const proxy = await startProxy(env);
+    for (const method of ['PUT', 'DELETE', 'POST']) {
+      const answer = await proxy.ask(PATH, { method, body: '[]' });
+      expect([answer.status, answer.headers.location]).toEqual([status, location]);
+    }
+    expect(sent).toHaveLength(3);
+  });
 
-test.each([
-  ['a trailing slash', '/api/handles/21.T11998/'],
-  ['two of them', '/api/handles/21.T11998/abc//'],
-  ['no suffix', '/api/handles/21.T11998'],
-  ['doubled slashes', '/api/handles//21.T11998//abc'],
-  ['dot segments', '/api/handles/../handles/21.T11998/abc'],
-  ['no handle', '/api/handles'],
-  ['no handle but a slash', '/api/handles/'],
-])('%s is not a reason for one', async (_what, target) => {
-  const sent = mockWrites(jsonAnswer(201, { responseCode: 1 }));
-  const proxy = await startProxy(env);
-  for (const method of ['PUT', 'DELETE', 'POST']) {
-    expect((await proxy.ask(target, { method, body: '[]' })).status).toBe(201);
-  }
-  expect(sent.map(({ method }) => method)).toEqual(['PUT', 'DELETE', 'POST']);
+  test.each([
+    ['a trailing slash', '/api/handles/21.T11998/'],
+    ['two of them', '/api/handles/21.T11998/abc//'],
+    ['no suffix', '/api/handles/21.T11998'],
+    ['doubled slashes', '/api/handles//21.T11998//abc'],
+    ['dot segments', '/api/handles/../handles/21.T11998/abc'],
+    ['no handle', '/api/handles'],
+    ['no handle but a slash', '/api/handles/'],
+  ])('%s causes none', async (_what, target) => {
+    const sent = mockWrites(jsonAnswer(201, { responseCode: 1 }));
+    const proxy = await startProxy(env);
+    for (const method of ['PUT', 'DELETE', 'POST']) {
+      expect((await proxy.ask(target, { method, body: '[]' })).status).toBe(201);
+    }
+    expect(sent.map(({ method }) => method)).toEqual(['PUT', 'DELETE', 'POST']);
+  });
 });

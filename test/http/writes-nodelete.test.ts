@@ -9,11 +9,11 @@ useNock();
 
 const VALUES = `${PATH}?index=1&index=2`;
 
-describe('a DELETE', () => {
+describe('a DELETE (nodelete)', () => {
   test.each([
     ['a handle', PATH, 'Deletion of handles is deactivated on this proxy (nodelete)'],
     ['values', VALUES, 'Deletion of values is deactivated on this proxy (nodelete)'],
-  ])('of %s is refused, with the reason in the body', async (_what, target, message) => {
+  ])('of %s is rejected, with the reason in the body', async (_what, target, message) => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy();
@@ -30,7 +30,7 @@ describe('a DELETE', () => {
     expect(sent).toEqual([]);
   });
 
-  test('that is refused leaves the kept record alone', async () => {
+  test('that is rejected leaves the cached record unchanged', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -51,7 +51,7 @@ describe('a DELETE', () => {
     expect(sent).toEqual([]);
   });
 
-  test('is refused too when the upstream fails to check whether the handle exists', async () => {
+  test('is rejected even when the check for existence fails upstream', async () => {
     mockUpstream({ status: 500, body: '' });
     const sent = mockWrites();
     const proxy = await startProxy();
@@ -59,14 +59,14 @@ describe('a DELETE', () => {
     expect(sent).toEqual([]);
   });
 
-  test('that is refused honours pretty and callback', async () => {
+  test('that is rejected honours pretty and callback', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { text } = await proxy.ask(`${PATH}?callback=f`, { method: 'DELETE' });
     expect(text).toMatch(/^f\(\{.*"responseCode":400.*\}\);$/);
   });
 
-  test('is no way round through an empty index', async () => {
+  test('with an empty index cannot bypass the rule', async () => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy({ DELETION_VALUES: 'true' });
@@ -88,7 +88,7 @@ describe('the configuration allows deletion:', () => {
     [{ DELETION_ALLOWED_FOR: '21.T1/x,*BC' }, [PATH, VALUES]],
     [{ DELETION_ALLOWED_FOR: '21.T11998/ab' }, []],
     [{ DELETION_ALLOWED_FOR: '21.T11998/.*,21xT11998/abc,(.)*+' }, []],
-  ])('%o lets pass %o', async (env, passing) => {
+  ])('%o allows %o', async (env, passing) => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy(env);

@@ -57,126 +57,134 @@ async function writeAfterRead(answer: WriteAnswer, method: string): Promise<Writ
   return { upstream, proxy };
 }
 
-describe.each(['PUT', 'DELETE'])('a record written by %s', (method) => {
-  test.each(success)('answered %s is loaded again, once', async (_what, answer) => {
-    const { upstream, proxy } = await writeAfterRead(answer, method);
-    upstream.answers(fresh);
-    for (const target of [PATH, `${PATH}?type=URL`, '/api/handles/21.t11998%2FABC?pretty']) {
-      expect((await proxy.ask(target)).text).toContain('/new');
-    }
-    expect(upstream.asked).toBe(2);
-  });
-});
-
-describe('the record of a prefix', () => {
-  const [short, long] = ['/api/handles/21.t11998', '/api/handles/0.na/21.T11998'];
-
-  test('is one, under each of its two names', async () => {
-    const upstream = mockUpstream(recordOf(undefined, '21.T11998'));
-    const proxy = await startProxy();
-    expect((await proxy.ask(short)).text).toContain('"handle":"21.t11998"');
-    expect((await proxy.ask(long)).text).toContain('"handle":"0.na/21.T11998"');
-    expect(upstream.asked).toBe(1);
+describe('reads after a write', () => {
+  describe.each(['PUT', 'DELETE'])('a record written by %s', (method) => {
+    test.each(success)('answered %s is loaded again, exactly once', async (_what, answer) => {
+      const { upstream, proxy } = await writeAfterRead(answer, method);
+      upstream.answers(fresh);
+      for (const target of [PATH, `${PATH}?type=URL`, '/api/handles/21.t11998%2FABC?pretty']) {
+        expect((await proxy.ask(target)).text).toContain('/new');
+      }
+      expect(upstream.asked).toBe(2);
+    });
   });
 
-  test.each([
-    [short, long],
-    [long, short],
-  ])('is loaded again at %s when it was written at %s', async (read, written) => {
-    const named = read.slice('/api/handles/'.length);
-    const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')], named));
+  describe('a prefix record', () => {
+    const [short, long] = ['/api/handles/21.t11998', '/api/handles/0.na/21.T11998'];
+
+    test('is one entry under both of its names', async () => {
+      const upstream = mockUpstream(recordOf(undefined, '21.T11998'));
+      const proxy = await startProxy();
+      expect((await proxy.ask(short)).text).toContain('"handle":"21.t11998"');
+      expect((await proxy.ask(long)).text).toContain('"handle":"0.na/21.T11998"');
+      expect(upstream.asked).toBe(1);
+    });
+
+    test.each([
+      [short, long],
+      [long, short],
+    ])('is loaded again at %s when it was written at %s', async (read, written) => {
+      const named = read.slice('/api/handles/'.length);
+      const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')], named));
+      mockWrites();
+      const proxy = await startProxy();
+      await proxy.ask(read);
+      await proxy.ask(written, { method: 'PUT', body: '[]' });
+      upstream.answers(recordOf([urlValue('https://example.org/new')], named));
+      expect((await proxy.ask(read)).text).toContain('/new');
+    });
+  });
+
+  describe('a record whose write', () => {
+    test.each(success)(
+      'was answered %s is not served stale when the upstream fails',
+      async (_what, answer) => {
+        const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
+        upstream.answers(broken);
+        expect((await proxy.ask(PATH)).status).toBe(502);
+      },
+    );
+
+    test('was a deletion is not found', async () => {
+      const { upstream, proxy } = await writeAfterRead(jsonAnswer(200, { responseCode: 1 }), 'DELETE');
+      upstream.answers(notFound());
+      expect((await proxy.ask(PATH)).status).toBe(404);
+      upstream.answers(broken);
+      proxy.pass(3_600_000);
+      expect((await proxy.ask(PATH)).status, 'the deleted record does not come back').toBe(404);
+    });
+
+    test.each([...refusals, ...neverSent])('ended with %s stays a hit', async (_what, answer) => {
+      const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
+      upstream.answers(fresh);
+      const { text, headers } = await proxy.ask(PATH);
+      expect(text).toContain('/old');
+      expect(headers['cache-status']).toContain('hit');
+      expect(upstream.asked).toBe(1);
+    });
+
+    test.each(unknown)('ended with %s is loaded again on every read', async (_what, answer) => {
+      const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
+      expect((await proxy.ask(PATH)).text).toContain('/old');
+      upstream.answers(fresh);
+      expect((await proxy.ask(PATH)).text, 'the write was carried out late').toContain('/new');
+      expect(upstream.asked).toBe(3);
+    });
+
+    test.each(unknown)(
+      'ended with %s is served stale only when the upstream fails',
+      async (_what, answer) => {
+        const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
+        upstream.answers(broken);
+        const { text, headers } = await proxy.ask(PATH);
+        expect(text).toContain('/old');
+        expect(headers['cache-status']).toContain('detail=error');
+        expect(upstream.asked).toBe(2);
+      },
+    );
+
+    test.each(unknown)('ended with %s is stored again once the fence has expired', async (_what, answer) => {
+      const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
+      upstream.answers(fresh);
+      proxy.pass(60_000);
+      for (let count = 0; count < 4; count++) expect((await proxy.ask(PATH)).text).toContain('/new');
+      expect(upstream.asked, 'asked at most once more than needed').toBeLessThanOrEqual(3);
+      expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+    });
+  });
+
+  test('a write of another handle invalidates nothing', async () => {
+    const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startProxy();
-    await proxy.ask(read);
-    await proxy.ask(written, { method: 'PUT', body: '[]' });
-    upstream.answers(recordOf([urlValue('https://example.org/new')], named));
-    expect((await proxy.ask(read)).text).toContain('/new');
-  });
-});
-
-describe('a record whose write', () => {
-  test.each(success)('was answered %s is not served stale when the upstream fails', async (_what, answer) => {
-    const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
-    upstream.answers(broken);
-    expect((await proxy.ask(PATH)).status).toBe(502);
-  });
-
-  test('was a deletion is gone', async () => {
-    const { upstream, proxy } = await writeAfterRead(jsonAnswer(200, { responseCode: 1 }), 'DELETE');
-    upstream.answers(notFound());
-    expect((await proxy.ask(PATH)).status).toBe(404);
-    upstream.answers(broken);
-    proxy.pass(3_600_000);
-    expect((await proxy.ask(PATH)).status, 'the deleted record does not come back').toBe(404);
-  });
-
-  test.each([...refusals, ...neverSent])('ended with %s stays a hit', async (_what, answer) => {
-    const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
-    upstream.answers(fresh);
-    const { text, headers } = await proxy.ask(PATH);
-    expect(text).toContain('/old');
-    expect(headers['cache-status']).toContain('hit');
+    await proxy.ask(PATH);
+    await proxy.ask(`${PATH}d`, { method: 'PUT', body: '[]' });
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
     expect(upstream.asked).toBe(1);
   });
 
-  test.each(unknown)('ended with %s is loaded again on every read', async (_what, answer) => {
-    const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
-    expect((await proxy.ask(PATH)).text).toContain('/old');
+  test('a handle in the negative cache is found as soon as it is created', async () => {
+    const upstream = mockUpstream(notFound());
+    mockWrites(jsonAnswer(201, { responseCode: 1 }));
+    const proxy = await startProxy();
+    expect((await proxy.ask(PATH)).status).toBe(404);
+    await proxy.ask('/api/handles/21.t11998/ABC', { method: 'PUT', body: '[]' });
     upstream.answers(fresh);
-    expect((await proxy.ask(PATH)).text, 'the write was carried out late').toContain('/new');
-    expect(upstream.asked).toBe(3);
+    expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test.each(unknown)('ended with %s is served stale only when the upstream fails', async (_what, answer) => {
-    const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
-    upstream.answers(broken);
-    const { text, headers } = await proxy.ask(PATH);
-    expect(text).toContain('/old');
-    expect(headers['cache-status']).toContain('detail=error');
+  test('with a case-sensitive upstream only the exact handle is invalidated', async () => {
+    const upstream = mockUpstream((target) =>
+      recordOf([urlValue('https://example.org/')], `21.T11998/${target.slice(-3)}`),
+    );
+    mockWrites();
+    const proxy = await startProxy({ UPSTREAM_CASE_SENSITIVE: 'true' });
+    await proxy.ask(PATH);
+    await proxy.ask('/api/handles/21.T11998/ABC', { method: 'PUT', body: '[]' });
+    await proxy.ask(PATH);
+    expect(upstream.asked).toBe(1);
+    await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+    await proxy.ask(PATH);
     expect(upstream.asked).toBe(2);
   });
-
-  test.each(unknown)('ended with %s is kept again once the fence has run out', async (_what, answer) => {
-    const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
-    upstream.answers(fresh);
-    proxy.pass(60_000);
-    for (let count = 0; count < 4; count++) expect((await proxy.ask(PATH)).text).toContain('/new');
-    expect(upstream.asked, 'asked at most once more than needed').toBeLessThanOrEqual(3);
-    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-  });
-});
-
-test('a write of another handle costs nothing', async () => {
-  const upstream = mockUpstream(old);
-  mockWrites();
-  const proxy = await startProxy();
-  await proxy.ask(PATH);
-  await proxy.ask(`${PATH}d`, { method: 'PUT', body: '[]' });
-  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-  expect(upstream.asked).toBe(1);
-});
-
-test('a handle that was not found is found as soon as it is created', async () => {
-  const upstream = mockUpstream(notFound());
-  mockWrites(jsonAnswer(201, { responseCode: 1 }));
-  const proxy = await startProxy();
-  expect((await proxy.ask(PATH)).status).toBe(404);
-  await proxy.ask('/api/handles/21.t11998/ABC', { method: 'PUT', body: '[]' });
-  upstream.answers(fresh);
-  expect((await proxy.ask(PATH)).status).toBe(200);
-});
-
-test('with a case-sensitive upstream only the exact handle is invalidated', async () => {
-  const upstream = mockUpstream((target) =>
-    recordOf([urlValue('https://example.org/')], `21.T11998/${target.slice(-3)}`),
-  );
-  mockWrites();
-  const proxy = await startProxy({ UPSTREAM_CASE_SENSITIVE: 'true' });
-  await proxy.ask(PATH);
-  await proxy.ask('/api/handles/21.T11998/ABC', { method: 'PUT', body: '[]' });
-  await proxy.ask(PATH);
-  expect(upstream.asked).toBe(1);
-  await proxy.ask(PATH, { method: 'PUT', body: '[]' });
-  await proxy.ask(PATH);
-  expect(upstream.asked).toBe(2);
 });

@@ -41,63 +41,65 @@ function valuesOf(rawHeaders: string[], name: string): string[] {
   return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
 }
 
-describe('the response to a write is relayed', () => {
-  test.each(answers)('%s', async (_what, answer) => {
-    const sent = mockWrites(answer);
-    const proxy = await startProxy({ DELETION_HANDLES: 'true' });
-    for (const method of ['PUT', 'DELETE', 'POST']) {
-      const { status, rawHeaders, text } = await proxy.ask(PATH, { method, body: '[]' });
-      expect([status, text]).toEqual([answer.status, answer.body ?? '']);
-      for (const name of ['content-type', 'www-authenticate']) {
-        expect(valuesOf(rawHeaders, name)).toEqual(valuesOf(answer.rawHeaders ?? [], name));
+describe('response to a write', () => {
+  describe('is relayed unchanged', () => {
+    test.each(answers)('%s', async (_what, answer) => {
+      const sent = mockWrites(answer);
+      const proxy = await startProxy({ DELETION_HANDLES: 'true' });
+      for (const method of ['PUT', 'DELETE', 'POST']) {
+        const { status, rawHeaders, text } = await proxy.ask(PATH, { method, body: '[]' });
+        expect([status, text]).toEqual([answer.status, answer.body ?? '']);
+        for (const name of ['content-type', 'www-authenticate']) {
+          expect(valuesOf(rawHeaders, name)).toEqual(valuesOf(answer.rawHeaders ?? [], name));
+        }
       }
-    }
-    expect(sent.map(({ method }) => method)).toEqual(['PUT', 'DELETE', 'POST']);
+      expect(sent.map(({ method }) => method)).toEqual(['PUT', 'DELETE', 'POST']);
+    });
   });
-});
 
-describe('a response of any length is relayed', () => {
-  test.each([
-    [403, PATH],
-    [404, PATH],
-    [201, `${PATH}?mintNewSuffix=true`],
-  ])('%i to %s with a login over plain http', async (status, target) => {
-    const body = `<h1>Not for you</h1>${'x'.repeat(3 * 1024 * 1024)}.`;
-    mockWrites({ status, body, rawHeaders: ['Content-Type', 'text/html'] });
+  describe('is relayed at any length', () => {
+    test.each([
+      [403, PATH],
+      [404, PATH],
+      [201, `${PATH}?mintNewSuffix=true`],
+    ])('%i to %s with a login over plain http', async (status, target) => {
+      const body = `<h1>Not for you</h1>${'x'.repeat(3 * 1024 * 1024)}.`;
+      mockWrites({ status, body, rawHeaders: ['Content-Type', 'text/html'] });
+      const proxy = await startProxy();
+      const headers = { Authorization: 'Basic eDp5' };
+      const answer = await proxy.ask(target, { method: 'PUT', body: '[]', headers });
+      expect(answer.status).toBe(status);
+      expect(answer.text === body).toBe(true);
+    });
+  });
+
+  test('carries Cache-Control: no-store', async () => {
+    mockWrites({
+      ...jsonAnswer(200, { responseCode: 1 }),
+      rawHeaders: ['Cache-Control', 'public, max-age=60'],
+    });
     const proxy = await startProxy();
-    const headers = { Authorization: 'Basic eDp5' };
-    const answer = await proxy.ask(target, { method: 'PUT', body: '[]', headers });
-    expect(answer.status).toBe(status);
-    expect(answer.text === body).toBe(true);
+    const { headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers['cache-status']).toBe('handle-resolver-proxy; fwd=bypass');
+    expect(headers.vary).toBe('Accept-Encoding, Authorization, Origin');
   });
-});
 
-test('the response to a write carries Cache-Control: no-store', async () => {
-  mockWrites({
-    ...jsonAnswer(200, { responseCode: 1 }),
-    rawHeaders: ['Cache-Control', 'public, max-age=60'],
+  test.each(['ECONNRESET', 'EPIPE'])('is 502 when the connection breaks (%s)', async (error) => {
+    const sent = mockWrites({ status: 0, error });
+    const proxy = await startProxy();
+    const { status, text, headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+    expect(status).toBe(502);
+    expect(JSON.parse(text)).toMatchObject({ responseCode: 2, handle: HANDLE });
+    expect(headers['cache-control']).toBe('no-store');
+    expect(sent, 'a write is never sent twice').toHaveLength(1);
   });
-  const proxy = await startProxy();
-  const { headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
-  expect(headers['cache-control']).toBe('no-store');
-  expect(headers['cache-status']).toBe('handle-resolver-proxy; fwd=bypass');
-  expect(headers.vary).toBe('Accept-Encoding, Authorization, Origin');
-});
 
-test.each(['ECONNRESET', 'EPIPE'])('a connection that breaks (%s) is 502', async (error) => {
-  const sent = mockWrites({ status: 0, error });
-  const proxy = await startProxy();
-  const { status, text, headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
-  expect(status).toBe(502);
-  expect(JSON.parse(text)).toMatchObject({ responseCode: 2, handle: HANDLE });
-  expect(headers['cache-control']).toBe('no-store');
-  expect(sent, 'a write is never sent twice').toHaveLength(1);
-});
-
-test('CORS lets scripts read the response and its challenges', async () => {
-  mockWrites({ status: 401, rawHeaders: CHALLENGES });
-  const proxy = await startProxy();
-  const { headers } = await proxy.ask(PATH, { method: 'PUT', headers: { Origin: 'https://app.example' } });
-  expect(headers['access-control-allow-origin']).toBe('https://app.example');
-  expect(headers['access-control-expose-headers']).toContain('Www-Authenticate');
+  test('is readable by scripts (CORS), including its challenges', async () => {
+    mockWrites({ status: 401, rawHeaders: CHALLENGES });
+    const proxy = await startProxy();
+    const { headers } = await proxy.ask(PATH, { method: 'PUT', headers: { Origin: 'https://app.example' } });
+    expect(headers['access-control-allow-origin']).toBe('https://app.example');
+    expect(headers['access-control-expose-headers']).toContain('Www-Authenticate');
+  });
 });

@@ -1,5 +1,5 @@
 // Admin calls on the built program, their log lines, and a stop while the status page is open.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -25,55 +25,57 @@ const askOften = (proxy: BuiltProxy): Promise<unknown> =>
 
 demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/')]);
 
-test('every call of the operator is in the log, at the level that one of them has set', async () => {
-  const proxy = await start();
-  await askOften(proxy);
-  expect(JSON.parse((await call(proxy, 'GET', '/stats')).text)).toMatchObject({
-    requests: { total: 40 },
-    logLevel: 'info',
-    topHandles: [{ name: HANDLE, count: 40 }],
+describe('admin calls of the built program', () => {
+  test('are all logged, at the level set by one of them', async () => {
+    const proxy = await start();
+    await askOften(proxy);
+    expect(JSON.parse((await call(proxy, 'GET', '/stats')).text)).toMatchObject({
+      requests: { total: 40 },
+      logLevel: 'info',
+      topHandles: [{ name: HANDLE, count: 40 }],
+    });
+    const looked = JSON.parse((await call(proxy, 'GET', `/cache?handle=${HANDLE}`)).text) as {
+      copies: object[];
+    };
+    expect(looked.copies.length).toBeGreaterThanOrEqual(1);
+    await call(proxy, 'POST', '/purge', { handle: HANDLE, soft: true });
+    expect((await call(proxy, 'PUT', '/log-level', { level: 'warn' })).status).toBe(200);
+    expect((await ask(proxy.adminUrl, '/purge', { method: 'POST', body: '{"all":true}' })).status).toBe(401);
+    const requests = (): number => proxy.logs().filter(({ msg }) => msg === 'request').length;
+    // Lines are written a tenth of a second later.
+    await expect.poll(requests).toBe(40);
+    await askOften(proxy);
+    await proxy.stop();
+    expect(requests()).toBe(40);
+    // The wait for the start asks /readyz, which is a line when it says no.
+    const calls = proxy.logs().filter(({ msg, path }) => msg === 'admin call' && path !== '/readyz');
+    expect(calls).toMatchObject([
+      { method: 'GET', path: '/cache', details: { handle: HANDLE }, status: 200, from: '127.0.0.1' },
+      { method: 'POST', path: '/purge', details: { count: 1, handles: [HANDLE] }, status: 200 },
+    ]);
+    expect(proxy.output()).not.toContain(TOKEN);
   });
-  const looked = JSON.parse((await call(proxy, 'GET', `/cache?handle=${HANDLE}`)).text) as {
-    copies: object[];
-  };
-  expect(looked.copies.length).toBeGreaterThanOrEqual(1);
-  await call(proxy, 'POST', '/purge', { handle: HANDLE, soft: true });
-  expect((await call(proxy, 'PUT', '/log-level', { level: 'warn' })).status).toBe(200);
-  expect((await ask(proxy.adminUrl, '/purge', { method: 'POST', body: '{"all":true}' })).status).toBe(401);
-  const requests = (): number => proxy.logs().filter(({ msg }) => msg === 'request').length;
-  // Lines are written a tenth of a second later.
-  await expect.poll(requests).toBe(40);
-  await askOften(proxy);
-  await proxy.stop();
-  expect(requests()).toBe(40);
-  // The wait for the start asks /readyz, which is a line when it says no.
-  const calls = proxy.logs().filter(({ msg, path }) => msg === 'admin call' && path !== '/readyz');
-  expect(calls).toMatchObject([
-    { method: 'GET', path: '/cache', details: { handle: HANDLE }, status: 200, from: '127.0.0.1' },
-    { method: 'POST', path: '/purge', details: { count: 1, handles: [HANDLE] }, status: 200 },
-  ]);
-  expect(proxy.output()).not.toContain(TOKEN);
-});
 
-test('the stream of the status page keeps no stop waiting', async () => {
-  // Longer than a test may take: requests in flight would be given as much.
-  const proxy = await start({ SERVER_SHUTDOWN_TIMEOUT: '1m' });
-  await askOften(proxy);
-  const stream = await fetch(`${proxy.adminUrl}/events`, { headers: { Authorization: `Bearer ${TOKEN}` } });
-  const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let text = '';
-  const read = async (): Promise<boolean> => {
-    const { value, done } = (await reader?.read().catch(() => undefined)) ?? { done: true };
-    text += value ?? '';
-    return !done;
-  };
-  const stats = (): { requests: { total: number } }[] =>
-    text
-      .split('\n\n')
-      .slice(0, -1)
-      .map((message) => JSON.parse(message.slice('data: '.length)) as ReturnType<typeof stats>[0]);
-  while (stats().length < 2 && (await read()));
-  expect(stats().at(-1)).toMatchObject({ requests: { total: 40 } });
-  expect(await proxy.stop()).toEqual({ code: 0, signal: null });
-  while (await read());
+  test('do not delay a stop by the open stream of the status page', async () => {
+    // Longer than a test may take: requests in flight would be given as much.
+    const proxy = await start({ SERVER_SHUTDOWN_TIMEOUT: '1m' });
+    await askOften(proxy);
+    const stream = await fetch(`${proxy.adminUrl}/events`, { headers: { Authorization: `Bearer ${TOKEN}` } });
+    const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    const read = async (): Promise<boolean> => {
+      const { value, done } = (await reader?.read().catch(() => undefined)) ?? { done: true };
+      text += value ?? '';
+      return !done;
+    };
+    const stats = (): { requests: { total: number } }[] =>
+      text
+        .split('\n\n')
+        .slice(0, -1)
+        .map((message) => JSON.parse(message.slice('data: '.length)) as ReturnType<typeof stats>[0]);
+    while (stats().length < 2 && (await read()));
+    expect(stats().at(-1)).toMatchObject({ requests: { total: 40 } });
+    expect(await proxy.stop()).toEqual({ code: 0, signal: null });
+    while (await read());
+  });
 });

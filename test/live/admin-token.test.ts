@@ -1,5 +1,5 @@
 // The built program keeps its admin listener to those who know the token.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy, startMain } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -7,28 +7,30 @@ import { startDemoServer } from '../support/demo.js';
 const demo = await startDemoServer();
 const ADMIN_TOKEN = 'a token nobody guesses'.replaceAll(' ', '-');
 
-test('without a token the program refuses an admin address off loopback and exits with code 2', async () => {
-  const { exited, stdout, stderr } = startMain({ UPSTREAM_URL: demo.url, ADMIN_HOST: '0.0.0.0' });
-  expect(await exited).toEqual({ code: 2, signal: null });
-  expect(stderr()).toContain('"0.0.0.0" is not allowed; set admin.token');
-  expect(stdout(), 'nothing was said to listen').toBe('');
-});
-
-test('only a caller with the token is answered', async () => {
-  const proxy = await startBuiltProxy({
-    UPSTREAM_URL: demo.url,
-    ADMIN_HOST: '0.0.0.0',
-    ADMIN_TOKEN,
-    LOG_LEVEL: 'trace',
+describe('admin token of the built program', () => {
+  test('is required for an admin address off loopback: the program exits with code 2', async () => {
+    const { exited, stdout, stderr } = startMain({ UPSTREAM_URL: demo.url, ADMIN_HOST: '0.0.0.0' });
+    expect(await exited).toEqual({ code: 2, signal: null });
+    expect(stderr()).toContain('"0.0.0.0" is not allowed; set admin.token');
+    expect(stdout(), 'nothing was said to listen').toBe('');
   });
-  for (const path of ['/metrics', '/stats', '/nothing']) {
-    for (const headers of [{}, { Authorization: `Bearer ${ADMIN_TOKEN}x` }]) {
-      expect((await ask(proxy.adminUrl, path, { headers })).status, path).toBe(401);
+
+  test('is required of every caller', async () => {
+    const proxy = await startBuiltProxy({
+      UPSTREAM_URL: demo.url,
+      ADMIN_HOST: '0.0.0.0',
+      ADMIN_TOKEN,
+      LOG_LEVEL: 'trace',
+    });
+    for (const path of ['/metrics', '/stats', '/nothing']) {
+      for (const headers of [{}, { Authorization: `Bearer ${ADMIN_TOKEN}x` }]) {
+        expect((await ask(proxy.adminUrl, path, { headers })).status, path).toBe(401);
+      }
     }
-  }
-  const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` };
-  expect((await ask(proxy.adminUrl, '/metrics', { headers })).status).toBe(200);
-  expect((await ask(proxy.adminUrl, '/stats', { headers })).status).toBe(200);
-  await proxy.stop();
-  expect(proxy.output()).not.toContain(ADMIN_TOKEN);
+    const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` };
+    expect((await ask(proxy.adminUrl, '/metrics', { headers })).status).toBe(200);
+    expect((await ask(proxy.adminUrl, '/stats', { headers })).status).toBe(200);
+    await proxy.stop();
+    expect(proxy.output()).not.toContain(ADMIN_TOKEN);
+  });
 });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { readPlan } from '../bench/plan.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -28,32 +28,34 @@ async function runBench(...options: string[]): Promise<{ stdout: string; written
   return { stdout, written: JSON.parse(readFileSync(json, 'utf8')) as Written };
 }
 
-// It compiles the bench, starts a dozen servers and drives some of them for a second each.
-test(
-  'the short bench drives every server, finds only right answers and one load for a herd',
-  { timeout: 360_000 },
-  async () => {
-    const { stdout, written } = await runBench('--quick', '--workloads', 'hot,herd');
-    expect(written.machine.node).toBe(process.version);
-    const [hot, herd] = written.results.map(({ rows }) => rows);
-    expect(hot?.map(({ peer }) => peer)).toEqual(
-      expect.arrayContaining(['this proxy', 'bare node:http', 'without prepared responses']),
-    );
-    for (const { peer, median } of [...(hot ?? []), ...(herd ?? [])]) {
-      expect({ peer, wrong: median['wrong'] }).toEqual({ peer, wrong: 0 });
-      expect(stdout).toContain(`| ${peer} `);
-    }
-    const ours = herd?.filter(({ peer }) => peer === 'this proxy');
-    expect(ours?.map(({ median }) => median['upstreamRequests'])).toEqual([1]);
-  },
-);
-
-test('the bench refuses a workload it does not know, with a list of those it knows', () => {
-  expect(() => readPlan(['--workloads', 'hot,hit'])).toThrow(
-    /there is no hit; known are hot, revalidate, zipf/,
+describe('bench', () => {
+  // It compiles the bench, starts a dozen servers and drives some of them for a second each.
+  test(
+    'in its short form drives every server, finds only correct responses and one load for a herd',
+    { timeout: 360_000 },
+    async () => {
+      const { stdout, written } = await runBench('--quick', '--workloads', 'hot,herd');
+      expect(written.machine.node).toBe(process.version);
+      const [hot, herd] = written.results.map(({ rows }) => rows);
+      expect(hot?.map(({ peer }) => peer)).toEqual(
+        expect.arrayContaining(['this proxy', 'bare node:http', 'without prepared responses']),
+      );
+      for (const { peer, median } of [...(hot ?? []), ...(herd ?? [])]) {
+        expect({ peer, wrong: median['wrong'] }).toEqual({ peer, wrong: 0 });
+        expect(stdout).toContain(`| ${peer} `);
+      }
+      const ours = herd?.filter(({ peer }) => peer === 'this proxy');
+      expect(ours?.map(({ median }) => median['upstreamRequests'])).toEqual([1]);
+    },
   );
-});
 
-test('the bench refuses an unlimited run', () => {
-  expect(() => readPlan(['--rounds', '1000000'])).toThrow('--rounds has to be a whole number from 1 to 50');
+  test('rejects an unknown workload with a list of the known ones', () => {
+    expect(() => readPlan(['--workloads', 'hot,hit'])).toThrow(
+      /there is no hit; known are hot, revalidate, zipf/,
+    );
+  });
+
+  test('rejects an unlimited run', () => {
+    expect(() => readPlan(['--rounds', '1000000'])).toThrow('--rounds has to be a whole number from 1 to 50');
+  });
 });

@@ -1,6 +1,6 @@
 // Records that the Handle server cannot show, requested repeatedly, do not affect readers of other records.
 import type { RequestListener, ServerResponse } from 'node:http';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { listenHttp } from './upstream-loopback.js';
@@ -73,28 +73,30 @@ const recordOf = (handle: string): unknown => {
 
 const HANGING = { UPSTREAM_TIMEOUT: '3s', UPSTREAM_STALE_AFTER: '1s', UPSTREAM_QUEUE_TIMEOUT: '10s' };
 
-test.each([
-  ['a 500', {}],
-  ['no record', {}],
-  ['a cut connection', {}],
-  ['a 502 of a gateway', {}],
-  ['no answer', HANGING],
-])(
-  '16 broken records (%s) in 16 loops: every good record is 200, each broken one is requested once',
-  async (kind, env) => {
-    const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
-    expect(good).toEqual({ 200: GOOD });
-    // A read whose connection was cut is tried once more.
-    expect(new Set(tries)).toEqual(new Set([kind === 'a cut connection' ? 2 : 1]));
-  },
-);
+describe('broken records requested repeatedly', () => {
+  test.each([
+    ['a 500', {}],
+    ['no record', {}],
+    ['a cut connection', {}],
+    ['a 502 of a gateway', {}],
+    ['no answer', HANGING],
+  ])(
+    '16 of them (%s) in 16 loops: every good record is 200, each broken one is requested once',
+    async (kind, env) => {
+      const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
+      expect(good).toEqual({ 200: GOOD });
+      // A read whose connection was cut is tried once more.
+      expect(new Set(tries)).toEqual(new Set([kind === 'a cut connection' ? 2 : 1]));
+    },
+  );
 
-test.each([
-  ['a 500', {}],
-  ['a cut connection', {}],
-  ['a 502 of a gateway', {}],
-  ['no answer', HANGING],
-])('16 broken records (%s) in authoritative reads: every good record is 200', async (kind, env) => {
-  const { good } = await mix(kind, '?auth=true', env);
-  expect(good).toEqual({ 200: GOOD });
+  test.each([
+    ['a 500', {}],
+    ['a cut connection', {}],
+    ['a 502 of a gateway', {}],
+    ['no answer', HANGING],
+  ])('16 of them (%s) in authoritative reads: every good record is 200', async (kind, env) => {
+    const { good } = await mix(kind, '?auth=true', env);
+    expect(good).toEqual({ 200: GOOD });
+  });
 });

@@ -1,5 +1,5 @@
-// A stop that nobody hindered: the log says what happened, and nothing in it asks for attention.
-import { expect, onTestFinished, test } from 'vitest';
+// A stop without obstacles logs no warning.
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -13,26 +13,28 @@ async function startOwnRedis(): Promise<Record<string, string>> {
   return { REDIS_URL: url, ...PATIENCE };
 }
 
-test.each([
-  ['SIGTERM', false],
-  ['SIGINT', true],
-  ['SIGTERM', true],
-] as const)('on %s, with Redis: %s, no line of a stop is a warning', async (signal, hasRedis) => {
-  const redis = hasRedis ? await startOwnRedis() : {};
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...redis });
-  const answers = await Promise.all(
-    Array.from({ length: 10 }, () => ask(proxy.url, '/api/handles/21.T11998/page')),
-  );
-  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
-  expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
-  const lines = proxy.logs();
-  const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
-  // Before the stop the machine may have stood still for longer than a lease on Redis.
-  const attention = lines.filter(
-    ({ level, msg }, at) =>
-      !['info', 'debug'].includes(String(level)) &&
-      !(at < stoppingAt && String(msg).startsWith('redis unavailable')),
-  );
-  expect(attention).toEqual([]);
-  expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
+describe('clean stop', () => {
+  test.each([
+    ['SIGTERM', false],
+    ['SIGINT', true],
+    ['SIGTERM', true],
+  ] as const)('on %s, with Redis: %s, logs no warning', async (signal, hasRedis) => {
+    const redis = hasRedis ? await startOwnRedis() : {};
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...redis });
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => ask(proxy.url, '/api/handles/21.T11998/page')),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
+    expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
+    const lines = proxy.logs();
+    const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
+    // Before the stop the machine may have stood still for longer than a lease on Redis.
+    const attention = lines.filter(
+      ({ level, msg }, at) =>
+        !['info', 'debug'].includes(String(level)) &&
+        !(at < stoppingAt && String(msg).startsWith('redis unavailable')),
+    );
+    expect(attention).toEqual([]);
+    expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
+  });
 });

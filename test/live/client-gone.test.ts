@@ -1,6 +1,6 @@
 // A write whose client leaves is completed; without its whole body nothing is written.
 import '../support/real-sockets.js';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody, putNumbered } from '../support/demo-writes.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -30,61 +30,63 @@ async function startAndRead(env: Record<string, string> = {}): Promise<Proxy> {
   return proxy;
 }
 
-test.each([
-  ['hangs up', (socket: { end: () => unknown }) => socket.end()],
-  ['resets the connection', (socket: { resetAndDestroy: () => unknown }) => socket.resetAndDestroy()],
-])(
-  'a client that %s once its body is sent has written, and no reader sees the old record',
-  async (_how, leave) => {
-    const proxy = await startAndRead();
-    demo.delay(50);
-    const socket = await openSocket(proxy.url);
+describe('write whose client leaves', () => {
+  test.each([
+    ['hangs up', (socket: { end: () => unknown }) => socket.end()],
+    ['resets the connection', (socket: { resetAndDestroy: () => unknown }) => socket.resetAndDestroy()],
+  ])(
+    'is completed when the client %s after its body, and no reader sees the old record',
+    async (_how, leave) => {
+      const proxy = await startAndRead();
+      demo.delay(50);
+      const socket = await openSocket(proxy.url);
+      const body = numberedBody(2);
+      socket.write(headOf(body.length) + body);
+      await expect.poll(() => demo.askedFor(HANDLE)).toBe(2);
+      leave(socket);
+      await expect.poll(async () => numberIn(await proxy.ask(PATH))).toBe(2);
+      await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+    },
+  );
+
+  test('is completed when the client leaves while it waits for a connection', async () => {
+    const proxy = await startAndRead({ UPSTREAM_CONNECTIONS: '1' });
+    demo.hold.begin('PUT');
+    const [first, second] = [await openSocket(proxy.url), await openSocket(proxy.url)];
     const body = numberedBody(2);
-    socket.write(headOf(body.length) + body);
-    await expect.poll(() => demo.askedFor(HANDLE)).toBe(2);
-    leave(socket);
+    first.write(headOf(body.length, '/api/handles/21.T11998/other') + body);
+    await expect.poll(() => demo.hold.size).toBe(1);
+    second.write(headOf(body.length) + body);
+    // The fence is up once a load is not stored any more: then the write waits in line. A load of an
+    // authoritative question shows that without taking the entry away.
+    await expect
+      .poll(async () => (await proxy.ask(`${PATH}?auth`)).headers['cache-status'])
+      .not.toContain('stored');
+    second.resetAndDestroy();
+    demo.hold.end('PUT');
     await expect.poll(async () => numberIn(await proxy.ask(PATH))).toBe(2);
     await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-  },
-);
+  });
 
-test('a client that leaves while its write waits for a connection has written', async () => {
-  const proxy = await startAndRead({ UPSTREAM_CONNECTIONS: '1' });
-  demo.hold.begin('PUT');
-  const [first, second] = [await openSocket(proxy.url), await openSocket(proxy.url)];
-  const body = numberedBody(2);
-  first.write(headOf(body.length, '/api/handles/21.T11998/other') + body);
-  await expect.poll(() => demo.hold.size).toBe(1);
-  second.write(headOf(body.length) + body);
-  // The fence is up once a load is not stored any more: then the write waits in line. A load of an
-  // authoritative question shows that without taking the entry away.
-  await expect
-    .poll(async () => (await proxy.ask(`${PATH}?auth`)).headers['cache-status'])
-    .not.toContain('stored');
-  second.resetAndDestroy();
-  demo.hold.end('PUT');
-  await expect.poll(async () => numberIn(await proxy.ask(PATH))).toBe(2);
-  await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-});
+  test('is not forwarded when the client leaves in the middle of its body', async () => {
+    const proxy = await startAndRead();
+    const socket = await openSocket(proxy.url);
+    const body = numberedBody(2);
+    socket.write(headOf(body.length) + body.slice(0, 20));
+    // By the time another request is answered the first part has been read.
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+    socket.resetAndDestroy();
+    expect((await putNumbered(proxy.url, '/api/handles/21.T11998/another', 1)).status).toBe(201);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+    expect(demo.askedFor(HANDLE)).toBe(1);
+  });
 
-test('a client that leaves in the middle of its body has written nothing, and nothing was forwarded', async () => {
-  const proxy = await startAndRead();
-  const socket = await openSocket(proxy.url);
-  const body = numberedBody(2);
-  socket.write(headOf(body.length) + body.slice(0, 20));
-  // By the time another request is answered the first part has been read.
-  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-  socket.resetAndDestroy();
-  expect((await putNumbered(proxy.url, '/api/handles/21.T11998/another', 1)).status).toBe(201);
-  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-  expect(demo.askedFor(HANDLE)).toBe(1);
-});
-
-test('a client that stops in the middle of its body gets 408, and nothing is invalidated', async () => {
-  const proxy = await startAndRead({ SERVER_HEADERS_TIMEOUT: '1s', SERVER_REQUEST_TIMEOUT: '1s' });
-  const body = numberedBody(2);
-  const { answers } = await exchange(proxy.url, headOf(body.length) + body.slice(0, 20));
-  expect(answers.map(({ status }) => status)).toEqual([408]);
-  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-  expect(numberIn(await proxy.ask(PATH))).toBe(1);
+  test('is 408 when the client stops in the middle of its body, and invalidates nothing', async () => {
+    const proxy = await startAndRead({ SERVER_HEADERS_TIMEOUT: '1s', SERVER_REQUEST_TIMEOUT: '1s' });
+    const body = numberedBody(2);
+    const { answers } = await exchange(proxy.url, headOf(body.length) + body.slice(0, 20));
+    expect(answers.map(({ status }) => status)).toEqual([408]);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+  });
 });

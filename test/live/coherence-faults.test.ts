@@ -1,4 +1,4 @@
-// Faults of Redis and of the lines to it, with real processes: nobody shows an old record after the acknowledgement.
+// Faults of Redis and of its connections, with real processes: no old record is served after the acknowledgement.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ async function startOwnRedis(extra: string[] = []): Promise<RedisServer> {
   return redis;
 }
 
-describeWithRedis('a Redis that forgets', () => {
+describeWithRedis('a Redis that loses data', () => {
   async function startWithDump(): Promise<{ redis: RedisServer; save: () => Promise<void> }> {
     const folder = await mkdtemp(join(tmpdir(), 'redis-dump-'));
     const redis = await startOwnRedis(['--dir', folder]);
@@ -48,7 +48,7 @@ describeWithRedis('a Redis that forgets', () => {
     return { redis, save };
   }
 
-  test('what it brings back from an old dump is not read, by new instances neither', async () => {
+  test('restores an old dump that no instance reads, not even a new one', async () => {
     const { redis, save } = await startWithDump();
     const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const [one, other] = await Promise.all([start(), start()]);
@@ -61,7 +61,7 @@ describeWithRedis('a Redis that forgets', () => {
     for (const proxy of [late, one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('a write whose master and writer are lost stays invalidated everywhere', async () => {
+  test('keeps a write invalidated everywhere when both its master and its writer are lost', async () => {
     const guarded = await startGuardedRedis();
     onTestFinished(() => guarded.stop());
     await guarded.isSafe();
@@ -86,7 +86,7 @@ describeWithRedis('a Redis that forgets', () => {
   });
 });
 
-describeWithRedis('a line to Redis that is slow', () => {
+describeWithRedis('a slow connection to Redis', () => {
   /** A reader behind a line that becomes slow once it has the record. */
   async function startSlowReader(redis: RedisServer): Promise<{ reader: Proxy; slowDown: () => void }> {
     const line = await startSlowLine(redis.port, 0);
@@ -105,7 +105,7 @@ describeWithRedis('a line to Redis that is slow', () => {
   }
   const env = { REDIS_KEY_PREFIX: 'slow:' };
 
-  test('the first write of an instance that has just started waits for the reader', async () => {
+  test('delays the first write of a newly started instance until the reader has received it', async () => {
     const redis = await startOwnRedis();
     const { reader, slowDown } = await startSlowReader(redis);
     slowDown();
@@ -114,7 +114,7 @@ describeWithRedis('a line to Redis that is slow', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(2);
   });
 
-  test('auth=true that finds another record waits for the reader', async () => {
+  test('delays auth=true that finds another record until the reader has received it', async () => {
     const redis = await startOwnRedis();
     const { reader, slowDown } = await startSlowReader(redis);
     const asking = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
@@ -124,7 +124,7 @@ describeWithRedis('a line to Redis that is slow', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(2);
   });
 
-  test('a writer that loses Redis after its message waits all the same', async () => {
+  test('delays a writer that loses Redis after its message all the same', async () => {
     const redis = await startOwnRedis();
     const { reader, slowDown } = await startSlowReader(redis);
     const line = await startSlowLine(redis.port, 0);
@@ -150,8 +150,8 @@ describeWithRedis('a line to Redis that is slow', () => {
   });
 });
 
-describeWithRedis('an instance that starts', () => {
-  test('while Redis is frozen waits for those that may have something to report', async () => {
+describeWithRedis('a starting instance', () => {
+  test('waits, while Redis is frozen, for members that may have pending invalidations', async () => {
     const redis = await startOwnRedis();
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     expect(numberIn(await writer.ask(PATH))).toBe(1);
@@ -163,7 +163,7 @@ describeWithRedis('an instance that starts', () => {
     expect(numberIn(await late.ask(PATH))).toBe(2);
   });
 
-  test('does not acknowledge a write before those it does not know of can have lost their lease', async () => {
+  test('acknowledges no write before unknown members can have lost their lease', async () => {
     const redis = await startOwnRedis();
     const reader = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
@@ -180,7 +180,7 @@ describeWithRedis('an instance that starts', () => {
 });
 
 describeWithRedis('a Redis Cluster', () => {
-  test('whose bus is cut again and again delivers every message', async () => {
+  test('whose bus is cut repeatedly delivers every message', async () => {
     const cluster = await startRedisCluster(3, ['--enable-debug-command', 'yes']);
     onTestFinished(() => cluster.stop());
     const env = { REDIS_CLUSTER: cluster.nodes };

@@ -24,8 +24,8 @@ function keysOfOneGroup(count: number): string[] {
   return keys;
 }
 
-describeScripts('the scripts of cache coherence', (world) => {
-  test('a load is stored, and given back', async () => {
+describeScripts('Redis scripts of cache coherence', (world) => {
+  test('store and return a load', async () => {
     expect(await world.scripts.put(KEY, entryOf('x'))).toBe(true);
     expect(await world.scripts.read(KEY)).toEqual(entryOf('x'));
     expect(await world.client.pttl(ENTRY)).toBeGreaterThan(0);
@@ -36,7 +36,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     ['it was forgotten', forget()],
     ['it was softened', { kind: 'soften', key: KEY }],
     ['a write of it has begun', raise()],
-  ])('a load is refused when %s since', async (_why, change) => {
+  ])('refuse a load when %s since', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.publish(change);
     await world.scripts.publish({ kind: 'unchanged', key: KEY, fence: FENCE });
@@ -44,7 +44,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
   });
 
-  test('an authoritative answer is stored, and makes void every load from before, in one step', async () => {
+  test('store an authoritative response and void every earlier load in one step', async () => {
     const [older, ticket] = [await world.scripts.ticket(KEY), await world.scripts.ticket(KEY)];
     const replacement = world.scripts.store.replacement(KEY, entryOf('new'), ticket);
     expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
@@ -57,7 +57,7 @@ describeScripts('the scripts of cache coherence', (world) => {
   test.each<[string, Change]>([
     ['the key was changed since', forget()],
     ['a write of the key is in flight', raise()],
-  ])('an authoritative answer is refused, and the entry is deleted, when %s', async (_why, change) => {
+  ])('refuse an authoritative response, and delete the entry, when %s', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(change);
@@ -68,7 +68,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.read(KEY)).toBeUndefined();
   });
 
-  test('an authoritative answer that began during a write that is still in flight is not stored', async () => {
+  test('do not store an authoritative response that began during a write in flight (fence)', async () => {
     await world.scripts.publish(raise());
     const replacement = world.scripts.store.replacement(KEY, entryOf('new'), await world.scripts.ticket(KEY));
     expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
@@ -76,7 +76,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     });
   });
 
-  test('an authoritative answer that began under another server run is not stored', async () => {
+  test('do not store an authoritative response that began under another server run', async () => {
     const replacement = world.scripts.store.replacement(KEY, entryOf('new'), await world.scripts.ticket(KEY));
     world.scripts.run = runNamed('next');
     expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
@@ -84,13 +84,13 @@ describeScripts('the scripts of cache coherence', (world) => {
     });
   });
 
-  test('a load is stored when only another key of its group was changed', async () => {
+  test('store a load when only another key of its group was changed', async () => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.publish(forget(keysOfOneGroup(1)[0]));
     expect(await world.scripts.store.set(KEY, entryOf('x'), ticket)).toBe(true);
   });
 
-  test('a load is refused while a fence stands, and stored when the last one is lowered', async () => {
+  test('refuse a load while a fence is raised, and store it when the last one is lowered', async () => {
     await world.scripts.publish(raise('me/0.1'));
     await world.scripts.publish(raise('other/0.1'));
     expect((await world.scripts.ticket(KEY))?.isFenced).toBe(true);
@@ -101,13 +101,13 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect((await world.scripts.ticket(KEY))?.isFenced).toBe(false);
   });
 
-  test('a fence expires, and is cleared by the next load', async () => {
+  test('expire a fence, which the next load clears', async () => {
     await world.scripts.publish(raise(FENCE, 1));
     await expect.poll(() => world.scripts.put(KEY, entryOf('x'))).toBe(true);
     expect((await world.scripts.ticket(KEY))?.isFenced).toBe(false);
   });
 
-  test('a load is refused when its state belongs to another server run', async () => {
+  test('refuse a load whose state belongs to another server run', async () => {
     const ticket = await world.scripts.ticket(KEY);
     world.scripts.run = runNamed('next');
     await readNumbers(world.scripts.commands);
@@ -115,7 +115,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('x'))).toBe(true);
   });
 
-  test('what was stored under another server run is never read', async () => {
+  test('never read what was stored under another server run', async () => {
     await world.scripts.put(KEY, entryOf('x'));
     world.scripts.run = runNamed('next');
     expect(await world.scripts.read(KEY)).toBeUndefined();
@@ -123,7 +123,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.read(KEY)).toBeUndefined();
   });
 
-  test('the changes of a group are trimmed, and a load from before those is refused', async () => {
+  test('trim the changes of a group, and refuse a load from before them', async () => {
     const ticket = await world.scripts.ticket(KEY);
     const keys = keysOfOneGroup(300);
     for (const key of keys) await world.scripts.publish(forget(key));
@@ -132,7 +132,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
   });
 
-  test('trimming keeps the fences that stand, and drops those that have expired', async () => {
+  test('keep raised fences when trimming, and drop expired ones', async () => {
     const [dead = '', ...keys] = keysOfOneGroup(300);
     await world.scripts.publish(raise());
     await world.scripts.publish({ kind: 'raise', key: dead, fence: FENCE, lifeMs: 1 });
@@ -143,7 +143,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('x'))).toBe(false);
   });
 
-  test('numbers follow one another in a group, and grow over FLUSHALL', async () => {
+  test('number the changes of a group consecutively, and increase over FLUSHALL', async () => {
     const first = await world.scripts.publish(forget());
     expect(await world.scripts.publish(forget(keysOfOneGroup(1)[0]))).toBe(first + 1);
     expect((await readNumbers(world.scripts.commands)).get(groupOf(KEY))?.seq).toBe(first + 1);
@@ -153,7 +153,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
   });
 
-  test('numbers of a run never go back, also when the clock of the server before was ahead and the state is lost', async () => {
+  test('never decrease the numbers of a run, even when the previous clock was ahead and the state is lost', async () => {
     await world.client.hset(STATE, 'run', 'old-run', 'seq', '8000000000000000');
     const first = await world.scripts.publish(forget());
     expect(first).toBeLessThan(8e15);
@@ -161,7 +161,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.publish(forget())).toBeGreaterThan(first);
   });
 
-  test('a state that Redis has lost is created by the next read, and its group is shared again', async () => {
+  test('recreate a state that Redis has lost on the next read, and share its group again', async () => {
     const ticket = await world.scripts.ticket(KEY);
     await world.client.del(STATE);
     expect(await world.scripts.ticket(KEY)).toBeUndefined();
@@ -169,13 +169,13 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
   });
 
-  test('every group has its state, and reading it changes no number', async () => {
+  test('have a state per group, which reading does not change', async () => {
     const numbers = await readNumbers(world.scripts.commands);
     expect(numbers.size).toBe(GROUPS + 1);
     expect(await readNumbers(world.scripts.commands)).toEqual(numbers);
   });
 
-  test('a full Redis stores no load, and publishes every change', async () => {
+  test('store no load in a full Redis, and publish every change', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.client.config('SET', 'maxmemory', '1');
     await expect(world.scripts.put(KEY, entryOf('new'))).rejects.toThrow('OOM');
@@ -187,7 +187,7 @@ describeScripts('the scripts of cache coherence', (world) => {
   });
 
   test.each<Change['kind']>(['raise', 'changed', 'unchanged', 'unknown', 'forget', 'soften'])(
-    '"%s" is published with its number in the same step',
+    'publish "%s" with its number in the same step',
     async (kind) => {
       const change = { kind, key: KEY, fence: FENCE, lifeMs: FENCE_MS } as Change;
       const listener = new Redis(world.redis.url);
@@ -203,14 +203,14 @@ describeScripts('the scripts of cache coherence', (world) => {
     },
   );
 
-  test('a fresh entry expires with the fence of a writer that died', async () => {
+  test('expire a fresh entry with the fence of a writer that died', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(raise());
     expect(await world.scripts.read(KEY)).toEqual(entryOf('old'));
     expect(await world.client.pttl(ENTRY)).toBeLessThanOrEqual(FENCE_MS);
   });
 
-  test('a refused write restores the TTL of the entry, when no other write is in flight', async () => {
+  test('restore the TTL of the entry after a rejected write, when no other write is in flight', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(raise('me/0.1'));
     await world.scripts.publish(raise('other/0.1'));
@@ -220,7 +220,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.client.pttl(ENTRY)).toBeGreaterThan(FENCE_MS);
   });
 
-  test('a write of unknown outcome leaves a stale entry its life', async () => {
+  test('keep the lifetime of a stale entry after a write of unknown outcome', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(raise());
     await world.scripts.publish({ kind: 'unknown', key: KEY, fence: FENCE, lifeMs: FENCE_MS });
@@ -234,7 +234,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     ['without a sensible life', () => world.client.set(ENTRY, Buffer.alloc(100, 0x7f))],
     ['all zeros', () => world.client.set(ENTRY, Buffer.alloc(100))],
     ['of another type', () => world.client.rpush(ENTRY, 'x')],
-  ])('what is in the place of an entry and %s keeps no change from being published', async (_what, place) => {
+  ])('publish changes even when the value of an entry key is %s', async (_what, place) => {
     for (const change of [
       raise(),
       { kind: 'unchanged', key: KEY, fence: FENCE },
@@ -249,7 +249,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.client.exists(ENTRY)).toBe(0);
   });
 
-  test.each(['string', 'list'])('a %s in the place of a state is replaced by a state', async (type) => {
+  test.each(['string', 'list'])('replace a %s in the place of a state', async (type) => {
     const bans = `${PREFIX}{bans}:state`;
     for (const name of [STATE, bans, `${PREFIX}members`]) {
       await world.client.del(name);

@@ -91,7 +91,7 @@ describeWithRedis('two instances on one Redis', () => {
   );
 
   test.each(['PUT', 'DELETE'])(
-    'refuse a conditional %s with 503 and Retry-After while Redis does not answer, and send nothing',
+    'reject a conditional %s with 503 and Retry-After while Redis does not answer, and send nothing',
     async (method) => {
       demo.put(HANDLE, numbered(1));
       const redis = await startOwnRedis();
@@ -121,7 +121,7 @@ describeWithRedis('two instances on one Redis', () => {
     ['PUT', 'ePIC v2', V2],
     ['DELETE', 'ePIC v2', V2],
   ])(
-    'send no %s over the %s when the instance stands still under the lock',
+    'send no %s over the %s when the instance is paused under the lock',
     async (method, _interface, counter) => {
       demo.put(HANDLE, numbered(1));
       const redis = await startOwnRedis();
@@ -154,7 +154,7 @@ describeWithRedis('two instances on one Redis', () => {
     },
   );
 
-  test('need no lock for what the Handle server decides while Redis does not answer', async () => {
+  test('need no lock, while Redis does not answer, for conditions that the Handle server decides', async () => {
     const redis = await startOwnRedis();
     const [one] = await startTwo(redis, { REDIS_LOCK_WAIT: '200ms' });
     redis.freeze();

@@ -1,4 +1,4 @@
-// If-Match and If-None-Match on the record interface: a write whose condition fails changes nothing and is 412.
+// If-Match and If-None-Match on the record interface: a write whose condition fails is 412 and changes nothing.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/collection.js';
@@ -43,231 +43,239 @@ async function expectUnchanged(answer: Asked): Promise<void> {
   expect(numberIn(await ask(demo.url, PATH))).toBe(1);
 }
 
-describe('If-Match', () => {
-  test('lets a write through that names the tag of a GET, and the next GET shows another tag', async () => {
-    const tag = await tagOf();
-    expect((await write({ 'If-Match': tag })).status).toBe(200);
-    const after = await proxy.ask(PATH);
-    expect(numberIn(after)).toBe(2);
-    expect(after.headers.etag).not.toBe(tag);
-    expect((await write({ 'If-Match': after.headers.etag ?? '' })).status).toBe(200);
+describe('conditional write', () => {
+  describe('If-Match', () => {
+    test('with the ETag of a GET passes, and the next GET has another ETag', async () => {
+      const tag = await tagOf();
+      expect((await write({ 'If-Match': tag })).status).toBe(200);
+      const after = await proxy.ask(PATH);
+      expect(numberIn(after)).toBe(2);
+      expect(after.headers.etag).not.toBe(tag);
+      expect((await write({ 'If-Match': after.headers.etag ?? '' })).status).toBe(200);
+    });
+
+    test.each([
+      ['*', '*'],
+      ['a list that has it', 'LIST'],
+      ['the tag of the compressed answer', 'GZIP'],
+      ['the tag of the indented answer', 'PRETTY'],
+      ['the tag of an authenticated GET', 'CALLER'],
+    ])('accepts %s', async (_what, kind) => {
+      const tag = await tagOf();
+      const given: Record<string, () => Promise<string> | string> = {
+        '*': () => '*',
+        LIST: () => `"other", ${tag}, W/"x"`,
+        GZIP: () => tag.replace(/"$/, '-gz"'),
+        PRETTY: () => tagOf(`${PATH}?pretty`),
+        CALLER: () => tagOf(PATH, WRITE_HEADERS),
+      };
+      expect((await write({ 'If-Match': await given[kind]!() })).status).toBe(200);
+    });
+
+    test.each([
+      ['another tag', '"other"'],
+      ['the tag as a weak one', 'W/TAG'],
+    ])('refuses %s', async (_what, given) => {
+      const tag = await tagOf();
+      await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }));
+      await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }, { method: 'DELETE' }));
+    });
+
+    test('with the ETag of an older record fails, for PUT and DELETE', async () => {
+      const tag = await tagOf();
+      demo.put(HANDLE, [...numbered(1), textValue(5, 'NOTE', 'changed at the server')]);
+      await expectUnchanged(await write({ 'If-Match': tag }));
+      await expectUnchanged(await write({ 'If-Match': tag }, { method: 'DELETE' }));
+    });
+
+    test('with the current ETag passes for DELETE', async () => {
+      expect((await write({ 'If-Match': await tagOf() }, { method: 'DELETE' })).status).toBe(200);
+      expect((await proxy.ask(PATH)).status).toBe(404);
+    });
+
+    test('fails for every ETag, and for *, of a missing handle', async () => {
+      for (const given of ['*', '"x"']) {
+        const answer = await write({ 'If-Match': given }, { path: NEW_PATH });
+        expect(answer.status).toBe(412);
+        expect((await ask(demo.url, NEW_PATH)).status).toBe(404);
+      }
+    });
+
+    test('depends on the private values that the caller sees', async () => {
+      demo.put(HANDLE, [...numbered(1), SECRET]);
+      const [anonymous, own] = [await tagOf(), await tagOf(PATH, WRITE_HEADERS)];
+      expect(anonymous).not.toBe(own);
+      await expectUnchanged(await write({ 'If-Match': anonymous }));
+      const body = JSON.stringify([...numbered(2), SECRET]);
+      expect((await write({ 'If-Match': own }, { body })).status).toBe(200);
+    });
+
+    test('is 400 when it is no list of ETags, and nothing is sent', async () => {
+      expect((await write({ 'If-Match': 'bare' })).status).toBe(400);
+      expect(numberIn(await ask(demo.url, PATH))).toBe(1);
+    });
   });
 
-  test.each([
-    ['*', '*'],
-    ['a list that has it', 'LIST'],
-    ['the tag of the compressed answer', 'GZIP'],
-    ['the tag of the indented answer', 'PRETTY'],
-    ['the tag of an authenticated GET', 'CALLER'],
-  ])('accepts %s', async (_what, kind) => {
-    const tag = await tagOf();
-    const given: Record<string, () => Promise<string> | string> = {
-      '*': () => '*',
-      LIST: () => `"other", ${tag}, W/"x"`,
-      GZIP: () => tag.replace(/"$/, '-gz"'),
-      PRETTY: () => tagOf(`${PATH}?pretty`),
-      CALLER: () => tagOf(PATH, WRITE_HEADERS),
-    };
-    expect((await write({ 'If-Match': await given[kind]!() })).status).toBe(200);
+  describe('a GET with a login that accepts gzip', () => {
+    const GZIP = { ...WRITE_HEADERS, 'Accept-Encoding': 'gzip, deflate' };
+
+    test('has the ETag of the compressed response, which a conditional write accepts', async () => {
+      const seen = await proxy.ask(PATH, { headers: GZIP });
+      expect(seen.headers['content-encoding']).toBe('gzip');
+      expect(seen.headers.etag).toBe((await tagOf(PATH, WRITE_HEADERS)).replace(/"$/, '-gz"'));
+      expect((await write({ 'If-Match': seen.headers.etag ?? '' })).status).toBe(200);
+      expect((await write({ 'If-Match': seen.headers.etag ?? '' })).status).toBe(412);
+    });
+
+    test('has no ETag when the record is longer than upstream.maxRecordSize', async () => {
+      demo.put(HANDLE, [...numbered(1), textValue(5, 'NOTE', 'x'.repeat(4000))]);
+      proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_MAX_RECORD_SIZE: '2KiB' });
+      const seen = await proxy.ask(PATH, { headers: GZIP });
+      expect([seen.status, seen.headers['content-encoding'], seen.headers.etag]).toEqual([
+        200,
+        'gzip',
+        undefined,
+      ]);
+      expect((await proxy.ask(PATH, { headers: WRITE_HEADERS })).status).toBe(502);
+    });
+
+    test('has the ETag also with ?index= and ?pretty', async () => {
+      for (const query of ['index=100', 'pretty', 'index=100&pretty']) {
+        const path = `${PATH}?${query}`;
+        const tag = await tagOf(path, GZIP);
+        expect(tag).toBe((await tagOf(path, WRITE_HEADERS)).replace(/"$/, '-gz"'));
+      }
+    });
   });
 
-  test.each([
-    ['another tag', '"other"'],
-    ['the tag as a weak one', 'W/TAG'],
-  ])('refuses %s', async (_what, given) => {
-    const tag = await tagOf();
-    await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }));
-    await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }, { method: 'DELETE' }));
+  describe('If-Match with ?index=', () => {
+    const VALUE = `${PATH}?index=1`;
+    const body = JSON.stringify([textValue(1, 'URL', 'https://example.org/2')]);
+    const first = JSON.stringify([textValue(1, 'URL', 'https://example.org/1')]);
+
+    test('accepts the ETag of the GET with the same index', async () => {
+      const tag = await tagOf(VALUE);
+      const other = JSON.stringify([textValue(5, 'NOTE', 'another value does not matter')]);
+      await ask(demo.url, `${PATH}?index=5`, { method: 'PUT', headers: WRITE_HEADERS, body: other });
+      expect((await write({ 'If-Match': tag }, { path: VALUE, body })).status).toBe(200);
+      await proxy.ask(PATH);
+      expect((await write({ 'If-Match': tag }, { path: VALUE, body })).status).toBe(412);
+      const next = await tagOf(VALUE);
+      expect((await write({ 'If-Match': next }, { path: VALUE, method: 'DELETE' })).status).toBe(200);
+    });
+
+    test('accepts the ETag of the whole record as the caller sees it, until any value changes', async () => {
+      demo.put(HANDLE, [...numbered(1), SECRET]);
+      for (const path of [PATH, `${PATH}?pretty`]) {
+        const tag = await tagOf(path, WRITE_HEADERS);
+        expect((await write({ 'If-Match': tag }, { path: VALUE, body: first })).status).toBe(200);
+      }
+      const whole = await tagOf(PATH, WRITE_HEADERS);
+      const anonymous = await tagOf();
+      expect((await write({ 'If-Match': anonymous }, { path: VALUE, body })).status).toBe(412);
+      const other = JSON.stringify([textValue(5, 'NOTE', 'another value matters')]);
+      await ask(demo.url, `${PATH}?index=5`, { method: 'PUT', headers: WRITE_HEADERS, body: other });
+      expect((await write({ 'If-Match': whole }, { path: VALUE, body })).status).toBe(412);
+    });
+
+    test('accepts the ETag of the whole record for a missing value', async () => {
+      const added = { path: `${PATH}?index=50`, body: JSON.stringify([textValue(50, 'NOTE', 'new')]) };
+      expect((await write({ 'If-Match': '"other"' }, added)).status).toBe(412);
+      const tag = await tagOf(PATH, WRITE_HEADERS);
+      expect((await write({ 'If-Match': tag }, added)).status).toBe(201);
+      expect((await write({ 'If-Match': tag }, added)).status).toBe(412);
+    });
+
+    test('fails for * when none of the values exists', async () => {
+      expect((await write({ 'If-Match': '*' }, { path: `${PATH}?index=50`, body })).status).toBe(412);
+    });
   });
 
-  test('refuses the tag of an older record, for PUT and DELETE', async () => {
-    const tag = await tagOf();
-    demo.put(HANDLE, [...numbered(1), textValue(5, 'NOTE', 'changed at the server')]);
-    await expectUnchanged(await write({ 'If-Match': tag }));
-    await expectUnchanged(await write({ 'If-Match': tag }, { method: 'DELETE' }));
+  describe('If-None-Match', () => {
+    test('* creates a handle, and overwrites none', async () => {
+      expect((await write({ 'If-None-Match': '*' }, { path: NEW_PATH })).status).toBe(201);
+      await expectUnchanged(await write({ 'If-None-Match': '*' }));
+      for (const name of ['overwrite', '%6Fverwrite'])
+        await expectUnchanged(await write({ 'If-None-Match': '*' }, { path: `${PATH}?${name}=true` }));
+    });
+
+    test('* with an index adds a value, and overwrites none', async () => {
+      const value = (index: number): string => JSON.stringify([textValue(index, 'NOTE', 'new')]);
+      expect(
+        (await write({ 'If-None-Match': '*' }, { path: `${PATH}?index=50`, body: value(50) })).status,
+      ).toBe(201);
+      await expectUnchanged(
+        await write({ 'If-None-Match': '*' }, { path: `${PATH}?index=1`, body: value(1) }),
+      );
+    });
+
+    test('with the ETag of the record changes nothing, with another one it does', async () => {
+      const tag = await tagOf();
+      await expectUnchanged(await write({ 'If-None-Match': tag }));
+      await expectUnchanged(await write({ 'If-None-Match': `W/${tag}` }, { method: 'DELETE' }));
+      await expectUnchanged(await write({ 'If-None-Match': '*' }, { method: 'DELETE' }));
+      expect((await write({ 'If-None-Match': '"other"' })).status).toBe(200);
+    });
   });
 
-  test('lets a DELETE through that names the tag', async () => {
-    expect((await write({ 'If-Match': await tagOf() }, { method: 'DELETE' })).status).toBe(200);
-    expect((await proxy.ask(PATH)).status).toBe(404);
-  });
-
-  test('refuses every tag, and *, of a handle that does not exist', async () => {
-    for (const given of ['*', '"x"']) {
-      const answer = await write({ 'If-Match': given }, { path: NEW_PATH });
-      expect(answer.status).toBe(412);
-      expect((await ask(demo.url, NEW_PATH)).status).toBe(404);
-    }
-  });
-
-  test('counts the private values that the caller sees', async () => {
-    demo.put(HANDLE, [...numbered(1), SECRET]);
-    const [anonymous, own] = [await tagOf(), await tagOf(PATH, WRITE_HEADERS)];
-    expect(anonymous).not.toBe(own);
-    await expectUnchanged(await write({ 'If-Match': anonymous }));
-    const body = JSON.stringify([...numbered(2), SECRET]);
-    expect((await write({ 'If-Match': own }, { body })).status).toBe(200);
-  });
-
-  test('is 400 when it is no list of tags, and nothing is sent', async () => {
-    expect((await write({ 'If-Match': 'bare' })).status).toBe(400);
+  test('a wrong password is answered as by the Handle server, and nothing is written', async () => {
+    const headers = { ...WRITE_HEADERS, Authorization: basic('300:21.T11998/USER01', 'wrong') };
+    const answer = await write({ 'If-Match': await tagOf() }, { headers });
+    expect(answer.status).toBe(401);
+    expect(answer.headers['www-authenticate']).toContain('Basic');
     expect(numberIn(await ask(demo.url, PATH))).toBe(1);
   });
-});
 
-describe('a GET with a login that accepts gzip', () => {
-  const GZIP = { ...WRITE_HEADERS, 'Accept-Encoding': 'gzip, deflate' };
-
-  test('has the tag of the compressed answer, which a conditional write accepts', async () => {
-    const seen = await proxy.ask(PATH, { headers: GZIP });
-    expect(seen.headers['content-encoding']).toBe('gzip');
-    expect(seen.headers.etag).toBe((await tagOf(PATH, WRITE_HEADERS)).replace(/"$/, '-gz"'));
-    expect((await write({ 'If-Match': seen.headers.etag ?? '' })).status).toBe(200);
-    expect((await write({ 'If-Match': seen.headers.etag ?? '' })).status).toBe(412);
+  test('a write without a condition is sent without reading the record', async () => {
+    expect((await write({})).status).toBe(200);
+    expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('has no tag when the record is longer than upstream.maxRecordSize', async () => {
-    demo.put(HANDLE, [...numbered(1), textValue(5, 'NOTE', 'x'.repeat(4000))]);
-    proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_MAX_RECORD_SIZE: '2KiB' });
-    const seen = await proxy.ask(PATH, { headers: GZIP });
-    expect([seen.status, seen.headers['content-encoding'], seen.headers.etag]).toEqual([
-      200,
-      'gzip',
-      undefined,
-    ]);
-    expect((await proxy.ask(PATH, { headers: WRITE_HEADERS })).status).toBe(502);
+  test('a condition fails when the Handle server cannot answer', async () => {
+    demo.fail('error', { times: 1 });
+    const answer = await write({ 'If-Match': '*' });
+    expect(answer.status).toBeGreaterThanOrEqual(500);
+    expect(numberIn(await ask(demo.url, PATH))).toBe(1);
   });
 
-  test('has the tag also with ?index= and ?pretty', async () => {
-    for (const query of ['index=100', 'pretty', 'index=100&pretty']) {
-      const path = `${PATH}?${query}`;
-      const tag = await tagOf(path, GZIP);
-      expect(tag).toBe((await tagOf(path, WRITE_HEADERS)).replace(/"$/, '-gz"'));
-    }
-  });
-});
+  describeWithRedis('two instances on one Redis', () => {
+    let redis: RedisServer;
+    beforeAll(async () => {
+      redis = await startRedis();
+    });
+    afterAll(() => redis.stop());
 
-describe('If-Match with ?index=', () => {
-  const VALUE = `${PATH}?index=1`;
-  const body = JSON.stringify([textValue(1, 'URL', 'https://example.org/2')]);
-  const first = JSON.stringify([textValue(1, 'URL', 'https://example.org/1')]);
-
-  test('names the tag of the GET with the same index', async () => {
-    const tag = await tagOf(VALUE);
-    const other = JSON.stringify([textValue(5, 'NOTE', 'another value does not matter')]);
-    await ask(demo.url, `${PATH}?index=5`, { method: 'PUT', headers: WRITE_HEADERS, body: other });
-    expect((await write({ 'If-Match': tag }, { path: VALUE, body })).status).toBe(200);
-    await proxy.ask(PATH);
-    expect((await write({ 'If-Match': tag }, { path: VALUE, body })).status).toBe(412);
-    const next = await tagOf(VALUE);
-    expect((await write({ 'If-Match': next }, { path: VALUE, method: 'DELETE' })).status).toBe(200);
-  });
-
-  test('names the tag of the whole record as the caller sees it, until any value changes', async () => {
-    demo.put(HANDLE, [...numbered(1), SECRET]);
-    for (const path of [PATH, `${PATH}?pretty`]) {
-      const tag = await tagOf(path, WRITE_HEADERS);
-      expect((await write({ 'If-Match': tag }, { path: VALUE, body: first })).status).toBe(200);
-    }
-    const whole = await tagOf(PATH, WRITE_HEADERS);
-    const anonymous = await tagOf();
-    expect((await write({ 'If-Match': anonymous }, { path: VALUE, body })).status).toBe(412);
-    const other = JSON.stringify([textValue(5, 'NOTE', 'another value matters')]);
-    await ask(demo.url, `${PATH}?index=5`, { method: 'PUT', headers: WRITE_HEADERS, body: other });
-    expect((await write({ 'If-Match': whole }, { path: VALUE, body })).status).toBe(412);
-  });
-
-  test('names the tag of the whole record for a value that is not there yet', async () => {
-    const added = { path: `${PATH}?index=50`, body: JSON.stringify([textValue(50, 'NOTE', 'new')]) };
-    expect((await write({ 'If-Match': '"other"' }, added)).status).toBe(412);
-    const tag = await tagOf(PATH, WRITE_HEADERS);
-    expect((await write({ 'If-Match': tag }, added)).status).toBe(201);
-    expect((await write({ 'If-Match': tag }, added)).status).toBe(412);
-  });
-
-  test('fails for * when none of the values is there', async () => {
-    expect((await write({ 'If-Match': '*' }, { path: `${PATH}?index=50`, body })).status).toBe(412);
-  });
-});
-
-describe('If-None-Match', () => {
-  test('* creates a handle, and overwrites none', async () => {
-    expect((await write({ 'If-None-Match': '*' }, { path: NEW_PATH })).status).toBe(201);
-    await expectUnchanged(await write({ 'If-None-Match': '*' }));
-    for (const name of ['overwrite', '%6Fverwrite'])
-      await expectUnchanged(await write({ 'If-None-Match': '*' }, { path: `${PATH}?${name}=true` }));
-  });
-
-  test('* with an index adds a value, and overwrites none', async () => {
-    const value = (index: number): string => JSON.stringify([textValue(index, 'NOTE', 'new')]);
-    expect(
-      (await write({ 'If-None-Match': '*' }, { path: `${PATH}?index=50`, body: value(50) })).status,
-    ).toBe(201);
-    await expectUnchanged(await write({ 'If-None-Match': '*' }, { path: `${PATH}?index=1`, body: value(1) }));
-  });
-
-  test('with the tag of the record changes nothing, with another one it does', async () => {
-    const tag = await tagOf();
-    await expectUnchanged(await write({ 'If-None-Match': tag }));
-    await expectUnchanged(await write({ 'If-None-Match': `W/${tag}` }, { method: 'DELETE' }));
-    await expectUnchanged(await write({ 'If-None-Match': '*' }, { method: 'DELETE' }));
-    expect((await write({ 'If-None-Match': '"other"' })).status).toBe(200);
-  });
-});
-
-test('a wrong password is answered as by the Handle server, and nothing is written', async () => {
-  const headers = { ...WRITE_HEADERS, Authorization: basic('300:21.T11998/USER01', 'wrong') };
-  const answer = await write({ 'If-Match': await tagOf() }, { headers });
-  expect(answer.status).toBe(401);
-  expect(answer.headers['www-authenticate']).toContain('Basic');
-  expect(numberIn(await ask(demo.url, PATH))).toBe(1);
-});
-
-test('a write without a condition is sent without a look at the record', async () => {
-  expect((await write({})).status).toBe(200);
-  expect(demo.askedFor(HANDLE)).toBe(1);
-});
-
-test('a condition fails when the Handle server cannot answer', async () => {
-  demo.fail('error', { times: 1 });
-  const answer = await write({ 'If-Match': '*' });
-  expect(answer.status).toBeGreaterThanOrEqual(500);
-  expect(numberIn(await ask(demo.url, PATH))).toBe(1);
-});
-
-describeWithRedis('two instances on one Redis', () => {
-  let redis: RedisServer;
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
-  afterAll(() => redis.stop());
-
-  // Many requests that end by themselves, however slow the machine is.
-  test('lose none of 200 conditional writes of six clients', { timeout: 300_000 }, async () => {
-    const env = { REDIS_URL: redis.url, UPSTREAM_URL: demo.url, V2_LOCK_WAIT: '60s' };
-    const instances = await Promise.all([startConnectedProxy(env), startConnectedProxy(env)]);
-    const count = (number: number): string =>
-      JSON.stringify([textValue(1, 'URL', `https://example.org/${number}`), adminValue()]);
-    demo.put(HANDLE, JSON.parse(count(0)) as unknown[]);
-    let writes = 0;
-    const addOne = async (at: number): Promise<void> => {
-      const { url } = instances[at % 2]!;
-      for (;;) {
-        const seen = await ask(url, PATH);
-        const headers = { ...WRITE_HEADERS, 'If-Match': seen.headers.etag ?? '' };
-        const { status } = await ask(url, PATH, { method: 'PUT', headers, body: count(numberIn(seen) + 1) });
-        writes++;
-        if (status === 200) return;
-        expect([412, 503]).toContain(status);
-      }
-    };
-    await mapLimited(
-      Array.from({ length: 200 }, (_, at) => at),
-      6,
-      addOne,
-    );
-    process.stdout.write(`200 writes carried out, ${writes - 200} refused\n`);
-    for (const { url } of instances) expect(numberIn(await ask(url, PATH))).toBe(200);
-    expect(numberIn(await ask(demo.url, PATH))).toBe(200);
+    // Many requests that end by themselves, however slow the machine is.
+    test('lose none of 200 conditional writes of six clients', { timeout: 300_000 }, async () => {
+      const env = { REDIS_URL: redis.url, UPSTREAM_URL: demo.url, V2_LOCK_WAIT: '60s' };
+      const instances = await Promise.all([startConnectedProxy(env), startConnectedProxy(env)]);
+      const count = (number: number): string =>
+        JSON.stringify([textValue(1, 'URL', `https://example.org/${number}`), adminValue()]);
+      demo.put(HANDLE, JSON.parse(count(0)) as unknown[]);
+      let writes = 0;
+      const addOne = async (at: number): Promise<void> => {
+        const { url } = instances[at % 2]!;
+        for (;;) {
+          const seen = await ask(url, PATH);
+          const headers = { ...WRITE_HEADERS, 'If-Match': seen.headers.etag ?? '' };
+          const { status } = await ask(url, PATH, {
+            method: 'PUT',
+            headers,
+            body: count(numberIn(seen) + 1),
+          });
+          writes++;
+          if (status === 200) return;
+          expect([412, 503]).toContain(status);
+        }
+      };
+      await mapLimited(
+        Array.from({ length: 200 }, (_, at) => at),
+        6,
+        addOne,
+      );
+      process.stdout.write(`200 writes carried out, ${writes - 200} refused\n`);
+      for (const { url } of instances) expect(numberIn(await ask(url, PATH))).toBe(200);
+      expect(numberIn(await ask(demo.url, PATH))).toBe(200);
+    });
   });
 });

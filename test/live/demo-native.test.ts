@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { portIfFree } from '../handle-server/port-if-free.js';
 import { startProgram } from '../support/built-proxy.js';
 import { askTcp, exchangeUdp, openUdp } from '../support/native-client.js';
@@ -20,41 +20,43 @@ async function startDemo(): Promise<{ tcpPort: number; udpPort: number }> {
   return { tcpPort: portOf('tcp'), udpPort: portOf('udp') };
 }
 
-test('two demos at a time resolve over TCP and UDP, each at its own ports, and know their site', async () => {
-  const demos = [await startDemo(), await startDemo()];
-  expect(new Set(demos.map(({ tcpPort }) => tcpPort)).size).toBe(2);
-  expect(new Set(demos.map(({ udpPort }) => udpPort)).size).toBe(2);
-  for (const { tcpPort, udpPort } of demos) {
-    expect(indexesIn(await askTcp(tcpPort, HANDLE))).toContain(1);
-    const [answer] = await exchangeUdp(udpPort, [nativeRequest(HANDLE)]);
-    expect(indexesIn(readResponse(answer!))).toContain(1);
-    expect(codeOf(await askTcp(tcpPort, '/', { opCode: 2 }))).toBe(1);
-  }
-});
+describe('native protocol of the demo', () => {
+  test('two demos resolve over TCP and UDP at separate ports, and know their site', async () => {
+    const demos = [await startDemo(), await startDemo()];
+    expect(new Set(demos.map(({ tcpPort }) => tcpPort)).size).toBe(2);
+    expect(new Set(demos.map(({ udpPort }) => udpPort)).size).toBe(2);
+    for (const { tcpPort, udpPort } of demos) {
+      expect(indexesIn(await askTcp(tcpPort, HANDLE))).toContain(1);
+      const [answer] = await exchangeUdp(udpPort, [nativeRequest(HANDLE)]);
+      expect(indexesIn(readResponse(answer!))).toContain(1);
+      expect(codeOf(await askTcp(tcpPort, '/', { opCode: 2 }))).toBe(1);
+    }
+  });
 
-test('a port that is free is taken, one that is not gives way to a free one', async () => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  expect(await portIfFree('tcp', '127.0.0.1', port)).toBe('0');
-  server.close();
-  await once(server, 'close');
-  expect(await portIfFree('tcp', '127.0.0.1', port)).toBe(String(port));
+  test('uses the default port when it is free, else another one', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    expect(await portIfFree('tcp', '127.0.0.1', port)).toBe('0');
+    server.close();
+    await once(server, 'close');
+    expect(await portIfFree('tcp', '127.0.0.1', port)).toBe(String(port));
 
-  const socket = await openUdp();
-  const { port: udpPort } = socket.address();
-  expect(await portIfFree('udp', '127.0.0.1', udpPort)).toBe('0');
-  socket.close();
-  await once(socket, 'close');
-  expect(await portIfFree('udp', '127.0.0.1', udpPort)).toBe(String(udpPort));
-});
+    const socket = await openUdp();
+    const { port: udpPort } = socket.address();
+    expect(await portIfFree('udp', '127.0.0.1', udpPort)).toBe('0');
+    socket.close();
+    await once(socket, 'close');
+    expect(await portIfFree('udp', '127.0.0.1', udpPort)).toBe(String(udpPort));
+  });
 
-test('a port that a variable names is not given up', async () => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  const { exited, stderr } = startProgram([MAIN], { ...PORTS, NATIVE_TCP_PORT: String(port) });
-  expect(await exited).toMatchObject({ code: 2 });
-  expect(stderr()).toContain('set native.tcp.port (NATIVE_TCP_PORT)');
+  test('fails when a port set by a variable is in use', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const { exited, stderr } = startProgram([MAIN], { ...PORTS, NATIVE_TCP_PORT: String(port) });
+    expect(await exited).toMatchObject({ code: 2 });
+    expect(stderr()).toContain('set native.tcp.port (NATIVE_TCP_PORT)');
+  });
 });

@@ -1,7 +1,7 @@
 // The built program with few files: clients are bounded, the log says so, and the admin listener answers.
 import { spawn } from 'node:child_process';
 import { type Socket, connect } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { ROOT, START_TIMEOUT_MS, follow } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -9,45 +9,49 @@ import { freePort } from '../support/free-port.js';
 
 const demo = await startDemoServer();
 
-test('idle clients by the hundred take neither the last files nor the admin listener', async () => {
-  const [port, adminPort] = [await freePort(), await freePort()];
-  const child = spawn('/bin/sh', ['-c', 'ulimit -n 64; exec node dist/main.js'], {
-    cwd: ROOT,
-    env: {
-      PATH: process.env['PATH'],
-      ...{ HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: String(adminPort), UPSTREAM_URL: demo.url },
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const { stdout } = follow(child);
-  const lines = (msg: string): Record<string, unknown>[] =>
-    stdout()
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as Record<string, unknown>)
-      .filter((line) => line['msg'] === msg);
-  await expect.poll(() => lines('listening'), { timeout: START_TIMEOUT_MS }).toHaveLength(1);
-  expect(lines('file limit too low, accepting fewer connections')).toMatchObject([
-    { level: 'warn', fileLimit: 64, remedy: expect.stringContaining('ulimit -n') as string },
-  ]);
-  const clients: Socket[] = Array.from({ length: 200 }, () =>
-    connect(port, '127.0.0.1').on('error', () => undefined),
-  );
-  onTestFinished(() => {
-    for (const client of clients) client.destroy();
-  });
-  const drops = () => lines('too many connections, closing new ones');
-  await expect
-    .poll(drops)
-    .toMatchObject([{ reason: 'total', remedy: expect.stringContaining('file limit (ulimit -n') as string }]);
-  for (const path of ['/healthz', '/metrics'])
-    expect((await ask(`http://127.0.0.1:${adminPort}`, path)).status).toBe(200);
-  // Idle clients give way to a reader after a second.
-  const read = () =>
-    ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/page').then(
-      ({ status }) => status,
-      () => 0,
+describe('file limit of the built program', () => {
+  test('leaves files and the admin listener available under hundreds of idle clients', async () => {
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const child = spawn('/bin/sh', ['-c', 'ulimit -n 64; exec node dist/main.js'], {
+      cwd: ROOT,
+      env: {
+        PATH: process.env['PATH'],
+        ...{ HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: String(adminPort), UPSTREAM_URL: demo.url },
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const { stdout } = follow(child);
+    const lines = (msg: string): Record<string, unknown>[] =>
+      stdout()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+        .filter((line) => line['msg'] === msg);
+    await expect.poll(() => lines('listening'), { timeout: START_TIMEOUT_MS }).toHaveLength(1);
+    expect(lines('file limit too low, accepting fewer connections')).toMatchObject([
+      { level: 'warn', fileLimit: 64, remedy: expect.stringContaining('ulimit -n') as string },
+    ]);
+    const clients: Socket[] = Array.from({ length: 200 }, () =>
+      connect(port, '127.0.0.1').on('error', () => undefined),
     );
-  await expect.poll(read).toBe(200);
-  expect(drops()).toHaveLength(1);
+    onTestFinished(() => {
+      for (const client of clients) client.destroy();
+    });
+    const drops = () => lines('too many connections, closing new ones');
+    await expect
+      .poll(drops)
+      .toMatchObject([
+        { reason: 'total', remedy: expect.stringContaining('file limit (ulimit -n') as string },
+      ]);
+    for (const path of ['/healthz', '/metrics'])
+      expect((await ask(`http://127.0.0.1:${adminPort}`, path)).status).toBe(200);
+    // Idle clients give way to a reader after a second.
+    const read = () =>
+      ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/page').then(
+        ({ status }) => status,
+        () => 0,
+      );
+    await expect.poll(read).toBe(200);
+    expect(drops()).toHaveLength(1);
+  });
 });

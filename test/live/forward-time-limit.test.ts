@@ -3,7 +3,7 @@ import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type RequestListener, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 
 const SITE = '/api/site';
@@ -25,30 +25,32 @@ async function startUpstream(listener: RequestListener): Promise<{ url: string; 
 const startLimited = (url: string) =>
   startProxy({ UPSTREAM_URL: url, UPSTREAM_WRITE_TIMEOUT: `${LIMIT_MS}ms` });
 
-test('a response that never begins is 504', async () => {
-  const { url } = await startUpstream(() => undefined);
-  const proxy = await startLimited(url);
-  expect((await proxy.ask(SITE)).status).toBe(504);
-});
-
-test('a response that does not end in time is cut off', async () => {
-  let open: ServerResponse | undefined;
-  const { url } = await startUpstream((_req, res) => {
-    open = res;
-    res.writeHead(200, { 'Content-Length': '10' });
-    res.write('half');
+describe('upstream.writeTimeout', () => {
+  test('answers 504 when a response never begins', async () => {
+    const { url } = await startUpstream(() => undefined);
+    const proxy = await startLimited(url);
+    expect((await proxy.ask(SITE)).status).toBe(504);
   });
-  const proxy = await startLimited(url);
-  await expect(proxy.ask(SITE)).rejects.toMatchObject({ code: 'ECONNRESET' });
-  await expect.poll(() => open?.destroyed).toBe(true);
-});
 
-test('the limit of an answered request does not close its connection, which serves the next one', async () => {
-  const upstream = await startUpstream((_req, res) => res.end('{"responseCode":1}'));
-  const proxy = await startLimited(upstream.url);
-  expect((await proxy.ask(SITE)).status).toBe(200);
-  // Twice the limit, in which the first request would have been cancelled.
-  await new Promise((resolve) => setTimeout(resolve, 2 * LIMIT_MS));
-  expect((await proxy.ask(SITE)).status).toBe(200);
-  expect(upstream.connections()).toBe(1);
+  test('cuts off a response that does not end in time', async () => {
+    let open: ServerResponse | undefined;
+    const { url } = await startUpstream((_req, res) => {
+      open = res;
+      res.writeHead(200, { 'Content-Length': '10' });
+      res.write('half');
+    });
+    const proxy = await startLimited(url);
+    await expect(proxy.ask(SITE)).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await expect.poll(() => open?.destroyed).toBe(true);
+  });
+
+  test('does not close the connection of an answered request, which serves the next one', async () => {
+    const upstream = await startUpstream((_req, res) => res.end('{"responseCode":1}'));
+    const proxy = await startLimited(upstream.url);
+    expect((await proxy.ask(SITE)).status).toBe(200);
+    // Twice the limit, in which the first request would have been cancelled.
+    await new Promise((resolve) => setTimeout(resolve, 2 * LIMIT_MS));
+    expect((await proxy.ask(SITE)).status).toBe(200);
+    expect(upstream.connections()).toBe(1);
+  });
 });

@@ -51,92 +51,94 @@ function put(path: string, number: number): string {
   return [`PUT ${path} HTTP/1.1`, ...lines, '', body].join('\r\n');
 }
 
-describe('a client that has ended its side gets the answer', () => {
-  test.each([
-    ['to a hit', get(HIT), 200],
-    ['to a miss', get('/api/handles/21.T11998/located'), 200],
-    ['to a handle that does not exist', get('/api/handles/21.T11998/nobody'), 404],
-    ['to a write', put('/api/handles/21.T11998/half-closed', 1), 201],
-    ['to what is passed on', get('/api/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
-    ['of ePIC v2', get('/api/v2/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
-    ['with a page', get('/21.T11998/page?noredirect'), 200],
-    ['in HTTP/1.0', get('/api/handles/21.T11998/alias').replace('1.1', '1.0'), 200],
-  ])('%s', async (_what, bytes, status) => {
-    const proxy = await startWithHit();
-    demo.delay(20);
-    const received = await sendAndEnd(proxy, bytes);
-    expect(statusesIn(received)).toEqual([`HTTP/1.1 ${status}`]);
-    const [head = '', body = ''] = received.split('\r\n\r\n');
-    const length = /content-length: (\d+)/i.exec(head)?.[1];
-    if (length !== undefined) expect(body).toHaveLength(Number(length));
+describe('half-closed client connection', () => {
+  describe('still gets the response', () => {
+    test.each([
+      ['to a hit', get(HIT), 200],
+      ['to a miss', get('/api/handles/21.T11998/located'), 200],
+      ['to a handle that does not exist', get('/api/handles/21.T11998/nobody'), 404],
+      ['to a write', put('/api/handles/21.T11998/half-closed', 1), 201],
+      ['to what is passed on', get('/api/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
+      ['of ePIC v2', get('/api/v2/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
+      ['with a page', get('/21.T11998/page?noredirect'), 200],
+      ['in HTTP/1.0', get('/api/handles/21.T11998/alias').replace('1.1', '1.0'), 200],
+    ])('%s', async (_what, bytes, status) => {
+      const proxy = await startWithHit();
+      demo.delay(20);
+      const received = await sendAndEnd(proxy, bytes);
+      expect(statusesIn(received)).toEqual([`HTTP/1.1 ${status}`]);
+      const [head = '', body = ''] = received.split('\r\n\r\n');
+      const length = /content-length: (\d+)/i.exec(head)?.[1];
+      if (length !== undefined) expect(body).toHaveLength(Number(length));
+    });
+
+    test('to each of its pipelined requests', async () => {
+      const proxy = await startWithHit();
+      demo.delay(20);
+      const path = '/api/handles/21.T11998/pipelined';
+      const received = await sendAndEnd(proxy, get(HIT) + put(path, 3) + get(path) + get(HIT));
+      expect(statusesIn(received)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 201', 'HTTP/1.1 200', 'HTTP/1.1 200']);
+      expect(received).toContain('example.org/3"');
+    });
+
+    test('when it is half-closed during an upstream request', async () => {
+      const proxy = await startWithHit();
+      demo.hold.begin('GET');
+      const socket = await openSocket(proxy.url);
+      const received = restOf(socket);
+      socket.write(get('/api/handles/21.T11998/located'));
+      await expect.poll(() => demo.hold.size).toBe(1);
+      socket.end();
+      await once(socket, 'finish');
+      // By the time another request is answered the end has been read.
+      await proxy.ask(HIT);
+      demo.hold.end('GET');
+      expect(statusesIn(await received)).toEqual(['HTTP/1.1 200']);
+    });
   });
 
-  test('to each of its pipelined requests', async () => {
-    const proxy = await startWithHit();
-    demo.delay(20);
-    const path = '/api/handles/21.T11998/pipelined';
-    const received = await sendAndEnd(proxy, get(HIT) + put(path, 3) + get(path) + get(HIT));
-    expect(statusesIn(received)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 201', 'HTTP/1.1 200', 'HTTP/1.1 200']);
-    expect(received).toContain('example.org/3"');
+  test('gets a response of the admin listener, also with an Upgrade header', async () => {
+    const { adminUrl: url } = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    expect(statusesIn(await sendAndEnd({ url }, getHere('/metrics')))).toEqual(['HTTP/1.1 200']);
+    const upgrade = getHere('/healthz', 'Connection: upgrade\r\nUpgrade: h2c\r\n');
+    const { answers, closed } = await exchange(url, upgrade + getHere('/nothing'));
+    expect([closed, ...answers.map(({ status }) => status)]).toEqual([true, 200]);
   });
 
-  test('when it ends its side during an upstream request', async () => {
-    const proxy = await startWithHit();
-    demo.hold.begin('GET');
-    const socket = await openSocket(proxy.url);
-    const received = restOf(socket);
-    socket.write(get('/api/handles/21.T11998/located'));
-    await expect.poll(() => demo.hold.size).toBe(1);
-    socket.end();
-    await once(socket, 'finish');
-    // By the time another request is answered the end has been read.
-    await proxy.ask(HIT);
-    demo.hold.end('GET');
-    expect(statusesIn(await received)).toEqual(['HTTP/1.1 200']);
-  });
-});
+  describe('is closed', () => {
+    test.each([
+      ['without a request', ''],
+      ['in the middle of a head', `GET ${HIT} HTTP/1.1\r\nHost`],
+      ['in the middle of a body', put('/api/handles/21.T11998/cut-off', 1).slice(0, -5)],
+    ])('when it was half-closed %s', async (_where, bytes) => {
+      const proxy = await startWithHit();
+      const received = await sendAndEnd(proxy, bytes);
+      expect(received).not.toContain('HTTP/1.1 2');
+      await expect.poll(() => proxy.connections()).toBe(0);
+      expect(demo.askedFor('21.T11998/cut-off')).toBe(0);
+    });
 
-test('the admin listener answers a client that has ended its side, and one that wants another protocol', async () => {
-  const { adminUrl: url } = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  expect(statusesIn(await sendAndEnd({ url }, getHere('/metrics')))).toEqual(['HTTP/1.1 200']);
-  const upgrade = getHere('/healthz', 'Connection: upgrade\r\nUpgrade: h2c\r\n');
-  const { answers, closed } = await exchange(url, upgrade + getHere('/nothing'));
-  expect([closed, ...answers.map(({ status }) => status)]).toEqual([true, 200]);
-});
+    test('after a response, or after a time limit', async () => {
+      const proxy = await startWithHit({ UPSTREAM_TIMEOUT: '1s', UPSTREAM_STALE_AFTER: '500ms' });
+      await sendAndEnd(proxy, get(HIT));
+      demo.fail('hang');
+      const received = await sendAndEnd(proxy, get('/api/handles/21.T11998/located'));
+      expect(statusesIn(received)).toEqual(['HTTP/1.1 504']);
+      await expect.poll(() => proxy.connections()).toBe(0);
+    });
 
-describe('the connection of a client that has ended its side', () => {
-  test.each([
-    ['without a request', ''],
-    ['in the middle of a head', `GET ${HIT} HTTP/1.1\r\nHost`],
-    ['in the middle of a body', put('/api/handles/21.T11998/cut-off', 1).slice(0, -5)],
-  ])('ends when it did so %s', async (_where, bytes) => {
-    const proxy = await startWithHit();
-    const received = await sendAndEnd(proxy, bytes);
-    expect(received).not.toContain('HTTP/1.1 2');
-    await expect.poll(() => proxy.connections()).toBe(0);
-    expect(demo.askedFor('21.T11998/cut-off')).toBe(0);
-  });
-
-  test('ends after an answer, and after a time limit where none comes', async () => {
-    const proxy = await startWithHit({ UPSTREAM_TIMEOUT: '1s', UPSTREAM_STALE_AFTER: '500ms' });
-    await sendAndEnd(proxy, get(HIT));
-    demo.fail('hang');
-    const received = await sendAndEnd(proxy, get('/api/handles/21.T11998/located'));
-    expect(statusesIn(received)).toEqual(['HTTP/1.1 504']);
-    await expect.poll(() => proxy.connections()).toBe(0);
-  });
-
-  test('ends when it has left altogether, at the latest with the answer', async () => {
-    const proxy = await startWithHit();
-    demo.hold.begin('GET');
-    const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];
-    for (const socket of [reset, gone]) socket.write(get('/api/handles/21.T11998/located'));
-    gone.destroy();
-    await expect.poll(() => demo.hold.size).toBe(1);
-    reset.resetAndDestroy();
-    // A close looks like the end of one side until something is sent.
-    await expect.poll(() => proxy.connections()).toBe(1);
-    demo.hold.end('GET');
-    await expect.poll(() => proxy.connections()).toBe(0);
+    test('when the client has left completely, at the latest with the response', async () => {
+      const proxy = await startWithHit();
+      demo.hold.begin('GET');
+      const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];
+      for (const socket of [reset, gone]) socket.write(get('/api/handles/21.T11998/located'));
+      gone.destroy();
+      await expect.poll(() => demo.hold.size).toBe(1);
+      reset.resetAndDestroy();
+      // A close looks like the end of one side until something is sent.
+      await expect.poll(() => proxy.connections()).toBe(1);
+      demo.hold.end('GET');
+      await expect.poll(() => proxy.connections()).toBe(0);
+    });
   });
 });

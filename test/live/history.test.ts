@@ -45,7 +45,7 @@ function report({ counts }: HistoryRecorder, stops: number[], { faults, newThenO
 
 describeWithRedis('three instances on one Redis', () => {
   test(
-    'answer with no older record after an acknowledgement, and lose no conditional write, while all of them stop again and again',
+    'serve no older record after an acknowledgement, and lose no conditional write, while all of them pause repeatedly',
     { timeout: (Number(seconds) + 600) * 1000 },
     async () => {
       const redis = await startRedis();

@@ -37,7 +37,7 @@ describeWithRedis('a frozen instance', () => {
     return { put, askAll, thaw };
   }
 
-  test('is waited for until its lease has ended, and serves nothing old when it resumes', async () => {
+  test('is waited for until its lease has ended, and serves no old record when it resumes', async () => {
     const { put, askAll, thaw } = await startBoth();
     for (const { status } of await put(2)) expect(status).toBe(200);
     const answers = askAll();

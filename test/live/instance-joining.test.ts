@@ -11,14 +11,14 @@ const demo = await startDemoServer();
 const HANDLE = '21.T11998/starting';
 const PATH = `/api/handles/${HANDLE}`;
 
-describeWithRedis('an instance that is slow to join', () => {
+describeWithRedis('an instance that joins slowly', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterAll(() => redis.stop());
 
-  test('answers with a record that another instance has written since it loaded it', async () => {
+  test('serves a record that another instance has written since it loaded it', async () => {
     demo.put(HANDLE, numbered(1));
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const { port } = await startSlowLine(redis.port, 300);

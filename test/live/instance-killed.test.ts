@@ -27,14 +27,14 @@ const processesWith = (variable: string): number[] =>
     .filter((name) => /^\d+$/.test(name) && variablesOf(name).includes(variable))
     .map(Number);
 
-describeWithRedis('an instance that is killed', () => {
+describeWithRedis('a killed instance', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterAll(() => redis.stop());
 
-  test('leaves no process behind, and its ports to the next one', async () => {
+  test('leaves no process behind, and frees its ports', async () => {
     const [port = 0, adminPort = 0, tcpPort = 0, udpPort = 0] = await Promise.all(
       Array.from({ length: 4 }, freePort),
     );

@@ -1,6 +1,6 @@
 // Without the Handle server every record that was read once is answered: by an instance with the default configuration,
 // and by each of two instances on one Redis.
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { createDemoServer } from '../handle-server/server.js';
 import { ask } from '../support/ask.js';
@@ -27,24 +27,26 @@ async function countAnswered({ url }: BuiltProxy): Promise<number> {
 const answersAll = (proxy: BuiltProxy): Promise<void> =>
   expect.poll(() => countAnswered(proxy)).toBe(HANDLES.length);
 
-test('an instance with the default configuration answers all that it has read, without the Handle server', async () => {
-  const { url, close } = await startHandleServer();
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: url });
-  await answersAll(proxy);
-  await close();
-  expect(await countAnswered(proxy)).toBe(HANDLES.length);
-});
-
-describeWithRedis('two instances on one Redis', () => {
-  test('answer all that one of them has read, without the Handle server', async () => {
-    const redis = await startRedis();
-    onTestFinished(redis.stop);
+describe('without the Handle server', () => {
+  test('an instance with the default configuration answers everything it has read', async () => {
     const { url, close } = await startHandleServer();
-    const env = { UPSTREAM_URL: url, REDIS_URL: redis.url };
-    const [one, other] = [await startConnectedProxy(env), await startConnectedProxy(env)];
-    await answersAll(one);
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: url });
+    await answersAll(proxy);
     await close();
-    expect(await countAnswered(one)).toBe(HANDLES.length);
-    await answersAll(other);
+    expect(await countAnswered(proxy)).toBe(HANDLES.length);
+  });
+
+  describeWithRedis('two instances on one Redis', () => {
+    test('answer everything that one of them has read', async () => {
+      const redis = await startRedis();
+      onTestFinished(redis.stop);
+      const { url, close } = await startHandleServer();
+      const env = { UPSTREAM_URL: url, REDIS_URL: redis.url };
+      const [one, other] = [await startConnectedProxy(env), await startConnectedProxy(env)];
+      await answersAll(one);
+      await close();
+      expect(await countAnswered(one)).toBe(HANDLES.length);
+      await answersAll(other);
+    });
   });
 });

@@ -1,6 +1,6 @@
-// What the built program uses of Node, V8, Express and undici beyond their documentation, as it works on this Node.
+// Undocumented behaviour of Node, V8, Express and undici that the built program relies on, checked on this Node.
 import { readFileSync, readdirSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { ROOT, startBuiltProxy, startProgram } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -8,23 +8,24 @@ import { startDemoServer } from '../support/demo.js';
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 
-test('V8 knows the flags that are set at the start: it would name another one on stderr', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  expect(readFileSync(`${ROOT}/src/process/run.ts`, 'utf8')).toContain('setFlagsFromString(HEAP_GROWTH)');
-  expect(proxy.output().split('\n').slice(0, -1).map(parses)).not.toContain(false);
-});
+describe('internals of Node, V8, Express and undici', () => {
+  test('V8 accepts the flags set at start, and names no unknown one on stderr', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    expect(readFileSync(`${ROOT}/src/process/run.ts`, 'utf8')).toContain('setFlagsFromString(HEAP_GROWTH)');
+    expect(proxy.output().split('\n').slice(0, -1).map(parses)).not.toContain(false);
+  });
 
-function parses(line: string): boolean {
-  try {
-    JSON.parse(line);
-    return true;
-  } catch {
-    return false;
+  function parses(line: string): boolean {
+    try {
+      JSON.parse(line);
+      return true;
+    } catch {
+      return false;
+    }
   }
-}
 
-/** The proxy embedded with a clock that stands still: prints how often Node made a head for the answers. */
-const EMBEDDED = `
+  /** The proxy embedded with a clock that stands still: prints how often Node made a head for the answers. */
+  const EMBEDDED = `
 import { ServerResponse } from 'node:http';
 import { createApp } from './dist/app.js';
 import { loadConfig } from './dist/config.js';
@@ -54,33 +55,34 @@ console.log(JSON.stringify(seen));
 process.exit();
 `;
 
-test('Node sends the head that a hit leaves in _header, and makes none: all but the first of a second', async () => {
-  const { exited, stdout, stderr } = startProgram(['--input-type=module', '--eval', EMBEDDED], {
-    UPSTREAM_URL: demo.url,
+  test('Node sends the head that a hit leaves in _header, and builds only the first one of a second', async () => {
+    const { exited, stdout, stderr } = startProgram(['--input-type=module', '--eval', EMBEDDED], {
+      UPSTREAM_URL: demo.url,
+    });
+    await exited;
+    expect(stderr()).toBe('');
+    const seen = JSON.parse(stdout()) as { heads: number; headers: unknown; text: string }[];
+    expect(seen.slice(-2).map(({ heads }) => heads)).toEqual([0, 0]);
+    const [, first, ...others] = seen;
+    for (const { headers, text } of others) expect([headers, text]).toEqual([first?.headers, first?.text]);
   });
-  await exited;
-  expect(stderr()).toBe('');
-  const seen = JSON.parse(stdout()) as { heads: number; headers: unknown; text: string }[];
-  expect(seen.slice(-2).map(({ heads }) => heads)).toEqual([0, 0]);
-  const [, first, ...others] = seen;
-  for (const { headers, text } of others) expect([headers, text]).toEqual([first?.headers, first?.text]);
-});
 
-test('nothing that the bundle leaves out of Express and undici is missed where they serve and load', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  const typeOf = async (base: string, path: string): Promise<unknown[]> => {
-    const { status, headers } = await ask(base, path);
-    return [status, headers['content-type']?.split(';')[0]];
-  };
-  expect(await typeOf(proxy.url, PATH)).toEqual([200, 'application/json']);
-  expect(await typeOf(proxy.adminUrl, '/stats')).toEqual([200, 'application/json']);
-  expect(await typeOf(proxy.adminUrl, '/metrics')).toEqual([200, 'text/plain']);
-  expect(await typeOf(proxy.adminUrl, '/')).toEqual([200, 'text/html']);
-  expect(await typeOf(proxy.adminUrl, '/openapi')).toEqual([200, 'text/html']);
-  expect(await typeOf(proxy.adminUrl, '/nothing')).toEqual([404, 'application/problem+json']);
-  expect(sourcesThatUse(/express\.(?:json|raw|text|urlencoded|static)\b|\.(?:sendFile|download)\(/)).toEqual(
-    [],
-  );
+  test('the parts of Express and undici left out of the bundle are not needed to serve and load', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    const typeOf = async (base: string, path: string): Promise<unknown[]> => {
+      const { status, headers } = await ask(base, path);
+      return [status, headers['content-type']?.split(';')[0]];
+    };
+    expect(await typeOf(proxy.url, PATH)).toEqual([200, 'application/json']);
+    expect(await typeOf(proxy.adminUrl, '/stats')).toEqual([200, 'application/json']);
+    expect(await typeOf(proxy.adminUrl, '/metrics')).toEqual([200, 'text/plain']);
+    expect(await typeOf(proxy.adminUrl, '/')).toEqual([200, 'text/html']);
+    expect(await typeOf(proxy.adminUrl, '/openapi')).toEqual([200, 'text/html']);
+    expect(await typeOf(proxy.adminUrl, '/nothing')).toEqual([404, 'application/problem+json']);
+    expect(
+      sourcesThatUse(/express\.(?:json|raw|text|urlencoded|static)\b|\.(?:sendFile|download)\(/),
+    ).toEqual([]);
+  });
 });
 
 const sourcesThatUse = (pattern: RegExp): string[] =>

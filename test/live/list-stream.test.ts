@@ -4,28 +4,30 @@ import { once } from 'node:events';
 import { type ServerResponse, createServer, get } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 
 const LIST = '/api/handles?prefix=21.T11998';
 
-test('the caller has the beginning before the upstream has sent the end', async () => {
-  let answer: ServerResponse | undefined;
-  const upstream = createServer((_req, res) => {
-    answer = res;
-    res.write('{"handles":["21.T11998/FIRST",');
-  }).listen(0, '127.0.0.1');
-  await once(upstream, 'listening');
-  onTestFinished(() => {
-    upstream.closeAllConnections();
-    upstream.close();
+describe('streamed list of handles', () => {
+  test('reaches the caller before the upstream has sent the end', async () => {
+    let answer: ServerResponse | undefined;
+    const upstream = createServer((_req, res) => {
+      answer = res;
+      res.write('{"handles":["21.T11998/FIRST",');
+    }).listen(0, '127.0.0.1');
+    await once(upstream, 'listening');
+    onTestFinished(() => {
+      upstream.closeAllConnections();
+      upstream.close();
+    });
+    const { port } = upstream.address() as AddressInfo;
+    const proxy = await startProxy({ UPSTREAM_URL: `http://127.0.0.1:${port}` });
+    const [list] = (await once(get(`${proxy.url}${LIST}`), 'response')) as [IncomingMessage];
+    const [beginning] = (await once(list, 'data')) as [Buffer];
+    expect(beginning.toString()).toContain('FIRST');
+    answer?.end('"21.T11998/LAST"]}');
+    const [end] = (await once(list, 'data')) as [Buffer];
+    expect(end.toString()).toContain('LAST');
   });
-  const { port } = upstream.address() as AddressInfo;
-  const proxy = await startProxy({ UPSTREAM_URL: `http://127.0.0.1:${port}` });
-  const [list] = (await once(get(`${proxy.url}${LIST}`), 'response')) as [IncomingMessage];
-  const [beginning] = (await once(list, 'data')) as [Buffer];
-  expect(beginning.toString()).toContain('FIRST');
-  answer?.end('"21.T11998/LAST"]}');
-  const [end] = (await once(list, 'data')) as [Buffer];
-  expect(end.toString()).toContain('LAST');
 });

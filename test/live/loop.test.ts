@@ -43,67 +43,69 @@ async function startLoop(): Promise<{ proxy: Proxy; passes: () => number }> {
   return { proxy, passes: door.passes };
 }
 
-test.each([
-  ['GET', PATH, {}],
-  ['GET', PATH, { Authorization: 'Basic eDp5' }],
-  ['GET', '/api/site', {}],
-  ['PUT', PATH, {}],
-  ['DELETE', PATH, {}],
-  ['POST', PATH, {}],
-])('%s %s with %o is 508 after one round', async (method, target, headers) => {
-  const { proxy, passes } = await startLoop();
-  const answer = await proxy.ask(target, { method, headers: headers });
-  expect(answer.status).toBe(508);
-  expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 2 });
-  expect(passes()).toBe(1);
-});
-
-test('two proxies in a row are no loop', async () => {
-  const inner = await startProxy({ UPSTREAM_URL: 'http://127.0.0.1:9' });
-  const outer = await startProxy({ UPSTREAM_URL: inner.url });
-  expect((await outer.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(502);
-});
-
-describe('two proxies, each the upstream of the other', () => {
+describe('proxy loop detection', () => {
   test.each([
     ['GET', PATH, {}],
-    ['GET', `${PATH}?auth=true`, {}],
     ['GET', PATH, { Authorization: 'Basic eDp5' }],
-    ['GET', `/api/handles?handle=21.T1/a`, {}],
+    ['GET', '/api/site', {}],
     ['PUT', PATH, {}],
-  ])('%s %s with %o goes round once', async (method, target, headers) => {
+    ['DELETE', PATH, {}],
+    ['POST', PATH, {}],
+  ])('%s %s with %o is 508 after one round', async (method, target, headers) => {
+    const { proxy, passes } = await startLoop();
+    const answer = await proxy.ask(target, { method, headers: headers });
+    expect(answer.status).toBe(508);
+    expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 2 });
+    expect(passes()).toBe(1);
+  });
+
+  test('does not report two proxies in a row as a loop', async () => {
+    const inner = await startProxy({ UPSTREAM_URL: 'http://127.0.0.1:9' });
+    const outer = await startProxy({ UPSTREAM_URL: inner.url });
+    expect((await outer.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(502);
+  });
+
+  describe('two proxies, each the upstream of the other', () => {
+    test.each([
+      ['GET', PATH, {}],
+      ['GET', `${PATH}?auth=true`, {}],
+      ['GET', PATH, { Authorization: 'Basic eDp5' }],
+      ['GET', `/api/handles?handle=21.T1/a`, {}],
+      ['PUT', PATH, {}],
+    ])('%s %s with %o is stopped after one round', async (method, target, headers) => {
+      const doors = [await openDoor(), await openDoor()] as const;
+      const first = await startProxy({ UPSTREAM_URL: doors[1].url });
+      const second = await startProxy({ UPSTREAM_URL: doors[0].url });
+      doors[0].leadTo(first);
+      doors[1].leadTo(second);
+      const { text } = await first.ask(target, { method, headers });
+      expect(text).toMatch(/"responseCode":2/);
+      expect(text).toContain('The request came back to this proxy');
+      expect(doors.map(({ passes }) => passes())).toEqual([1, 1]);
+    });
+  });
+
+  test('finds a prefix record that leads from proxy to proxy and back', async () => {
     const doors = [await openDoor(), await openDoor()] as const;
-    const first = await startProxy({ UPSTREAM_URL: doors[1].url });
-    const second = await startProxy({ UPSTREAM_URL: doors[0].url });
+    /** A proxy that follows the record of 99.FAR to this door. */
+    const startBefore = async (door: Door): Promise<Proxy> => {
+      const root = createDemoServer({ prefixes: ['0.NA'], seed: { '0.NA/99.FAR': [siteAt(door.url)] } });
+      onTestFinished(() => root.close());
+      const { url } = await root.listen(0);
+      return startProxy({
+        UPSTREAMS: JSON.stringify([{ prefixes: '0.NA', url, readOnly: true }]),
+        UPSTREAM_FOLLOW_REFERRALS: 'true',
+        UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
+        UPSTREAM_REFERRAL_PORTS: '1-65535',
+      });
+    };
+    const first = await startBefore(doors[1]);
     doors[0].leadTo(first);
-    doors[1].leadTo(second);
-    const { text } = await first.ask(target, { method, headers });
-    expect(text).toMatch(/"responseCode":2/);
+    doors[1].leadTo(await startBefore(doors[0]));
+    const { text } = await first.ask('/api/handles/99.FAR/page');
     expect(text).toContain('The request came back to this proxy');
     expect(doors.map(({ passes }) => passes())).toEqual([1, 1]);
   });
-});
-
-test('a prefix record that leads from proxy to proxy and back is found', async () => {
-  const doors = [await openDoor(), await openDoor()] as const;
-  /** A proxy that follows the record of 99.FAR to this door. */
-  const startBefore = async (door: Door): Promise<Proxy> => {
-    const root = createDemoServer({ prefixes: ['0.NA'], seed: { '0.NA/99.FAR': [siteAt(door.url)] } });
-    onTestFinished(() => root.close());
-    const { url } = await root.listen(0);
-    return startProxy({
-      UPSTREAMS: JSON.stringify([{ prefixes: '0.NA', url, readOnly: true }]),
-      UPSTREAM_FOLLOW_REFERRALS: 'true',
-      UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
-      UPSTREAM_REFERRAL_PORTS: '1-65535',
-    });
-  };
-  const first = await startBefore(doors[1]);
-  doors[0].leadTo(first);
-  doors[1].leadTo(await startBefore(doors[0]));
-  const { text } = await first.ask('/api/handles/99.FAR/page');
-  expect(text).toContain('The request came back to this proxy');
-  expect(doors.map(({ passes }) => passes())).toEqual([1, 1]);
 });
 
 function siteAt(url: string) {

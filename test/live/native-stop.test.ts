@@ -1,6 +1,6 @@
 // The native listeners of the built program: a clean stop, and a port in use.
 import { once } from 'node:events';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startBuiltProxy, startMain } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { exchangeTcp, openNativeSocket } from '../support/native-client.js';
@@ -16,29 +16,31 @@ const startNative = async () => {
   return { proxy, tcpPort: portOf('nativeTcp'), udpPort: portOf('nativeUdp') };
 };
 
-test('a stop answers what has come, and waits for no silent connection', async () => {
-  const { proxy, tcpPort } = await startNative();
-  demo.delay(1000);
-  const silent = await openNativeSocket(tcpPort);
-  const answer = exchangeTcp(tcpPort, [nativeRequest('21.T11998/slow')]);
-  await expect.poll(() => demo.askedFor('21.T11998/slow')).toBe(1);
-  const closed = once(silent.resume(), 'end');
-  expect(await proxy.stop()).toMatchObject({ code: 0 });
-  demo.heal();
-  expect(codeOf(readResponse(await answer))).toBe(100);
-  await closed;
-});
+describe('native listeners of the built program', () => {
+  test('answer received requests on stop, and do not wait for silent connections', async () => {
+    const { proxy, tcpPort } = await startNative();
+    demo.delay(1000);
+    const silent = await openNativeSocket(tcpPort);
+    const answer = exchangeTcp(tcpPort, [nativeRequest('21.T11998/slow')]);
+    await expect.poll(() => demo.askedFor('21.T11998/slow')).toBe(1);
+    const closed = once(silent.resume(), 'end');
+    expect(await proxy.stop()).toMatchObject({ code: 0 });
+    demo.heal();
+    expect(codeOf(readResponse(await answer))).toBe(100);
+    await closed;
+  });
 
-test('a port in use is named with its key, and ends the start', async () => {
-  const { udpPort, tcpPort } = await startNative();
-  const env = { UPSTREAM_URL: demo.url, LOG_LEVEL: 'silent' };
-  for (const [variable, port] of [
-    ['NATIVE_TCP_PORT', tcpPort],
-    ['NATIVE_UDP_PORT', udpPort],
-  ] as const) {
-    const program = startMain({ ...env, [variable]: String(port) });
-    expect(await program.exited).toMatchObject({ code: 2 });
-    expect(program.stderr()).toContain(`another program uses this port. Stop it, or set native.`);
-    expect(program.stderr()).toContain(variable);
-  }
+  test('end the start with the key of a port in use', async () => {
+    const { udpPort, tcpPort } = await startNative();
+    const env = { UPSTREAM_URL: demo.url, LOG_LEVEL: 'silent' };
+    for (const [variable, port] of [
+      ['NATIVE_TCP_PORT', tcpPort],
+      ['NATIVE_UDP_PORT', udpPort],
+    ] as const) {
+      const program = startMain({ ...env, [variable]: String(port) });
+      expect(await program.exited).toMatchObject({ code: 2 });
+      expect(program.stderr()).toContain(`another program uses this port. Stop it, or set native.`);
+      expect(program.stderr()).toContain(variable);
+    }
+  });
 });

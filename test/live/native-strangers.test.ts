@@ -2,7 +2,7 @@
 // that never end, requests cut into packets without end. A client beside them is answered, and the program goes on.
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import {
@@ -42,68 +42,70 @@ function withInt(value: number, at: number): Buffer {
   return bytes;
 }
 
-test('silent connections above the bound give way: a client is answered over TCP', async () => {
-  const { tcpPort } = await start({ NATIVE_TCP_MAX_CONNECTIONS: '50', NATIVE_TCP_IDLE_TIMEOUT: '10m' });
-  for (let count = 0; count < 50; count++) await openNativeSocket(tcpPort);
-  const ask = async (): Promise<number | undefined> => {
-    const answer = await exchangeTcp(tcpPort, [REQUEST]);
-    return answer.length === 0 ? undefined : codeOf(readResponse(answer));
-  };
-  await expect.poll(ask, { timeout: 60_000, interval: 500 }).toBe(1);
-});
+describe('hostile native clients', () => {
+  test('a client is answered over TCP when silent connections exceed the limit', async () => {
+    const { tcpPort } = await start({ NATIVE_TCP_MAX_CONNECTIONS: '50', NATIVE_TCP_IDLE_TIMEOUT: '10m' });
+    for (let count = 0; count < 50; count++) await openNativeSocket(tcpPort);
+    const ask = async (): Promise<number | undefined> => {
+      const answer = await exchangeTcp(tcpPort, [REQUEST]);
+      return answer.length === 0 ? undefined : codeOf(readResponse(answer));
+    };
+    await expect.poll(ask, { timeout: 60_000, interval: 500 }).toBe(1);
+  });
 
-test('clients are answered beside 2,000 silent connections and 2,000 that send byte by byte, and memory is bounded', async () => {
-  const patient = { NATIVE_TCP_IDLE_TIMEOUT: '10m', NATIVE_TCP_REQUEST_TIMEOUT: '10m' };
-  const { proxy, tcpPort } = await start({ ...patient, NATIVE_TCP_MAX_CONNECTIONS: '5000' });
-  expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
-  const before = memoryOf(proxy.pid);
-  const sockets: Socket[] = [];
-  for (let count = 0; count < 4000; count++) sockets.push(await openNativeSocket(tcpPort));
-  const slow = sockets.slice(2000);
-  const long = nativeRequest('a'.repeat(1000));
-  for (let sent = 0; sent < 20; sent++) {
-    for (const socket of slow) socket.write(long.subarray(sent, sent + 1));
+  test('clients are answered with bounded memory despite 2,000 silent and 2,000 trickling connections', async () => {
+    const patient = { NATIVE_TCP_IDLE_TIMEOUT: '10m', NATIVE_TCP_REQUEST_TIMEOUT: '10m' };
+    const { proxy, tcpPort } = await start({ ...patient, NATIVE_TCP_MAX_CONNECTIONS: '5000' });
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
-  }
-  expect(memoryOf(proxy.pid) - before).toBeLessThan(100 * MIB);
-  // The messages are complete now.
-  const [first] = slow as [Socket];
-  const answer = readToEnd(first);
-  first.write(long.subarray(20));
-  expect(codeOf(readResponse(await answer))).toBe(100);
-}, 120_000);
+    const before = memoryOf(proxy.pid);
+    const sockets: Socket[] = [];
+    for (let count = 0; count < 4000; count++) sockets.push(await openNativeSocket(tcpPort));
+    const slow = sockets.slice(2000);
+    const long = nativeRequest('a'.repeat(1000));
+    for (let sent = 0; sent < 20; sent++) {
+      for (const socket of slow) socket.write(long.subarray(sent, sent + 1));
+      expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
+    }
+    expect(memoryOf(proxy.pid) - before).toBeLessThan(100 * MIB);
+    // The messages are complete now.
+    const [first] = slow as [Socket];
+    const answer = readToEnd(first);
+    first.write(long.subarray(20));
+    expect(codeOf(readResponse(await answer))).toBe(100);
+  }, 120_000);
 
-test.each([
-  ['a length of -1', withInt(-1, 16), 2],
-  ['a length of 2 GiB', withInt(0x7fffffff, 16), 2],
-  ['a length of 23', withInt(23, 16), 4],
-  ['an unknown session', withInt(9, 4), 500],
-  ['an unknown opcode', withInt(999, 20), 2],
-  ['the body longer than the message', withInt(1_000_000, 40), 2],
-  ['a handle longer than the message', withInt(1_000_000, 44), 2],
-])('%s is refused over TCP and UDP, and the next client is answered', async (_, bytes, code) => {
-  const { tcpPort, udpPort } = await start();
-  expect(codeOf(readResponse(await exchangeTcp(tcpPort, [bytes])))).toBe(code);
-  const [packet] = await exchangeUdp(udpPort, [bytes]);
-  expect(codeOf(readResponse(packet!))).toBe(code);
-  expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
-});
+  test.each([
+    ['a length of -1', withInt(-1, 16), 2],
+    ['a length of 2 GiB', withInt(0x7fffffff, 16), 2],
+    ['a length of 23', withInt(23, 16), 4],
+    ['an unknown session', withInt(9, 4), 500],
+    ['an unknown opcode', withInt(999, 20), 2],
+    ['the body longer than the message', withInt(1_000_000, 40), 2],
+    ['a handle longer than the message', withInt(1_000_000, 44), 2],
+  ])('%s is rejected over TCP and UDP, and the next client is answered', async (_, bytes, code) => {
+    const { tcpPort, udpPort } = await start();
+    expect(codeOf(readResponse(await exchangeTcp(tcpPort, [bytes])))).toBe(code);
+    const [packet] = await exchangeUdp(udpPort, [bytes]);
+    expect(codeOf(readResponse(packet!))).toBe(code);
+    expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
+  });
 
-test('packets of 7,000 requests that never end, more than there is room for, keep no other client from its answer', async () => {
-  const { udpPort } = await start();
-  const part = Buffer.alloc(512);
-  REQUEST.copy(part, 0, 0, 20);
-  // Truncated, of 262,144 bytes.
-  part.writeUInt8(0x20 | 2, 2);
-  part.writeInt32BE(262_144, 16);
-  const socket = await openUdp();
-  for (let id = 0; id < 7000; id++) {
-    part.writeInt32BE(id, 8);
-    part.writeInt32BE(id % 500, 12);
-    sendUdp(socket, udpPort, Buffer.from(part));
-    // More at a time would not fit into the receive buffer of the socket.
-    if (id % 50 !== 49) continue;
-    const [answer] = await exchangeUdp(udpPort, [REQUEST]);
-    expect(codeOf(readResponse(answer!))).toBe(1);
-  }
+  test('packets of 7,000 incomplete requests, beyond the buffer, keep no other client from its response', async () => {
+    const { udpPort } = await start();
+    const part = Buffer.alloc(512);
+    REQUEST.copy(part, 0, 0, 20);
+    // Truncated, of 262,144 bytes.
+    part.writeUInt8(0x20 | 2, 2);
+    part.writeInt32BE(262_144, 16);
+    const socket = await openUdp();
+    for (let id = 0; id < 7000; id++) {
+      part.writeInt32BE(id, 8);
+      part.writeInt32BE(id % 500, 12);
+      sendUdp(socket, udpPort, Buffer.from(part));
+      // More at a time would not fit into the receive buffer of the socket.
+      if (id % 50 !== 49) continue;
+      const [answer] = await exchangeUdp(udpPort, [REQUEST]);
+      expect(codeOf(readResponse(answer!))).toBe(1);
+    }
+  });
 });

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Exit, ROOT, START_TIMEOUT_MS, follow } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 
@@ -51,10 +51,12 @@ async function stopStarted(program: string, args: string[]): Promise<Exit> {
   return exit;
 }
 
-test('npm start waits for the proxy to end gracefully', async () => {
-  expect(await stopStarted('npm', ['start'])).toEqual({ code: 0, signal: null });
-});
+describe('signals through npm', () => {
+  test('npm start waits for the proxy to stop gracefully', async () => {
+    expect(await stopStarted('npm', ['start'])).toEqual({ code: 0, signal: null });
+  });
 
-test('npx … serve ends the proxy gracefully, though the shell between them passes nothing on', async () => {
-  await stopStarted('npx', ['--offline', 'handle-resolver-proxy', 'serve']);
+  test('npx … serve stops the proxy gracefully, though its shell forwards no signal', async () => {
+    await stopStarted('npx', ['--offline', 'handle-resolver-proxy', 'serve']);
+  });
 });

@@ -1,6 +1,6 @@
 // A purge holds in memory, in Redis and in every instance, whatever is on its way.
 import request from 'supertest';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import type { Proxy } from '../support/proxy.js';
@@ -28,120 +28,125 @@ const seen = (proxy: Proxy): Promise<string[]> =>
     }),
   );
 
-describeTwoProxies({ upstreamUrl: demo.url, env: PATIENT }, (two) => {
-  beforeEach(async () => {
-    demo.heal();
-    demo.hold.end('GET');
-    change('old');
-    expect(await seen(two.one)).toEqual(['old', 'old', 'old']);
-    expect(await seen(two.other)).toEqual(['old', 'old', 'old']);
-    change('new');
-    demo.reset();
-  });
+describe('purge', () => {
+  describeTwoProxies({ upstreamUrl: demo.url, env: PATIENT }, (two) => {
+    beforeEach(async () => {
+      demo.heal();
+      demo.hold.end('GET');
+      change('old');
+      expect(await seen(two.one)).toEqual(['old', 'old', 'old']);
+      expect(await seen(two.other)).toEqual(['old', 'old', 'old']);
+      change('new');
+      demo.reset();
+    });
 
-  test.each<[what: string, body: object, after: string[], answer: object]>([
-    ['one handle', { handle: A }, ['new', 'old', 'old'], { purged: { count: 1, handles: [A] } }],
-    ['one, spelled otherwise', { handle: '21.t11998/PURGE-A' }, ['new', 'old', 'old'], {}],
-    ['many handles', { handles: [A, OTHER] }, ['new', 'old', 'new'], { purged: { count: 2 } }],
-    ['a prefix', { prefix: '21.T11998/purge-' }, ['new', 'new', 'old'], {}],
-    ['a prefix, spelled otherwise', { prefix: '21.t11998/PURGE' }, ['new', 'new', 'old'], {}],
-    ['everything', { all: true }, ['new', 'new', 'new'], { purged: { all: true } }],
-  ])('%s is gone everywhere when the purge is answered', async (_what, body, after, answer) => {
-    const purged = await purge(two.one, body).expect(200);
-    expect(purged.body).toMatchObject({ soft: false, shared: true, ...answer });
-    expect(await seen(two.one)).toEqual(after);
-    expect(await seen(two.other)).toEqual(after);
-  });
+    test.each<[what: string, body: object, after: string[], answer: object]>([
+      ['one handle', { handle: A }, ['new', 'old', 'old'], { purged: { count: 1, handles: [A] } }],
+      ['one, spelled otherwise', { handle: '21.t11998/PURGE-A' }, ['new', 'old', 'old'], {}],
+      ['many handles', { handles: [A, OTHER] }, ['new', 'old', 'new'], { purged: { count: 2 } }],
+      ['a prefix', { prefix: '21.T11998/purge-' }, ['new', 'new', 'old'], {}],
+      ['a prefix, spelled otherwise', { prefix: '21.t11998/PURGE' }, ['new', 'new', 'old'], {}],
+      ['everything', { all: true }, ['new', 'new', 'new'], { purged: { all: true } }],
+    ])('of %s is complete everywhere when it is answered', async (_what, body, after, answer) => {
+      const purged = await purge(two.one, body).expect(200);
+      expect(purged.body).toMatchObject({ soft: false, shared: true, ...answer });
+      expect(await seen(two.one)).toEqual(after);
+      expect(await seen(two.other)).toEqual(after);
+    });
 
-  test.each<[what: string, body: object]>([
-    ['one handle', { handle: A }],
-    ['one handle, softly', { handle: A, soft: true }],
-    ['many handles', { handles: HANDLES }],
-    ['many handles, softly', { handles: HANDLES, soft: true }],
-    ['a prefix', { prefix: '21.T11998/' }],
-    ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
-    ['everything', { all: true }],
-    ['everything, softly', { all: true, soft: true }],
-  ])('the other instance knows of a purge of %s when it is answered', async (what, body) => {
-    const delays: number[] = [];
-    for (let round = 0; round < 5; round++) {
-      change(`round${round}`);
-      const at = performance.now();
-      await purge(two.one, body);
-      expect((await two.other.ask(pathOf(A))).text).toContain(`round${round}`);
-      delays.push(performance.now() - at);
-    }
-    // The quickest of some rounds is what the purge itself takes; how long that is depends on the machine.
-    process.stdout.write(
-      `purge of ${what}: ${Math.min(...delays).toFixed(1)} ms to the next read of another instance\n`,
+    test.each<[what: string, body: object]>([
+      ['one handle', { handle: A }],
+      ['one handle, softly', { handle: A, soft: true }],
+      ['many handles', { handles: HANDLES }],
+      ['many handles, softly', { handles: HANDLES, soft: true }],
+      ['a prefix', { prefix: '21.T11998/' }],
+      ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
+      ['everything', { all: true }],
+      ['everything, softly', { all: true, soft: true }],
+    ])('of %s has reached the other instance when it is answered', async (what, body) => {
+      const delays: number[] = [];
+      for (let round = 0; round < 5; round++) {
+        change(`round${round}`);
+        const at = performance.now();
+        await purge(two.one, body);
+        expect((await two.other.ask(pathOf(A))).text).toContain(`round${round}`);
+        delays.push(performance.now() - at);
+      }
+      // The quickest of some rounds is what the purge itself takes; how long that is depends on the machine.
+      process.stdout.write(
+        `purge of ${what}: ${Math.min(...delays).toFixed(1)} ms to the next read of another instance\n`,
+      );
+    });
+
+    test.each<[what: string, body: object]>([
+      ['one handle', { handle: A, soft: true }],
+      ['a prefix', { prefix: A, soft: true }],
+      ['everything', { all: true, soft: true }],
+    ])(
+      'of %s, when soft, leaves records to be served stale only when the upstream fails',
+      async (_what, body) => {
+        expect((await purge(two.one, body).expect(200)).body).toMatchObject({ soft: true });
+        const isStale = async (proxy: Proxy): Promise<boolean> => {
+          const { text } = await request(proxy.app.admin).get('/cache').query({ handle: A });
+          const { copies } = JSON.parse(text) as { copies: { state: string }[] };
+          return copies.length === 2 && copies.every(({ state }) => state === 'stale');
+        };
+        expect(await isStale(two.other)).toBe(true);
+        expect(await isStale(two.one)).toBe(true);
+        demo.fail('error');
+        for (const proxy of [two.one, two.other]) {
+          const answer = await proxy.ask(pathOf(A));
+          expect(answer.text).toContain('example.org/old');
+          expect(answer.headers['cache-status']).toContain('detail=error');
+        }
+        demo.heal();
+        for (const proxy of [two.one, two.other]) {
+          proxy.pass(6000);
+          expect((await seen(proxy))[0]).toBe('new');
+        }
+      },
     );
-  });
 
-  test.each<[what: string, body: object]>([
-    ['one handle', { handle: A, soft: true }],
-    ['a prefix', { prefix: A, soft: true }],
-    ['everything', { all: true, soft: true }],
-  ])('%s, softly, is served stale only when the upstream fails', async (_what, body) => {
-    expect((await purge(two.one, body).expect(200)).body).toMatchObject({ soft: true });
-    const isStale = async (proxy: Proxy): Promise<boolean> => {
-      const { text } = await request(proxy.app.admin).get('/cache').query({ handle: A });
-      const { copies } = JSON.parse(text) as { copies: { state: string }[] };
-      return copies.length === 2 && copies.every(({ state }) => state === 'stale');
-    };
-    expect(await isStale(two.other)).toBe(true);
-    expect(await isStale(two.one)).toBe(true);
-    demo.fail('error');
-    for (const proxy of [two.one, two.other]) {
-      const answer = await proxy.ask(pathOf(A));
-      expect(answer.text).toContain('example.org/old');
-      expect(answer.headers['cache-status']).toContain('detail=error');
-    }
-    demo.heal();
-    for (const proxy of [two.one, two.other]) {
-      proxy.pass(6000);
-      expect((await seen(proxy))[0]).toBe('new');
-    }
-  });
+    test.each<[what: string, body: object]>([
+      ['one handle', { handle: A }],
+      ['one handle, softly', { handle: A, soft: true }],
+      ['a prefix', { prefix: '21.T11998/' }],
+      ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
+      ['everything', { all: true }],
+    ])('of %s voids loads that began before, on every instance', async (_what, body) => {
+      await purge(two.one, { all: true });
+      change('old');
+      demo.hold.begin('GET');
+      const reading = [two.one.ask(pathOf(A)), two.other.ask(pathOf(A))];
+      await expect.poll(() => demo.hold.size, WAIT).toBe(2);
+      change('new');
+      await purge(two.one, body);
+      demo.hold.end('GET');
+      await Promise.all(reading);
+      expect((await seen(two.one))[0]).toBe('new');
+      expect((await seen(two.other))[0]).toBe('new');
+    });
 
-  test.each<[what: string, body: object]>([
-    ['one handle', { handle: A }],
-    ['one handle, softly', { handle: A, soft: true }],
-    ['a prefix', { prefix: '21.T11998/' }],
-    ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
-    ['everything', { all: true }],
-  ])('a load that began before the purge of %s is not kept, there neither', async (_what, body) => {
-    await purge(two.one, { all: true });
-    change('old');
-    demo.hold.begin('GET');
-    const reading = [two.one.ask(pathOf(A)), two.other.ask(pathOf(A))];
-    await expect.poll(() => demo.hold.size, WAIT).toBe(2);
-    change('new');
-    await purge(two.one, body);
-    demo.hold.end('GET');
-    await Promise.all(reading);
-    expect((await seen(two.one))[0]).toBe('new');
-    expect((await seen(two.other))[0]).toBe('new');
-  });
+    test('holds for an instance that starts later', async () => {
+      await purge(two.one, { prefix: '21.T11998/purge-' });
+      const late = await startSharing({ redisUrl: two.redis.url, upstreamUrl: demo.url, env: PATIENT });
+      expect(await seen(late)).toEqual(['new', 'new', 'old']);
+    });
 
-  test('an instance that starts later does not see what was purged', async () => {
-    await purge(two.one, { prefix: '21.T11998/purge-' });
-    const late = await startSharing({ redisUrl: two.redis.url, upstreamUrl: demo.url, env: PATIENT });
-    expect(await seen(late)).toEqual(['new', 'new', 'old']);
-  });
-
-  test('a purge during an outage of Redis holds everywhere when it is back', async () => {
-    two.redis.freeze();
-    await expect
-      .poll(async () => (await request(two.one.app.admin).get('/stats')).text, WAIT)
-      .toContain('"state":"down"');
-    const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
-    expect(answer.body).toMatchObject({ shared: false });
-    // Other entries do not matter here: cut off for redis.disconnectedMaxAge, an instance loads them again.
-    const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
-    expect(await purged(two.one)).toEqual(['new', 'new']);
-    two.redis.thaw();
-    await expect.poll(() => purged(two.other), WAIT).toEqual(['new', 'new']);
-    const late = await startSharing({ redisUrl: two.redis.url, upstreamUrl: demo.url, env: PATIENT });
-    expect(await purged(late)).toEqual(['new', 'new']);
+    test('during an outage of Redis holds everywhere when Redis returns', async () => {
+      two.redis.freeze();
+      await expect
+        .poll(async () => (await request(two.one.app.admin).get('/stats')).text, WAIT)
+        .toContain('"state":"down"');
+      const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
+      expect(answer.body).toMatchObject({ shared: false });
+      // Other entries do not matter here: cut off for redis.disconnectedMaxAge, an instance loads them again.
+      const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
+      expect(await purged(two.one)).toEqual(['new', 'new']);
+      two.redis.thaw();
+      await expect.poll(() => purged(two.other), WAIT).toEqual(['new', 'new']);
+      const late = await startSharing({ redisUrl: two.redis.url, upstreamUrl: demo.url, env: PATIENT });
+      expect(await purged(late)).toEqual(['new', 'new']);
+    });
   });
 });

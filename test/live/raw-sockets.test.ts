@@ -35,203 +35,208 @@ function expectFailure(answer: RawAnswer, status: number, message?: string): voi
 
 const one = { answers: 1 };
 
-describe('a method', () => {
-  test.each(['FOO', 'BREW', 'get', 'M-SEARCH', "X!#$%&'*+-.^_`|~9"])(
-    'that is unknown is 501 and named: %s',
-    async (method) => {
-      const got = await exchange(await start(), `${method} ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
-      expectFailure(got.answers[0]!, 501, `Unknown method ${method}`);
-    },
-  );
+describe('malformed requests over raw sockets', () => {
+  describe('a method', () => {
+    test.each(['FOO', 'BREW', 'get', 'M-SEARCH', "X!#$%&'*+-.^_`|~9"])(
+      'that is unknown is 501 and named in the response: %s',
+      async (method) => {
+        const got = await exchange(await start(), `${method} ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
+        expectFailure(got.answers[0]!, 501, `Unknown method ${method}`);
+      },
+    );
 
-  test.each(['PROPFIND', 'PATCH', 'LOCK', 'PURGE', 'LINK'])(
-    'that Node knows and a Handle server does not is 501 too: %s',
-    async (method) => {
-      const got = await exchange(await start(), `${method} ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
-      expectFailure(got.answers[0]!, 501, `Unknown method ${method}`);
-    },
-  );
+    test.each(['PROPFIND', 'PATCH', 'LOCK', 'PURGE', 'LINK'])(
+      'that Node knows and a Handle server does not is 501 too: %s',
+      async (method) => {
+        const got = await exchange(await start(), `${method} ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
+        expectFailure(got.answers[0]!, 501, `Unknown method ${method}`);
+      },
+    );
 
-  test('TRACE is 405, and nothing of the request is echoed', async () => {
-    const bytes = `TRACE ${PATH} HTTP/1.1\r\n${HOST}X-Secret: abracadabra\r\n\r\n`;
-    const { answers } = await exchange(await start(), bytes, one);
-    expectFailure(answers[0]!, 405);
-    expect(JSON.stringify(answers)).not.toContain('abracadabra');
+    test('TRACE is 405, and echoes nothing of the request', async () => {
+      const bytes = `TRACE ${PATH} HTTP/1.1\r\n${HOST}X-Secret: abracadabra\r\n\r\n`;
+      const { answers } = await exchange(await start(), bytes, one);
+      expectFailure(answers[0]!, 405);
+      expect(JSON.stringify(answers)).not.toContain('abracadabra');
+    });
+
+    test('CONNECT is rejected, and nothing is tunnelled', async () => {
+      const bytes = `CONNECT 127.0.0.1:22 HTTP/1.1\r\n${HOST}\r\n`;
+      const { answers } = await exchange(await start(), bytes);
+      for (const { status } of answers) expect(status).toBeGreaterThanOrEqual(400);
+    });
+
+    test('an Upgrade header is ignored, and the request is answered', async () => {
+      const bytes = `GET ${PATH} HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
+      const { answers } = await exchange(await start(), bytes, one);
+      expect(answers[0]!.status).toBe(200);
+    });
   });
 
-  test('CONNECT is refused, and nothing is tunnelled', async () => {
-    const bytes = `CONNECT 127.0.0.1:22 HTTP/1.1\r\n${HOST}\r\n`;
-    const { answers } = await exchange(await start(), bytes);
-    for (const { status } of answers) expect(status).toBeGreaterThanOrEqual(400);
+  describe('bytes that are not HTTP', () => {
+    test.each([
+      ['noise', Buffer.from([0, 1, 2, 255, 254, 13, 10, 13, 10])],
+      ['a TLS hello', Buffer.from('16030100f8010000f40303', 'hex')],
+      ['a line without target', 'GET\r\n\r\n'],
+      ['a target with a space', `GET /api/handles/21.T1/a b HTTP/1.1\r\n${HOST}\r\n`],
+      ['another protocol', `GET ${PATH} SPDY/3\r\n\r\n`],
+      ['a version of the future', `GET ${PATH} HTTP/7.3\r\n${HOST}\r\n`],
+      ['a header without name', `GET ${PATH} HTTP/1.1\r\n: nothing\r\n\r\n`],
+      ['a header name with a space', `GET ${PATH} HTTP/1.1\r\nContent-Length : 3\r\n\r\n`],
+      ['a header with a null byte', `GET ${PATH} HTTP/1.1\r\nX: a\0b\r\n\r\n`],
+      ['a folded header', `GET ${PATH} HTTP/1.1\r\nX: a\r\n b\r\n\r\nrubbish`],
+      ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+      ['a method too long for any', `${'A'.repeat(5000)} / HTTP/1.1\r\n\r\n`],
+      ['a method with markup', `<script>alert(1)</script> / HTTP/1.1\r\n\r\n`],
+    ])('are 400, and the connection is closed: %s', async (_what, bytes) => {
+      const { answers, closed } = await exchange(await start(), bytes);
+      expect(closed).toBe(true);
+      expectFailure(answers.at(-1)!, 400);
+    });
+
+    test.each([
+      ['noise', '\0\0\0rubbish\r\n\r\n', 400],
+      ['noise in several packets', `${'rubbish'.repeat(30_000)}\r\n\r\n`, 400],
+    ])('after valid requests are answered after their responses: %s', async (_what, noise, status) => {
+      const good = `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`;
+      const { answers, closed } = await exchange(await start(), good + good + noise);
+      expect(closed).toBe(true);
+      expect(answers.map((answer) => answer.status)).toEqual([200, 200, status]);
+      expectFailure(answers[2]!, status);
+    });
   });
 
-  test('an Upgrade header is ignored, and the request is answered', async () => {
-    const bytes = `GET ${PATH} HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
-    const { answers } = await exchange(await start(), bytes, one);
-    expect(answers[0]!.status).toBe(200);
-  });
-});
+  describe('an oversized request', () => {
+    test('with a large header is 431', async () => {
+      const headers = `X-Large: ${'x'.repeat(100_000)}\r\n`;
+      const got = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n${HOST}${headers}\r\n`);
+      expectFailure(onlyAnswer(got), 431);
+    });
 
-describe('what is not HTTP', () => {
-  test.each([
-    ['noise', Buffer.from([0, 1, 2, 255, 254, 13, 10, 13, 10])],
-    ['a TLS hello', Buffer.from('16030100f8010000f40303', 'hex')],
-    ['a line without target', 'GET\r\n\r\n'],
-    ['a target with a space', `GET /api/handles/21.T1/a b HTTP/1.1\r\n${HOST}\r\n`],
-    ['another protocol', `GET ${PATH} SPDY/3\r\n\r\n`],
-    ['a version of the future', `GET ${PATH} HTTP/7.3\r\n${HOST}\r\n`],
-    ['a header without name', `GET ${PATH} HTTP/1.1\r\n: nothing\r\n\r\n`],
-    ['a header name with a space', `GET ${PATH} HTTP/1.1\r\nContent-Length : 3\r\n\r\n`],
-    ['a header with a null byte', `GET ${PATH} HTTP/1.1\r\nX: a\0b\r\n\r\n`],
-    ['a folded header', `GET ${PATH} HTTP/1.1\r\nX: a\r\n b\r\n\r\nrubbish`],
-    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['a method too long for any', `${'A'.repeat(5000)} / HTTP/1.1\r\n\r\n`],
-    ['a method with markup', `<script>alert(1)</script> / HTTP/1.1\r\n\r\n`],
-  ])('%s is 400, and the connection is closed', async (_what, bytes) => {
-    const { answers, closed } = await exchange(await start(), bytes);
-    expect(closed).toBe(true);
-    expectFailure(answers.at(-1)!, 400);
-  });
+    test('with many small headers is 431', async () => {
+      const headers = Array.from({ length: 5000 }, (_, at) => `X-${at}: ${'y'.repeat(10)}\r\n`).join('');
+      const got = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n${HOST}${headers}\r\n`);
+      expectFailure(onlyAnswer(got), 431);
+    });
 
-  test.each([
-    ['noise', '\0\0\0rubbish\r\n\r\n', 400],
-    ['noise in several packets', `${'rubbish'.repeat(30_000)}\r\n\r\n`, 400],
-  ])('%s after good requests comes after their answers', async (_what, noise, status) => {
-    const good = `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`;
-    const { answers, closed } = await exchange(await start(), good + good + noise);
-    expect(closed).toBe(true);
-    expect(answers.map((answer) => answer.status)).toEqual([200, 200, status]);
-    expectFailure(answers[2]!, status);
-  });
-});
+    test.each([8193, 20_000, 200_000, 2_000_000])(
+      'with a request line of %i bytes is 414',
+      async (length) => {
+        const line = (target: string): string => `GET ${target} HTTP/1.1`;
+        const target = `/api/handles/21.T11998/${'a'.repeat(length - line('/api/handles/21.T11998/').length)}`;
+        const { answers } = await exchange(await start(), `${line(target)}\r\n${HOST}\r\n`, one);
+        expectFailure(answers[0]!, 414);
+      },
+    );
 
-describe('what is too large', () => {
-  test('headers are 431', async () => {
-    const headers = `X-Large: ${'x'.repeat(100_000)}\r\n`;
-    const got = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n${HOST}${headers}\r\n`);
-    expectFailure(onlyAnswer(got), 431);
-  });
-
-  test('many small headers are 431', async () => {
-    const headers = Array.from({ length: 5000 }, (_, at) => `X-${at}: ${'y'.repeat(10)}\r\n`).join('');
-    const got = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n${HOST}${headers}\r\n`);
-    expectFailure(onlyAnswer(got), 431);
-  });
-
-  test.each([8193, 20_000, 200_000, 2_000_000])('a request line of %i bytes is 414', async (length) => {
-    const line = (target: string): string => `GET ${target} HTTP/1.1`;
-    const target = `/api/handles/21.T11998/${'a'.repeat(length - line('/api/handles/21.T11998/').length)}`;
-    const { answers } = await exchange(await start(), `${line(target)}\r\n${HOST}\r\n`, one);
-    expectFailure(answers[0]!, 414);
-  });
-
-  test('a request line that comes in parts is refused as well', async () => {
-    const url = await start();
-    const socket = await openSocket(url);
-    socket.write(`GET ${PATH}?${'q'.repeat(20_000)}`);
-    // By the time another request is answered the first part has been read.
-    await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
-    socket.write(`${'q'.repeat(20_000)} HTTP/1.1\r\n\r\n`);
-    const [answer] = (await once(socket, 'data')) as [Buffer];
-    expect(answer.toString()).toMatch(/^HTTP\/1\.1 (414|431) /);
-  });
-
-  test('a long query is 414 as well, with an unknown path or method in front too', async () => {
-    const url = await start();
-    for (const begin of ['GET /api/nothing', 'DELETE /api/handles/21.T1/a', 'OPTIONS /api']) {
-      const bytes = `${begin}?${'q'.repeat(9000)} HTTP/1.1\r\n${HOST}\r\n`;
-      expectFailure((await exchange(url, bytes, one)).answers[0]!, 414);
-    }
-  });
-
-  test('a request line of 8192 bytes is not too long', async () => {
-    const before = `GET ${PATH}?type=URL&x=`;
-    const line = `${before}${'x'.repeat(8192 - before.length - ' HTTP/1.1'.length)} HTTP/1.1`;
-    expect(line).toHaveLength(8192);
-    const { answers } = await exchange(await start(), `${line}\r\n${HOST}\r\n`, one);
-    expect(answers[0]!.status).toBe(200);
-  });
-});
-
-describe('a request in an unusual form', () => {
-  test('HTTP/1.0 is answered, and the connection is closed', async () => {
-    const answer = onlyAnswer(await exchange(await start(), `GET ${PATH} HTTP/1.0\r\n\r\n`));
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.body)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
-  });
-
-  test('HTTP/1.1 without Host is answered, as old clients send it', async () => {
-    const { answers } = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n\r\n`, one);
-    expect(answers[0]!.status).toBe(200);
-  });
-
-  test.each(['http://proxy.example', 'HTTP://proxy.example:8080', 'https://proxy.example'])(
-    'the absolute form of the target is the same: %s',
-    async (origin) => {
+    test('with a request line that arrives in parts is rejected, too', async () => {
       const url = await start();
-      const bytes = (target: string): string => `GET ${target}?type=URL HTTP/1.1\r\n${HOST}\r\n`;
-      const absolute = await exchange(url, bytes(`${origin}${PATH}`), one);
-      const plain = await exchange(url, bytes(PATH), one);
-      expect(absolute.answers[0]!.status).toBe(200);
-      expect(absolute.answers[0]!.body).toBe(plain.answers[0]!.body);
-    },
-  );
-
-  test('HEAD has the headers of GET and no body', async () => {
-    const url = await start();
-    const got = await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
-    const head = await exchange(url, `HEAD ${PATH} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`, {
-      isHead: true,
+      const socket = await openSocket(url);
+      socket.write(`GET ${PATH}?${'q'.repeat(20_000)}`);
+      // By the time another request is answered the first part has been read.
+      await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
+      socket.write(`${'q'.repeat(20_000)} HTTP/1.1\r\n\r\n`);
+      const [answer] = (await once(socket, 'data')) as [Buffer];
+      expect(answer.toString()).toMatch(/^HTTP\/1\.1 (414|431) /);
     });
-    expect(onlyAnswer(head).headers['content-length']).toBe(got.answers[0]!.headers['content-length']);
-    expect(onlyAnswer(head).headers['etag']).toBe(got.answers[0]!.headers['etag']);
-  });
 
-  test('requests that come in one go get their answers in order', async () => {
-    const names = ['page', 'nobody', 'located', 'alias', 'empty'];
-    const get = (name: string, more = ''): string =>
-      `GET /api/handles/21.T11998/${name} HTTP/1.1\r\n${HOST}${more}\r\n`;
-    const url = await start();
-    demo.delay(50);
-    onTestFinished(demo.heal);
-    // The first has to wait for the upstream; those after it are hits.
-    for (let times = 0; times < 3; times++) await exchange(url, get('located'), one);
-    const { answers } = await exchange(url, names.map((name) => get(name)).join(''), {
-      answers: names.length,
+    test('with a long query is 414, even with an unknown path or method before it', async () => {
+      const url = await start();
+      for (const begin of ['GET /api/nothing', 'DELETE /api/handles/21.T1/a', 'OPTIONS /api']) {
+        const bytes = `${begin}?${'q'.repeat(9000)} HTTP/1.1\r\n${HOST}\r\n`;
+        expectFailure((await exchange(url, bytes, one)).answers[0]!, 414);
+      }
     });
-    const handles = answers.map(({ body }) => (JSON.parse(body) as { handle: string }).handle);
-    expect(handles).toEqual(names.map((name) => `21.T11998/${name}`));
-    expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 200, 200]);
+
+    test('with a request line of 8192 bytes is accepted', async () => {
+      const before = `GET ${PATH}?type=URL&x=`;
+      const line = `${before}${'x'.repeat(8192 - before.length - ' HTTP/1.1'.length)} HTTP/1.1`;
+      expect(line).toHaveLength(8192);
+      const { answers } = await exchange(await start(), `${line}\r\n${HOST}\r\n`, one);
+      expect(answers[0]!.status).toBe(200);
+    });
   });
 
-  test('a request that comes byte by byte is answered', async () => {
-    const socket = await openSocket(await start());
-    socket.setNoDelay(true);
-    for (const byte of `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`) socket.write(byte);
-    const [answer] = (await once(socket, 'data')) as [Buffer];
-    expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  describe('an unusual request', () => {
+    test('of HTTP/1.0 is answered, and the connection is closed', async () => {
+      const answer = onlyAnswer(await exchange(await start(), `GET ${PATH} HTTP/1.0\r\n\r\n`));
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.body)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
+    });
+
+    test('of HTTP/1.1 without Host is answered, as old clients send it', async () => {
+      const { answers } = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n\r\n`, one);
+      expect(answers[0]!.status).toBe(200);
+    });
+
+    test.each(['http://proxy.example', 'HTTP://proxy.example:8080', 'https://proxy.example'])(
+      'with its target in absolute form is equivalent: %s',
+      async (origin) => {
+        const url = await start();
+        const bytes = (target: string): string => `GET ${target}?type=URL HTTP/1.1\r\n${HOST}\r\n`;
+        const absolute = await exchange(url, bytes(`${origin}${PATH}`), one);
+        const plain = await exchange(url, bytes(PATH), one);
+        expect(absolute.answers[0]!.status).toBe(200);
+        expect(absolute.answers[0]!.body).toBe(plain.answers[0]!.body);
+      },
+    );
+
+    test('of HEAD has the headers of GET and no body', async () => {
+      const url = await start();
+      const got = await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
+      const head = await exchange(url, `HEAD ${PATH} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`, {
+        isHead: true,
+      });
+      expect(onlyAnswer(head).headers['content-length']).toBe(got.answers[0]!.headers['content-length']);
+      expect(onlyAnswer(head).headers['etag']).toBe(got.answers[0]!.headers['etag']);
+    });
+
+    test('pipelined with others is answered in order', async () => {
+      const names = ['page', 'nobody', 'located', 'alias', 'empty'];
+      const get = (name: string, more = ''): string =>
+        `GET /api/handles/21.T11998/${name} HTTP/1.1\r\n${HOST}${more}\r\n`;
+      const url = await start();
+      demo.delay(50);
+      onTestFinished(demo.heal);
+      // The first has to wait for the upstream; those after it are hits.
+      for (let times = 0; times < 3; times++) await exchange(url, get('located'), one);
+      const { answers } = await exchange(url, names.map((name) => get(name)).join(''), {
+        answers: names.length,
+      });
+      const handles = answers.map(({ body }) => (JSON.parse(body) as { handle: string }).handle);
+      expect(handles).toEqual(names.map((name) => `21.T11998/${name}`));
+      expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 200, 200]);
+    });
+
+    test('that arrives byte by byte is answered', async () => {
+      const socket = await openSocket(await start());
+      socket.setNoDelay(true);
+      for (const byte of `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`) socket.write(byte);
+      const [answer] = (await once(socket, 'data')) as [Buffer];
+      expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    });
   });
-});
 
-test('a client that stops half-way holds up nobody else', async () => {
-  const url = await start();
-  const stuck = await openSocket(url);
-  stuck.write(`GET ${PATH} HTTP/1.1\r\nHost: pro`);
-  const { answers } = await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
-  expect(answers[0]!.status).toBe(200);
-});
+  test('a client that stops half-way blocks no other', async () => {
+    const url = await start();
+    const stuck = await openSocket(url);
+    stuck.write(`GET ${PATH} HTTP/1.1\r\nHost: pro`);
+    const { answers } = await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
+    expect(answers[0]!.status).toBe(200);
+  });
 
-test('a client that goes away half-way does no harm', async () => {
-  const url = await start();
-  for (const bytes of [
-    'G',
-    `GET ${PATH} HTTP/1.1\r\n`,
-    `PUT ${PATH} HTTP/1.1\r\nContent-Length: 9\r\n\r\n{`,
-  ]) {
-    const socket = await openSocket(url);
-    socket.write(bytes);
-    socket.resetAndDestroy();
-  }
-  const { answers } = await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
-  expect(answers[0]!.status).toBe(200);
+  test('a client that disconnects half-way does no harm', async () => {
+    const url = await start();
+    for (const bytes of [
+      'G',
+      `GET ${PATH} HTTP/1.1\r\n`,
+      `PUT ${PATH} HTTP/1.1\r\nContent-Length: 9\r\n\r\n{`,
+    ]) {
+      const socket = await openSocket(url);
+      socket.write(bytes);
+      socket.resetAndDestroy();
+    }
+    const { answers } = await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
+    expect(answers[0]!.status).toBe(200);
+  });
 });

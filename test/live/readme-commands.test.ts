@@ -1,6 +1,6 @@
 // Runs the curl commands of the READMEs against the demo: README.md, src/redirect and src/v2.
 import { execFileSync } from 'node:child_process';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startProgram } from '../support/built-proxy.js';
 import { readDocument, shellBlocks } from '../support/markdown.js';
 
@@ -48,19 +48,21 @@ function run(block: string, { url, adminUrl }: Demo): string[] {
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split(END).slice(0, -1);
 }
 
-test.each([
-  ['README.md', 4],
-  ['src/redirect/README.md', 5],
-  ['src/record/batch/README.md', 2],
-  ['src/v2/README.md', 14],
-])('every command of %s gets the response behind it', async (path, count) => {
-  const block = shellBlocks(readDocument(path)).find((text) => expectedOf(text).length > 0) ?? '';
-  const expected = expectedOf(block);
-  expect(expected).toHaveLength(count);
-  const answers = run(block, await startDemo());
-  expect(answers).toHaveLength(count);
-  expected.forEach(({ command, status, part }, at) => {
-    expect(`${command}\n${answers[at]}`).toMatch(new RegExp(`\\n${status}$`));
-    expect(answers[at], command).toContain(part);
+describe('commands of the READMEs', () => {
+  test.each([
+    ['README.md', 4],
+    ['src/redirect/README.md', 5],
+    ['src/record/batch/README.md', 2],
+    ['src/v2/README.md', 14],
+  ])('every command of %s gets the documented response', async (path, count) => {
+    const block = shellBlocks(readDocument(path)).find((text) => expectedOf(text).length > 0) ?? '';
+    const expected = expectedOf(block);
+    expect(expected).toHaveLength(count);
+    const answers = run(block, await startDemo());
+    expect(answers).toHaveLength(count);
+    expected.forEach(({ command, status, part }, at) => {
+      expect(`${command}\n${answers[at]}`).toMatch(new RegExp(`\\n${status}$`));
+      expect(answers[at], command).toContain(part);
+    });
   });
 });

@@ -5,7 +5,7 @@ import { expectRecorded, recordedReads, replayThroughProxy } from '../support/re
 
 const answers = replayThroughProxy();
 
-describe('a read through the proxy is answered as on the real server:', () => {
+describe('recorded reads of a Handle server through the proxy', () => {
   it.each(recordedReads)('$name', (recording) => {
     expectRecorded(recording, answers.get(recording.name));
   });

@@ -7,13 +7,15 @@ import { handleServerRecordings } from '../support/recordings.js';
 
 const answers = replayThroughProxy();
 
-describe('a write through the proxy is answered as on the real server:', () => {
-  it.each(recordedWrites)('$name', (recording) => {
-    expectRecorded(recording, answers.get(recording.name));
+describe('recorded writes of a Handle server through the proxy', () => {
+  describe('match:', () => {
+    it.each(recordedWrites)('$name', (recording) => {
+      expectRecorded(recording, answers.get(recording.name));
+    });
   });
-});
 
-it('every waiver names a recording', () => {
-  const names = handleServerRecordings.map(({ name }) => name);
-  expect(names).toEqual(expect.arrayContaining(Object.keys(waivers)));
+  it('include one for every waiver', () => {
+    const names = handleServerRecordings.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(Object.keys(waivers)));
+  });
 });

@@ -37,7 +37,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
   const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
   const stored = () => cluster.keys(`run-${run}:*:entry:*`);
 
-  test('share their entries, which lie on all three masters', async () => {
+  test('share their entries, which are spread over all three masters', async () => {
     const [one, other] = [await start(), await start()];
     expect((await readAll(one)).map(({ status }) => status)).toEqual(handles.map(() => 200));
     await expect.poll(stored).toHaveLength(handles.length);
@@ -49,7 +49,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     expect(demo.asked).toBe(handles.length);
   });
 
-  test('keep the entries and the state of a group in one place', async () => {
+  test('keep the entries and the state of a group on one node', async () => {
     const one = await start();
     for (const handle of handles) await putNumbered(one.url, pathOf(handle), 1);
     await readAll(one);
@@ -63,7 +63,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     expect([...places.values()].every((nodes) => nodes.size === 1)).toBe(true);
   });
 
-  test('show what one wrote at every other at once, wherever the handle lies', async () => {
+  test('see a write of one on every other immediately, on whatever node the handle is', async () => {
     const proxies = [await start(), await start(), await start()];
     for (const proxy of proxies) await readAll(proxy);
     for (const [at, handle] of handles.entries()) {
@@ -74,7 +74,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('have received a write when it is acknowledged, though each is subscribed to another node', async () => {
+  test('have received a write when it is acknowledged, though each subscribes to another node', async () => {
     const [one, other] = [await start(), await start()];
     await readAll(other);
     await readAll(other);
@@ -85,7 +85,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('answer every reader on while a master is away, and share again when it is back', async () => {
+  test('keep answering every reader while a master is down, and share again when it is back', async () => {
     const [one, other] = [await start(LITTLE_PATIENCE), await start(LITTLE_PATIENCE)];
     await readAll(one);
     await readAll(other);

@@ -52,23 +52,23 @@ describeWithRedis('deployments on one Redis', () => {
     expect([one.askedFor(HANDLE), other.askedFor(HANDLE)]).toEqual([2, 1]);
   }
 
-  test('before different Handle servers keep apart with default settings', async () => {
+  test('of different Handle servers are separate with default settings', async () => {
     await keepApart([await startAt(one.url), await startAt(other.url)]);
   });
 
-  test('before different Handle servers keep apart under one redis.keyPrefix', async () => {
+  test('of different Handle servers are separate under one redis.keyPrefix', async () => {
     const env = { REDIS_KEY_PREFIX: 'same:' };
     await keepApart([await startAt(one.url, env), await startAt(other.url, env)]);
   });
 
   test.each<Env>([{}, { REDIS_KEY_PREFIX: 'same:' }])(
-    'in different databases of one Redis keep apart, with %o',
+    'in different databases of one Redis are separate, with %o',
     async (env) => {
       await keepApart([await startAt(one.url, env), await startAt(other.url, env, `${redis.url}/1`)]);
     },
   );
 
-  test('before one Handle server in different databases receive no messages of each other', async () => {
+  test('of one Handle server in different databases receive no messages of each other', async () => {
     const [first, second] = [await startAt(one.url), await startAt(one.url, {}, `${redis.url}/2`)];
     for (const proxy of [first, second]) await proxy.ask(PATH);
     await purge(first);
@@ -77,7 +77,7 @@ describeWithRedis('deployments on one Redis', () => {
     expect(one.askedFor(HANDLE)).toBe(3);
   });
 
-  test('are one where the address is the same in another spelling', async () => {
+  test('are one when the URL is the same in another spelling', async () => {
     const upper = one.url.replace('http://127.0.0.1', 'HTTP://127.1');
     const [first, second] = [await startAt(one.url), await startAt(upper)];
     await first.ask(PATH);
@@ -85,12 +85,12 @@ describeWithRedis('deployments on one Redis', () => {
     expect(await cacheStatusOf(second)).toContain('detail=redis');
   });
 
-  describe('whose redis.keyPrefix is the same by mistake', () => {
+  describe('with the same redis.keyPrefix by mistake', () => {
     const env = { REDIS_KEY_PREFIX: 'mistake:' };
     const startBuilt = (upstreamUrl: string) =>
       startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
 
-    test('the later one logs it, and its instances share among themselves', async () => {
+    test('log it in the later one, whose instances share among themselves', async () => {
       const first = await startBuilt(one.url);
       await ask(first.url, PATH);
       await isStored(1);
@@ -114,7 +114,7 @@ describeWithRedis('deployments on one Redis', () => {
       expect(other.askedFor(HANDLE)).toBe(1);
     });
 
-    test('the records of the one before are not believed once it is gone', async () => {
+    test('do not use the records of the one that has gone', async () => {
       const first = await startAt(one.url, env);
       await first.ask(PATH);
       await isStored(1);
@@ -123,7 +123,7 @@ describeWithRedis('deployments on one Redis', () => {
       expect(numberIn(await (await startAt(other.url, env)).ask(PATH))).toBe(2);
     });
 
-    test('the first keeps its own entries when Redis loses everything', async () => {
+    test('keep the entries of the first one when Redis loses everything', async () => {
       const first = await startAt(one.url, env);
       await client.flushall();
       await expect.poll(() => client.get('mistake:upstream')).toBe(one.url);

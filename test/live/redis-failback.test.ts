@@ -25,7 +25,7 @@ async function subscribersOf({ url }: RedisServer): Promise<number> {
   return Number(count);
 }
 
-describeWithRedis('a master that hung and is elected again', () => {
+describeWithRedis('a re-elected master that hung', () => {
   let redis: Guarded;
   beforeEach(async () => {
     redis = await startGuardedRedis();
@@ -35,7 +35,7 @@ describeWithRedis('a master that hung and is elected again', () => {
     await redis.isSafe();
   });
 
-  test('gives no instance the record from before a write that was acknowledged under the other master', async () => {
+  test('gives no instance the record from before a write acknowledged under the other master', async () => {
     const env = { REDIS_SENTINELS: redis.sentinels, ...LITTLE_PATIENCE };
     const start = (): Promise<Proxy> => startSharing({ upstreamUrl: demo.url, env });
     const [one, other] = [await start(), await start()];

@@ -1,17 +1,17 @@
-// Redis freezes in the middle of a write load: nobody is shown an old record for longer than is promised.
+// Redis freezes in the middle of a write load: no old record is served for longer than promised.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, test } from 'vitest';
 import { writeThroughOutage } from '../support/outage-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
-describeWithRedis('a Redis that is frozen for seconds', () => {
+describeWithRedis('a Redis frozen for seconds', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterAll(() => redis.stop());
 
-  test('keeps an old record alive no longer than redis.disconnectedMaxAge and its detection', async () => {
+  test('causes no old record for longer than redis.disconnectedMaxAge and its detection', async () => {
     const away = (): void => {
       redis.freeze();
     };

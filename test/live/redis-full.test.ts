@@ -13,7 +13,7 @@ const demo = await startDemoServer();
 const HANDLE = '21.T11998/full';
 const PATH = `/api/handles/${HANDLE}`;
 
-describeWithRedis('a Redis that is full', () => {
+describeWithRedis('a full Redis', () => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describeWithRedis('a Redis that is full', () => {
     await expect(client.set('more', 'more')).rejects.toThrow('OOM');
   };
 
-  test('is read from, and what it cannot take is kept in memory', async () => {
+  test('is read from, and what it cannot store is kept in memory', async () => {
     const one = await start();
     await one.ask(PATH);
     await isStored();
@@ -55,7 +55,7 @@ describeWithRedis('a Redis that is full', () => {
     expect(await metric(other, 'handle_proxy_redis_up')).toBe(1);
   });
 
-  test('publishes writes all the same, and every instance receives them', async () => {
+  test('still publishes writes, and every instance receives them', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -91,7 +91,7 @@ describeWithRedis('a Redis that evicts', () => {
     { policy: 'volatile-lru', maxmemory: '100mb', warned: [] },
     { policy: 'noeviction', maxmemory: '100mb', warned: [] },
   ])(
-    'causes one warning where it may evict more than the oldest entries ($policy, maxmemory $maxmemory)',
+    'causes one warning when it may evict more than the oldest entries ($policy, maxmemory $maxmemory)',
     async ({ policy, maxmemory, warned }) => {
       const client = new Redis(redis.url);
       onTestFinished(() => {

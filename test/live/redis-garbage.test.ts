@@ -13,7 +13,7 @@ const HANDLE = '21.T11998/garbage';
 const OTHER = '21.T11998/another';
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
 
-describeWithRedis('a Redis that holds or says what we do not understand', () => {
+describeWithRedis('unknown data in Redis', () => {
   let redis: RedisServer;
   let client: Redis;
   let prefix: string;
@@ -36,7 +36,7 @@ describeWithRedis('a Redis that holds or says what we do not understand', () => 
   const stateOf = (handle: string): string => groupNames(prefix, handle.toUpperCase())[1];
   const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
 
-  test('the entry of another handle is not taken for this one', async () => {
+  test('an entry of another handle is not used for this one', async () => {
     const one = await start();
     await one.ask(pathOf(OTHER));
     await expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
@@ -45,7 +45,7 @@ describeWithRedis('a Redis that holds or says what we do not understand', () => 
     expect(numberIn(await (await start()).ask(pathOf(HANDLE)))).toBe(1);
   });
 
-  test('messages that are none of ours do no harm', async () => {
+  test('invalid messages are ignored', async () => {
     const messages = [
       '',
       'x',
@@ -76,7 +76,7 @@ describeWithRedis('a Redis that holds or says what we do not understand', () => 
   });
 
   test.each(['x', '-5', '1e308', '12abc', 'NaN', '99999999999999999999'])(
-    'a state whose number is %j does not keep what is written from being seen',
+    'a state with the number %j does not hide a write',
     async (number) => {
       for (const name of [stateOf(HANDLE), `${prefix}{bans}:state`]) await client.hset(name, 'seq', number);
       const [one, other] = [await start(), await start()];
@@ -92,7 +92,7 @@ describeWithRedis('a Redis that holds or says what we do not understand', () => 
     ['a state', stateOf],
     ['the list of bans', () => `${prefix}{bans}:state`],
     ['the list of members', () => `${prefix}members`],
-  ])('%s of another kind does not keep what is written from being seen', async (_what, nameOf) => {
+  ])('%s of another type does not hide a write', async (_what, nameOf) => {
     const [one, other] = [await start(), await start()];
     await client.del(nameOf(HANDLE));
     await client.lpush(nameOf(HANDLE), 'value');

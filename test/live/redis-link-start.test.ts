@@ -1,4 +1,4 @@
-// A running Redis is found at once: the ready check of ioredis comes before SUBSCRIBE.
+// A running Redis is found immediately: the ready check of ioredis comes before SUBSCRIBE.
 import { expect, onTestFinished, test } from 'vitest';
 import { timeoutError } from '../../src/cache/redis/errors.js';
 import { openLinked } from '../support/instances.js';
@@ -15,8 +15,8 @@ async function startLink(url: string): Promise<string[]> {
   return reasons.filter((reason) => reason !== timeoutError().message);
 }
 
-describeWithRedis('the link to a Redis that is there', () => {
-  test(`is up without a single failure, ${STARTS} times`, async () => {
+describeWithRedis('the link to a running Redis', () => {
+  test(`is up without a failure, ${STARTS} times`, async () => {
     const redis = await startRedis();
     onTestFinished(() => redis.stop());
     const failures: string[] = [];

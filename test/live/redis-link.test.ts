@@ -1,4 +1,4 @@
-// What an instance does while Redis is slow, frozen, away or started again.
+// The link of an instance to Redis while it is slow, frozen, away or restarted.
 import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -24,8 +24,8 @@ const closeAtEnd = (instance: OpenInstance): OpenInstance => {
   return instance;
 };
 
-describeWithRedis('the commands to a frozen Redis', () => {
-  test('are each given up after redis.commandTimeout, also behind a stuck one', async () => {
+describeWithRedis('commands to a frozen Redis', () => {
+  test('each fail after redis.commandTimeout, even behind a stuck one', async () => {
     const redis = await start();
     const failed: string[] = [];
     const commands = new RedisCommands({
@@ -49,8 +49,8 @@ describeWithRedis('the commands to a frozen Redis', () => {
   });
 });
 
-describeWithRedis('the commands of one turn of the event loop', () => {
-  test('are one write', async () => {
+describeWithRedis('commands of one turn of the event loop', () => {
+  test('are sent in one write', async () => {
     const { url } = await start();
     const commands = new RedisCommands({ url, keyPrefix: 'test:', commandTimeoutMs: LIMIT_MS });
     onTestFinished(() => commands.close());
@@ -75,7 +75,7 @@ describeWithRedis('the link of an instance to Redis', () => {
   const openWithLease = async (url: string): Promise<OpenInstance> =>
     closeAtEnd(await openLinked({ url, clock: systemClock }));
 
-  test('is without a lease where there is no Redis, and gets one when there is', async () => {
+  test('has no lease without Redis, and gets one when Redis starts', async () => {
     const port = await freePort();
     const troubles: string[] = [];
     const url = `redis://127.0.0.1:${port}`;
@@ -89,7 +89,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     await expect.poll(() => instance.hub.isLinked()).toBe(true);
   });
 
-  test('loses its lease when Redis is frozen, and has it again when it goes on', async () => {
+  test('loses its lease when Redis is frozen, and gets it again when Redis resumes', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     onTestFinished(() => {
@@ -101,7 +101,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     await expect.poll(() => instance.hub.isLinked()).toBe(true);
   });
 
-  test('has its lease again when Redis is started anew, and nothing of before is fresh', async () => {
+  test('gets its lease again when Redis was restarted, and no earlier entry is fresh', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     const { store, memory } = instance;
@@ -114,7 +114,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     expect(await store.set('21.T1/OTHER', entryOf('begun before'), ticket)).toBe(false);
   });
 
-  test('keeps what it has when nothing was published while its connections were lost', async () => {
+  test('keeps its entries fresh when nothing was published while its connections were lost', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     const { store, memory, commands } = instance;
@@ -127,7 +127,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     expect(memory.peek(KEY)).toEqual(entryOf('old'));
   });
 
-  test('takes for stale what was changed while its connection for messages was lost', async () => {
+  test('marks stale what was changed while its message connection was lost', async () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     const { store, memory } = one;
@@ -140,7 +140,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     expect(one.delivered.length).toBeGreaterThan(numberBefore);
   });
 
-  test('reports what was written while Redis was away before it has its lease again', async () => {
+  test('reports writes made while Redis was away before it gets its lease again', async () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     onTestFinished(() => {
@@ -156,7 +156,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     await expect.poll(() => one.hub.isLinked()).toBe(true);
   });
 
-  test('leaves at once: nobody waits for an instance that has ended', async () => {
+  test('leaves immediately: nobody waits for a stopped instance', async () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openLinked({ url: redis.url })];
     await other.close();
@@ -166,7 +166,7 @@ describeWithRedis('the link of an instance to Redis', () => {
 });
 
 describe('an instance without Redis', () => {
-  test('is linked to all there are: itself', async () => {
+  test('is linked to itself only', async () => {
     const instance = openInstance();
     expect(instance.hub.isLinked()).toBe(true);
     await instance.close();

@@ -7,7 +7,7 @@ import { gate } from '../support/gate.js';
 import { lockOfInstance, testKeyLock } from '../support/lock-contract.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
-describeWithRedis('a lock over instances on one Redis', () => {
+describeWithRedis('a Redis lock over several instances', () => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -23,7 +23,7 @@ describeWithRedis('a lock over instances on one Redis', () => {
 
   testKeyLock(async (waitMs) => [await startInstance(waitMs), await startInstance(waitMs)]);
 
-  test('of an instance that was killed ends by itself, and is not taken away before', async () => {
+  test('of a killed instance expires, and is not taken before', async () => {
     const lock = await startInstance();
     const begun = performance.now();
     await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 150);
@@ -31,7 +31,7 @@ describeWithRedis('a lock over instances on one Redis', () => {
     expect(performance.now() - begun).toBeGreaterThan(100);
   });
 
-  test('that has run out and is held by another is not released', async () => {
+  test('that has expired and is held by another is not released', async () => {
     const lock = await startInstance();
     await lock('KEY', async () => {
       await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 5000);
@@ -40,7 +40,7 @@ describeWithRedis('a lock over instances on one Redis', () => {
     await client.del('t:{KEY}:lock');
   });
 
-  test('is granted again to the token that has it, also while another instance waits', async () => {
+  test('is granted again to the token that holds it, even while another instance waits', async () => {
     const ask = (token: string) =>
       client.eval(LOCK, 3, 't:{A}:lock', 't:{A}:wanted', 't:{A}:held', token, 5000, `of ${token}`, 5000);
     expect(await ask('one')).toBe(5000);
@@ -57,7 +57,7 @@ describeWithRedis('a lock over instances on one Redis', () => {
     await expect.poll(() => client.keys('t:*:lock')).toEqual([]);
   });
 
-  test('goes to an instance that waits, however long the queue of the other is', async () => {
+  test('is granted to a waiting instance, however long the queue of the other', async () => {
     const [busy, patient] = [await startInstance(), await startInstance()];
     const order: string[] = [];
     const held = gate();
@@ -78,7 +78,7 @@ describeWithRedis('a lock over instances on one Redis', () => {
     await Promise.all(queue);
   });
 
-  describe('reports since when no other client has held the key', () => {
+  describe('reports since when no other client has held it', () => {
     const freeSince = (lock: KeyLock): Promise<number> =>
       lock('KEY', (held) => Promise.resolve(held.freeSince));
 
@@ -91,14 +91,14 @@ describeWithRedis('a lock over instances on one Redis', () => {
       expect(await freeSince(other)).toBeGreaterThan(released);
     });
 
-    test('which is just now when its holder was killed', async () => {
+    test('as just now when its holder was killed', async () => {
       const lock = await startInstance();
       await client.set('t:{KEY}:held', 'held', 'PX', 20_000);
       const before = performance.now();
       expect(await freeSince(lock)).toBeGreaterThan(before);
     });
 
-    test('which is long ago where nobody has left a trace', async () => {
+    test('as long ago without any trace', async () => {
       const lock = await startInstance();
       const before = performance.now();
       expect(await lock('NEW', (held) => Promise.resolve(held.freeSince))).toBeLessThan(before);

@@ -47,105 +47,110 @@ async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promi
   expect(proxy.output(), 'no word of a library, and no stack').not.toMatch(/\[WARN]|Unhandled|\n {4}at /);
 }
 
-describeWithRedis('a Redis with access control', () => {
-  let folder: string;
-  const fileOf = async (name: string, text: string): Promise<string> => {
-    const path = join(folder, name);
-    await writeFile(path, text);
-    return path;
-  };
-  const serve = async (extra: string[]): Promise<RedisServer> => {
-    const redis = await startRedis(extra);
-    onTestFinished(() => redis.stop());
-    return redis;
-  };
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'redis-login-'));
-  });
-  afterAll(() => rm(folder, { recursive: true }));
-
-  describe('a client with its password', () => {
-    test('takes the right one', async () => {
-      const { port } = await serve(['--requirepass', SECRET]);
-      await sharesWithNext({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` });
-    });
-
-    test('takes a user of its own that may do no more than is needed', async () => {
-      const { port } = await serve([
-        ...['--user', 'default', 'off', '--user', 'proxy', 'on', `>${SECRET}`, '~hrp:*', '&hrp:*', '-@all'],
-        ...[
-          '+@read',
-          '+@write',
-          '+eval',
-          '+evalsha',
-          '+publish',
-          '+subscribe',
-          '+@connection',
-          '+info',
-          '+time',
-        ],
-      ]);
-      await sharesWithNext({ REDIS_URL: `redis://proxy:${SECRET}@127.0.0.1:${port}` });
-    });
-
-    test.each([
-      ['a wrong one', `x:${SECRET}@`, /WRONGPASS/],
-      ['none', '', /NOAUTH/],
-    ])('refuses %s, and it is logged', async (_what, login, reason) => {
-      const { port } = await serve(['--requirepass', 'another-password']);
-      await goesOnWithout({ REDIS_URL: `redis://${login}127.0.0.1:${port}` }, reason);
-    });
-  });
-
-  describe('a client with TLS and the CA of the server', () => {
-    const startTls = async (): Promise<{ port: number; caFile: string }> => {
-      const port = await freePort();
-      const { key, cert } = await createCertificate();
-      const caFile = await fileOf(`${port}.pem`, cert);
-      const keyFile = await fileOf(`${port}.key`, key);
-      await serve([
-        ...['--tls-port', String(port), '--tls-cert-file', caFile, '--tls-key-file', keyFile],
-        ...['--tls-ca-cert-file', caFile, '--tls-auth-clients', 'no'],
-      ]);
-      return { port, caFile };
+describe('Redis login', () => {
+  describeWithRedis('a Redis with access control', () => {
+    let folder: string;
+    const fileOf = async (name: string, text: string): Promise<string> => {
+      const path = join(folder, name);
+      await writeFile(path, text);
+      return path;
     };
+    const serve = async (extra: string[]): Promise<RedisServer> => {
+      const redis = await startRedis(extra);
+      onTestFinished(() => redis.stop());
+      return redis;
+    };
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'redis-login-'));
+    });
+    afterAll(() => rm(folder, { recursive: true }));
 
-    test('is used with its CA in redis.caFile', async () => {
-      const { port, caFile } = await startTls();
-      await sharesWithNext({ REDIS_URL: `rediss://127.0.0.1:${port}`, REDIS_CA_FILE: caFile });
+    describe('a client with a password', () => {
+      test('connects with the correct password', async () => {
+        const { port } = await serve(['--requirepass', SECRET]);
+        await sharesWithNext({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` });
+      });
+
+      test('connects as a user with the required rights only', async () => {
+        const { port } = await serve([
+          ...['--user', 'default', 'off', '--user', 'proxy', 'on', `>${SECRET}`, '~hrp:*', '&hrp:*', '-@all'],
+          ...[
+            '+@read',
+            '+@write',
+            '+eval',
+            '+evalsha',
+            '+publish',
+            '+subscribe',
+            '+@connection',
+            '+info',
+            '+time',
+          ],
+        ]);
+        await sharesWithNext({ REDIS_URL: `redis://proxy:${SECRET}@127.0.0.1:${port}` });
+      });
+
+      test.each([
+        ['a wrong password', `x:${SECRET}@`, /WRONGPASS/],
+        ['no password', '', /NOAUTH/],
+      ])('is rejected with %s, which is logged', async (_what, login, reason) => {
+        const { port } = await serve(['--requirepass', 'another-password']);
+        await goesOnWithout({ REDIS_URL: `redis://${login}127.0.0.1:${port}` }, reason);
+      });
     });
 
-    test('is not used without the CA, or with another one, and it is logged', async () => {
-      const { port } = await startTls();
-      await goesOnWithout({ REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}` }, /self-signed certificate/);
-      const { cert } = await createCertificate();
-      const another = { REDIS_CA_FILE: await fileOf('another.pem', cert) };
-      await goesOnWithout({ REDIS_URL: `rediss://127.0.0.1:${port}`, ...another }, /certificate/);
+    describe('a client with TLS and the CA of the server', () => {
+      const startTls = async (): Promise<{ port: number; caFile: string }> => {
+        const port = await freePort();
+        const { key, cert } = await createCertificate();
+        const caFile = await fileOf(`${port}.pem`, cert);
+        const keyFile = await fileOf(`${port}.key`, key);
+        await serve([
+          ...['--tls-port', String(port), '--tls-cert-file', caFile, '--tls-key-file', keyFile],
+          ...['--tls-ca-cert-file', caFile, '--tls-auth-clients', 'no'],
+        ]);
+        return { port, caFile };
+      };
+
+      test('connects with its CA in redis.caFile', async () => {
+        const { port, caFile } = await startTls();
+        await sharesWithNext({ REDIS_URL: `rediss://127.0.0.1:${port}`, REDIS_CA_FILE: caFile });
+      });
+
+      test('is rejected without the CA, or with another one, which is logged', async () => {
+        const { port } = await startTls();
+        await goesOnWithout(
+          { REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}` },
+          /self-signed certificate/,
+        );
+        const { cert } = await createCertificate();
+        const another = { REDIS_CA_FILE: await fileOf('another.pem', cert) };
+        await goesOnWithout({ REDIS_URL: `rediss://127.0.0.1:${port}`, ...another }, /certificate/);
+      });
     });
   });
-});
 
-test('a Redis that is unreachable at the start is logged', async () => {
-  const port = await freePort();
-  await goesOnWithout({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` }, /ECONNREFUSED/);
-});
+  test('an unreachable Redis at start is logged', async () => {
+    const port = await freePort();
+    await goesOnWithout({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` }, /ECONNREFUSED/);
+  });
 
-test.each([
-  ['HTTP', 'HTTP/1.1 400 Bad Request\r\n\r\n', /Protocol error|closed/i],
-  [
-    'an error that quotes what it was sent',
-    "-ERR unknown command 'AUTH', with args beginning with: 'SECRET'\r\n",
-    /unknown command/,
-  ],
-])('a server that answers with %s is not used, and it is logged', async (_what, answer, reason) => {
-  const server = createServer((socket) => {
-    socket.on('error', () => undefined);
-    socket.on('data', () => socket.write(answer.replace('SECRET', SECRET)));
+  test.each([
+    ['HTTP', 'HTTP/1.1 400 Bad Request\r\n\r\n', /Protocol error|closed/i],
+    [
+      'an error that quotes what it was sent',
+      "-ERR unknown command 'AUTH', with args beginning with: 'SECRET'\r\n",
+      /unknown command/,
+    ],
+  ])('a server that answers with %s is not used, which is logged', async (_what, answer, reason) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.on('data', () => socket.write(answer.replace('SECRET', SECRET)));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    await goesOnWithout({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` }, reason);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  await goesOnWithout({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` }, reason);
 });

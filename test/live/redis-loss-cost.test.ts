@@ -34,7 +34,7 @@ describeWithRedis('a loss of all connections to Redis', () => {
     await redis.stop();
   });
 
-  test('reloads at most one handle of a hundred, and shows the writes made meanwhile', async () => {
+  test('reloads at most one handle in a hundred, and serves the writes made meanwhile', async () => {
     for (const handle of handles) demo.put(handle, numbered(1));
     const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const [writer, reader] = await Promise.all([start(), start()]);

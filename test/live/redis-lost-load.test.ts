@@ -9,8 +9,8 @@ import { describeWithRedis, startRedis } from '../support/redis-server.js';
 const LOADED = '21.T11998/lost-load';
 const PROBE = '21.T11998/lost-probe';
 
-describeWithRedis('the built program', () => {
-  test('keeps what it loads without Redis for redis.disconnectedMaxAge, also when Redis is back', async () => {
+describeWithRedis('a record loaded while Redis is down', () => {
+  test('stays fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
     const demo = await startDemoServer();
     const redis = await startRedis();
     onTestFinished(() => {

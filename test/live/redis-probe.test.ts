@@ -12,8 +12,8 @@ const RIGHTS = '-@all +@read +@write +eval +evalsha +publish +subscribe +@connec
 const probe = (address: Omit<RedisAddress, 'commandTimeoutMs'>): Promise<string | undefined> =>
   probeRedis({ ...address, commandTimeoutMs: 2000 }, 'hrp:probe:');
 
-describeWithRedis('the probe of Redis finds the version, and leaves nothing behind', () => {
-  test('at a server, as a user that may do no more than its remedy says', async () => {
+describeWithRedis('the Redis probe reports the version, and leaves nothing behind', () => {
+  test('at a server, with only the rights that its remedy names', async () => {
     const user = ['--user', 'proxy', 'on', '>secret', '~hrp:*', '&hrp:*', ...RIGHTS.split(' ')];
     const { url, stop } = await startRedis(user);
     onTestFinished(stop);

@@ -1,4 +1,4 @@
-// What src/cache/coherence/README.md promises of the built program and its Redis: refused writes, leaving, the warning about evictions.
+// Promises of src/cache/coherence/README.md in the built program: rejected writes, leaving, eviction warning.
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -28,8 +28,8 @@ const start = (redis: RedisServer, env: Record<string, string> = {}): Promise<Bu
     ...env,
   });
 
-describeWithRedis('the built program', () => {
-  test('refuses writes while Redis is away with redis.disconnectedWrites: reject', async () => {
+describeWithRedis('the built program with Redis', () => {
+  test('rejects writes while Redis is away with redis.disconnectedWrites: reject', async () => {
     const redis = await startOwnRedis();
     const proxy = await start(redis, { REDIS_DISCONNECTED_WRITES: 'reject' });
     demo.put(HANDLE, numbered(1));
@@ -47,7 +47,7 @@ describeWithRedis('the built program', () => {
     expect(numberIn(await ask(proxy.url, PATH))).toBe(4);
   });
 
-  test('leaves the list of members when it is stopped by SIGTERM', async () => {
+  test('leaves the member list on SIGTERM', async () => {
     const redis = await startOwnRedis();
     const client = new Redis(redis.url);
     onTestFinished(() => {
@@ -62,7 +62,7 @@ describeWithRedis('the built program', () => {
     expect((await members()).length).toBeLessThanOrEqual(1);
   });
 
-  test('warns once of a Redis that may evict any key', async () => {
+  test('warns once about a Redis that may evict any key', async () => {
     const redis = await startOwnRedis(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru']);
     const proxy = await start(redis);
     const warnings = () => proxy.logs().filter(({ policy }) => policy !== undefined);

@@ -1,5 +1,5 @@
 // A master that fails is followed by its replica, as a real Sentinel decides; readers notice nothing.
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
@@ -12,55 +12,60 @@ const demo = await startDemoServer();
 const handles = Array.from({ length: 10 }, (_, at) => `21.T11998/guarded-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
 
-describeWithRedis('proxies on a master that a Sentinel watches over', () => {
-  let redis: Guarded;
-  beforeEach(async () => {
-    redis = await startGuardedRedis();
-    onTestFinished(() => redis.stop());
-    for (const handle of handles) demo.put(handle, numbered(0));
-    demo.reset();
-    await redis.isSafe();
-  });
-  const env = (): Record<string, string> => ({ REDIS_SENTINELS: redis.sentinels, ...LITTLE_PATIENCE });
-  const start = (): Promise<Proxy> => startSharing({ upstreamUrl: demo.url, env: env() });
-  const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
+describe('Redis Sentinel', () => {
+  describeWithRedis('proxies on its master', () => {
+    let redis: Guarded;
+    beforeEach(async () => {
+      redis = await startGuardedRedis();
+      onTestFinished(() => redis.stop());
+      for (const handle of handles) demo.put(handle, numbered(0));
+      demo.reset();
+      await redis.isSafe();
+    });
+    const env = (): Record<string, string> => ({ REDIS_SENTINELS: redis.sentinels, ...LITTLE_PATIENCE });
+    const start = (): Promise<Proxy> => startSharing({ upstreamUrl: demo.url, env: env() });
+    const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
 
-  test.each<[string, (master: RedisServer) => unknown]>([
-    ['is killed', (master) => master.stop()],
-    [
-      'is frozen',
-      (master) => {
-        master.freeze();
+    test.each<[string, (master: RedisServer) => unknown]>([
+      ['is killed', (master) => master.stop()],
+      [
+        'is frozen',
+        (master) => {
+          master.freeze();
+        },
+      ],
+    ])(
+      'continue when the master %s, find the next one, and report their writes to it',
+      async (_what, lose) => {
+        const [one, other] = [await start(), await start()];
+        await readAll(one);
+        await readAll(other);
+        const before = await redis.master();
+        await lose(before);
+        for (const handle of handles) {
+          expect((await putNumbered(one.url, pathOf(handle), 5)).status).toBe(200);
+        }
+        expect((await readAll(one)).map(numberIn)).toEqual(handles.map(() => 5));
+        expect((await readAll(other)).map(({ status }) => status)).toEqual(handles.map(() => 200));
+        await redis.hasFollowed(before);
+        await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+        await expect.poll(async () => (await readAll(other)).map(numberIn)).toEqual(handles.map(() => 5));
+        expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 5));
+        // Over the next one they receive each other's messages too.
+        const [handle = ''] = handles;
+        await putNumbered(one.url, pathOf(handle), 8);
+        await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(8);
       },
-    ],
-  ])('go on when it %s, find the next one, and report their writes to it', async (_what, lose) => {
-    const [one, other] = [await start(), await start()];
-    await readAll(one);
-    await readAll(other);
-    const before = await redis.master();
-    await lose(before);
-    for (const handle of handles) {
-      expect((await putNumbered(one.url, pathOf(handle), 5)).status).toBe(200);
-    }
-    expect((await readAll(one)).map(numberIn)).toEqual(handles.map(() => 5));
-    expect((await readAll(other)).map(({ status }) => status)).toEqual(handles.map(() => 200));
-    await redis.hasFollowed(before);
-    await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
-    await expect.poll(async () => (await readAll(other)).map(numberIn)).toEqual(handles.map(() => 5));
-    expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 5));
-    // Over the next one they receive each other's messages too.
-    const [handle = ''] = handles;
-    await putNumbered(one.url, pathOf(handle), 8);
-    await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(8);
+    );
   });
-});
 
-test('proxies start without any Sentinel, and answer', async () => {
-  const proxy = await startSeparated({ upstreamUrl: demo.url, env: { REDIS_SENTINELS: '127.0.0.1:1' } });
-  demo.put('21.T11998/unguarded', numbered(0));
-  expect((await proxy.ask(pathOf('21.T11998/unguarded'))).status).toBe(200);
-  // Once some attempts to find Redis have failed, it counts as away.
-  await expect
-    .poll(async () => (await proxy.ask(pathOf('21.T11998/unguarded'))).headers['cache-status'])
-    .toContain('hit');
+  test('proxies start and answer while no Sentinel is reachable', async () => {
+    const proxy = await startSeparated({ upstreamUrl: demo.url, env: { REDIS_SENTINELS: '127.0.0.1:1' } });
+    demo.put('21.T11998/unguarded', numbered(0));
+    expect((await proxy.ask(pathOf('21.T11998/unguarded'))).status).toBe(200);
+    // Once some attempts to find Redis have failed, it counts as away.
+    await expect
+      .poll(async () => (await proxy.ask(pathOf('21.T11998/unguarded'))).headers['cache-status'])
+      .toContain('hit');
+  });
 });

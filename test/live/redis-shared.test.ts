@@ -1,4 +1,4 @@
-// What one proxy has loaded, every proxy on the same Redis knows.
+// Proxies on one Redis share the records that one of them has loaded.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Proxy } from '../support/proxy.js';
@@ -41,22 +41,19 @@ describeWithRedis('proxies on one Redis', () => {
     ['a name with braces, as Redis Cluster reads them', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
     ['a handle that does not exist', '/api/handles/21.T11998/nobody', 404],
     ['a record without values', '/api/handles/21.T11998/empty', 200],
-  ])(
-    'one instance answers what the other has loaded, without an upstream request: %s',
-    async (_what, path, status) => {
-      const [one, other] = await Promise.all([start(), start()]);
-      const loaded = await one.ask(path);
-      await isStored();
-      const shared = await other.ask(path);
-      expect([loaded.status, shared.status]).toEqual([status, status]);
-      expect(shared.text).toBe(loaded.text);
-      expect(shared.headers['cache-status']).toContain('hit');
-      expect(shared.headers['cache-status']).toContain('detail=redis');
-      expect(demo.asked).toBe(1);
-    },
-  );
+  ])('answer from what another has loaded, without an upstream request: %s', async (_what, path, status) => {
+    const [one, other] = await Promise.all([start(), start()]);
+    const loaded = await one.ask(path);
+    await isStored();
+    const shared = await other.ask(path);
+    expect([loaded.status, shared.status]).toEqual([status, status]);
+    expect(shared.text).toBe(loaded.text);
+    expect(shared.headers['cache-status']).toContain('hit');
+    expect(shared.headers['cache-status']).toContain('detail=redis');
+    expect(demo.asked).toBe(1);
+  });
 
-  test('an authoritative load of one replaces the entries of the others', async () => {
+  test('replace the entries of the others after an authoritative load of one', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await Promise.all([one.ask(PATH), other.ask(PATH)]);
     demo.put(HANDLE, recordOf('second'));
@@ -66,7 +63,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.askedFor(HANDLE), 'the others find it in Redis').toBeLessThanOrEqual(3);
   });
 
-  test('what Redis and memory kept while Redis was away is still good when it is back', async () => {
+  test('keep entries in Redis and memory fresh over an outage of Redis', async () => {
     const [one, other] = await Promise.all([start(LITTLE_PATIENCE), start(LITTLE_PATIENCE)]);
     await one.ask(PATH);
     await isStored();
@@ -79,7 +76,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('the other answers the same record to another question in another spelling', async () => {
+  test('answer another query in another spelling from a shared record', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -88,7 +85,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.asked).toBe(1);
   });
 
-  test('an authoritative "not found" through one takes the record away from the other', async () => {
+  test('evict the record everywhere after an authoritative “not found” in one', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -99,7 +96,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect((await one.ask(PATH)).status).toBe(404);
   });
 
-  test('what is kept in Redis has an end', async () => {
+  test('store entries in Redis with an expiry', async () => {
     const one = await start({ CACHE_FOUND_MAX_TTL: '10s', CACHE_STALE_IF_ERROR: '20s' });
     await one.ask(PATH);
     await isStored();
@@ -109,7 +106,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(lifeMs).toBeLessThanOrEqual(30_000);
   });
 
-  test('proxies with different redis.keyPrefix share nothing', async () => {
+  test('share nothing under different redis.keyPrefix', async () => {
     const [one, other] = await Promise.all([start(), start({ REDIS_KEY_PREFIX: 'other:' })]);
     await one.ask(PATH);
     await isStored();
@@ -117,7 +114,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.asked).toBe(2);
   });
 
-  describe('bytes in Redis that are no entry of this version', () => {
+  describe('invalid entries in Redis', () => {
     const damages: [what: string, damage: (entry: Buffer) => Buffer][] = [
       [
         'another version',
@@ -147,7 +144,7 @@ describeWithRedis('proxies on one Redis', () => {
       expect(demo.asked).toBe(2);
     });
 
-    test('a key of another kind is a miss and is replaced', async () => {
+    test('a key of another type is a miss and is replaced', async () => {
       const one = await start();
       await one.ask(PATH);
       await isStored();

@@ -14,7 +14,7 @@ const handles = Array.from({ length: 20 }, (_, at) => `21.T11998/slow-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
 const LIMIT_MS = 100;
 
-describeWithRedis('a Redis that is slow', () => {
+describeWithRedis('a slow Redis', () => {
   let redis: RedisServer;
   let client: Redis;
   let line: SlowLine;
@@ -40,7 +40,7 @@ describeWithRedis('a Redis that is slow', () => {
   });
   const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
 
-  test('costs all readers together one time limit, and then nothing', async () => {
+  test('costs all readers together one redis.commandTimeout, and then nothing', async () => {
     const proxy = await startSharing(sharing());
     line.delayMs = 20 * LIMIT_MS;
     const stalledMs = startStallClock();
@@ -52,7 +52,7 @@ describeWithRedis('a Redis that is slow', () => {
     expect(demo.asked).toBe(handles.length);
   });
 
-  test('is shared again when it is fast again, with what was written meanwhile', async () => {
+  test('is shared again when it is fast, including the writes made meanwhile', async () => {
     const [one, other] = [await startSharing(sharing()), await startSharing(sharing())];
     await readAll(other);
     line.delayMs = 20 * LIMIT_MS;

@@ -101,7 +101,7 @@ describeWithRedis('the store on a real Redis', () => {
     storeContract(async () => acrossInstances(await open(), await open()));
   });
 
-  test('an instance does not store a load from before an invalidation by another instance', async () => {
+  test('does not store a load from before an invalidation by another instance', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/SHARED';
     const { ticket } = await one.store.get(key);
@@ -110,7 +110,7 @@ describeWithRedis('the store on a real Redis', () => {
     expect(await one.store.set(key, entryOf('old'), ticket)).toBe(false);
   });
 
-  test('what Redis refuses does not stay in memory', async () => {
+  test('drops from memory what Redis refuses', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/REFUSED';
     const store = withEmptyMemory(one);
@@ -120,7 +120,7 @@ describeWithRedis('the store on a real Redis', () => {
     expect((await store.get(key)).entry).toBeUndefined();
   });
 
-  test('a process that has not received a fence answers from Redis, but keeps no copy of its own', async () => {
+  test('reads from Redis without a local copy in a process that has not received a fence', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/FENCED';
     const old = entryOf('old');
@@ -140,7 +140,7 @@ describeWithRedis('the store on a real Redis', () => {
     await expect.poll(readUnderFence).toEqual({ entry: old, copy: undefined, copyAfter: old });
   });
 
-  test('an entry keeps 3 s of TTL under the fence of a writer that died, and its whole TTL after a refused write', async () => {
+  test('keeps an entry for 3 s under the fence of a writer that died, and for its whole TTL after a rejected write', async () => {
     const [one] = await openBoth();
     const key = '21.T1/REFUSED-2';
     const lifeLeftMs = async (): Promise<number> =>
@@ -156,14 +156,14 @@ describeWithRedis('the store on a real Redis', () => {
     await expect.poll(fenceAndRefuse).toEqual([true, true]);
   });
 
-  test('every instance has applied a change when it is acknowledged', async () => {
+  test('has applied a change on every instance when it is acknowledged', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/RECEIVED';
     await one.store.forget(key);
     for (const { delivered } of [one, other]) expect(delivered).toContainEqual({ kind: 'forget', key });
   });
 
-  test('what another instance stored is a miss after Redis was started again, whatever was loaded from its dump', async () => {
+  test('misses entries of another instance after a Redis restart, even when a dump was loaded', async () => {
     const [one] = await openBoth();
     const key = '21.T1/RESTORED';
     await one.store.set(key, entryOf('old'), (await one.store.get(key)).ticket);

@@ -55,7 +55,7 @@ function keepReading(proxy: Proxy): { reads: Read[]; stop: () => Promise<void> }
   return { reads, stop };
 }
 
-describeWithRedis('a Redis in trouble', () => {
+describeWithRedis('an unavailable Redis', () => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -94,7 +94,7 @@ describeWithRedis('a Redis in trouble', () => {
   };
   const kinds = Object.keys(lose);
 
-  test.each(kinds)('costs no reader anything that counts when it is %s and comes back', async (kind) => {
+  test.each(kinds)('delays or fails no reader when it is %s and returns', async (kind) => {
     const proxy = await start({ REDIS_COMMAND_TIMEOUT: '50ms' });
     await proxy.ask(PATH);
     const { reads, stop } = keepReading(proxy);
@@ -160,7 +160,7 @@ describeWithRedis('a Redis in trouble', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('lets memory answer alone for redis.disconnectedMaxAge and no longer', async () => {
+  test('lets memory answer alone for at most redis.disconnectedMaxAge', async () => {
     const proxy = await start({ REDIS_DISCONNECTED_MAX_AGE: '5s' });
     await load(proxy);
     await redis.stop();
@@ -177,7 +177,7 @@ describeWithRedis('a Redis in trouble', () => {
     expect(demo.asked).toBe(2);
   });
 
-  test('serves a stale record when the upstream is down too', async () => {
+  test('leaves records to be served stale when the upstream is down too', async () => {
     const proxy = await start({ REDIS_DISCONNECTED_MAX_AGE: '5s' });
     await load(proxy);
     await redis.stop();
@@ -194,7 +194,7 @@ describeWithRedis('a Redis in trouble', () => {
       .toContain('detail=error');
   });
 
-  test('makes memory stale once it is back from a stop: another server may know less', async () => {
+  test('makes memory stale on return from a stop, as another server may know less', async () => {
     const proxy = await start();
     await load(proxy);
     await redis.stop();
@@ -206,7 +206,7 @@ describeWithRedis('a Redis in trouble', () => {
     expect(demo.asked).toBe(2);
   });
 
-  test('causes no loads once it is back from a freeze', async () => {
+  test('causes no loads on return from a freeze', async () => {
     const proxy = await start();
     await load(proxy);
     redis.freeze();
@@ -217,7 +217,7 @@ describeWithRedis('a Redis in trouble', () => {
     expect(demo.asked).toBe(1);
   });
 
-  test('does not bring back a record whose end was learned while it was frozen', async () => {
+  test('does not restore a record that was found missing while it was frozen', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await load(one);
     await other.ask(PATH);

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -35,60 +35,62 @@ async function answerOf(proxy: BuiltProxy, header: string): Promise<unknown> {
   return status === 302 ? headers[header] : status;
 }
 
-test('reloadable keys change, and the log names them', async () => {
-  const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
-  expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
-  await rewrite('http: { clientMaxAge: 5s }\ndeletion: { values: true }\nlog: { level: warn }');
-  await expect.poll(() => answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
-  const stats = JSON.parse((await ask(proxy.adminUrl, '/stats')).text) as object;
-  expect(stats).toMatchObject({ logLevel: 'warn' });
-  await expect
-    .poll(() => linesOf(proxy, READ))
-    .toMatchObject([
-      {
-        level: 'info',
-        changed: { 'http.clientMaxAge': '5s', 'deletion.values': 'true', 'log.level': 'warn' },
-      },
-    ]);
-  expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
-  expect(await proxy.stop()).toEqual({ code: 0, signal: null });
-});
-
-test('what needs a restart is named without its value, and stays as it is', async () => {
-  const { proxy, rewrite } = await start('{}');
-  await rewrite('redis: { url: "redis://:not-to-be-seen@127.0.0.1:1" }\nserver: { idleTimeout: 5m }');
-  await expect
-    .poll(() => linesOf(proxy, 'changed keys need a restart'))
-    .toMatchObject([{ level: 'warn', keys: ['server.idleTimeout', 'redis.url'] }]);
-  expect(linesOf(proxy, READ).map(({ changed }) => changed)).toEqual([{}]);
-  expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=60');
-  expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({
-    redis: { state: 'disabled' },
+describe('reload of the built program (SIGHUP)', () => {
+  test('applies reloadable keys, and logs them', async () => {
+    const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
+    expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
+    await rewrite('http: { clientMaxAge: 5s }\ndeletion: { values: true }\nlog: { level: warn }');
+    await expect.poll(() => answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
+    const stats = JSON.parse((await ask(proxy.adminUrl, '/stats')).text) as object;
+    expect(stats).toMatchObject({ logLevel: 'warn' });
+    await expect
+      .poll(() => linesOf(proxy, READ))
+      .toMatchObject([
+        {
+          level: 'info',
+          changed: { 'http.clientMaxAge': '5s', 'deletion.values': 'true', 'log.level': 'warn' },
+        },
+      ]);
+    expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
+    expect(await proxy.stop()).toEqual({ code: 0, signal: null });
   });
-  expect(proxy.output()).not.toContain('not-to-be-seen');
-});
 
-test('an invalid file changes nothing, and its error is logged', async () => {
-  const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
-  await rewrite('http: { clientMaxAge: 5s }\ncache: { found: { maxTTL: 1h } }');
-  const broken = 'reload failed, keeping the current configuration';
-  await expect.poll(() => linesOf(proxy, broken)).toHaveLength(1);
-  expect(String(linesOf(proxy, broken)[0]?.['reason'])).toContain('did you mean cache.found.maxTtl?');
-  expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
-  await rewrite('http: { clientMaxAge: 5s }');
-  await expect.poll(() => answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
-});
+  test('logs keys that need a restart without their values, and leaves them unchanged', async () => {
+    const { proxy, rewrite } = await start('{}');
+    await rewrite('redis: { url: "redis://:not-to-be-seen@127.0.0.1:1" }\nserver: { idleTimeout: 5m }');
+    await expect
+      .poll(() => linesOf(proxy, 'changed keys need a restart'))
+      .toMatchObject([{ level: 'warn', keys: ['server.idleTimeout', 'redis.url'] }]);
+    expect(linesOf(proxy, READ).map(({ changed }) => changed)).toEqual([{}]);
+    expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=60');
+    expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({
+      redis: { state: 'disabled' },
+    });
+    expect(proxy.output()).not.toContain('not-to-be-seen');
+  });
 
-test('a request in flight is answered as if nothing had happened', async () => {
-  const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
-  demo.hold.begin('GET');
-  onTestFinished(() => {
+  test('changes nothing for an invalid file, and logs its error', async () => {
+    const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
+    await rewrite('http: { clientMaxAge: 5s }\ncache: { found: { maxTTL: 1h } }');
+    const broken = 'reload failed, keeping the current configuration';
+    await expect.poll(() => linesOf(proxy, broken)).toHaveLength(1);
+    expect(String(linesOf(proxy, broken)[0]?.['reason'])).toContain('did you mean cache.found.maxTtl?');
+    expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
+    await rewrite('http: { clientMaxAge: 5s }');
+    await expect.poll(() => answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
+  });
+
+  test('does not affect a request in flight', async () => {
+    const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
+    demo.hold.begin('GET');
+    onTestFinished(() => {
+      demo.hold.end('GET');
+    });
+    const answer = ask(proxy.url, '/api/handles/21.T11998/alias');
+    await expect.poll(() => demo.hold.size).toBe(1);
+    await rewrite('http: { clientMaxAge: 5s }');
+    await expect.poll(() => linesOf(proxy, READ)).toHaveLength(1);
     demo.hold.end('GET');
+    expect((await answer).status).toBe(200);
   });
-  const answer = ask(proxy.url, '/api/handles/21.T11998/alias');
-  await expect.poll(() => demo.hold.size).toBe(1);
-  await rewrite('http: { clientMaxAge: 5s }');
-  await expect.poll(() => linesOf(proxy, READ)).toHaveLength(1);
-  demo.hold.end('GET');
-  expect((await answer).status).toBe(200);
 });

@@ -1,6 +1,6 @@
 // `server.reusePort`: two instances on one port, TCP and UDP, where Node.js and the system can.
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startMain } from '../support/built-proxy.js';
@@ -36,53 +36,49 @@ async function countOf({ adminUrl }: BuiltProxy, family: string): Promise<number
   return requests.byInterface[family] ?? 0;
 }
 
-testWithReusePort('two instances share the public port, and each gets connections', async () => {
-  const { proxies } = await startTwo();
-  const [one, other] = proxies;
-  expect(one.url).toBe(other.url);
-  const askMany = () => Promise.all(Array.from({ length: 40 }, () => ask(one.url, PATH)));
-  const answers = await askMany();
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  const [first, second] = [await countOf(one, 'record'), await countOf(other, 'record')];
-  expect(first + second).toBe(40);
-  expect(Math.min(first, second)).toBeGreaterThan(0);
-});
+describe('server.reusePort', () => {
+  testWithReusePort('two instances share the public port, and each gets connections', async () => {
+    const { proxies } = await startTwo();
+    const [one, other] = proxies;
+    expect(one.url).toBe(other.url);
+    const askMany = () => Promise.all(Array.from({ length: 40 }, () => ask(one.url, PATH)));
+    const answers = await askMany();
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    const [first, second] = [await countOf(one, 'record'), await countOf(other, 'record')];
+    expect(first + second).toBe(40);
+    expect(Math.min(first, second)).toBeGreaterThan(0);
+  });
 
-testWithReusePort('all packets of a message over UDP reach one of two instances on the port', async () => {
-  const { proxies, udpPort } = await startTwo();
-  for (let requestId = 1; requestId <= 40; requestId++) {
-    const request = nativeRequest(HANDLE, { types: ['x'.repeat(3000), 'URL'], requestId });
-    const packets = toPackets(decodeEnvelope(request), request.subarray(ENVELOPE_BYTES));
-    // A sender of its own for each message: the kernel chooses by the port of the sender.
-    const socket = await openUdp();
-    const answer = nextMessage(socket);
-    for (const packet of packets) sendUdp(socket, udpPort, packet);
-    const [reply] = await answer;
-    expect(indexesIn(readResponse(reply!))).toEqual([1]);
-  }
-  const counts = await Promise.all(proxies.map((proxy) => countOf(proxy, 'native-udp')));
-  expect(counts[0]! + counts[1]!).toBe(40);
-  expect(Math.min(...counts)).toBeGreaterThan(0);
-});
+  testWithReusePort('all packets of a UDP message reach one of two instances on the port', async () => {
+    const { proxies, udpPort } = await startTwo();
+    for (let requestId = 1; requestId <= 40; requestId++) {
+      const request = nativeRequest(HANDLE, { types: ['x'.repeat(3000), 'URL'], requestId });
+      const packets = toPackets(decodeEnvelope(request), request.subarray(ENVELOPE_BYTES));
+      // A sender of its own for each message: the kernel chooses by the port of the sender.
+      const socket = await openUdp();
+      const answer = nextMessage(socket);
+      for (const packet of packets) sendUdp(socket, udpPort, packet);
+      const [reply] = await answer;
+      expect(indexesIn(readResponse(reply!))).toEqual([1]);
+    }
+    const counts = await Promise.all(proxies.map((proxy) => countOf(proxy, 'native-udp')));
+    expect(counts[0]! + counts[1]!).toBe(40);
+    expect(Math.min(...counts)).toBeGreaterThan(0);
+  });
 
-testWithReusePort(
-  'an instance whose neighbour on the port is killed answers every new connection',
-  async () => {
+  testWithReusePort('an instance answers every new connection after the other one was killed', async () => {
     const { proxies } = await startTwo();
     const [killed, left] = proxies;
     expect(await killed.stop('SIGKILL')).toMatchObject({ signal: 'SIGKILL' });
     const answers = await Promise.all(Array.from({ length: 40 }, () => ask(left.url, PATH)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(40);
-  },
-);
+  });
 
-test.runIf(!canReusePort())(
-  'server.reusePort ends the start with one sentence where it cannot be had',
-  async () => {
+  test.runIf(!canReusePort())('ends the start with one sentence where it is not supported', async () => {
     const { exited, stderr } = startMain({ UPSTREAM_URL: demo.url, SERVER_REUSE_PORT: 'true' });
     expect(await exited).toEqual({ code: 2, signal: null });
     expect(stderr()).toMatch(
       /^Invalid configuration:\n {2}server\.reusePort \(variable SERVER_REUSE_PORT\): needs Node\.js 22\.12 .*\n$/,
     );
-  },
-);
+  });
+});

@@ -23,93 +23,98 @@ const RESTARTS = Number(process.env.RESTARTS ?? 2);
 
 const sum = (counts: number[]): number => counts.reduce((all, count) => all + count, 0);
 
-test('SIGTERM under load loses no request', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  demo.delay(60);
-  let unknown = 0;
-  // Hits, and new handles whose loads are in flight when the signal comes.
-  const next = [() => PATH, () => `/api/handles/21.T11998/unknown-${unknown++}`];
-  const clients: SteadyClient[] = PAUSES_MS.flatMap((pauseMs) =>
-    next.map((target) => startSteadyClient(proxy.url, { pauseMs, next: target })),
-  );
-  const answered = (): number => Math.min(...clients.map(({ statuses }) => statuses().length));
-  await expect.poll(answered).toBeGreaterThan(5);
-  const exited = proxy.stop();
-  await Promise.all(clients.map(({ ended }) => ended));
-  expect(await exited).toEqual({ code: 0, signal: null });
-  expect(sum(clients.map(({ lost }) => lost()))).toBe(0);
-  expect(new Set(clients.flatMap(({ statuses }) => statuses()))).toEqual(new Set([200, 404]));
-});
-
-test('a request on an idle connection is answered, with Connection: close', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  const socket = await openSocket(proxy.url);
-  const question = `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`;
-  expect((await exchangeOn(socket, question)).headers).toMatchObject({ connection: 'keep-alive' });
-  void proxy.stop();
-  await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
-  const closed = once(socket, 'close');
-  expect(await exchangeOn(socket, question)).toMatchObject({ status: 200, headers: { connection: 'close' } });
-  await closed;
-});
-
-test('a response in flight at the signal has Connection: close', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  const socket = await openSocket(proxy.url);
-  demo.hold.begin('GET');
-  const answer = exchangeOn(socket, `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`);
-  await expect.poll(() => demo.hold.size).toBe(1);
-  void proxy.stop();
-  await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
-  demo.hold.end('GET');
-  expect(await answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
-});
-
-type Ending = 'answered' | 'refused' | 'lost';
-
-/** One request over a connection of its own. */
-const askOnce = (url: string): Promise<Ending> =>
-  new Promise((resolve) => {
-    const { hostname, port } = new URL(url);
-    const socket = connect(Number(port), hostname);
-    let received = '';
-    socket.setEncoding('latin1').on('data', (text: string) => (received += text));
-    socket.once('connect', () =>
-      socket.write(`GET ${PATH} HTTP/1.1\r\nHost: proxy\r\nConnection: close\r\n\r\n`),
+describe('shutdown under load', () => {
+  test('loses no request on SIGTERM', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    demo.delay(60);
+    let unknown = 0;
+    // Hits, and new handles whose loads are in flight when the signal comes.
+    const next = [() => PATH, () => `/api/handles/21.T11998/unknown-${unknown++}`];
+    const clients: SteadyClient[] = PAUSES_MS.flatMap((pauseMs) =>
+      next.map((target) => startSteadyClient(proxy.url, { pauseMs, next: target })),
     );
-    socket.once('error', (error: NodeJS.ErrnoException) => {
-      resolve(error.code === 'ECONNREFUSED' ? 'refused' : 'lost');
-    });
-    socket.once('close', () => {
-      resolve(received.endsWith('}') ? 'answered' : 'lost');
-    });
+    const answered = (): number => Math.min(...clients.map(({ statuses }) => statuses().length));
+    await expect.poll(answered).toBeGreaterThan(5);
+    const exited = proxy.stop();
+    await Promise.all(clients.map(({ ended }) => ended));
+    expect(await exited).toEqual({ code: 0, signal: null });
+    expect(sum(clients.map(({ lost }) => lost()))).toBe(0);
+    expect(new Set(clients.flatMap(({ statuses }) => statuses()))).toEqual(new Set([200, 404]));
   });
 
-/** Asks again and again until the listener is closed. */
-async function askUntilRefused(url: string, count: (ending: Ending) => void): Promise<void> {
-  let ending: Ending;
-  do {
-    ending = await askOnce(url);
-    count(ending);
-  } while (ending !== 'refused');
-}
+  test('answers a request on an idle connection, with Connection: close', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    const socket = await openSocket(proxy.url);
+    const question = `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`;
+    expect((await exchangeOn(socket, question)).headers).toMatchObject({ connection: 'keep-alive' });
+    void proxy.stop();
+    await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
+    const closed = once(socket, 'close');
+    expect(await exchangeOn(socket, question)).toMatchObject({
+      status: 200,
+      headers: { connection: 'close' },
+    });
+    await closed;
+  });
 
-describe('SIGTERM with 100 clients', () => {
-  test.each(Array.from({ length: RESTARTS }, (_, restart) => restart))(
-    'closes a listener whose queue is empty (restart %i)',
-    async () => {
-      const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-      const counts: Record<Ending, number> = { answered: 0, refused: 0, lost: 0 };
-      const clients = Array.from({ length: 100 }, () =>
-        askUntilRefused(proxy.url, (ending) => counts[ending]++),
+  test('sends Connection: close with a response in flight', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    const socket = await openSocket(proxy.url);
+    demo.hold.begin('GET');
+    const answer = exchangeOn(socket, `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`);
+    await expect.poll(() => demo.hold.size).toBe(1);
+    void proxy.stop();
+    await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
+    demo.hold.end('GET');
+    expect(await answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
+  });
+
+  type Ending = 'answered' | 'refused' | 'lost';
+
+  /** One request over a connection of its own. */
+  const askOnce = (url: string): Promise<Ending> =>
+    new Promise((resolve) => {
+      const { hostname, port } = new URL(url);
+      const socket = connect(Number(port), hostname);
+      let received = '';
+      socket.setEncoding('latin1').on('data', (text: string) => (received += text));
+      socket.once('connect', () =>
+        socket.write(`GET ${PATH} HTTP/1.1\r\nHost: proxy\r\nConnection: close\r\n\r\n`),
       );
-      await expect.poll(() => counts.answered, { timeout: 60_000 }).toBeGreaterThan(300);
-      const exited = proxy.stop();
-      await Promise.all(clients);
-      expect(counts.refused).toBe(100);
-      // A bare `server.close()` loses about 100, in 199 of 200 stops.
-      expect(counts.lost).toBe(0);
-      expect(await exited).toEqual({ code: 0, signal: null });
-    },
-  );
+      socket.once('error', (error: NodeJS.ErrnoException) => {
+        resolve(error.code === 'ECONNREFUSED' ? 'refused' : 'lost');
+      });
+      socket.once('close', () => {
+        resolve(received.endsWith('}') ? 'answered' : 'lost');
+      });
+    });
+
+  /** Asks again and again until the listener is closed. */
+  async function askUntilRefused(url: string, count: (ending: Ending) => void): Promise<void> {
+    let ending: Ending;
+    do {
+      ending = await askOnce(url);
+      count(ending);
+    } while (ending !== 'refused');
+  }
+
+  describe('SIGTERM with 100 clients', () => {
+    test.each(Array.from({ length: RESTARTS }, (_, restart) => restart))(
+      'closes a listener with an empty accept queue (restart %i)',
+      async () => {
+        const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+        const counts: Record<Ending, number> = { answered: 0, refused: 0, lost: 0 };
+        const clients = Array.from({ length: 100 }, () =>
+          askUntilRefused(proxy.url, (ending) => counts[ending]++),
+        );
+        await expect.poll(() => counts.answered, { timeout: 60_000 }).toBeGreaterThan(300);
+        const exited = proxy.stop();
+        await Promise.all(clients);
+        expect(counts.refused).toBe(100);
+        // A bare `server.close()` loses about 100, in 199 of 200 stops.
+        expect(counts.lost).toBe(0);
+        expect(await exited).toEqual({ code: 0, signal: null });
+      },
+    );
+  });
 });

@@ -1,8 +1,8 @@
-// The built program at its end: what runs is answered, nothing new is taken, a second signal ends at once.
+// Shutdown of the built program: requests in flight complete, new ones are refused, a second signal ends it.
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, get } from 'node:http';
 import { connect } from 'node:net';
-import { afterEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -19,108 +19,110 @@ afterEach(() => {
 
 const isStopping = (proxy: BuiltProxy) => expect.poll(() => proxy.output()).toContain('"stopping"');
 
-test.each(['SIGTERM', 'SIGINT'] as const)(
-  'on %s a slow request is answered in full, new connections are refused, and the exit code is 0',
-  async (signal) => {
+describe('shutdown', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'on %s completes a slow request, refuses new connections, and exits with code 0',
+    async (signal) => {
+      const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+      demo.hold.begin('GET');
+      const slow = ask(proxy.url, PATH);
+      await expect.poll(() => demo.hold.size).toBe(1);
+      const exited = proxy.stop(signal);
+      await isStopping(proxy);
+      await expect(ask(proxy.url, PATH)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+      demo.hold.end('GET');
+      const answer = await slow;
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
+      expect(await exited).toEqual({ code: 0, signal: null });
+      expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
+    },
+  );
+
+  test('fails /readyz and serves /metrics while requests in flight end', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     demo.hold.begin('GET');
     const slow = ask(proxy.url, PATH);
     await expect.poll(() => demo.hold.size).toBe(1);
-    const exited = proxy.stop(signal);
+    const exited = proxy.stop();
     await isStopping(proxy);
-    await expect(ask(proxy.url, PATH)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    const readyz = async () => (await ask(proxy.adminUrl, '/readyz')).status;
+    await expect.poll(readyz).toBe(503);
+    expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
+    // The machine may have stood still.
+    await expect.poll(async () => (await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
     demo.hold.end('GET');
-    const answer = await slow;
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
+    expect((await slow).status).toBe(200);
     expect(await exited).toEqual({ code: 0, signal: null });
-    expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
-  },
-);
-
-test('while requests in flight end, /readyz fails and /metrics goes on', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  demo.hold.begin('GET');
-  const slow = ask(proxy.url, PATH);
-  await expect.poll(() => demo.hold.size).toBe(1);
-  const exited = proxy.stop();
-  await isStopping(proxy);
-  const readyz = async () => (await ask(proxy.adminUrl, '/readyz')).status;
-  await expect.poll(readyz).toBe(503);
-  expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
-  // The machine may have stood still.
-  await expect.poll(async () => (await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
-  demo.hold.end('GET');
-  expect((await slow).status).toBe(200);
-  expect(await exited).toEqual({ code: 0, signal: null });
-});
-
-test('a client that keeps its connection open does not hold up the end', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
-  const agent = new Agent({ keepAlive: true });
-  onTestFinished(() => {
-    agent.destroy();
   });
-  demo.hold.begin('GET');
-  const request = get(`${proxy.url}${PATH}`, { agent });
-  const answered = once(request, 'response');
-  await expect.poll(() => demo.hold.size).toBe(1);
-  const exited = proxy.stop();
-  await isStopping(proxy);
-  demo.hold.end('GET');
-  const [answer] = (await answered) as [IncomingMessage];
-  answer.resume();
-  await once(answer, 'end');
-  expect(await exited).toEqual({ code: 0, signal: null });
-});
 
-test('a connection that never sent anything does not hold up the end', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
-  const { hostname, port } = new URL(proxy.url);
-  const socket = connect(Number(port), hostname);
-  socket.on('error', () => undefined);
-  onTestFinished(() => {
-    socket.destroy();
+  test('is not delayed by a kept-alive client connection', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
+    const agent = new Agent({ keepAlive: true });
+    onTestFinished(() => {
+      agent.destroy();
+    });
+    demo.hold.begin('GET');
+    const request = get(`${proxy.url}${PATH}`, { agent });
+    const answered = once(request, 'response');
+    await expect.poll(() => demo.hold.size).toBe(1);
+    const exited = proxy.stop();
+    await isStopping(proxy);
+    demo.hold.end('GET');
+    const [answer] = (await answered) as [IncomingMessage];
+    answer.resume();
+    await once(answer, 'end');
+    expect(await exited).toEqual({ code: 0, signal: null });
   });
-  await once(socket, 'connect');
-  expect(await proxy.stop()).toEqual({ code: 0, signal: null });
-});
 
-test('requests that overstay server.shutdownTimeout are cut off', async () => {
-  const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: '200ms', UPSTREAM_TIMEOUT: NEVER };
-  const proxy = await startBuiltProxy(env);
-  demo.fail('hang');
-  const hanging = ask(proxy.url, PATH);
-  hanging.catch(() => undefined);
-  await expect.poll(() => demo.asked).toBe(1);
-  expect((await proxy.stop()).code).toBe(0);
-  await expect(hanging).rejects.toMatchObject({ code: 'ECONNRESET' });
-});
-
-test('a signal that npm passes on after the process group has received it is not a second one', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  demo.hold.begin('GET');
-  const slow = ask(proxy.url, PATH);
-  await expect.poll(() => demo.hold.size).toBe(1);
-  void proxy.stop('SIGINT');
-  await isStopping(proxy);
-  const exited = proxy.stop('SIGINT');
-  // Answered after the signal has been handled.
-  expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
-  demo.hold.end('GET');
-  expect((await slow).status).toBe(200);
-  expect(await exited).toEqual({ code: 0, signal: null });
-});
-
-test('a second signal after a second ends the program at once', async () => {
-  const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER, UPSTREAM_TIMEOUT: NEVER };
-  const proxy = await startBuiltProxy(env);
-  demo.fail('hang');
-  ask(proxy.url, PATH).catch(() => undefined);
-  await expect.poll(() => demo.asked).toBe(1);
-  const repeated = setInterval(() => void proxy.stop(), 100);
-  onTestFinished(() => {
-    clearInterval(repeated);
+  test('is not delayed by a connection that never sent anything', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
+    const { hostname, port } = new URL(proxy.url);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    await once(socket, 'connect');
+    expect(await proxy.stop()).toEqual({ code: 0, signal: null });
   });
-  expect((await proxy.exited).code).toBeGreaterThan(0);
+
+  test('cuts off requests that exceed server.shutdownTimeout', async () => {
+    const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: '200ms', UPSTREAM_TIMEOUT: NEVER };
+    const proxy = await startBuiltProxy(env);
+    demo.fail('hang');
+    const hanging = ask(proxy.url, PATH);
+    hanging.catch(() => undefined);
+    await expect.poll(() => demo.asked).toBe(1);
+    expect((await proxy.stop()).code).toBe(0);
+    await expect(hanging).rejects.toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  test('does not count a signal forwarded by npm after the process group has received it as a second one', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    demo.hold.begin('GET');
+    const slow = ask(proxy.url, PATH);
+    await expect.poll(() => demo.hold.size).toBe(1);
+    void proxy.stop('SIGINT');
+    await isStopping(proxy);
+    const exited = proxy.stop('SIGINT');
+    // Answered after the signal has been handled.
+    expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
+    demo.hold.end('GET');
+    expect((await slow).status).toBe(200);
+    expect(await exited).toEqual({ code: 0, signal: null });
+  });
+
+  test('ends the program immediately on a second signal after a second', async () => {
+    const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER, UPSTREAM_TIMEOUT: NEVER };
+    const proxy = await startBuiltProxy(env);
+    demo.fail('hang');
+    ask(proxy.url, PATH).catch(() => undefined);
+    await expect.poll(() => demo.asked).toBe(1);
+    const repeated = setInterval(() => void proxy.stop(), 100);
+    onTestFinished(() => {
+      clearInterval(repeated);
+    });
+    expect((await proxy.exited).code).toBeGreaterThan(0);
+  });
 });

@@ -1,5 +1,5 @@
 // Requests whose end is ambiguous: a second request could hide in them from a proxy in front.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange } from '../support/raw-socket.js';
@@ -10,23 +10,25 @@ const HOST = 'Host: proxy.example\r\n';
 const hidden = `GET /api/handles/21.T11998/hidden HTTP/1.1\r\n${HOST}\r\n`;
 const chunked = 'Transfer-Encoding: chunked\r\n';
 
-test.each([
-  ['Content-Length before Transfer-Encoding', `Content-Length: 4\r\n${chunked}\r\n0\r\n\r\n${hidden}`],
-  ['Transfer-Encoding before Content-Length', `${chunked}Content-Length: 4\r\n\r\n0\r\n\r\n${hidden}`],
-  ['two different Content-Lengths', `Content-Length: 0\r\nContent-Length: 40\r\n\r\n${hidden}`],
-  ['a list of Content-Lengths', `Content-Length: 0, 40\r\n\r\n${hidden}`],
-  ['a Content-Length with a sign', `Content-Length: +0\r\n\r\n${hidden}`],
-  ['a chunked that is not the last', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${hidden}`],
-  ['a chunked with a disguise', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`],
-  ['a bad chunk size', `${chunked}\r\nzz\r\n\r\n${hidden}`],
-])('%s: 400, closed, and the bytes behind are never answered', async (_what, rest) => {
-  const { url } = await startProxy({ UPSTREAM_URL: demo.url });
-  for (const method of ['GET', 'PUT']) {
-    demo.reset();
-    const { answers, closed } = await exchange(url, `${method} ${PATH} HTTP/1.1\r\n${HOST}${rest}`);
-    expect(closed).toBe(true);
-    expect(answers.map(({ status }) => status).at(-1)).toBe(400);
-    expect(demo.askedFor('21.T11998/hidden')).toBe(0);
-    expect(JSON.stringify(answers)).not.toContain('hidden');
-  }
+describe('request smuggling over real sockets', () => {
+  test.each([
+    ['Content-Length before Transfer-Encoding', `Content-Length: 4\r\n${chunked}\r\n0\r\n\r\n${hidden}`],
+    ['Transfer-Encoding before Content-Length', `${chunked}Content-Length: 4\r\n\r\n0\r\n\r\n${hidden}`],
+    ['two different Content-Lengths', `Content-Length: 0\r\nContent-Length: 40\r\n\r\n${hidden}`],
+    ['a list of Content-Lengths', `Content-Length: 0, 40\r\n\r\n${hidden}`],
+    ['a Content-Length with a sign', `Content-Length: +0\r\n\r\n${hidden}`],
+    ['a chunked that is not the last', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${hidden}`],
+    ['a chunked with a disguise', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`],
+    ['a bad chunk size', `${chunked}\r\nzz\r\n\r\n${hidden}`],
+  ])('%s: 400, closed, and the bytes after it are never answered', async (_what, rest) => {
+    const { url } = await startProxy({ UPSTREAM_URL: demo.url });
+    for (const method of ['GET', 'PUT']) {
+      demo.reset();
+      const { answers, closed } = await exchange(url, `${method} ${PATH} HTTP/1.1\r\n${HOST}${rest}`);
+      expect(closed).toBe(true);
+      expect(answers.map(({ status }) => status).at(-1)).toBe(400);
+      expect(demo.askedFor('21.T11998/hidden')).toBe(0);
+      expect(JSON.stringify(answers)).not.toContain('hidden');
+    }
+  });
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
-import { afterEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, ROOT, follow, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -35,81 +35,83 @@ const read = async (proxy: BuiltProxy) =>
     }),
   );
 
-test('a stop writes the records, leaves no temporary file, and the next start has them', async () => {
-  const { folder, file } = newFile();
-  const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file };
-  const first = await startBuiltProxy(env);
-  await read(first);
-  expect(await first.stop()).toEqual({ code: 0, signal: null });
-  expect(linesOf(first, 'snapshot written').at(-1)).toMatchObject({ records: 3 });
-  expect(readdirSync(folder)).toEqual(['snapshot']);
-  demo.fail('error');
-  const second = await startBuiltProxy(env);
-  await expect.poll(() => linesOf(second, 'snapshot loaded')).toHaveLength(1);
-  expect(await read(second)).toEqual(PATHS.map(() => [200, 'hit']));
-  await second.stop();
-});
-
-/** Stops the process in the middle of the next snapshot. */
-async function stopWhileWriting({ pid }: BuiltProxy, folder: string): Promise<void> {
-  const isWriting = (): boolean => readdirSync(folder).includes('snapshot.tmp');
-  for (;;) {
-    await expect.poll(isWriting, { interval: 2 }).toBe(true);
-    process.kill(pid, 'SIGSTOP');
-    if (isWriting()) return;
-    process.kill(pid, 'SIGCONT');
-  }
-}
-
-/** As many as take a tenth of a second to write. */
-const manyRecords = (): string => {
-  const times = { requestedAt: '2026-11-21', staleAt: '2026-11-22', deleteAt: '2126-11-22' };
-  const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/' } }];
-  const line = (at: number) => JSON.stringify({ handle: `21.T1/${at}`, ...times, values });
-  return Array.from({ length: 20_000 }, (_, at) => line(at)).join('\n');
-};
-
-test('after kill -9 while a snapshot is written the previous one is read, and the incomplete file is gone after the next stop', async () => {
-  const { folder, file } = newFile();
-  const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' };
-  const first = await startBuiltProxy(env);
-  await read(first);
-  await expect.poll(() => linesOf(first, 'snapshot written').at(-1)).toMatchObject({ records: 3 });
-  const body = manyRecords();
-  expect((await ask(first.adminUrl, '/import', { method: 'POST', body })).status).toBe(200);
-  await stopWhileWriting(first, folder);
-  await first.stop('SIGKILL');
-  expect(readdirSync(folder)).toContain('snapshot.tmp');
-  demo.fail('error');
-  const second = await startBuiltProxy(env);
-  await expect.poll(() => linesOf(second, 'snapshot loaded')).toHaveLength(1);
-  expect(await read(second)).toEqual(PATHS.map(() => [200, 'hit']));
-  await second.stop();
-  expect(readdirSync(folder)).toEqual(['snapshot']);
-});
-
-test('on a full disk the service goes on, and the previous snapshot stays', async () => {
-  const { folder, file } = newFile();
-  const first = await startBuiltProxy({ UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file });
-  await read(first);
-  await first.stop();
-  const { size } = statSync(file);
-  const [port, adminPort] = [await freePort(), await freePort()];
-  // A file may have no byte: the system refuses each write, as it does on a full disk.
-  const child = spawn('/bin/sh', ['-c', 'ulimit -f 0; exec node dist/main.js'], {
-    cwd: ROOT,
-    env: {
-      PATH: process.env['PATH'],
-      ...{ HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: String(adminPort) },
-      ...{ UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' },
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
+describe('snapshot of the built program', () => {
+  test('is written on stop without a temporary file, and restored by the next start', async () => {
+    const { folder, file } = newFile();
+    const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file };
+    const first = await startBuiltProxy(env);
+    await read(first);
+    expect(await first.stop()).toEqual({ code: 0, signal: null });
+    expect(linesOf(first, 'snapshot written').at(-1)).toMatchObject({ records: 3 });
+    expect(readdirSync(folder)).toEqual(['snapshot']);
+    demo.fail('error');
+    const second = await startBuiltProxy(env);
+    await expect.poll(() => linesOf(second, 'snapshot loaded')).toHaveLength(1);
+    expect(await read(second)).toEqual(PATHS.map(() => [200, 'hit']));
+    await second.stop();
   });
-  const { stdout, exited } = follow(child);
-  await expect.poll(() => stdout()).toContain('"snapshot not written"');
-  expect((await ask(`http://127.0.0.1:${port}`, PATHS[0] ?? '')).status).toBe(200);
-  child.kill('SIGTERM');
-  expect(await exited).toEqual({ code: 0, signal: null });
-  expect(readdirSync(folder)).toEqual(['snapshot']);
-  expect(statSync(file).size).toBe(size);
+
+  /** Stops the process in the middle of the next snapshot. */
+  async function stopWhileWriting({ pid }: BuiltProxy, folder: string): Promise<void> {
+    const isWriting = (): boolean => readdirSync(folder).includes('snapshot.tmp');
+    for (;;) {
+      await expect.poll(isWriting, { interval: 2 }).toBe(true);
+      process.kill(pid, 'SIGSTOP');
+      if (isWriting()) return;
+      process.kill(pid, 'SIGCONT');
+    }
+  }
+
+  /** As many as take a tenth of a second to write. */
+  const manyRecords = (): string => {
+    const times = { requestedAt: '2026-11-21', staleAt: '2026-11-22', deleteAt: '2126-11-22' };
+    const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/' } }];
+    const line = (at: number) => JSON.stringify({ handle: `21.T1/${at}`, ...times, values });
+    return Array.from({ length: 20_000 }, (_, at) => line(at)).join('\n');
+  };
+
+  test('is the previous one after kill -9 during a write, and the next stop removes the incomplete file', async () => {
+    const { folder, file } = newFile();
+    const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' };
+    const first = await startBuiltProxy(env);
+    await read(first);
+    await expect.poll(() => linesOf(first, 'snapshot written').at(-1)).toMatchObject({ records: 3 });
+    const body = manyRecords();
+    expect((await ask(first.adminUrl, '/import', { method: 'POST', body })).status).toBe(200);
+    await stopWhileWriting(first, folder);
+    await first.stop('SIGKILL');
+    expect(readdirSync(folder)).toContain('snapshot.tmp');
+    demo.fail('error');
+    const second = await startBuiltProxy(env);
+    await expect.poll(() => linesOf(second, 'snapshot loaded')).toHaveLength(1);
+    expect(await read(second)).toEqual(PATHS.map(() => [200, 'hit']));
+    await second.stop();
+    expect(readdirSync(folder)).toEqual(['snapshot']);
+  });
+
+  test('stays the previous one on a full disk, while the service continues', async () => {
+    const { folder, file } = newFile();
+    const first = await startBuiltProxy({ UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file });
+    await read(first);
+    await first.stop();
+    const { size } = statSync(file);
+    const [port, adminPort] = [await freePort(), await freePort()];
+    // A file may have no byte: the system refuses each write, as it does on a full disk.
+    const child = spawn('/bin/sh', ['-c', 'ulimit -f 0; exec node dist/main.js'], {
+      cwd: ROOT,
+      env: {
+        PATH: process.env['PATH'],
+        ...{ HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: String(adminPort) },
+        ...{ UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' },
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const { stdout, exited } = follow(child);
+    await expect.poll(() => stdout()).toContain('"snapshot not written"');
+    expect((await ask(`http://127.0.0.1:${port}`, PATHS[0] ?? '')).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await exited).toEqual({ code: 0, signal: null });
+    expect(readdirSync(folder)).toEqual(['snapshot']);
+    expect(statSync(file).size).toBe(size);
+  });
 });

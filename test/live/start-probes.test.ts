@@ -44,174 +44,176 @@ async function startUpstream(port = 0): Promise<{ url: string; close: () => Prom
   return { url, close: server.close };
 }
 
-test('the line of a Handle server with the pinned certificate has fingerprint, expiry, latency and version', async () => {
-  const { url } = await startDemoServer({ tls: certificate });
-  const { fingerprint } = certificate;
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: url, UPSTREAM_FINGERPRINT: fingerprint });
-  expect(await probeLines(proxy, 1)).toEqual([
-    expect.objectContaining({
-      ...{ level: 'info', msg: 'probe succeeded', target: 'upstream', server: url, version: '2.11' },
-      ...{ fingerprint, expires: expect.any(String) as string, ms: expect.any(Number) as number },
-    }),
-  ]);
-  const { text } = await ask(proxy.adminUrl, '/metrics');
-  expect(text).toMatch(
-    /^handle_proxy_upstream_certificate_expiry_timestamp_seconds\{server="https:.*\} \d{10}$/m,
-  );
-});
-
-describe('at the start', () => {
-  test('/readyz names the upstream until it has answered once, and never again', async () => {
-    const port = await freePort();
-    const UPSTREAM_URL = `http://127.0.0.1:${port}`;
-    const proxy = await startListeningProxy({ UPSTREAM_URL });
-    expect(await probeLines(proxy, 1)).toEqual([
-      expect.objectContaining({ level: 'warn', msg: 'probe failed', code: 'UPSTREAM_UNREACHABLE' }),
-    ]);
-    await expect.poll(() => readyz(proxy)).toEqual(['upstream']);
-    const { close } = await startUpstream(port);
-    await expect.poll(() => readyz(proxy), { timeout: START_TIMEOUT_MS }).toEqual([]);
-    expect(await probeLines(proxy, 2)).toEqual([
-      expect.objectContaining({ msg: 'probe failed' }),
-      expect.objectContaining({ msg: 'probe succeeded', version: '2.11' }),
-    ]);
-    await close();
-    expect((await ask(proxy.url, PAGE)).status).toBe(502);
-    expect(await readyz(proxy)).toEqual([]);
-  });
-
-  test('every server has one line, and a mirror or a Redis that is down keeps no instance back', async () => {
-    const { probed } = demo;
-    const mirror = await nowhere();
-    const redis = (await nowhere()).replace('http:', 'redis:');
-    const proxy = await startBuiltProxy({
-      UPSTREAM_URL: demo.url,
-      UPSTREAM_MIRRORS: mirror,
-      REDIS_URL: redis.replace('//', '//user:secret-word@'),
-      REVERSE_LOOKUP_URL: demo.url,
-    });
-    const lines = await probeLines(proxy, 4);
-    const byTarget = lines.map(({ level, target, server, code }) => [level, target, server, code]);
-    expect(byTarget).toEqual(
-      expect.arrayContaining([
-        ['info', 'upstream', demo.url, undefined],
-        ['warn', 'mirror', mirror, 'UPSTREAM_UNREACHABLE'],
-        ['warn', 'redis', redis, 'ECONNREFUSED'],
-        ['info', 'reverse look-up', demo.url, undefined],
-      ]),
-    );
-    expect(lines.find(({ target }) => target === 'redis')).toMatchObject({
-      remedy: 'check that the server runs at redis.url',
-    });
-    expect(demo.probed - probed).toBe(1);
-    expect(proxy.output()).not.toContain('secret-word');
-  });
-
-  test('a mirror that answers is enough', async () => {
-    const proxy = await startBuiltProxy({
-      UPSTREAM_URL: await nowhere(),
-      UPSTREAM_MIRRORS: demo.url,
-    });
-    expect((await ask(proxy.url, PAGE)).status).toBe(200);
-  });
-
-  test('admin.readyWithoutUpstream: it need not answer', async () => {
-    await startBuiltProxy({
-      UPSTREAM_URL: await nowhere(),
-      ADMIN_READY_WITHOUT_UPSTREAM: 'true',
-    });
-  });
-
-  describeWithRedis('and a Redis', () => {
-    test('an instance that starts while the upstream is down is ready with what Redis holds', async () => {
-      const redis = await startRedis();
-      onTestFinished(redis.stop);
-      const upstream = await startUpstream();
-      const env = { UPSTREAM_URL: upstream.url, REDIS_URL: redis.url, ...PATIENCE };
-      const first = await startConnectedProxy(env);
-      await ask(first.url, PAGE);
-      await upstream.close();
-      const second = await startBuiltProxy(env);
-      expect((await ask(second.url, PAGE)).status).toBe(200);
-    });
-
-    test('an instance that has just become ready uses what others have put into Redis', async () => {
-      const redis = await startRedis();
-      onTestFinished(redis.stop);
-      const line = await startSlowLine(redis.port, LINE_MS);
-      const env = { UPSTREAM_URL: demo.url, REDIS_KEY_PREFIX: 'start:', ...PATIENCE };
-      const first = await startConnectedProxy({ ...env, REDIS_URL: redis.url });
-      await ask(first.url, PAGE);
-      const asked: number[] = [];
-      const slow = { ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` };
-      while (!asked.includes(0) && asked.length <= MAX_STARTS) {
-        // The last one waits for the contact, however long it takes.
-        const start = asked.length < MAX_STARTS ? startBuiltProxy : startConnectedProxy;
-        const proxy = await start(slow);
-        demo.reset();
-        const answers = await Promise.all(Array.from({ length: 8 }, () => ask(proxy.url, PAGE)));
-        expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-        asked.push(demo.askedFor('21.T11998/page'));
-        await proxy.stop();
-      }
-      expect(asked).toContain(0);
-    });
-  });
-});
-
-describe('check-config --probe', () => {
-  test('prints what each server answers, and ends with 0', async () => {
+describe('start probes of the built program', () => {
+  test('log fingerprint, expiry, latency and version of a Handle server with a pinned certificate', async () => {
     const { url } = await startDemoServer({ tls: certificate });
-    const env = {
-      UPSTREAM_URL: url,
-      UPSTREAM_FINGERPRINT: certificate.fingerprint,
-      REVERSE_LOOKUP_URL: demo.url,
-    };
-    const { code, stdout, stderr } = await cli(['check-config', '--probe'], env);
-    expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toContain('upstream.url');
-    expect(stdout).toMatch(
-      new RegExp(
-        `\\n\\nHandle server \\(${url}\\)\\n  Probe        succeeded in \\d+ ms\\n  Version      2\\.11\\n` +
-          `  Certificate  SHA-256 ${certificate.fingerprint}\\n  Expires      \\d{4}-\\d\\d-\\d\\dT\\S+Z\\n\\n` +
-          `Reverse look-up \\(${demo.url}\\)\\n  Probe  succeeded in \\d+ ms\\n$`,
-      ),
+    const { fingerprint } = certificate;
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: url, UPSTREAM_FINGERPRINT: fingerprint });
+    expect(await probeLines(proxy, 1)).toEqual([
+      expect.objectContaining({
+        ...{ level: 'info', msg: 'probe succeeded', target: 'upstream', server: url, version: '2.11' },
+        ...{ fingerprint, expires: expect.any(String) as string, ms: expect.any(Number) as number },
+      }),
+    ]);
+    const { text } = await ask(proxy.adminUrl, '/metrics');
+    expect(text).toMatch(
+      /^handle_proxy_upstream_certificate_expiry_timestamp_seconds\{server="https:.*\} \d{10}$/m,
     );
   });
 
-  test('says what does not answer and why, and ends with 1', async () => {
-    const UPSTREAM_URL = await nowhere();
-    const { code, stdout, stderr } = await cli(['check-config', '--probe'], { UPSTREAM_URL });
-    expect([code, stderr]).toEqual([1, '1 of 1 servers failed the probe.\n']);
-    expect(stdout).toContain('Cause   the connection was refused (ECONNREFUSED)\n');
-    expect(stdout).toContain('Remedy  check that the server runs at upstream.url\n');
-    const json = await cli(['check-config', '--probe', '--json'], { UPSTREAM_URL });
-    expect(json.code).toBe(1);
-    expect(JSON.parse(json.stdout)).toMatchObject({
-      keys: expect.any(Array) as unknown,
-      probes: [{ target: 'upstream', server: UPSTREAM_URL, failure: { code: 'UPSTREAM_UNREACHABLE' } }],
+  describe('readiness at start', () => {
+    test('/readyz names the upstream until it has answered once, and never again', async () => {
+      const port = await freePort();
+      const UPSTREAM_URL = `http://127.0.0.1:${port}`;
+      const proxy = await startListeningProxy({ UPSTREAM_URL });
+      expect(await probeLines(proxy, 1)).toEqual([
+        expect.objectContaining({ level: 'warn', msg: 'probe failed', code: 'UPSTREAM_UNREACHABLE' }),
+      ]);
+      await expect.poll(() => readyz(proxy)).toEqual(['upstream']);
+      const { close } = await startUpstream(port);
+      await expect.poll(() => readyz(proxy), { timeout: START_TIMEOUT_MS }).toEqual([]);
+      expect(await probeLines(proxy, 2)).toEqual([
+        expect.objectContaining({ msg: 'probe failed' }),
+        expect.objectContaining({ msg: 'probe succeeded', version: '2.11' }),
+      ]);
+      await close();
+      expect((await ask(proxy.url, PAGE)).status).toBe(502);
+      expect(await readyz(proxy)).toEqual([]);
+    });
+
+    test('every server is logged once, and an unreachable mirror or Redis delays no instance', async () => {
+      const { probed } = demo;
+      const mirror = await nowhere();
+      const redis = (await nowhere()).replace('http:', 'redis:');
+      const proxy = await startBuiltProxy({
+        UPSTREAM_URL: demo.url,
+        UPSTREAM_MIRRORS: mirror,
+        REDIS_URL: redis.replace('//', '//user:secret-word@'),
+        REVERSE_LOOKUP_URL: demo.url,
+      });
+      const lines = await probeLines(proxy, 4);
+      const byTarget = lines.map(({ level, target, server, code }) => [level, target, server, code]);
+      expect(byTarget).toEqual(
+        expect.arrayContaining([
+          ['info', 'upstream', demo.url, undefined],
+          ['warn', 'mirror', mirror, 'UPSTREAM_UNREACHABLE'],
+          ['warn', 'redis', redis, 'ECONNREFUSED'],
+          ['info', 'reverse look-up', demo.url, undefined],
+        ]),
+      );
+      expect(lines.find(({ target }) => target === 'redis')).toMatchObject({
+        remedy: 'check that the server runs at redis.url',
+      });
+      expect(demo.probed - probed).toBe(1);
+      expect(proxy.output()).not.toContain('secret-word');
+    });
+
+    test('a mirror that answers is sufficient', async () => {
+      const proxy = await startBuiltProxy({
+        UPSTREAM_URL: await nowhere(),
+        UPSTREAM_MIRRORS: demo.url,
+      });
+      expect((await ask(proxy.url, PAGE)).status).toBe(200);
+    });
+
+    test('the upstream is not required with admin.readyWithoutUpstream', async () => {
+      await startBuiltProxy({
+        UPSTREAM_URL: await nowhere(),
+        ADMIN_READY_WITHOUT_UPSTREAM: 'true',
+      });
+    });
+
+    describeWithRedis('and a Redis', () => {
+      test('an instance that starts while the upstream is down is ready with entries in Redis', async () => {
+        const redis = await startRedis();
+        onTestFinished(redis.stop);
+        const upstream = await startUpstream();
+        const env = { UPSTREAM_URL: upstream.url, REDIS_URL: redis.url, ...PATIENCE };
+        const first = await startConnectedProxy(env);
+        await ask(first.url, PAGE);
+        await upstream.close();
+        const second = await startBuiltProxy(env);
+        expect((await ask(second.url, PAGE)).status).toBe(200);
+      });
+
+      test('an instance that has just become ready uses entries that others have stored in Redis', async () => {
+        const redis = await startRedis();
+        onTestFinished(redis.stop);
+        const line = await startSlowLine(redis.port, LINE_MS);
+        const env = { UPSTREAM_URL: demo.url, REDIS_KEY_PREFIX: 'start:', ...PATIENCE };
+        const first = await startConnectedProxy({ ...env, REDIS_URL: redis.url });
+        await ask(first.url, PAGE);
+        const asked: number[] = [];
+        const slow = { ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` };
+        while (!asked.includes(0) && asked.length <= MAX_STARTS) {
+          // The last one waits for the contact, however long it takes.
+          const start = asked.length < MAX_STARTS ? startBuiltProxy : startConnectedProxy;
+          const proxy = await start(slow);
+          demo.reset();
+          const answers = await Promise.all(Array.from({ length: 8 }, () => ask(proxy.url, PAGE)));
+          expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+          asked.push(demo.askedFor('21.T11998/page'));
+          await proxy.stop();
+        }
+        expect(asked).toContain(0);
+      });
     });
   });
 
-  test('tries nothing when the configuration is invalid, and ends with 2', async () => {
-    expect((await cli(['check-config', '--probe'], {})).code).toBe(2);
-  });
-
-  describeWithRedis('and a Redis', () => {
-    test('with its password prints the version, and neither that nor a wrong one', async () => {
-      const redis = await startRedis(['--requirepass', 'secret-word']);
-      onTestFinished(redis.stop);
-      const probe = (password: string) =>
-        cli(['check-config', '--probe', '--json'], {
-          UPSTREAM_URL: demo.url,
-          REDIS_URL: redis.url.replace('//', `//:${password}@`),
-        });
-      const [right, wrong] = await Promise.all([probe('secret-word'), probe('another-word')]);
-      expect([right.code, wrong.code]).toEqual([0, 1]);
-      expect((JSON.parse(right.stdout) as { probes: object[] }).probes).toContainEqual(
-        expect.objectContaining({ target: 'redis', version: expect.any(String) as string }),
+  describe('check-config --probe', () => {
+    test('prints the response of each server, and exits with 0', async () => {
+      const { url } = await startDemoServer({ tls: certificate });
+      const env = {
+        UPSTREAM_URL: url,
+        UPSTREAM_FINGERPRINT: certificate.fingerprint,
+        REVERSE_LOOKUP_URL: demo.url,
+      };
+      const { code, stdout, stderr } = await cli(['check-config', '--probe'], env);
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toContain('upstream.url');
+      expect(stdout).toMatch(
+        new RegExp(
+          `\\n\\nHandle server \\(${url}\\)\\n  Probe        succeeded in \\d+ ms\\n  Version      2\\.11\\n` +
+            `  Certificate  SHA-256 ${certificate.fingerprint}\\n  Expires      \\d{4}-\\d\\d-\\d\\dT\\S+Z\\n\\n` +
+            `Reverse look-up \\(${demo.url}\\)\\n  Probe  succeeded in \\d+ ms\\n$`,
+        ),
       );
-      expect(right.stdout + wrong.stdout).not.toMatch(/secret-word|another-word/);
+    });
+
+    test('prints which server fails and why, and exits with 1', async () => {
+      const UPSTREAM_URL = await nowhere();
+      const { code, stdout, stderr } = await cli(['check-config', '--probe'], { UPSTREAM_URL });
+      expect([code, stderr]).toEqual([1, '1 of 1 servers failed the probe.\n']);
+      expect(stdout).toContain('Cause   the connection was refused (ECONNREFUSED)\n');
+      expect(stdout).toContain('Remedy  check that the server runs at upstream.url\n');
+      const json = await cli(['check-config', '--probe', '--json'], { UPSTREAM_URL });
+      expect(json.code).toBe(1);
+      expect(JSON.parse(json.stdout)).toMatchObject({
+        keys: expect.any(Array) as unknown,
+        probes: [{ target: 'upstream', server: UPSTREAM_URL, failure: { code: 'UPSTREAM_UNREACHABLE' } }],
+      });
+    });
+
+    test('probes nothing when the configuration is invalid, and exits with 2', async () => {
+      expect((await cli(['check-config', '--probe'], {})).code).toBe(2);
+    });
+
+    describeWithRedis('and a Redis', () => {
+      test('prints its version with the right password, and never a password', async () => {
+        const redis = await startRedis(['--requirepass', 'secret-word']);
+        onTestFinished(redis.stop);
+        const probe = (password: string) =>
+          cli(['check-config', '--probe', '--json'], {
+            UPSTREAM_URL: demo.url,
+            REDIS_URL: redis.url.replace('//', `//:${password}@`),
+          });
+        const [right, wrong] = await Promise.all([probe('secret-word'), probe('another-word')]);
+        expect([right.code, wrong.code]).toEqual([0, 1]);
+        expect((JSON.parse(right.stdout) as { probes: object[] }).probes).toContainEqual(
+          expect.objectContaining({ target: 'redis', version: expect.any(String) as string }),
+        );
+        expect(right.stdout + wrong.stdout).not.toMatch(/secret-word|another-word/);
+      });
     });
   });
 });

@@ -1,9 +1,9 @@
-// What the built program loads before it listens: each file and each package makes every start longer.
+// Modules that the built program loads before it listens: each file and each package delays the start.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ROOT, startListeningProxy, startProgram } from '../support/built-proxy.js';
 
 const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -29,30 +29,32 @@ const packagesIn = (file: string): string[] =>
     ([, name = '']) => name,
   );
 
-test('serving loads few files, none of node_modules, and the libraries that it needs', async () => {
-  const files = await loadedFiles();
-  expect(files.filter((file) => !file.startsWith(join(ROOT, 'dist')))).toEqual([]);
-  expect(files.length).toBeLessThan(31);
-  const packages = new Set(files.flatMap(packagesIn));
-  expect(Object.keys(dependencies).filter((name) => packages.has(name))).toEqual([
-    'close-with-grace',
-    'cluster-key-slot',
-    'commander',
-    'express',
-    'http-proxy-middleware',
-    'lru-cache',
-    'negotiator',
-    'pino',
-    'prom-client',
-    'proxy-addr',
-    'undici',
-    'zod',
-  ]);
-});
+describe('start of the built program', () => {
+  test('loads few files, none of node_modules, and the required libraries', async () => {
+    const files = await loadedFiles();
+    expect(files.filter((file) => !file.startsWith(join(ROOT, 'dist')))).toEqual([]);
+    expect(files.length).toBeLessThan(31);
+    const packages = new Set(files.flatMap(packagesIn));
+    expect(Object.keys(dependencies).filter((name) => packages.has(name))).toEqual([
+      'close-with-grace',
+      'cluster-key-slot',
+      'commander',
+      'express',
+      'http-proxy-middleware',
+      'lru-cache',
+      'negotiator',
+      'pino',
+      'prom-client',
+      'proxy-addr',
+      'undici',
+      'zod',
+    ]);
+  });
 
-test('a stack trace names the sources', async () => {
-  const program = `import('${join(ROOT, 'dist/config.js')}').then(({ loadConfig }) => loadConfig())`;
-  const { exited, stderr } = startProgram(['--enable-source-maps', '--eval', program], {});
-  expect((await exited).code).toBe(1);
-  expect(stderr()).toMatch(/src\/config\/load\.ts:\d+/);
+  test('has stack traces that name the sources', async () => {
+    const program = `import('${join(ROOT, 'dist/config.js')}').then(({ loadConfig }) => loadConfig())`;
+    const { exited, stderr } = startProgram(['--enable-source-maps', '--eval', program], {});
+    expect((await exited).code).toBe(1);
+    expect(stderr()).toMatch(/src\/config\/load\.ts:\d+/);
+  });
 });

@@ -1,6 +1,6 @@
 // The built program sends its traces before it ends, and the log names them.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -9,19 +9,21 @@ import { startOtlpReceiver } from '../support/otlp-receiver.js';
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 
-test('a line of the log has the id of the trace that the collector got', async () => {
-  const collector = await startOtlpReceiver();
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, TRACING_ENDPOINT: collector.endpoint });
-  await ask(proxy.url, PATH);
-  expect(await proxy.stop()).toMatchObject({ code: 0 });
-  const line = proxy.logs().find(({ path }) => path === PATH);
-  expect(line?.['traceId']).toMatch(/^[\da-f]{32}$/);
-  expect(collector.spans().map(({ traceId }) => traceId)).toEqual([line?.['traceId'], line?.['traceId']]);
-});
+describe('traces of the built program', () => {
+  test('have their id in the log line of the request', async () => {
+    const collector = await startOtlpReceiver();
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, TRACING_ENDPOINT: collector.endpoint });
+    await ask(proxy.url, PATH);
+    expect(await proxy.stop()).toMatchObject({ code: 0 });
+    const line = proxy.logs().find(({ path }) => path === PATH);
+    expect(line?.['traceId']).toMatch(/^[\da-f]{32}$/);
+    expect(collector.spans().map(({ traceId }) => traceId)).toEqual([line?.['traceId'], line?.['traceId']]);
+  });
 
-test('without a collector the log names none', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-  await ask(proxy.url, PATH);
-  await proxy.stop();
-  expect(proxy.logs().find(({ path }) => path === PATH)).not.toHaveProperty('traceId');
+  test('are not named in the log without a collector', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    await ask(proxy.url, PATH);
+    await proxy.stop();
+    expect(proxy.logs().find(({ path }) => path === PATH)).not.toHaveProperty('traceId');
+  });
 });

@@ -20,7 +20,7 @@ describeWithRedis('two instances on one Redis', () => {
   let redis: RedisServer;
   afterAll(() => redis.stop());
 
-  test('share the limit and its end', async () => {
+  test('share a limited network and the end of its limit', async () => {
     redis = await startRedis();
     const sharing = { redisUrl: redis.url, upstreamUrl: demo.url, env };
     const [a, b] = [await startSharing(sharing), await startSharing(sharing)];

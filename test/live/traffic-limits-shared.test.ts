@@ -18,7 +18,7 @@ describeWithRedis('two instances on one Redis', () => {
   const statusFrom = async (proxy: Proxy, address: string): Promise<number> =>
     (await proxy.ask(PATH, { headers: { 'X-Forwarded-For': address } })).status;
 
-  test('count together; when it is away, each goes on for itself', async () => {
+  test('share a token bucket; while Redis is away each counts alone', async () => {
     redis = await startRedis();
     const demo = await startDemoServer();
     const sharing = { redisUrl: redis.url, upstreamUrl: demo.url, env };

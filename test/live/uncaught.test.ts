@@ -1,5 +1,5 @@
 // An uncaught exception is logged and ends its process.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 
@@ -13,16 +13,15 @@ const PRELOADED = `
 `;
 const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`;
 
-test.each([
-  ['exception', 'SIGALRM', 'thrown on purpose'],
-  ['rejection', 'SIGIO', 'rejected on purpose'],
-  ['rejection without a reason', 'SIGPROF', 'thrown value: undefined'],
-] as const)(
-  'an uncaught %s ends the process with a log line and exit code 1',
-  async (_what, signal, message) => {
+describe('uncaught exception', () => {
+  test.each([
+    ['exception', 'SIGALRM', 'thrown on purpose'],
+    ['rejection', 'SIGIO', 'rejected on purpose'],
+    ['rejection without a reason', 'SIGPROF', 'thrown value: undefined'],
+  ] as const)('(%s) ends the process with a log line and exit code 1', async (_what, signal, message) => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, NODE_OPTIONS });
     expect(await proxy.stop(signal)).toEqual({ code: 1, signal: null });
     const fatal = proxy.logs().find(({ level }) => level === 'fatal');
     expect(fatal).toMatchObject({ err: { message } });
-  },
-);
+  });
+});

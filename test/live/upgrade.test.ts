@@ -43,86 +43,88 @@ const UPGRADES: Record<string, string>[] = [
   { Connection: 'keep-alive, upgrade', Upgrade: 'TLS/1.0, HTTP/1.1' },
 ];
 
-describe.each(['1.1', '1.0'])('in HTTP/%s', (version) => {
-  describe.each(UPGRADES)('an upgrade with %o', (upgrade) => {
-    const headers =
-      version === '1.0' ? { ...upgrade, Connection: `keep-alive, ${upgrade['Connection']}` } : upgrade;
+describe('Upgrade and CONNECT', () => {
+  describe.each(['1.1', '1.0'])('in HTTP/%s', (version) => {
+    describe.each(UPGRADES)('an upgrade with %o', (upgrade) => {
+      const headers =
+        version === '1.0' ? { ...upgrade, Connection: `keep-alive, ${upgrade['Connection']}` } : upgrade;
 
-    test.each(['page', 'located', 'nobody'])(
-      'is passed over for %s; what follows in the packet is answered or its connection ends',
-      async (name) => {
+      test.each(['page', 'located', 'nobody'])(
+        'is ignored for %s; following bytes are answered or the connection is closed',
+        async (name) => {
+          const proxy = await startWithHit();
+          const asked = ['demo', name, 'alias', 'empty'];
+          const bytes =
+            get('demo') + request(`GET ${pathOf(name)}`, { version, headers }) + get('alias') + get('empty');
+          const { answers, closed } = await exchange(proxy.url, bytes);
+          const handles = handlesIn(answers);
+          expect(handles.length).toBeGreaterThanOrEqual(2);
+          expect(handles).toEqual(asked.slice(0, handles.length).map((known) => `21.T11998/${known}`));
+          expect(closed).toBe(true);
+          expect(answers.at(-1)?.headers['connection']).toBe('close');
+        },
+      );
+
+      test('with a body is handled without the upgrade', async () => {
         const proxy = await startWithHit();
-        const asked = ['demo', name, 'alias', 'empty'];
-        const bytes =
-          get('demo') + request(`GET ${pathOf(name)}`, { version, headers }) + get('alias') + get('empty');
-        const { answers, closed } = await exchange(proxy.url, bytes);
-        const handles = handlesIn(answers);
-        expect(handles.length).toBeGreaterThanOrEqual(2);
-        expect(handles).toEqual(asked.slice(0, handles.length).map((known) => `21.T11998/${known}`));
-        expect(closed).toBe(true);
-        expect(answers.at(-1)?.headers['connection']).toBe('close');
-      },
-    );
+        const body = numberedBody(7);
+        const put = request(`PUT ${pathOf('upgraded')}`, {
+          version,
+          headers: { ...WRITE_HEADERS, ...headers },
+          body,
+        });
+        const { answers } = await exchange(proxy.url, put + get('page'));
+        expect(answers[0]?.status).toBeOneOf([200, 201]);
+        expect(await proxy.ask(pathOf('upgraded'))).toMatchObject({
+          text: expect.stringContaining('example.org/7"') as string,
+        });
+        expect(handlesIn(answers.slice(1))).toEqual(answers.slice(1).map(() => '21.T11998/page'));
+      });
+    });
 
-    test('with a body is handled without the upgrade', async () => {
+    test('CONNECT is rejected after the responses before it, and nothing is tunnelled', async () => {
       const proxy = await startWithHit();
-      const body = numberedBody(7);
-      const put = request(`PUT ${pathOf('upgraded')}`, {
-        version,
-        headers: { ...WRITE_HEADERS, ...headers },
-        body,
-      });
-      const { answers } = await exchange(proxy.url, put + get('page'));
-      expect(answers[0]?.status).toBeOneOf([200, 201]);
-      expect(await proxy.ask(pathOf('upgraded'))).toMatchObject({
-        text: expect.stringContaining('example.org/7"') as string,
-      });
-      expect(handlesIn(answers.slice(1))).toEqual(answers.slice(1).map(() => '21.T11998/page'));
+      const connect = request('CONNECT 127.0.0.1:22', { version });
+      const { answers, closed } = await exchange(
+        proxy.url,
+        get('page') + get('located') + connect + get('demo'),
+      );
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 501]);
+      expect(JSON.parse(answers[2]!.body)).toEqual({ responseCode: 4, message: 'Unknown method CONNECT' });
+      expect(closed).toBe(true);
     });
   });
 
-  test('CONNECT is refused after the answers before it, and nothing is tunnelled', async () => {
+  test('a packet after an upgrade is answered on the same connection or rejected, never mixed up', async () => {
     const proxy = await startWithHit();
-    const connect = request('CONNECT 127.0.0.1:22', { version });
-    const { answers, closed } = await exchange(
-      proxy.url,
-      get('page') + get('located') + connect + get('demo'),
-    );
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 501]);
-    expect(JSON.parse(answers[2]!.body)).toEqual({ responseCode: 4, message: 'Unknown method CONNECT' });
-    expect(closed).toBe(true);
+    demo.hold.begin('GET');
+    const socket = await openSocket(proxy.url);
+    let received = '';
+    socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    const body = numberedBody(9);
+    const put = request(`PUT ${pathOf('torn')}`, { headers: WRITE_HEADERS, body });
+    // Half of the PUT goes with the upgrade, the other half when that waits for the Handle server.
+    socket.write(request(`GET ${pathOf('located')}`, { headers: UPGRADES[0]! }) + put.slice(0, -10));
+    await expect.poll(() => demo.hold.size).toBe(1);
+    socket.write(put.slice(-10));
+    socket.write(get('page'));
+    demo.hold.end('GET');
+    await closed;
+    expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
+    expect(received).toContain('"handle":"21.T11998/located"');
+    expect(demo.askedFor('21.T11998/torn')).toBe(0);
   });
-});
 
-test('the next packet after an upgrade is answered on the same connection or refused, never mixed up', async () => {
-  const proxy = await startWithHit();
-  demo.hold.begin('GET');
-  const socket = await openSocket(proxy.url);
-  let received = '';
-  socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
-  const closed = new Promise((resolve) => socket.once('close', resolve));
-  const body = numberedBody(9);
-  const put = request(`PUT ${pathOf('torn')}`, { headers: WRITE_HEADERS, body });
-  // Half of the PUT goes with the upgrade, the other half when that waits for the Handle server.
-  socket.write(request(`GET ${pathOf('located')}`, { headers: UPGRADES[0]! }) + put.slice(0, -10));
-  await expect.poll(() => demo.hold.size).toBe(1);
-  socket.write(put.slice(-10));
-  socket.write(get('page'));
-  demo.hold.end('GET');
-  await closed;
-  expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
-  expect(received).toContain('"handle":"21.T11998/located"');
-  expect(demo.askedFor('21.T11998/torn')).toBe(0);
-});
-
-test('a client that leaves after CONNECT does no harm', async () => {
-  const proxy = await startWithHit();
-  demo.hold.begin('GET');
-  const socket = await openSocket(proxy.url);
-  socket.write(get('located') + request('CONNECT 127.0.0.1:22'));
-  await expect.poll(() => demo.hold.size).toBe(1);
-  socket.resetAndDestroy();
-  demo.hold.end('GET');
-  await expect.poll(() => proxy.connections()).toBe(0);
-  expect((await proxy.ask(HIT)).status).toBe(200);
+  test('a client that disconnects after CONNECT does no harm', async () => {
+    const proxy = await startWithHit();
+    demo.hold.begin('GET');
+    const socket = await openSocket(proxy.url);
+    socket.write(get('located') + request('CONNECT 127.0.0.1:22'));
+    await expect.poll(() => demo.hold.size).toBe(1);
+    socket.resetAndDestroy();
+    demo.hold.end('GET');
+    await expect.poll(() => proxy.connections()).toBe(0);
+    expect((await proxy.ask(HIT)).status).toBe(200);
+  });
 });

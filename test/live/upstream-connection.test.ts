@@ -1,140 +1,144 @@
-// How real connections fail: each shape becomes the right error, with a second try only where it helps.
+// Failures of real connections: each maps to the right error, with a retry only where it helps.
 import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { listenHttp, listenRaw, NOT_FOUND, openClient } from './upstream-loopback.js';
 import { freePort } from '../support/free-port.js';
 
 const JSON_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
 
-test('a port where nobody listens is unreachable', async () => {
-  const { resolve } = openClient({ url: `http://127.0.0.1:${await freePort()}` });
-  await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_UNREACHABLE',
-    diagnosis: expect.objectContaining({
-      cause: expect.stringContaining('ECONNREFUSED') as string,
-    }) as Diagnosis,
+describe('upstream connection', () => {
+  test('to a closed port is unreachable', async () => {
+    const { resolve } = openClient({ url: `http://127.0.0.1:${await freePort()}` });
+    await expect(resolve()).rejects.toMatchObject({
+      code: 'UPSTREAM_UNREACHABLE',
+      diagnosis: expect.objectContaining({
+        cause: expect.stringContaining('ECONNREFUSED') as string,
+      }) as Diagnosis,
+    });
   });
-});
 
-test('an unknown host name is unreachable', async () => {
-  const { resolve } = openClient({ url: 'http://no-such-host.invalid' });
-  await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_UNREACHABLE',
-    diagnosis: expect.objectContaining({
-      cause: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/) as string,
-    }) as Diagnosis,
+  test('to an unknown host name is unreachable', async () => {
+    const { resolve } = openClient({ url: 'http://no-such-host.invalid' });
+    await expect(resolve()).rejects.toMatchObject({
+      code: 'UPSTREAM_UNREACHABLE',
+      diagnosis: expect.objectContaining({
+        cause: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/) as string,
+      }) as Diagnosis,
+    });
   });
-});
 
-test('a reset before the headers is tried once more, on another connection', async () => {
-  const server = await listenRaw((socket) => socket.resetAndDestroy());
-  const { resolve } = openClient(server);
-  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE', status: 502 });
-  expect(server.connections()).toBe(2);
-});
-
-test('a body that is cut is tried once more and never taken for whole', async () => {
-  const server = await listenRaw((socket) =>
-    socket.end(`${JSON_HEAD}Content-Length: 500\r\n\r\n{"responseCode":1`),
-  );
-  const { resolve } = openClient(server);
-  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
-  expect(server.connections()).toBe(2);
-});
-
-test('headers that do not come in time are a timeout, requested once', async () => {
-  const server = await listenRaw(() => undefined);
-  const { resolve } = openClient(server, { timeoutMs: 60 });
-  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT', status: 504 });
-  // On a busy machine the server notices it later.
-  await expect.poll(server.connections).toBe(1);
-});
-
-test('a body that does not end in time is a timeout, requested once, and its connection is closed', async () => {
-  let closed: Promise<unknown> | undefined;
-  const server = await listenRaw((socket) => {
-    closed = once(socket, 'close');
-    socket.write(`${JSON_HEAD}Content-Length: 500\r\n\r\n{`);
+  test('that is reset before the headers is retried once, on another connection', async () => {
+    const server = await listenRaw((socket) => socket.resetAndDestroy());
+    const { resolve } = openClient(server);
+    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE', status: 502 });
+    expect(server.connections()).toBe(2);
   });
-  const { resolve } = openClient(server, { timeoutMs: 60 });
-  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT' });
-  await expect.poll(server.connections).toBe(1);
-  await expect.poll(() => closed).toBeDefined();
-  await closed;
-});
 
-test('a body over the limit is cancelled early, requested once, and its connection is closed', async () => {
-  let sent = 0;
-  let closed: Promise<unknown> | undefined;
-  const server = await listenHttp((_request, response) => {
-    closed = once(response, 'close');
-    const more = (): void => {
-      while (!response.destroyed && response.write(' '.repeat(10_000))) sent += 10_000;
-    };
-    response.on('drain', more);
-    more();
+  test('whose body is truncated is retried once, and never accepted as complete', async () => {
+    const server = await listenRaw((socket) =>
+      socket.end(`${JSON_HEAD}Content-Length: 500\r\n\r\n{"responseCode":1`),
+    );
+    const { resolve } = openClient(server);
+    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
+    expect(server.connections()).toBe(2);
   });
-  const { resolve } = openClient(server, { maxRecordBytes: 50_000 });
-  await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_INVALID_RESPONSE',
-    diagnosis: expect.objectContaining({
-      cause: expect.stringContaining('more than 50000 bytes') as string,
-    }) as Diagnosis,
-  });
-  await closed;
-  expect(sent).toBeLessThan(20_000_000);
-  expect(server.received()).toBe('GET /api/handles/21.T1/a\n');
-});
 
-test('bytes that are no HTTP are an invalid response', async () => {
-  const server = await listenRaw((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
-  const { resolve } = openClient(server);
-  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
-  expect(server.connections()).toBe(1);
-});
+  test('whose headers are late is a timeout, without a retry', async () => {
+    const server = await listenRaw(() => undefined);
+    const { resolve } = openClient(server, { timeoutMs: 60 });
+    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT', status: 504 });
+    // On a busy machine the server notices it later.
+    await expect.poll(server.connections).toBe(1);
+  });
 
-test('an unrequested switch of protocol is an invalid response at once', async () => {
-  const head = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n';
-  const closed: Promise<unknown>[] = [];
-  const server = await listenRaw((socket) => {
-    closed.push(once(socket, 'close'));
-    socket.write(head);
+  test('whose body is late is a timeout, without a retry, and is closed', async () => {
+    let closed: Promise<unknown> | undefined;
+    const server = await listenRaw((socket) => {
+      closed = once(socket, 'close');
+      socket.write(`${JSON_HEAD}Content-Length: 500\r\n\r\n{`);
+    });
+    const { resolve } = openClient(server, { timeoutMs: 60 });
+    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT' });
+    await expect.poll(server.connections).toBe(1);
+    await expect.poll(() => closed).toBeDefined();
+    await closed;
   });
-  const { resolve } = openClient(server);
-  await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_INVALID_RESPONSE',
-    diagnosis: expect.objectContaining({ cause: expect.stringContaining('HTTP 101') as string }) as Diagnosis,
-  });
-  await Promise.all(closed);
-  expect(server.connections()).toBe(1);
-});
 
-test('a kept-alive connection that the server has dropped costs one second try on a fresh one', async () => {
-  const answeredOn = new Set<net.Socket>();
-  const server = await listenRaw((socket) => {
-    if (answeredOn.has(socket)) socket.resetAndDestroy();
-    else socket.write(NOT_FOUND_REPLY);
-    answeredOn.add(socket);
+  test('whose body exceeds the limit is cancelled early, without a retry, and is closed', async () => {
+    let sent = 0;
+    let closed: Promise<unknown> | undefined;
+    const server = await listenHttp((_request, response) => {
+      closed = once(response, 'close');
+      const more = (): void => {
+        while (!response.destroyed && response.write(' '.repeat(10_000))) sent += 10_000;
+      };
+      response.on('drain', more);
+      more();
+    });
+    const { resolve } = openClient(server, { maxRecordBytes: 50_000 });
+    await expect(resolve()).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+      diagnosis: expect.objectContaining({
+        cause: expect.stringContaining('more than 50000 bytes') as string,
+      }) as Diagnosis,
+    });
+    await closed;
+    expect(sent).toBeLessThan(20_000_000);
+    expect(server.received()).toBe('GET /api/handles/21.T1/a\n');
   });
-  const { resolve } = openClient(server);
-  expect(await resolve()).toEqual({ kind: 'not-found' });
-  expect(await resolve()).toEqual({ kind: 'not-found' });
-  expect(server.connections()).toBe(2);
-});
 
-test('connections are kept for the next question, those of a second try are not', async () => {
-  const closes: string[] = [];
-  let cuts = 2;
-  const server = await listenHttp((request, response) => {
-    closes.push(request.headers.connection ?? '');
-    if (request.headers.connection === 'keep-alive' && cuts-- > 0) request.socket.resetAndDestroy();
-    else response.writeHead(404).end(NOT_FOUND);
+  test('with bytes that are not HTTP is an invalid response', async () => {
+    const server = await listenRaw((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
+    const { resolve } = openClient(server);
+    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+    expect(server.connections()).toBe(1);
   });
-  const { resolve } = openClient(server);
-  for (let time = 0; time < 4; time++) await resolve();
-  expect(closes).toEqual(['keep-alive', 'close', 'keep-alive', 'close', 'keep-alive', 'keep-alive']);
-  expect(server.connections()).toBe(5);
+
+  test('with an unrequested protocol switch is an invalid response immediately', async () => {
+    const head = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n';
+    const closed: Promise<unknown>[] = [];
+    const server = await listenRaw((socket) => {
+      closed.push(once(socket, 'close'));
+      socket.write(head);
+    });
+    const { resolve } = openClient(server);
+    await expect(resolve()).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+      diagnosis: expect.objectContaining({
+        cause: expect.stringContaining('HTTP 101') as string,
+      }) as Diagnosis,
+    });
+    await Promise.all(closed);
+    expect(server.connections()).toBe(1);
+  });
+
+  test('that was kept alive and dropped costs one retry on a new one', async () => {
+    const answeredOn = new Set<net.Socket>();
+    const server = await listenRaw((socket) => {
+      if (answeredOn.has(socket)) socket.resetAndDestroy();
+      else socket.write(NOT_FOUND_REPLY);
+      answeredOn.add(socket);
+    });
+    const { resolve } = openClient(server);
+    expect(await resolve()).toEqual({ kind: 'not-found' });
+    expect(await resolve()).toEqual({ kind: 'not-found' });
+    expect(server.connections()).toBe(2);
+  });
+
+  test('is kept for the next request, except that of a retry', async () => {
+    const closes: string[] = [];
+    let cuts = 2;
+    const server = await listenHttp((request, response) => {
+      closes.push(request.headers.connection ?? '');
+      if (request.headers.connection === 'keep-alive' && cuts-- > 0) request.socket.resetAndDestroy();
+      else response.writeHead(404).end(NOT_FOUND);
+    });
+    const { resolve } = openClient(server);
+    for (let time = 0; time < 4; time++) await resolve();
+    expect(closes).toEqual(['keep-alive', 'close', 'keep-alive', 'close', 'keep-alive', 'keep-alive']);
+    expect(server.connections()).toBe(5);
+  });
 });

@@ -1,9 +1,9 @@
-// Responses with unexpected bytes: compressed ones, several at once, and unsolicited ones.
+// Responses with unexpected bytes: compressed, duplicate and unsolicited ones.
 import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { listenHttp, listenRaw, NOT_FOUND, openClient } from './upstream-loopback.js';
 
 const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
@@ -13,88 +13,90 @@ const listenPacked = (coding: string, body: Buffer) =>
     response.writeHead(404, { 'content-type': 'application/json', 'content-encoding': coding }).end(body);
   });
 
-test.each([
-  ['gzip', gzipSync(NOT_FOUND)],
-  ['X-GZIP', gzipSync(NOT_FOUND)],
-  ['deflate', deflateSync(NOT_FOUND)],
-  ['br', brotliCompressSync(NOT_FOUND)],
-  ['gzip, br', brotliCompressSync(gzipSync(NOT_FOUND))],
-  ['identity', Buffer.from(NOT_FOUND)],
-])('a compressed response (%s) is decompressed', async (coding, body) => {
-  const { resolve } = openClient(await listenPacked(coding, body));
-  expect(await resolve()).toEqual({ kind: 'not-found' });
-});
-
-test('a broken compression is an invalid response, requested once', async () => {
-  const server = await listenPacked('gzip', Buffer.from(NOT_FOUND));
-  await expect(openClient(server).resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_INVALID_RESPONSE',
-    diagnosis: expect.objectContaining({
-      cause: expect.stringContaining('Z_DATA_ERROR') as string,
-    }) as Diagnosis,
+describe('unexpected bytes in an upstream response', () => {
+  test.each([
+    ['gzip', gzipSync(NOT_FOUND)],
+    ['X-GZIP', gzipSync(NOT_FOUND)],
+    ['deflate', deflateSync(NOT_FOUND)],
+    ['br', brotliCompressSync(NOT_FOUND)],
+    ['gzip, br', brotliCompressSync(gzipSync(NOT_FOUND))],
+    ['identity', Buffer.from(NOT_FOUND)],
+  ])('compression (%s) is decompressed', async (coding, body) => {
+    const { resolve } = openClient(await listenPacked(coding, body));
+    expect(await resolve()).toEqual({ kind: 'not-found' });
   });
-  expect(server.connections()).toBe(1);
-});
 
-test.each(['rot13', 'constructor', '__proto__'])(
-  'an unknown content coding (%s) is an invalid response',
-  async (coding) => {
-    const { resolve } = openClient(await listenPacked(coding, Buffer.from('{"erfcbafrPbqr":100}')));
-    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
-  },
-);
-
-test('a response in more codings than any server uses is not decompressed', async () => {
-  const server = await listenPacked(Array<string>(6).fill('gzip').join(), gzipSync(NOT_FOUND));
-  await expect(openClient(server).resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
-  expect(server.connections()).toBe(1);
-});
-
-test('a response that exceeds the limit when decompressed is given up', async () => {
-  const { resolve } = openClient(await listenPacked('gzip', gzipSync(' '.repeat(1_000_000))), {
-    maxRecordBytes: 50_000,
+  test('broken compression is an invalid response, without a retry', async () => {
+    const server = await listenPacked('gzip', Buffer.from(NOT_FOUND));
+    await expect(openClient(server).resolve()).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+      diagnosis: expect.objectContaining({
+        cause: expect.stringContaining('Z_DATA_ERROR') as string,
+      }) as Diagnosis,
+    });
+    expect(server.connections()).toBe(1);
   });
-  await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_INVALID_RESPONSE',
-    diagnosis: expect.objectContaining({
-      cause: expect.stringContaining('more than 50000 bytes') as string,
-    }) as Diagnosis,
-  });
-});
 
-test('decompression stops at the limit, even when the whole response has arrived', async () => {
-  const head = gzipSync(' ').subarray(0, 10);
-  const broken = Buffer.concat([head, Buffer.alloc(100, 0xff)]);
-  const body = Buffer.concat([gzipSync(' '.repeat(1_000_000)), broken]);
-  const { resolve } = openClient(await listenPacked('gzip', body), { maxRecordBytes: 50_000 });
-  await expect(resolve()).rejects.toMatchObject({
-    diagnosis: expect.objectContaining({
-      cause: expect.stringContaining('more than 50000 bytes') as string,
-    }) as Diagnosis,
-  });
-});
+  test.each(['rot13', 'constructor', '__proto__'])(
+    'an unknown content coding (%s) is an invalid response',
+    async (coding) => {
+      const { resolve } = openClient(await listenPacked(coding, Buffer.from('{"erfcbafrPbqr":100}')));
+      await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+    },
+  );
 
-test('a second response to one request is not taken for the response to the next', async () => {
-  const lie = NOT_FOUND_REPLY.replace('404 Not Found', '500 A lie');
-  let times = 0;
-  const server = await listenRaw((socket) => socket.write(NOT_FOUND_REPLY + (times++ === 0 ? lie : '')));
-  const { resolve } = openClient(server);
-  expect(await resolve()).toEqual({ kind: 'not-found' });
-  expect(await resolve()).toEqual({ kind: 'not-found' });
-  expect(server.connections()).toBe(2);
-});
-
-test('a connection with unsolicited bytes is not used again', async () => {
-  const sockets: net.Socket[] = [];
-  const server = await listenRaw((socket) => {
-    sockets.push(socket);
-    socket.write(NOT_FOUND_REPLY);
+  test('a response in more codings than any server uses is not decompressed', async () => {
+    const server = await listenPacked(Array<string>(6).fill('gzip').join(), gzipSync(NOT_FOUND));
+    await expect(openClient(server).resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+    expect(server.connections()).toBe(1);
   });
-  const { resolve } = openClient(server);
-  await resolve();
-  const [first] = sockets as [net.Socket];
-  first.write(NOT_FOUND_REPLY.slice(0, 20));
-  await once(first, 'close');
-  expect(await resolve()).toEqual({ kind: 'not-found' });
-  expect(server.connections()).toBe(2);
+
+  test('a response that exceeds the limit when decompressed is cancelled', async () => {
+    const { resolve } = openClient(await listenPacked('gzip', gzipSync(' '.repeat(1_000_000))), {
+      maxRecordBytes: 50_000,
+    });
+    await expect(resolve()).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+      diagnosis: expect.objectContaining({
+        cause: expect.stringContaining('more than 50000 bytes') as string,
+      }) as Diagnosis,
+    });
+  });
+
+  test('decompression stops at the limit, even when the whole response has arrived', async () => {
+    const head = gzipSync(' ').subarray(0, 10);
+    const broken = Buffer.concat([head, Buffer.alloc(100, 0xff)]);
+    const body = Buffer.concat([gzipSync(' '.repeat(1_000_000)), broken]);
+    const { resolve } = openClient(await listenPacked('gzip', body), { maxRecordBytes: 50_000 });
+    await expect(resolve()).rejects.toMatchObject({
+      diagnosis: expect.objectContaining({
+        cause: expect.stringContaining('more than 50000 bytes') as string,
+      }) as Diagnosis,
+    });
+  });
+
+  test('a second response to one request is not used for the next request', async () => {
+    const lie = NOT_FOUND_REPLY.replace('404 Not Found', '500 A lie');
+    let times = 0;
+    const server = await listenRaw((socket) => socket.write(NOT_FOUND_REPLY + (times++ === 0 ? lie : '')));
+    const { resolve } = openClient(server);
+    expect(await resolve()).toEqual({ kind: 'not-found' });
+    expect(await resolve()).toEqual({ kind: 'not-found' });
+    expect(server.connections()).toBe(2);
+  });
+
+  test('a connection with unsolicited bytes is not reused', async () => {
+    const sockets: net.Socket[] = [];
+    const server = await listenRaw((socket) => {
+      sockets.push(socket);
+      socket.write(NOT_FOUND_REPLY);
+    });
+    const { resolve } = openClient(server);
+    await resolve();
+    const [first] = sockets as [net.Socket];
+    first.write(NOT_FOUND_REPLY.slice(0, 20));
+    await once(first, 'close');
+    expect(await resolve()).toEqual({ kind: 'not-found' });
+    expect(server.connections()).toBe(2);
+  });
 });

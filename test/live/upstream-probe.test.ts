@@ -1,6 +1,6 @@
-// What an operator learns when a server is tried once: over real sockets, with the trust of the configuration.
+// The probe of a server for the operator: over real sockets, with the configured trust.
 import type http from 'node:http';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';
 import {
   PING,
@@ -41,145 +41,153 @@ function probe(url: string, changes: Trust & Partial<ServerProbe> = {}): Promise
 const answering = (status: number, body: string, headers: http.OutgoingHttpHeaders = {}) =>
   listenHttp((_request, response) => response.writeHead(status, headers).end(body));
 
-test('a server that answers: its latency, the version of its protocol and its certificate', async () => {
-  const demo = await startDemoServer({ tls: certificate });
-  const { fingerprint } = certificate;
-  expect(await probe(demo.url, { fingerprint })).toEqual({
-    ms: expect.any(Number) as number,
-    version: '2.11',
-    certificate: { fingerprint, expires: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/) as string },
-    hasAnswered: true,
-  });
-});
-
-test.each([
-  [
-    'an unknown authority',
-    () => ({}),
-    /self-signed.*DEPTH_ZERO/,
-    'set upstream.caFile or upstream.fingerprint',
-  ],
-  [
-    'another certificate than the pinned one',
-    () => ({ fingerprint: other.fingerprint }),
-    /not the pinned one: .*(?:[0-9A-F]{2}:){31}/,
-    'compare the two; set upstream.fingerprint if the server has a new certificate',
-  ],
-])(
-  '%s: the cause, the remedy, and the certificate to compare; no request was sent',
-  async (...[, trust, cause, remedy]) => {
-    const server = await listenTls(certificate);
-    const report = await probe(server.url, trust());
-    expect(report).toMatchObject({
-      failure: { code: 'UPSTREAM_UNREACHABLE', cause: expect.stringMatching(cause) as string, remedy },
-      certificate: { fingerprint: certificate.fingerprint },
-      hasAnswered: false,
+describe('upstream probe', () => {
+  test('reports latency, protocol version and certificate of a server that answers', async () => {
+    const demo = await startDemoServer({ tls: certificate });
+    const { fingerprint } = certificate;
+    expect(await probe(demo.url, { fingerprint })).toEqual({
+      ms: expect.any(Number) as number,
+      version: '2.11',
+      certificate: { fingerprint, expires: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/) as string },
+      hasAnswered: true,
     });
-    expect(server.received()).toBe('');
-  },
-);
-
-test.each([
-  [UPSTREAM_KEYS, 'check that the server runs at upstream.url'],
-  [keysAt(UPSTREAM, 'http://mirror.test'), 'check that the server runs at upstream.mirrors'],
-  [
-    keysAt({ ...UPSTREAM, key: 'upstreams.1' }, 'http://mirror.test'),
-    'check that the server runs at upstreams.1.mirrors',
-  ],
-  [REVERSE_LOOKUP_KEYS, 'check that the server runs at reverseLookup.url'],
-])('a refused connection names the key of the server: $url', async (keys, remedy) => {
-  const report = await probe(`http://127.0.0.1:${await freePort()}`, { keys });
-  expect(report).toMatchObject({ failure: { code: 'UPSTREAM_UNREACHABLE', remedy }, hasAnswered: false });
-});
-
-test('a server that does not answer in time', async () => {
-  const server = await listenHttp(() => undefined);
-  const report = await probe(server.url, { timeoutMs: 50 });
-  expect(report).toMatchObject({ failure: { code: 'UPSTREAM_TIMEOUT' }, hasAnswered: false });
-});
-
-const HANDLE_JSON = { 'content-type': 'application/json' };
-const HTML = { 'content-type': 'text/html', server: 'nginx/1.22.1' };
-
-test.each([
-  ['404 for the record', 404, '{"responseCode":100}'],
-  ['400 for a foreign prefix', 400, '{"responseCode":301}'],
-  ['401 and a challenge', 401, '{"responseCode":402}'],
-])('a Handle server that answers %s works; a gateway may hide its site', async (_what, status, json) => {
-  const server = await listenHttp(({ url }, response) => {
-    if (url === '/api/handles/21.T1/a%20b') response.writeHead(status, HANDLE_JSON).end(json);
-    else response.writeHead(403, HTML).end('<h1>No</h1>');
   });
-  expect(await probe(server.url, { question: askHandleServer('21.T1/a b') })).toEqual({
-    ms: expect.any(Number) as number,
-    version: undefined,
-    hasAnswered: true,
-  });
-});
 
-test.each([
-  ['refuses every path', 403, '<h1>No</h1>'],
-  ['knows no such path', 404, '<html><h1>404 Not Found</h1></html>'],
-  ['shows a page for every path', 200, '<h1>Please log in</h1>'],
-  ['answers in other JSON', 404, '{"error":"not found"}'],
-])('a web server that %s has not answered as a Handle server', async (_what, status, body) => {
-  const server = await answering(status, body, HTML);
-  expect(await probe(server.url)).toMatchObject({
-    hasAnswered: false,
-    failure: {
-      code: 'UPSTREAM_INVALID_RESPONSE',
-      cause: expect.stringMatching(
-        new RegExp(`^no (?:JSON|response code) \\(HTTP ${status}, text/html, server nginx/1\\.22\\.1, `),
-      ) as string,
-      remedy:
-        'check that a Handle server answers at this address over HTTP, not a gateway or another service',
+  test.each([
+    [
+      'an unknown authority',
+      () => ({}),
+      /self-signed.*DEPTH_ZERO/,
+      'set upstream.caFile or upstream.fingerprint',
+    ],
+    [
+      'another certificate than the pinned one',
+      () => ({ fingerprint: other.fingerprint }),
+      /not the pinned one: .*(?:[0-9A-F]{2}:){31}/,
+      'compare the two; set upstream.fingerprint if the server has a new certificate',
+    ],
+  ])(
+    'reports for %s the cause, the remedy and the certificate to compare, and sends no request',
+    async (...[, trust, cause, remedy]) => {
+      const server = await listenTls(certificate);
+      const report = await probe(server.url, trust());
+      expect(report).toMatchObject({
+        failure: { code: 'UPSTREAM_UNREACHABLE', cause: expect.stringMatching(cause) as string, remedy },
+        certificate: { fingerprint: certificate.fingerprint },
+        hasAnswered: false,
+      });
+      expect(server.received()).toBe('');
     },
+  );
+
+  test.each([
+    [UPSTREAM_KEYS, 'check that the server runs at upstream.url'],
+    [keysAt(UPSTREAM, 'http://mirror.test'), 'check that the server runs at upstream.mirrors'],
+    [
+      keysAt({ ...UPSTREAM, key: 'upstreams.1' }, 'http://mirror.test'),
+      'check that the server runs at upstreams.1.mirrors',
+    ],
+    [REVERSE_LOOKUP_KEYS, 'check that the server runs at reverseLookup.url'],
+  ])('names the key of the server for a refused connection: $url', async (keys, remedy) => {
+    const report = await probe(`http://127.0.0.1:${await freePort()}`, { keys });
+    expect(report).toMatchObject({ failure: { code: 'UPSTREAM_UNREACHABLE', remedy }, hasAnswered: false });
   });
-});
 
-test('an error of the Handle server itself is an answer, with which reads fail', async () => {
-  const server = await answering(500, '{"responseCode":2}', HANDLE_JSON);
-  const failure = { code: 'UPSTREAM_FAILED', cause: 'HTTP 500', remedy: 'see the log of the server' };
-  expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: true });
-});
+  test('reports a server that does not answer in time', async () => {
+    const server = await listenHttp(() => undefined);
+    const report = await probe(server.url, { timeoutMs: 50 });
+    expect(report).toMatchObject({ failure: { code: 'UPSTREAM_TIMEOUT' }, hasAnswered: false });
+  });
 
-test.each([502, 503, 504])('a gateway that reports %s is no answer of the server', async (status) => {
-  const server = await answering(status, '');
-  const failure = { code: 'UPSTREAM_FAILED', cause: `HTTP ${status}` };
-  expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: false });
-});
+  const HANDLE_JSON = { 'content-type': 'application/json' };
+  const HTML = { 'content-type': 'text/html', server: 'nginx/1.22.1' };
 
-test.each([502, 503, 504])(
-  'a proxy that reports %s in the form of the protocol is no answer',
-  async (status) => {
-    const server = await answering(status, '{"responseCode":2}', HANDLE_JSON);
+  test.each([
+    ['404 for the record', 404, '{"responseCode":100}'],
+    ['400 for a foreign prefix', 400, '{"responseCode":301}'],
+    ['401 and a challenge', 401, '{"responseCode":402}'],
+  ])(
+    'accepts a Handle server that answers %s, as a gateway may hide its site',
+    async (_what, status, json) => {
+      const server = await listenHttp(({ url }, response) => {
+        if (url === '/api/handles/21.T1/a%20b') response.writeHead(status, HANDLE_JSON).end(json);
+        else response.writeHead(403, HTML).end('<h1>No</h1>');
+      });
+      expect(await probe(server.url, { question: askHandleServer('21.T1/a b') })).toEqual({
+        ms: expect.any(Number) as number,
+        version: undefined,
+        hasAnswered: true,
+      });
+    },
+  );
+
+  test.each([
+    ['refuses every path', 403, '<h1>No</h1>'],
+    ['knows no such path', 404, '<html><h1>404 Not Found</h1></html>'],
+    ['shows a page for every path', 200, '<h1>Please log in</h1>'],
+    ['answers in other JSON', 404, '{"error":"not found"}'],
+  ])('rejects a web server that %s, as no Handle server answered', async (_what, status, body) => {
+    const server = await answering(status, body, HTML);
     expect(await probe(server.url)).toMatchObject({
-      failure: { code: 'UPSTREAM_FAILED' },
+      hasAnswered: false,
+      failure: {
+        code: 'UPSTREAM_INVALID_RESPONSE',
+        cause: expect.stringMatching(
+          new RegExp(`^no (?:JSON|response code) \\(HTTP ${status}, text/html, server nginx/1\\.22\\.1, `),
+        ) as string,
+        remedy:
+          'check that a Handle server answers at this address over HTTP, not a gateway or another service',
+      },
+    });
+  });
+
+  test('accepts an error of the Handle server itself, with which reads fail', async () => {
+    const server = await answering(500, '{"responseCode":2}', HANDLE_JSON);
+    const failure = { code: 'UPSTREAM_FAILED', cause: 'HTTP 500', remedy: 'see the log of the server' };
+    expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: true });
+  });
+
+  test.each([502, 503, 504])('rejects a gateway that reports %s', async (status) => {
+    const server = await answering(status, '');
+    const failure = { code: 'UPSTREAM_FAILED', cause: `HTTP ${status}` };
+    expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: false });
+  });
+
+  test.each([502, 503, 504])(
+    'rejects a proxy that reports %s in the form of the protocol',
+    async (status) => {
+      const server = await answering(status, '{"responseCode":2}', HANDLE_JSON);
+      expect(await probe(server.url)).toMatchObject({
+        failure: { code: 'UPSTREAM_FAILED' },
+        hasAnswered: false,
+      });
+    },
+  );
+
+  test.each(['', '{"responseCode":2}'])(
+    'rejects the proxy itself in place of the server, which answers %j',
+    async (body) => {
+      const server = await answering(508, body, HANDLE_JSON);
+      const failure = { code: 'LOOP_DETECTED', remedy: 'upstream.url leads to this proxy itself' };
+      expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: false });
+    },
+  );
+
+  test('rejects a redirect', async () => {
+    const server = await answering(301, '');
+    expect(await probe(server.url)).toMatchObject({
+      failure: {
+        code: 'UPSTREAM_INVALID_RESPONSE',
+        cause: expect.stringMatching(/a redirect \(HTTP 301/) as string,
+        remedy: expect.stringMatching(/set upstream\.url to the target/) as string,
+      },
       hasAnswered: false,
     });
-  },
-);
-
-test.each(['', '{"responseCode":2}'])('the proxy itself in place of the server answers %j', async (body) => {
-  const server = await answering(508, body, HANDLE_JSON);
-  const failure = { code: 'LOOP_DETECTED', remedy: 'upstream.url leads to this proxy itself' };
-  expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: false });
-});
-
-test('a redirect is no answer of the server', async () => {
-  const server = await answering(301, '');
-  expect(await probe(server.url)).toMatchObject({
-    failure: {
-      code: 'UPSTREAM_INVALID_RESPONSE',
-      cause: expect.stringMatching(/a redirect \(HTTP 301/) as string,
-      remedy: expect.stringMatching(/set upstream\.url to the target/) as string,
-    },
-    hasAnswered: false,
   });
-});
 
-test('a reverse look-up service may answer anything but a redirect or an error of its own', async () => {
-  const server = await answering(200, 'pong');
-  expect(await probe(server.url, { question: PING })).toMatchObject({ hasAnswered: true });
-  expect(server.received()).toBe('GET /hrls/ping\n');
+  test('accepts from a reverse look-up service anything but a redirect or an error', async () => {
+    const server = await answering(200, 'pong');
+    expect(await probe(server.url, { question: PING })).toMatchObject({ hasAnswered: true });
+    expect(server.received()).toBe('GET /hrls/ping\n');
+  });
 });

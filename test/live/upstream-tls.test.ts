@@ -1,7 +1,7 @@
 // Trust of upstream connections: the public CAs, one CA of the operator's, or one pinned certificate.
 import type http from 'node:http';
 import https from 'node:https';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Diagnosis, ServiceError } from '../../src/errors.js';
 import type { Trust } from '../../src/upstream/connections.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
@@ -48,111 +48,118 @@ const refusedAs = (code: string): unknown[] => [
   code,
 ];
 
-test('a self-signed certificate is refused, and the error names the keys to set', async () => {
-  const server = await listenTls(certificate);
-  const [read, written] = await readAndWrite(server, {});
-  expect([read, written]).toEqual(refusedAs('DEPTH_ZERO_SELF_SIGNED_CERT'));
-  expect((read as ServiceError).diagnosis?.remedy).toBe('set upstream.caFile or upstream.fingerprint');
-  expect(server.received()).toBe('');
-  expect(server.connections()).toBe(2);
-});
+describe('upstream TLS', () => {
+  test('rejects a self-signed certificate, and names the keys to set', async () => {
+    const server = await listenTls(certificate);
+    const [read, written] = await readAndWrite(server, {});
+    expect([read, written]).toEqual(refusedAs('DEPTH_ZERO_SELF_SIGNED_CERT'));
+    expect((read as ServiceError).diagnosis?.remedy).toBe('set upstream.caFile or upstream.fingerprint');
+    expect(server.received()).toBe('');
+    expect(server.connections()).toBe(2);
+  });
 
-test('a certificate of the given authority is taken', async () => {
-  const server = await listenTls(certificate);
-  expect(await readAndWrite(server, { ca: certificate.cert })).toEqual(REACHED);
-  expect(server.received()).toBe(BOTH_ASKED);
-});
+  test('accepts a certificate of the configured CA', async () => {
+    const server = await listenTls(certificate);
+    expect(await readAndWrite(server, { ca: certificate.cert })).toEqual(REACHED);
+    expect(server.received()).toBe(BOTH_ASKED);
+  });
 
-test('another authority than the given one is refused', async () => {
-  const server = await listenTls(certificate);
-  const [read, written] = await readAndWrite(server, { ca: other.cert });
-  expect(read).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
-  expect(written).toEqual(expect.stringMatching(/CERT/));
-  expect(server.received()).toBe('');
-});
+  test('rejects a certificate of another CA', async () => {
+    const server = await listenTls(certificate);
+    const [read, written] = await readAndWrite(server, { ca: other.cert });
+    expect(read).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
+    expect(written).toEqual(expect.stringMatching(/CERT/));
+    expect(server.received()).toBe('');
+  });
 
-test('a certificate for another name is refused even with the right authority', async () => {
-  const elsewhere = await createCertificate({ ip: '192.0.2.1' });
-  const server = await listenTls(elsewhere);
-  const answers = await readAndWrite(server, { ca: elsewhere.cert });
-  expect(answers).toEqual(refusedAs('ERR_TLS_CERT_ALTNAME_INVALID'));
-  expect(server.received()).toBe('');
-});
+  test('rejects a certificate for another name, even of the configured CA', async () => {
+    const elsewhere = await createCertificate({ ip: '192.0.2.1' });
+    const server = await listenTls(elsewhere);
+    const answers = await readAndWrite(server, { ca: elsewhere.cert });
+    expect(answers).toEqual(refusedAs('ERR_TLS_CERT_ALTNAME_INVALID'));
+    expect(server.received()).toBe('');
+  });
 
-test('an expired certificate is refused', async () => {
-  const expired = await createCertificate({ notAfterDate: new Date(Date.now() - 1000) });
-  const server = await listenTls(expired);
-  expect(await readAndWrite(server, { ca: expired.cert })).toEqual(refusedAs('CERT_HAS_EXPIRED'));
-  expect(server.received()).toBe('');
-});
+  test('rejects an expired certificate', async () => {
+    const expired = await createCertificate({ notAfterDate: new Date(Date.now() - 1000) });
+    const server = await listenTls(expired);
+    expect(await readAndWrite(server, { ca: expired.cert })).toEqual(refusedAs('CERT_HAS_EXPIRED'));
+    expect(server.received()).toBe('');
+  });
 
-test.each([
-  ['with colons', (pin: string) => pin],
-  ['in lower case without colons', (pin: string) => pin.replaceAll(':', '').toLowerCase()],
-])('the pinned certificate is taken, its fingerprint written %s', async (_how, spell) => {
-  const server = await listenTls(certificate);
-  expect(await readAndWrite(server, { fingerprint: spell(certificate.fingerprint) })).toEqual(REACHED);
-  expect(server.received()).toBe(BOTH_ASKED);
-});
+  test.each([
+    ['with colons', (pin: string) => pin],
+    ['in lower case without colons', (pin: string) => pin.replaceAll(':', '').toLowerCase()],
+  ])('accepts the pinned certificate, with its fingerprint written %s', async (_how, spell) => {
+    const server = await listenTls(certificate);
+    expect(await readAndWrite(server, { fingerprint: spell(certificate.fingerprint) })).toEqual(REACHED);
+    expect(server.received()).toBe(BOTH_ASKED);
+  });
 
-test('a pinned certificate may be for another name and expired', async () => {
-  const odd = await createCertificate({ ip: '192.0.2.1', notAfterDate: new Date(Date.now() - 1000) });
-  const server = await listenTls(odd);
-  expect(await readAndWrite(server, { fingerprint: odd.fingerprint })).toEqual(REACHED);
-});
+  test('accepts a pinned certificate for another name, or expired', async () => {
+    const odd = await createCertificate({ ip: '192.0.2.1', notAfterDate: new Date(Date.now() - 1000) });
+    const server = await listenTls(odd);
+    expect(await readAndWrite(server, { fingerprint: odd.fingerprint })).toEqual(REACHED);
+  });
 
-test('with another certificate than the pinned one not a byte of a request is sent', async () => {
-  const server = await listenTls(certificate);
-  const answers = await readAndWrite(server, { fingerprint: other.fingerprint });
-  expect(answers).toEqual([
-    expect.objectContaining({
+  test('sends no byte of a request when the certificate is not the pinned one', async () => {
+    const server = await listenTls(certificate);
+    const answers = await readAndWrite(server, { fingerprint: other.fingerprint });
+    expect(answers).toEqual([
+      expect.objectContaining({
+        code: 'UPSTREAM_UNREACHABLE',
+        diagnosis: expect.objectContaining({
+          cause: expect.stringContaining('not the pinned one') as string,
+        }) as Diagnosis,
+      }),
+      'ERR_TLS_PIN_MISMATCH',
+    ]);
+    expect(server.received()).toBe('');
+    expect(server.connections()).toBe(2);
+  });
+
+  test('checks the pin on the second connection as on the first', async () => {
+    const server = await listenTls(certificate);
+    const { writeAgent } = openConnections({
+      url: server.url,
+      connections: 4,
+      fingerprint: other.fingerprint,
+    });
+    const { resolve } = openClient({ url: server.url, fingerprint: other.fingerprint });
+    for (let time = 0; time < 3; time++) {
+      await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
+      expect(await write({ url: server.url, agent: writeAgent })).toBe('ERR_TLS_PIN_MISMATCH');
+    }
+    expect(server.received()).toBe('');
+  });
+
+  test('keeps a pinned connection for the next write', async () => {
+    const server = await listenTls(certificate);
+    const { writeAgent } = openConnections({
+      url: server.url,
+      connections: 4,
+      fingerprint: certificate.fingerprint,
+    });
+    for (let time = 0; time < 3; time++)
+      expect(await write({ url: server.url, agent: writeAgent })).toBe(404);
+    expect(server.connections()).toBe(1);
+  });
+
+  test('to a server that speaks http is unreachable, and the error names the key to check', async () => {
+    const server = await listenHttp((_request, response) => response.end());
+    const { resolve } = openClient({ url: server.url.replace('http:', 'https:') });
+    await expect(resolve()).rejects.toMatchObject({
       code: 'UPSTREAM_UNREACHABLE',
-      diagnosis: expect.objectContaining({
-        cause: expect.stringContaining('not the pinned one') as string,
-      }) as Diagnosis,
-    }),
-    'ERR_TLS_PIN_MISMATCH',
-  ]);
-  expect(server.received()).toBe('');
-  expect(server.connections()).toBe(2);
-});
-
-test('the pin holds for the second connection as for the first', async () => {
-  const server = await listenTls(certificate);
-  const { writeAgent } = openConnections({ url: server.url, connections: 4, fingerprint: other.fingerprint });
-  const { resolve } = openClient({ url: server.url, fingerprint: other.fingerprint });
-  for (let time = 0; time < 3; time++) {
-    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
-    expect(await write({ url: server.url, agent: writeAgent })).toBe('ERR_TLS_PIN_MISMATCH');
-  }
-  expect(server.received()).toBe('');
-});
-
-test('a pinned connection is kept for the next write', async () => {
-  const server = await listenTls(certificate);
-  const { writeAgent } = openConnections({
-    url: server.url,
-    connections: 4,
-    fingerprint: certificate.fingerprint,
+      diagnosis: expect.objectContaining({ remedy: expect.stringContaining('https') as string }) as Diagnosis,
+    });
+    expect(server.received()).toBe('');
   });
-  for (let time = 0; time < 3; time++) expect(await write({ url: server.url, agent: writeAgent })).toBe(404);
-  expect(server.connections()).toBe(1);
-});
 
-test('https to a server that speaks http is unreachable, and the error names the key to check', async () => {
-  const server = await listenHttp((_request, response) => response.end());
-  const { resolve } = openClient({ url: server.url.replace('http:', 'https:') });
-  await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_UNREACHABLE',
-    diagnosis: expect.objectContaining({ remedy: expect.stringContaining('https') as string }) as Diagnosis,
+  test('a plain http request to a server that speaks https fails quickly', async () => {
+    const server = await listenTls(certificate);
+    const { resolve } = openClient({ url: server.url.replace('https:', 'http:') });
+    await expect(resolve()).rejects.toMatchObject({ status: 502 });
+    expect(server.received()).toBe('');
+    expect(server.connections()).toBeLessThanOrEqual(2);
   });
-  expect(server.received()).toBe('');
-});
-
-test('http to a server that speaks https is a failure that is not tried for long', async () => {
-  const server = await listenTls(certificate);
-  const { resolve } = openClient({ url: server.url.replace('https:', 'http:') });
-  await expect(resolve()).rejects.toMatchObject({ status: 502 });
-  expect(server.received()).toBe('');
-  expect(server.connections()).toBeLessThanOrEqual(2);
 });

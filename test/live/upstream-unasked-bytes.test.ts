@@ -87,58 +87,60 @@ function throughDispatcher(options: Target): Way {
 
 const write = (options: Target): Way => throughAgent(openConnections(options).writeAgent, options.url);
 
-describe.each<[string, boolean, (options: Target) => Way]>([
-  ['a write', false, write],
-  ['a write over TLS', true, write],
-  ['a read', false, throughDispatcher],
-  ['a read over TLS', true, throughDispatcher],
-])('%s', (_way, isTls, waysOf) => {
+describe('unsolicited upstream bytes', () => {
+  describe.each<[string, boolean, (options: Target) => Way]>([
+    ['a write', false, write],
+    ['a write over TLS', true, write],
+    ['a read', false, throughDispatcher],
+    ['a read over TLS', true, throughDispatcher],
+  ])('%s', (_way, isTls, waysOf) => {
+    test.each([
+      ['a whole answer', EVIL],
+      ['a part of one', EVIL.slice(0, 20)],
+      ['an interim answer', 'HTTP/1.1 100 Continue\r\n\r\n'],
+      ['noise', '\0'],
+    ])('%s on an idle connection closes it', async (_what, bytes) => {
+      const { options, sockets } = await startTalker(isTls);
+      const { ask, idledOut } = waysOf(options);
+      expect(await ask()).toBe('"good"');
+      const closed = once(sockets[0]!, 'close').then(() => 'closed');
+      const first = Promise.race([idledOut(), closed]);
+      sockets[0]!.write(bytes);
+      expect(await first).toBe('closed');
+      expect(await ask()).toBe('"good"');
+      expect(sockets.length).toBe(2);
+    });
+
+    test('a second response in the same packet is not the response to the next request', async () => {
+      const { options, sockets } = await startTalker(isTls, GOOD + EVIL);
+      const { ask } = waysOf(options);
+      expect(await ask()).toBe('"good"');
+      expect(await ask()).toBe('"good"');
+      expect(sockets.length).toBe(2);
+    });
+
+    test('a connection without them is reused', async () => {
+      const { options, sockets } = await startTalker(isTls);
+      const { ask } = waysOf(options);
+      for (let time = 0; time < 3; time++) expect(await ask()).toBe('"good"');
+      expect(sockets.length).toBe(1);
+    });
+  });
+
   test.each([
-    ['a whole answer', EVIL],
-    ['a part of one', EVIL.slice(0, 20)],
-    ['an interim answer', 'HTTP/1.1 100 Continue\r\n\r\n'],
-    ['noise', '\0'],
-  ])('%s on an idle connection closes it', async (_what, bytes) => {
+    ['http', false],
+    ['https', true],
+  ])('a second response over %s before the first is read closes the connection', async (_name, isTls) => {
     const { options, sockets } = await startTalker(isTls);
-    const { ask, idledOut } = waysOf(options);
-    expect(await ask()).toBe('"good"');
-    const closed = once(sockets[0]!, 'close').then(() => 'closed');
-    const first = Promise.race([idledOut(), closed]);
-    sockets[0]!.write(bytes);
-    expect(await first).toBe('closed');
-    expect(await ask()).toBe('"good"');
+    const { writeAgent } = openConnections(options);
+    const { request } = isTls ? https : http;
+    const sent = request(options.url, { agent: writeAgent, method: 'PUT' }).end('[]');
+    const [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
+    const closed = once(sockets[0]!, 'close');
+    sockets[0]!.write(EVIL);
+    await closed;
+    expect(String(answer.read())).toBe('"good"');
+    expect(await throughAgent(writeAgent, options.url).ask()).toBe('"good"');
     expect(sockets.length).toBe(2);
   });
-
-  test('a second answer in the same packet is not the answer to the next request', async () => {
-    const { options, sockets } = await startTalker(isTls, GOOD + EVIL);
-    const { ask } = waysOf(options);
-    expect(await ask()).toBe('"good"');
-    expect(await ask()).toBe('"good"');
-    expect(sockets.length).toBe(2);
-  });
-
-  test('a connection on which nothing comes is used again', async () => {
-    const { options, sockets } = await startTalker(isTls);
-    const { ask } = waysOf(options);
-    for (let time = 0; time < 3; time++) expect(await ask()).toBe('"good"');
-    expect(sockets.length).toBe(1);
-  });
-});
-
-test.each([
-  ['http', false],
-  ['https', true],
-])('a second answer over %s while nobody has read the first closes the connection', async (_name, isTls) => {
-  const { options, sockets } = await startTalker(isTls);
-  const { writeAgent } = openConnections(options);
-  const { request } = isTls ? https : http;
-  const sent = request(options.url, { agent: writeAgent, method: 'PUT' }).end('[]');
-  const [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
-  const closed = once(sockets[0]!, 'close');
-  sockets[0]!.write(EVIL);
-  await closed;
-  expect(String(answer.read())).toBe('"good"');
-  expect(await throughAgent(writeAgent, options.url).ask()).toBe('"good"');
-  expect(sockets.length).toBe(2);
 });

@@ -10,7 +10,7 @@ import { type AskV2, askV2, gist } from '../support/v2.js';
 const CLIENTS = 50;
 const NAME = '/21.T11998/COUNTER';
 
-describeWithRedis('fifty clients on two instances', () => {
+describeWithRedis('fifty ePIC v2 clients on two instances', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -47,7 +47,7 @@ describeWithRedis('fifty clients on two instances', () => {
     expect(status).toBe(204);
   }
 
-  test('one of fifty equal If-Match passes, and fifty increments give fifty', async () => {
+  test('with equal If-Match: one passes, and fifty increments give fifty', async () => {
     const [one, other] = await startTwo();
     expect((await one(NAME, { method: 'PUT', body: count(0) })).status).toBe(201);
     const clients = Array.from({ length: CLIENTS }, (_, at) => (at % 2 === 0 ? one : other));

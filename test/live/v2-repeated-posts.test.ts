@@ -1,7 +1,7 @@
 // A repeated POST whose first response was lost makes one handle, on any instance.
 import '../support/real-sockets.js';
 import type { Socket } from 'node:net';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
@@ -35,53 +35,55 @@ async function postUnheard(url: string, place: string): Promise<string> {
   return (read(answer) as { handle: string }).handle;
 }
 
-test('after a 504', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  for (const place of ['first', 'second', 'third', 'fourth']) {
-    const name = await postUnheard(proxy.url, place);
-    const again = await post(proxy.url, place);
-    expect([again.status, pidIn(again)]).toEqual([201, name]);
-    expect(await handlesOf(proxy.url, place)).toHaveLength(1);
-  }
-});
-
-test.each([
-  // A client that closed its connection looks like one that only ended its requests.
-  ['closes', 'closed', (socket: Socket) => socket.destroy()],
-  ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
-])('after the client gave up waiting and %s its connection', async (_how, place, leave) => {
-  const { url } = await startProxy({ UPSTREAM_URL: demo.url });
-  demo.hold.begin('PUT');
-  const { size } = demo.hold;
-  const body = JSON.stringify([urlTo(place)]);
-  const socket = await openSocket(url);
-  socket.write(
-    `POST /api/v2/handles/21.T11998 HTTP/1.1\r\nHost: x\r\nAuthorization: ${USER01}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  );
-  await expect.poll(() => demo.hold.size).toBe(size + 1);
-  leave(socket);
-  // By the time another request is answered it has been read.
-  await ask(url, '/api/site');
-  demo.hold.end('PUT');
-  await expect.poll(() => handlesOf(url, place)).toHaveLength(1);
-  expect((await post(url, place)).status).toBe(201);
-  expect(await handlesOf(url, place)).toHaveLength(1);
-});
-
-describeWithRedis('with Redis', () => {
-  let redis: RedisServer;
-  beforeAll(async () => {
-    redis = await startRedis();
+describe('repeated ePIC v2 POST makes one handle', () => {
+  test('after a 504', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    for (const place of ['first', 'second', 'third', 'fourth']) {
+      const name = await postUnheard(proxy.url, place);
+      const again = await post(proxy.url, place);
+      expect([again.status, pidIn(again)]).toEqual([201, name]);
+      expect(await handlesOf(proxy.url, place)).toHaveLength(1);
+    }
   });
-  afterAll(() => redis.stop());
 
-  test('after a 504, on any instance', async () => {
-    const sharing = { redisUrl: redis.url, upstreamUrl: demo.url };
-    const [one, other] = [await startSharing(sharing), await startSharing(sharing)];
-    const name = await postUnheard(one.url, 'elsewhere');
-    const again = await post(other.url, 'elsewhere');
-    expect([again.status, pidIn(again)]).toEqual([201, name]);
-    expect(pidIn(await post(one.url, 'elsewhere'))).not.toBe(name);
+  test.each([
+    // A client that closed its connection looks like one that only ended its requests.
+    ['closes', 'closed', (socket: Socket) => socket.destroy()],
+    ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
+  ])('after the client timed out and %s its connection', async (_how, place, leave) => {
+    const { url } = await startProxy({ UPSTREAM_URL: demo.url });
+    demo.hold.begin('PUT');
+    const { size } = demo.hold;
+    const body = JSON.stringify([urlTo(place)]);
+    const socket = await openSocket(url);
+    socket.write(
+      `POST /api/v2/handles/21.T11998 HTTP/1.1\r\nHost: x\r\nAuthorization: ${USER01}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await expect.poll(() => demo.hold.size).toBe(size + 1);
+    leave(socket);
+    // By the time another request is answered it has been read.
+    await ask(url, '/api/site');
+    demo.hold.end('PUT');
+    await expect.poll(() => handlesOf(url, place)).toHaveLength(1);
+    expect((await post(url, place)).status).toBe(201);
+    expect(await handlesOf(url, place)).toHaveLength(1);
+  });
+
+  describeWithRedis('with Redis', () => {
+    let redis: RedisServer;
+    beforeAll(async () => {
+      redis = await startRedis();
+    });
+    afterAll(() => redis.stop());
+
+    test('after a 504, on any instance', async () => {
+      const sharing = { redisUrl: redis.url, upstreamUrl: demo.url };
+      const [one, other] = [await startSharing(sharing), await startSharing(sharing)];
+      const name = await postUnheard(one.url, 'elsewhere');
+      const again = await post(other.url, 'elsewhere');
+      expect([again.status, pidIn(again)]).toEqual([201, name]);
+      expect(pidIn(await post(one.url, 'elsewhere'))).not.toBe(name);
+    });
   });
 });

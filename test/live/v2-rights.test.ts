@@ -17,7 +17,7 @@ async function start(env: Record<string, string> = {}): Promise<{ v2: AskV2 }> {
 
 const newName = (): string => `21.T11998/V2-${randomUUID().toUpperCase()}`;
 
-describe('rights', () => {
+describe('ePIC v2 rights', () => {
   test.each(['GET', 'PUT', 'DELETE'])('a wrong password is 401 with a challenge: %s', async (method) => {
     const { v2 } = await start({ DELETION_HANDLES: 'true' });
     const as = `Basic ${Buffer.from('300%3A21.T11998/USER01:wrong').toString('base64')}`;

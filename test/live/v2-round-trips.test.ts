@@ -40,7 +40,7 @@ const adminOf = (adminId: string, adminIdIndex: number): unknown => ({
 const recordData = (answer: Asked): unknown[] =>
   (read(answer) as { values: { data: { value: unknown } }[] }).values.map(({ data }) => data.value);
 
-describe('a new handle', () => {
+describe('a new ePIC v2 handle', () => {
   test('is created with an administrator, and read back', async () => {
     const { v2, proxy } = await start();
     const name = newName();
@@ -66,7 +66,7 @@ describe('a new handle', () => {
     ]);
   });
 
-  test('is visible through the record interface at once, after a 404', async () => {
+  test('is visible through the record interface immediately, after a 404', async () => {
     const { v2, proxy } = await start();
     const name = newName();
     expect((await proxy.ask(`/api/handles/${name}`)).status).toBe(404);
@@ -93,7 +93,7 @@ describe('a new handle', () => {
   });
 });
 
-describe('an update', () => {
+describe('an ePIC v2 update', () => {
   test('is 204 with the ETag of the stored record, visible through both interfaces', async () => {
     const { v2, proxy } = await start();
     const name = newName();
@@ -119,7 +119,7 @@ describe('an update', () => {
     expect(gist(await v2(`/${name}`))[0]).toEqual([1, 'URL', 'https://example.org/two']);
   });
 
-  test('with the list of a GET changes nothing', async () => {
+  test('with the list of a GET has no effect', async () => {
     const { v2 } = await start();
     const before = await v2('/21.T11998/DEMO');
     const put = await v2('/21.T11998/DEMO', { method: 'PUT', body: before.text });
@@ -175,8 +175,8 @@ describe('an update', () => {
   });
 });
 
-describe('POST', () => {
-  test('twice makes two handles', async () => {
+describe('ePIC v2 POST', () => {
+  test('sent twice creates two handles', async () => {
     const { v2, proxy } = await start();
     const post = (): Promise<Asked> =>
       v2('/21.T11998?prefix=a-&suffix=-z', { method: 'POST', body: [urlTo('one')] });
@@ -191,7 +191,7 @@ describe('POST', () => {
     expect(one.headers.location).toBe(`${proxy.url}/api/v2/handles/${names[0]!}`);
   });
 
-  test('repeated with its Idempotency-Key makes one handle', async () => {
+  test('repeated with its Idempotency-Key creates one handle', async () => {
     const { v2 } = await start();
     const headers = { 'Idempotency-Key': randomUUID() };
     const post = (place: string): Promise<Asked> =>
@@ -202,7 +202,7 @@ describe('POST', () => {
     expect((await post('two')).status).toBe(412);
   });
 
-  test('without an upstream response makes one handle', async () => {
+  test('repeated after no upstream response creates one handle', async () => {
     const { v2 } = await start({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
     const headers = { 'Idempotency-Key': randomUUID() };
     demo.fail('hang', { times: 1 });
@@ -214,7 +214,7 @@ describe('POST', () => {
   });
 });
 
-describe('DELETE', () => {
+describe('ePIC v2 DELETE', () => {
   test('is 403 with a reason, and 404 for a missing handle', async () => {
     const { v2 } = await start();
     const refused = await v2('/21.T11998/page', { method: 'DELETE' });
@@ -226,7 +226,7 @@ describe('DELETE', () => {
     expect((await v2(`/${newName()}`, { method: 'DELETE' })).status).toBe(404);
   });
 
-  test('is 204 where it is allowed, and both interfaces answer 404', async () => {
+  test('is 204 when deletion is allowed, and both interfaces answer 404', async () => {
     const { v2, proxy } = await start({ DELETION_HANDLES: 'true' });
     const name = newName();
     await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] });

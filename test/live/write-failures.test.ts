@@ -1,6 +1,6 @@
-// Writes whose end nobody knows: the connection is reset or the answer does not come in time.
+// Writes of unknown outcome: the connection is reset or the response is late.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -17,66 +17,71 @@ async function startAndRead(env: Record<string, string> = {}): Promise<Proxy> {
   return proxy;
 }
 
-test.each([
-  ['the connection is reset', 'reset', 502, {}],
-  ['no answer comes in time', 'hang', 504, { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
-] as const)(
-  'when %s the record is loaded again, and is the written one',
-  async (_what, fault, status, env) => {
-    const proxy = await startAndRead(env);
-    demo.fail(fault, { times: 1 });
-    const answer = await putNumbered(proxy.url, PATH, 2);
-    expect(answer.status).toBe(status);
-    expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 2, handle: HANDLE });
-    expect(demo.askedFor(HANDLE), 'a write is never sent twice').toBe(2);
-    for (const count of [3, 4]) {
+describe('write of unknown outcome', () => {
+  test.each([
+    ['the connection is reset', 'reset', 502, {}],
+    ['no answer comes in time', 'hang', 504, { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
+  ] as const)(
+    'when %s: the record is loaded again, and is the written one',
+    async (_what, fault, status, env) => {
+      const proxy = await startAndRead(env);
+      demo.fail(fault, { times: 1 });
+      const answer = await putNumbered(proxy.url, PATH, 2);
+      expect(answer.status).toBe(status);
+      expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 2, handle: HANDLE });
+      expect(demo.askedFor(HANDLE), 'a write is never sent twice').toBe(2);
+      for (const count of [3, 4]) {
+        expect(numberIn(await proxy.ask(PATH))).toBe(2);
+        expect(demo.askedFor(HANDLE)).toBe(count);
+      }
+    },
+  );
+
+  test.each([
+    ['reset', {}],
+    ['hang', { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
+  ] as const)(
+    'after a %s: the old record is served stale only when the upstream fails',
+    async (fault, env) => {
+      const proxy = await startAndRead({ ...env, UPSTREAM_RETRY_AFTER: '0s' });
+      demo.fail(fault, { times: 1 });
+      await putNumbered(proxy.url, PATH, 2);
+      demo.fail('error', { times: 1 });
+      const stale = await proxy.ask(PATH);
+      expect(numberIn(stale)).toBe(1);
+      expect(stale.headers['cache-status']).toContain('detail=error');
       expect(numberIn(await proxy.ask(PATH))).toBe(2);
-      expect(demo.askedFor(HANDLE)).toBe(count);
-    }
-  },
-);
+    },
+  );
 
-test.each([
-  ['reset', {}],
-  ['hang', { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
-] as const)('after a %s the old record stands in only when the upstream fails', async (fault, env) => {
-  const proxy = await startAndRead({ ...env, UPSTREAM_RETRY_AFTER: '0s' });
-  demo.fail(fault, { times: 1 });
-  await putNumbered(proxy.url, PATH, 2);
-  demo.fail('error', { times: 1 });
-  const stale = await proxy.ask(PATH);
-  expect(numberIn(stale)).toBe(1);
-  expect(stale.headers['cache-status']).toContain('detail=error');
-  expect(numberIn(await proxy.ask(PATH))).toBe(2);
-});
+  test('whose response body stalls is cut off at the timeout, and the record is loaded again', async () => {
+    const proxy = await startAndRead({ UPSTREAM_WRITE_TIMEOUT: '100ms' });
+    demo.fail('stall', { times: 1 });
+    await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
+    expect(numberIn(await proxy.ask(PATH))).toBe(2);
+  });
 
-test('a response whose body stalls is cut at the time limit, and the record is loaded again', async () => {
-  const proxy = await startAndRead({ UPSTREAM_WRITE_TIMEOUT: '100ms' });
-  demo.fail('stall', { times: 1 });
-  await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
-  expect(numberIn(await proxy.ask(PATH))).toBe(2);
-});
+  test('whose response is truncated is not completed, and the record is loaded again', async () => {
+    const proxy = await startAndRead();
+    demo.fail('cut', { times: 1 });
+    await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
+    expect(numberIn(await proxy.ask(PATH))).toBe(2);
+  });
 
-test('a response that breaks off is not completed, and the record is loaded again', async () => {
-  const proxy = await startAndRead();
-  demo.fail('cut', { times: 1 });
-  await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
-  expect(numberIn(await proxy.ask(PATH))).toBe(2);
-});
+  test('whose response with the minted name is truncated is 502', async () => {
+    const proxy = await startAndRead();
+    demo.fail('cut', { times: 1 });
+    const answer = await putNumbered(proxy.url, '/api/handles/21.T11998/?mintNewSuffix=true', 2);
+    expect(answer.status).toBe(502);
+  });
 
-test('a response with the minted name that breaks off is 502', async () => {
-  const proxy = await startAndRead();
-  demo.fail('cut', { times: 1 });
-  const answer = await putNumbered(proxy.url, '/api/handles/21.T11998/?mintNewSuffix=true', 2);
-  expect(answer.status).toBe(502);
-});
-
-test('an unreachable upstream is 502, and cached records are still served', async () => {
-  const own = await startDemoServer();
-  own.put(HANDLE, numbered(1));
-  const proxy = await startProxy({ UPSTREAM_URL: own.url });
-  await proxy.ask(PATH);
-  await own.close();
-  expect((await putNumbered(proxy.url, PATH, 2)).status).toBe(502);
-  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+  test('an unreachable upstream is 502, and cached records are still served', async () => {
+    const own = await startDemoServer();
+    own.put(HANDLE, numbered(1));
+    const proxy = await startProxy({ UPSTREAM_URL: own.url });
+    await proxy.ask(PATH);
+    await own.close();
+    expect((await putNumbered(proxy.url, PATH, 2)).status).toBe(502);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+  });
 });

@@ -1,4 +1,4 @@
-// After an acknowledgement readers on every other instance see the new record.
+// After an acknowledgement, readers on every other instance see the new record.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -12,7 +12,7 @@ const demo = await startDemoServer();
 const HANDLES = Array.from({ length: 5 }, (_, at) => `21.T11998/shared-${at}`);
 const WRITES = 60;
 
-describeWithRedis('built proxies on one Redis', () => {
+describeWithRedis('built proxies on one Redis (read after write)', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -22,7 +22,7 @@ describeWithRedis('built proxies on one Redis', () => {
   const startOne = (): Promise<BuiltProxy> =>
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url });
 
-  test.each([2, 3])('%i of them show a write on all of them when it is acknowledged', async (count) => {
+  test.each([2, 3])('%i of them serve a write on all of them when it is acknowledged', async (count) => {
     for (const handle of HANDLES) demo.put(handle, numbered(0));
     const proxies = await Promise.all(Array.from({ length: count }, startOne));
     const history = new History();

@@ -1,38 +1,40 @@
 // More concurrent writes than upstream connections: the others are queued.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numberedBody, putNumbered } from '../support/demo-writes.js';
 import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
 
-test('they are all carried out, with all that we add to them', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_CONNECTIONS: '1' });
-  const paths = Array.from({ length: 8 }, (_, at) => `/api/handles/21.T11998/queued-${at}`);
-  const statuses = await Promise.all(
-    paths.map(async (path, at) => (await putNumbered(proxy.url, path, at + 1)).status),
-  );
-  expect(statuses).toEqual(paths.map(() => 201));
-  expect(demo.lastRequest?.headers.via).toContain('handle-resolver-proxy');
-  for (const [at, path] of paths.entries()) expect(numberIn(await proxy.ask(path))).toBe(at + 1);
-});
-
-test('a chunked body that is too large is refused before it takes a place', async () => {
-  const proxy = await startProxy({
-    UPSTREAM_URL: demo.url,
-    UPSTREAM_CONNECTIONS: '1',
-    HTTP_MAX_BODY_SIZE: '1KiB',
+describe('more concurrent writes than upstream connections', () => {
+  test('are all sent, with the headers that we add', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_CONNECTIONS: '1' });
+    const paths = Array.from({ length: 8 }, (_, at) => `/api/handles/21.T11998/queued-${at}`);
+    const statuses = await Promise.all(
+      paths.map(async (path, at) => (await putNumbered(proxy.url, path, at + 1)).status),
+    );
+    expect(statuses).toEqual(paths.map(() => 201));
+    expect(demo.lastRequest?.headers.via).toContain('handle-resolver-proxy');
+    for (const [at, path] of paths.entries()) expect(numberIn(await proxy.ask(path))).toBe(at + 1);
   });
-  demo.hold.begin('PUT');
-  const first = putNumbered(proxy.url, '/api/handles/21.T11998/first', 1);
-  await expect.poll(() => demo.hold.size).toBe(1);
-  demo.reset();
-  const headers = { ...WRITE_HEADERS, 'Transfer-Encoding': 'chunked' };
-  const body = numberedBody(2) + ' '.repeat(2000);
-  const second = await proxy.ask('/api/handles/21.T11998/second', { method: 'PUT', headers, body });
-  expect(second.status).toBe(413);
-  demo.hold.end('PUT');
-  expect((await first).status).toBe(201);
-  expect(demo.askedFor('21.T11998/second')).toBe(0);
+
+  test('an oversized chunked body is rejected before it takes a permit', async () => {
+    const proxy = await startProxy({
+      UPSTREAM_URL: demo.url,
+      UPSTREAM_CONNECTIONS: '1',
+      HTTP_MAX_BODY_SIZE: '1KiB',
+    });
+    demo.hold.begin('PUT');
+    const first = putNumbered(proxy.url, '/api/handles/21.T11998/first', 1);
+    await expect.poll(() => demo.hold.size).toBe(1);
+    demo.reset();
+    const headers = { ...WRITE_HEADERS, 'Transfer-Encoding': 'chunked' };
+    const body = numberedBody(2) + ' '.repeat(2000);
+    const second = await proxy.ask('/api/handles/21.T11998/second', { method: 'PUT', headers, body });
+    expect(second.status).toBe(413);
+    demo.hold.end('PUT');
+    expect((await first).status).toBe(201);
+    expect(demo.askedFor('21.T11998/second')).toBe(0);
+  });
 });

@@ -17,7 +17,7 @@ const env = { UPSTREAM_WRITE_TIMEOUT: '500ms' };
 /** As long as a write may take, and some. */
 const FENCE_LIFE_MS = 25_000;
 
-describeWithRedis('a writer that is killed', () => {
+describeWithRedis('a killed writer', () => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describeWithRedis('a writer that is killed', () => {
   const entries = (): Promise<string[]> => client.keys('*:entry:*');
   const startOther = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
 
-  test('leaves no instance that shows the old record once its membership has ended', async () => {
+  test('leaves no instance that serves the old record once its membership has ended', async () => {
     const [writer, other] = await Promise.all([startWriter(), startOther()]);
     expect(numberIn(await other.ask(PATH))).toBe(1);
     await expect.poll(entries).toHaveLength(1);

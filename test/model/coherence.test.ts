@@ -118,7 +118,7 @@ if (isLong)
     if (!TOO_LARGE.some((fault) => fault in choice))
       CASES.push([3, faults, { ...choice, ...NO_LOADS, N: 3 }]);
 
-describe('in every state of the model there is no old record with', () => {
+describe('no state of the coherence model has an old record with', () => {
   for (const [count, faults, choice] of CASES) {
     const name = `${count} instances and ${faults}`;
     itWithProgram('spin', name, async () => {
@@ -130,7 +130,7 @@ describe('in every state of the model there is no old record with', () => {
   }
 });
 
-describe('the model finds an old record without the rule that', () => {
+describe('a state of the coherence model has an old record without the rule that', () => {
   for (const [rule, choice] of isLong ? [...BREAKS, ...LONG_BREAKS] : BREAKS)
     itWithProgram('spin', rule, async () => {
       expect((await verify(choice)).errors).toBe(1);

@@ -1,4 +1,4 @@
-// What a native request is answered, from the same cache as a request of the record interface.
+// Responses to native requests come from the same cache as those of the record interface.
 import { describe, expect, it } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';
 import { useNock } from '../support/nock.js';
@@ -11,8 +11,8 @@ useNock();
 const AUTH = PUBLIC | OP_FLAG.authoritative;
 const BROKEN = { status: 500, body: '' };
 
-describe('a resolution', () => {
-  it('shares its load and its entry with every other interface', async () => {
+describe('a native resolution', () => {
+  it('shares its load (single flight) and its entry with every other interface', async () => {
     const upstream = mockUpstream();
     const { app, ask } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
     const [, ...native] = await Promise.all([
@@ -28,7 +28,7 @@ describe('a resolution', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  it('names the handle as it was asked', async () => {
+  it('echoes the requested spelling of the handle', async () => {
     mockUpstream();
     const { app } = await startProxy();
     const { body } = await askNative(app.native, HANDLE.toUpperCase());
@@ -42,7 +42,7 @@ describe('a resolution', () => {
     expect((await askNative(app.native, HANDLE)).header.expiration).toBe(STARTED_AT / 1000 + 5 + 43_200);
   });
 
-  it('of an absent handle is kept for cache.notFound.ttl', async () => {
+  it('of an unknown handle is kept for cache.notFound.ttl (negative cache)', async () => {
     const upstream = mockUpstream(notFound());
     const { app, pass } = await startProxy({ CACHE_NOT_FOUND_TTL: '30s' });
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
@@ -58,29 +58,29 @@ describe('a resolution', () => {
     ['one of 2,049 bytes', `21.T1/${'a'.repeat(2043)}`],
     ['one of 100,000 bytes', `21.T1/${'a'.repeat(100_000)}`],
     ['one with a NUL', '21.T1/a\0b'],
-  ])('of %s is not found, without the Handle server', async (_, handle) => {
+  ])('of %s is not found, without an upstream request', async (_, handle) => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, handle))).toBe(100);
     expect(upstream.asked).toBe(0);
   });
 
-  it('of a record with 2,501 values has them all', async () => {
+  it('of a record with 2,501 values returns all of them', async () => {
     const values = Array.from({ length: 2501 }, (_, at) => ({ ...VALUES[0], index: at + 1 }));
     mockUpstream(recordOf(values));
     const { app } = await startProxy();
     expect(indexesIn(await askNative(app.native, HANDLE))).toHaveLength(2501);
   });
 
-  it('with data in an unknown format is answered 2: the client asks the Handle server', async () => {
+  it('with data in an unknown format is answered 2, so that the client uses the Handle server', async () => {
     mockUpstream(recordOf([{ ...VALUES[0], data: { format: 'new', value: 'x' } }]));
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(2);
   });
 });
 
-describe('with the flag AUTH', () => {
-  it('the Handle server is asked, and the entry is replaced', async () => {
+describe('a native resolution with the AUTH flag', () => {
+  it('asks the Handle server, and replaces the entry', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -92,7 +92,7 @@ describe('with the flag AUTH', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  it('only such an answer carries the flag', async () => {
+  it('is the only one answered with the flag', async () => {
     mockUpstream();
     const { app } = await startProxy();
     const [plain, fresh] = [
@@ -103,7 +103,7 @@ describe('with the flag AUTH', () => {
     expect(fresh.header.flags & OP_FLAG.authoritative).not.toBe(0);
   });
 
-  it('an entry that the Handle server no longer has is gone', async () => {
+  it('evicts an entry that the Handle server no longer has', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -112,7 +112,7 @@ describe('with the flag AUTH', () => {
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
   });
 
-  it('no stale entry stands in', async () => {
+  it('is not answered stale', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -121,8 +121,8 @@ describe('with the flag AUTH', () => {
   });
 });
 
-describe('without the Handle server', () => {
-  it('a stale entry stands in', async () => {
+describe('a native resolution while the Handle server fails', () => {
+  it('is answered from a stale entry', async () => {
     const upstream = mockUpstream();
     const { app, pass } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -139,22 +139,22 @@ describe('without the Handle server', () => {
     ['refuses with a protocol error', { status: 400, body: { responseCode: 4, message: 'x' } }],
     ['wants a login for public values', { status: 403, body: { responseCode: 402, handle: HANDLE } }],
     ['breaks the connection', { status: 0, body: '', error: 'ECONNRESET' }],
-  ])('that %s the answer is 2: the client asks another site', async (_, given) => {
+  ])('is answered 2 when the server %s, so that the client uses another site', async (_, given) => {
     mockUpstream(given);
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(2);
   });
 });
 
-describe('a refusal of the Handle server', () => {
-  it('of a prefix that is not its own is answered 301 with its text', async () => {
+describe('a native resolution that the Handle server rejects', () => {
+  it('for a foreign prefix is answered 301 with its text', async () => {
     mockUpstream({ status: 400, body: { responseCode: 301, message: 'elsewhere', handle: HANDLE } });
     const { app } = await startProxy();
     const response = await askNative(app.native, HANDLE);
     expect([codeOf(response), textIn(response)]).toEqual([301, 'elsewhere']);
   });
 
-  it('with a referral has its values, and is 100 for a client that follows none', async () => {
+  it('with a referral gets the referral values, or 100 when the client follows none', async () => {
     const site = { index: 2, type: 'HS_SERV', data: { format: 'string', value: '0.NA/21.T2' }, ttl: 86400 };
     mockUpstream({ status: 300, body: { responseCode: 302, values: [site], handle: HANDLE } });
     const { app } = await startProxy();

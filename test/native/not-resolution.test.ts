@@ -11,9 +11,9 @@ import { decodeSite } from '../support/value-data.js';
 
 useNock();
 
-describe('what is not resolution', () => {
+describe('a native request other than a resolution', () => {
   it.each([100, 101, 102, 103, 104, 105, 300, 301, 302, 1000, 1001, 1002, 1003])(
-    'opcode %i, administration, is answered 5',
+    'with administrative opcode %i is answered 5',
     async (opCode) => {
       const { app } = await startProxy();
       const response = await askNative(app.native, HANDLE, { opCode, requestId: 77 });
@@ -25,12 +25,12 @@ describe('what is not resolution', () => {
     },
   );
 
-  it.each([200, 201, 400, 401, 402])('opcode %i, a login, is answered 2', async (opCode) => {
+  it.each([200, 201, 400, 401, 402])('with login opcode %i is answered 2', async (opCode) => {
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { opCode }))).toBe(2);
   });
 
-  it('a request for a signed answer is answered 2, without the Handle server', async () => {
+  it('for a signed response is answered 2, without an upstream request', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { flags: PUBLIC | OP_FLAG.certify }))).toBe(2);
@@ -40,16 +40,16 @@ describe('what is not resolution', () => {
   it.each([
     [0, 501],
     [9, 500],
-  ])('an encrypted request of session %i is answered %i', async (sessionId, code) => {
+  ])('encrypted with session %i is answered %i', async (sessionId, code) => {
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { sessionId, isEncrypted: true }))).toBe(code);
   });
 });
 
-describe('the site record', () => {
+describe('the native site record', () => {
   const info = { opCode: OP_CODE.siteInfo };
 
-  it('of the configuration is for queries only', async () => {
+  it('from the configuration is for queries only', async () => {
     const { app } = await startProxy({
       NATIVE_SITE_ADDRESS: '192.0.2.7',
       NATIVE_SITE_DOMAIN: 'pid.example.org',
@@ -79,7 +79,7 @@ describe('the site record', () => {
     servers: [],
   });
 
-  it('of a prefix record is its mirror site; every later answer has the serial number', async () => {
+  it('of a prefix record is its mirror site, and later responses carry its serial number', async () => {
     const sites = [site(true, 4), site(false, 5)];
     const values = sites.map((value, at) => ({
       index: at + 1,
@@ -102,14 +102,14 @@ describe('the site record', () => {
     expect((await askNative(app.native, HANDLE)).header.siteSerial).toBe(5);
   });
 
-  it('that is nowhere is answered 2', async () => {
+  it('that does not exist is answered 2', async () => {
     const { app } = await startProxy();
     const { header } = await askNative(app.native, '/', info);
     expect([header.responseCode, header.siteSerial]).toEqual([2, UNKNOWN_SERIAL]);
   });
 });
 
-describe('the digest of the request', () => {
+describe('the digest of a native request', () => {
   it.each([
     [{ major: 2, minor: 11 }, 'sha256', 3],
     [{ major: 2, minor: 7 }, 'sha256', 3],

@@ -44,7 +44,7 @@ const urlIn = ({ body }: NativeResponse): unknown =>
 
 const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
 
-describe.each(TRANSPORTS)('on %s', (transport) => {
+describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
   const send = async (proxy: Proxy, question: NativeQuestion = {}): Promise<NativeResponse> =>
     readResponse(await ASK[transport](proxy, nativeRequest(HANDLE, question)));
   const isPrepared = ({ app }: Proxy, question: NativeQuestion = {}): boolean =>
@@ -55,7 +55,7 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     await send(proxy, question);
   }
 
-  it('the second hit on is prepared, with its own request id', async () => {
+  it('are used from the second hit on, with the request id of each request', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy(ON);
     await send(proxy);
@@ -68,7 +68,7 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
       expect(proxy.app.native.answerPrepared(nativeRequest(HANDLE), other)).toBeUndefined();
   });
 
-  it('after a write through the proxy the next answer is the new record', async () => {
+  it('are replaced after a write through the proxy', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')]));
     mockWrites(jsonAnswer(200, { responseCode: 1 }));
     const proxy = await startProxy(ON);
@@ -80,7 +80,7 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     expect(urlIn(await send(proxy))).toBe('https://example.org/new');
   });
 
-  it('after a purge, and after an authoritative read by another interface, too', async () => {
+  it('are replaced after a purge, and after an authoritative read by another interface', async () => {
     const upstream = mockUpstream(notFound());
     const proxy = await startProxy(ON);
     await askTwice(proxy);
@@ -93,7 +93,7 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     expect(codeOf(await send(proxy))).toBe(100);
   });
 
-  it('an expired answer is not given, and a stale entry is reported as stale', async () => {
+  it('are not used after expiry, and a stale entry is reported as stale', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')]));
     const proxy = await startProxy(ON);
     await askTwice(proxy);
@@ -107,7 +107,7 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     expect(urlIn(await send(proxy))).toBe('https://example.org/new');
   });
 
-  it('near the end of its TTL an entry with hits is refreshed, and nobody waits', async () => {
+  it('trigger refresh ahead near the end of the TTL, without delaying the client', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy(ON);
     for (let times = 0; times < 5; times++) await send(proxy);
@@ -118,7 +118,7 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     expect(upstream.asked).toBe(2);
   });
 
-  it('near the end of its TTL an entry that nothing refreshes is answered as prepared', async () => {
+  it('are used near the end of the TTL when no refresh is due', async () => {
     mockUpstream();
     const proxy = await startProxy({ ...ON, CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
     await askTwice(proxy);
@@ -134,7 +134,7 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     ['private values too', { flags: OP_FLAG.recursive, indexes: [1] }],
     ['a session', { sessionId: 5 }],
     ['encryption', { isEncrypted: true }],
-  ])('a request with %s is never prepared', async (_what, question) => {
+  ])('are never used for a request with %s', async (_what, question) => {
     mockUpstream();
     const proxy = await startProxy(ON);
     await askTwice(proxy, question);
@@ -143,14 +143,14 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     expect([isPrepared(proxy), isPrepared(proxy, question)]).toEqual([true, false]);
   });
 
-  it('http.responseCache.enabled: false turns it off', async () => {
+  it('are disabled by http.responseCache.enabled: false', async () => {
     mockUpstream();
     const proxy = await startProxy({ ...ON, HTTP_RESPONSE_CACHE_ENABLED: 'false' });
     await askTwice(proxy);
     expect(isPrepared(proxy)).toBe(false);
   });
 
-  it('hits are counted, logged and traced like those that are not prepared', async () => {
+  it('are counted, logged and traced like other hits', async () => {
     mockUpstream();
     const lines: string[] = [];
     const destination = new Writable({
@@ -189,8 +189,8 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
 const withoutId = (line: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(line).filter(([name]) => name !== 'requestId' && name !== 'traceId'));
 
-describe('in the tunnel', () => {
-  it('a prepared answer has the same headers, with or without an origin', async () => {
+describe('prepared native responses in the tunnel', () => {
+  it('have the same headers, with or without an Origin', async () => {
     mockUpstream();
     const proxy = await startProxy(ON);
     const request = nativeRequest(HANDLE);
@@ -205,7 +205,7 @@ describe('in the tunnel', () => {
     }
   });
 
-  it('a message that comes after its headers, or is none, is answered as ever', async () => {
+  it('are not used for a message that arrives after its headers or is invalid', async () => {
     mockUpstream();
     const proxy = await startProxy(ON);
     const request = nativeRequest(HANDLE);

@@ -1,6 +1,6 @@
 // A resolution that wants private values too: the Handle server decides, and nothing of it is kept.
 import { createHash } from 'node:crypto';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, OP_FLAG, decodeEnvelope, readMessage } from '../../src/native/codec.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, indexesIn, nativeRequest } from '../support/native-messages.js';
@@ -14,77 +14,79 @@ const REFUSED = { status: 403, body: { responseCode: 402, handle: HANDLE } };
 const serverWith = (whole: typeof REFUSED | ReturnType<typeof recordOf>) =>
   mockUpstream((target) => (target.includes('publicOnly=false') ? whole : recordOf()));
 
-it('and none is there, all values are answered', async () => {
-  const upstream = serverWith(recordOf());
-  const { app } = await startProxy();
-  expect(indexesIn(await askNative(app.native, HANDLE, { flags: ALL }))).toEqual([1, 2, 3]);
-  expect(upstream.targets).toEqual([`${PATH}?publicOnly=false`]);
-});
+describe('native resolution that asks for private values too', () => {
+  it('returns all values when none is private', async () => {
+    const upstream = serverWith(recordOf());
+    const { app } = await startProxy();
+    expect(indexesIn(await askNative(app.native, HANDLE, { flags: ALL }))).toEqual([1, 2, 3]);
+    expect(upstream.targets).toEqual([`${PATH}?publicOnly=false`]);
+  });
 
-it('and one matches, the answer is a challenge: digest, nonce and session', async () => {
-  serverWith(REFUSED);
-  const { app } = await startProxy();
-  const { envelope, header, body } = await askNative(app.native, HANDLE, { flags: ALL });
-  expect(header.responseCode).toBe(402);
-  expect(header.flags & OP_FLAG.returnDigest).not.toBe(0);
-  expect(envelope.sessionId).toBeGreaterThan(0);
-  expect(body.kind === 'challenge' && body.nonce).toHaveLength(16);
-});
+  it('is answered with a challenge when one matches: digest, nonce and session', async () => {
+    serverWith(REFUSED);
+    const { app } = await startProxy();
+    const { envelope, header, body } = await askNative(app.native, HANDLE, { flags: ALL });
+    expect(header.responseCode).toBe(402);
+    expect(header.flags & OP_FLAG.returnDigest).not.toBe(0);
+    expect(envelope.sessionId).toBeGreaterThan(0);
+    expect(body.kind === 'challenge' && body.nonce).toHaveLength(16);
+  });
 
-it('a challenge before protocol 2.1 is the nonce, then the digest with its length', async () => {
-  serverWith(REFUSED);
-  const { app } = await startProxy();
-  const bytes = nativeRequest(HANDLE, { flags: ALL, version: { major: 2, minor: 0 } });
-  const envelope = { ...decodeEnvelope(bytes), suggested: { major: 2, minor: 0 } };
-  const message = bytes.subarray(ENVELOPE_BYTES);
-  const { reply } = await app.native.answer({ envelope, message, transport: 'tcp', received: bytes });
-  const { body } = readMessage(reply.message);
-  const digest = createHash('md5').update(message.subarray(0, -4)).digest();
-  const [nonceBytes, digestBytes] = [body.readInt32BE(0), body.readInt32BE(20)];
-  expect([nonceBytes, digestBytes, body.length]).toEqual([16, 16, 40]);
-  expect(body.subarray(24)).toEqual(digest);
-});
+  it('is challenged before protocol 2.1 with the nonce, then the digest with its length', async () => {
+    serverWith(REFUSED);
+    const { app } = await startProxy();
+    const bytes = nativeRequest(HANDLE, { flags: ALL, version: { major: 2, minor: 0 } });
+    const envelope = { ...decodeEnvelope(bytes), suggested: { major: 2, minor: 0 } };
+    const message = bytes.subarray(ENVELOPE_BYTES);
+    const { reply } = await app.native.answer({ envelope, message, transport: 'tcp', received: bytes });
+    const { body } = readMessage(reply.message);
+    const digest = createHash('md5').update(message.subarray(0, -4)).digest();
+    const [nonceBytes, digestBytes] = [body.readInt32BE(0), body.readInt32BE(20)];
+    expect([nonceBytes, digestBytes, body.length]).toEqual([16, 16, 40]);
+    expect(body.subarray(24)).toEqual(digest);
+  });
 
-it('over https, the refusal of a login is a challenge too', async () => {
-  serverWith({ ...REFUSED, status: 401 });
-  const { app } = await startProxy();
-  expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL }))).toBe(402);
-});
+  it('over https is challenged also when the Handle server rejects the login', async () => {
+    serverWith({ ...REFUSED, status: 401 });
+    const { app } = await startProxy();
+    expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL }))).toBe(402);
+  });
 
-it('the response to a challenge comes to a session that is over', async () => {
-  const { app } = await startProxy();
-  const response = await askNative(app.native, '', { opCode: 200, sessionId: 77 });
-  expect([codeOf(response), response.envelope.sessionId]).toEqual([500, 77]);
-});
+  it('that answers a challenge finds its session expired', async () => {
+    const { app } = await startProxy();
+    const response = await askNative(app.native, '', { opCode: 200, sessionId: 77 });
+    expect([codeOf(response), response.envelope.sessionId]).toEqual([500, 77]);
+  });
 
-it('by indexes that are all public, the cache answers', async () => {
-  const upstream = serverWith(REFUSED);
-  const { app } = await startProxy();
-  await askNative(app.native, HANDLE);
-  expect(indexesIn(await askNative(app.native, HANDLE, { flags: ALL, indexes: [3, 1] }))).toEqual([1, 3]);
-  expect(upstream.asked).toBe(1);
-  expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL, indexes: [1, 9] }))).toBe(402);
-});
+  it('is answered from the cache when the requested indexes are all public', async () => {
+    const upstream = serverWith(REFUSED);
+    const { app } = await startProxy();
+    await askNative(app.native, HANDLE);
+    expect(indexesIn(await askNative(app.native, HANDLE, { flags: ALL, indexes: [3, 1] }))).toEqual([1, 3]);
+    expect(upstream.asked).toBe(1);
+    expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL, indexes: [1, 9] }))).toBe(402);
+  });
 
-it('the selection goes to the Handle server, which judges the matches', async () => {
-  const upstream = serverWith(recordOf());
-  const { app } = await startProxy();
-  const question = { flags: ALL, indexes: [2], types: ['URL', 'Ä&b'] };
-  expect(indexesIn(await askNative(app.native, HANDLE, question))).toEqual([1, 2]);
-  expect(upstream.targets).toEqual([`${PATH}?publicOnly=false&index=2&type=URL&type=%C3%84%26b`]);
-});
+  it('forwards the selection to the Handle server, which judges the matches', async () => {
+    const upstream = serverWith(recordOf());
+    const { app } = await startProxy();
+    const question = { flags: ALL, indexes: [2], types: ['URL', 'Ä&b'] };
+    expect(indexesIn(await askNative(app.native, HANDLE, question))).toEqual([1, 2]);
+    expect(upstream.targets).toEqual([`${PATH}?publicOnly=false&index=2&type=URL&type=%C3%84%26b`]);
+  });
 
-it('nothing of it is kept', async () => {
-  const upstream = serverWith(recordOf());
-  const { app } = await startProxy();
-  await askNative(app.native, HANDLE, { flags: ALL });
-  await askNative(app.native, HANDLE, { flags: ALL });
-  await askNative(app.native, HANDLE);
-  expect(upstream.asked).toBe(3);
-});
+  it('is not stored', async () => {
+    const upstream = serverWith(recordOf());
+    const { app } = await startProxy();
+    await askNative(app.native, HANDLE, { flags: ALL });
+    await askNative(app.native, HANDLE, { flags: ALL });
+    await askNative(app.native, HANDLE);
+    expect(upstream.asked).toBe(3);
+  });
 
-it('of an absent handle, the answer is 100', async () => {
-  mockUpstream(notFound());
-  const { app } = await startProxy();
-  expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL }))).toBe(100);
+  it('of an unknown handle is answered 100', async () => {
+    mockUpstream(notFound());
+    const { app } = await startProxy();
+    expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL }))).toBe(100);
+  });
 });

@@ -68,7 +68,7 @@ function expectAnswer(exchange: NativeExchange, answer: Buffer): void {
 let proxy: Proxy;
 const SITE = { NATIVE_SITE_HANDLE: '0.NA/21.T11998' };
 
-describe('a message', () => {
+describe('recorded native messages', () => {
   /** Cut off, in odd packets, or two at once: the listeners' matter. */
   const isForListener = ({ name }: NativeExchange): boolean =>
     /message length 23|of 400 bytes|two requests/.test(name);
@@ -81,7 +81,7 @@ describe('a message', () => {
       !isForListener(one),
   );
 
-  it(`of ${whole.length} recorded ones gets its answer`, async () => {
+  it(`get the recorded response, ${whole.length} of them`, async () => {
     const upstream = mockRecordedServer();
     proxy = await startProxy(SITE);
     for (const exchange of whole) {
@@ -99,8 +99,8 @@ describe('a message', () => {
   });
 });
 
-describe('a prepared answer', () => {
-  it('is the recorded one', async () => {
+describe('prepared native responses', () => {
+  it('are the recorded ones', async () => {
     mockRecordedServer();
     const { native: asked } = (await startProxy(SITE)).app;
     let compared = 0;
@@ -120,13 +120,13 @@ describe('a prepared answer', () => {
   });
 });
 
-describe('a connection', () => {
+describe('recorded native connections', () => {
   // Silence is answered after 5 minutes there.
   const connections = native.exchanges.filter(
     (one) => one.transport === 'tcp' && one.response.length > 0 && !isOutdated(one),
   );
 
-  it(`of ${connections.length} recorded ones gets its answer, and its end`, async () => {
+  it(`get the recorded response and close, ${connections.length} of them`, async () => {
     mockRecordedServer();
     const { tcpPort } = await startProxy({ ...SITE, NATIVE_TCP_PORT: '0' });
     for (const exchange of connections) {
@@ -137,7 +137,7 @@ describe('a connection', () => {
   });
 });
 
-describe('a datagram', () => {
+describe('recorded native datagrams', () => {
   // Requests that are never complete; one that the recording answers with two messages; packets of a wrong size.
   const isOdd = ({ name, response }: NativeExchange): boolean =>
     response.length === 0 || /same request twice|two requests|of 400 bytes/.test(name);
@@ -145,7 +145,7 @@ describe('a datagram', () => {
     (one) => one.transport === 'udp' && !isOdd(one) && !isOutdated(one),
   );
 
-  it(`or several: ${questions.length} recorded requests get their answers in the same packets`, async () => {
+  it(`get the recorded responses in the same packets, ${questions.length} requests`, async () => {
     mockRecordedServer();
     const { udpPort, tcpPort } = await startProxy({ ...SITE, NATIVE_UDP_PORT: '0', NATIVE_TCP_PORT: '0' });
     // Only a sender that has asked over TCP gets several packets.
@@ -161,7 +161,7 @@ describe('a datagram', () => {
   });
 });
 
-describe('a POST', () => {
+describe('recorded tunnel POSTs', () => {
   // HDLProxy trips over the last with an error page.
   const posts = native.exchanges.filter(
     ({ name, httpRequest }) => httpRequest !== undefined && !name.includes('encrypted flag'),
@@ -175,7 +175,7 @@ describe('a POST', () => {
     return ask(proxy.url, path, { method, headers: Object.fromEntries(headers), ...body });
   }
 
-  it(`of ${posts.filter(isTunnelled).length} recorded ones is answered with a message and status 200`, async () => {
+  it(`get a message with status 200, ${posts.filter(isTunnelled).length} of them`, async () => {
     mockRecordedServer();
     proxy = await startProxy(SITE);
     for (const exchange of posts.filter(isTunnelled)) {
@@ -189,7 +189,7 @@ describe('a POST', () => {
     }
   });
 
-  it('that is not for the tunnel gets no message', async () => {
+  it('get no message when they are not for the tunnel', async () => {
     mockRecordedServer();
     proxy = await startProxy(SITE);
     for (const exchange of posts.filter((one) => !isTunnelled(one))) {

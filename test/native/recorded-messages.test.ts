@@ -1,5 +1,5 @@
 // Every recorded message is the same after it was decoded and encoded again.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import {
@@ -57,105 +57,107 @@ function messageOf({ bytes }: Pick<Whole, 'bytes'>): NativeMessage | undefined {
   }
 }
 
-it('an envelope', () => {
-  const heads = everything.flatMap(({ name, packets }) =>
-    packets.map((hex) => ({ name, bytes: bytesOf(hex).subarray(0, ENVELOPE_BYTES) })),
-  );
-  const full = heads.filter(({ bytes }) => bytes.length === ENVELOPE_BYTES);
-  expect(full.length).toBeGreaterThan(700);
-  // They set the idle bits.
-  expect(differing(full, ({ bytes }) => encodeEnvelope(decodeEnvelope(bytes)).equals(bytes))).toEqual([
-    'tcp: bad: random bytes',
-    'udp: bad: random bytes',
-    'http: tunnel: random bytes',
-  ]);
-});
+describe('decoding and encoding of recorded native messages', () => {
+  it('keeps an envelope', () => {
+    const heads = everything.flatMap(({ name, packets }) =>
+      packets.map((hex) => ({ name, bytes: bytesOf(hex).subarray(0, ENVELOPE_BYTES) })),
+    );
+    const full = heads.filter(({ bytes }) => bytes.length === ENVELOPE_BYTES);
+    expect(full.length).toBeGreaterThan(700);
+    // They set the idle bits.
+    expect(differing(full, ({ bytes }) => encodeEnvelope(decodeEnvelope(bytes)).equals(bytes))).toEqual([
+      'tcp: bad: random bytes',
+      'udp: bad: random bytes',
+      'http: tunnel: random bytes',
+    ]);
+  });
 
-it('header, body and credential', () => {
-  const all = whole(everything);
-  expect(all.length).toBeGreaterThan(500);
-  const isSame = (one: Whole): boolean => {
-    const message = messageOf(one);
-    return message !== undefined && encodeMessage(message).equals(one.bytes);
-  };
-  expect(differing(all, isSame)).toEqual([]);
-});
+  it('keeps header, body and credential', () => {
+    const all = whole(everything);
+    expect(all.length).toBeGreaterThan(500);
+    const isSame = (one: Whole): boolean => {
+      const message = messageOf(one);
+      return message !== undefined && encodeMessage(message).equals(one.bytes);
+    };
+    expect(differing(all, isSame)).toEqual([]);
+  });
 
-it('a message in packets', () => {
-  const isSame = (one: Whole): boolean => {
-    const given = one.packets.map(bytesOf).sort((a, b) => a.readInt32BE(12) - b.readInt32BE(12));
-    const [head] = given.map(decodeEnvelope);
-    const isOne = given.length === 1;
-    const made = isOne ? [frame(head!, one.bytes)] : toPackets(head!, one.bytes);
-    return Buffer.concat(made).equals(Buffer.concat(given));
-  };
-  expect(differing(whole(everything), isSame)).toEqual([]);
-});
+  it('keeps a message in packets', () => {
+    const isSame = (one: Whole): boolean => {
+      const given = one.packets.map(bytesOf).sort((a, b) => a.readInt32BE(12) - b.readInt32BE(12));
+      const [head] = given.map(decodeEnvelope);
+      const isOne = given.length === 1;
+      const made = isOne ? [frame(head!, one.bytes)] : toPackets(head!, one.bytes);
+      return Buffer.concat(made).equals(Buffer.concat(given));
+    };
+    expect(differing(whole(everything), isSame)).toEqual([]);
+  });
 
-it('the body of a resolution', () => {
-  const isSame = (one: Whole): boolean => {
-    const decoded = decodeRequest(one.bytes, { isPadded: false });
-    if (!decoded.ok) return false;
-    const { resolution } = decoded.value;
-    return resolution === undefined || encodeResolution(resolution).equals(messageOf(one)!.body);
-  };
-  expect(differing(whole(requests), isSame)).toEqual([]);
-});
+  it('keeps the body of a resolution', () => {
+    const isSame = (one: Whole): boolean => {
+      const decoded = decodeRequest(one.bytes, { isPadded: false });
+      if (!decoded.ok) return false;
+      const { resolution } = decoded.value;
+      return resolution === undefined || encodeResolution(resolution).equals(messageOf(one)!.body);
+    };
+    expect(differing(whole(requests), isSame)).toEqual([]);
+  });
 
-it('the body of a response', () => {
-  const questions = new Map(whole(requests).map((one) => [one.name, one]));
-  const isSame = (one: Whole): boolean => {
-    const message = messageOf(one)!;
-    // Answers to administrators have other bodies.
-    if (message.header.opCode > OP_CODE.siteInfo && message.header.responseCode === RESPONSE_CODE.success)
-      return true;
-    const { version } = envelopeOf(one);
-    const question = questions.get(one.name);
-    const flags = isBefore(version, 1) ? messageOf(question!)!.header.flags : message.header.flags;
-    const decoded = decodeResponse(message, { hasDigest: (flags & OP_FLAG.returnDigest) !== 0 });
-    if (!decoded.ok) return false;
-    const { digest, body } = decoded.value;
-    return Buffer.concat([digest, encodeBody(body, Infinity)!]).equals(message.body);
-  };
-  expect(differing(whole(responses), isSame)).toEqual([]);
-});
+  it('keeps the body of a response', () => {
+    const questions = new Map(whole(requests).map((one) => [one.name, one]));
+    const isSame = (one: Whole): boolean => {
+      const message = messageOf(one)!;
+      // Answers to administrators have other bodies.
+      if (message.header.opCode > OP_CODE.siteInfo && message.header.responseCode === RESPONSE_CODE.success)
+        return true;
+      const { version } = envelopeOf(one);
+      const question = questions.get(one.name);
+      const flags = isBefore(version, 1) ? messageOf(question!)!.header.flags : message.header.flags;
+      const decoded = decodeResponse(message, { hasDigest: (flags & OP_FLAG.returnDigest) !== 0 });
+      if (!decoded.ok) return false;
+      const { digest, body } = decoded.value;
+      return Buffer.concat([digest, encodeBody(body, Infinity)!]).equals(message.body);
+    };
+    expect(differing(whole(responses), isSame)).toEqual([]);
+  });
 
-it('the digest of a request', () => {
-  const asked = whole(requests).filter(
-    (one) => ((messageOf(one)?.header.flags ?? 0) & OP_FLAG.returnDigest) !== 0,
-  );
-  expect(asked.length).toBeGreaterThan(10);
-  const isSame = ({ name, bytes }: Whole): boolean => {
-    const answer = whole(responses).find((one) => one.name === name)!;
-    const request = decodeRequest(bytes, { isPadded: false });
-    const digest = encodeDigest(envelopeOf(answer).version, request.ok ? request.value.digested : bytes);
-    return messageOf(answer)!.body.subarray(0, digest.length).equals(digest);
-  };
-  expect(differing(asked, isSame)).toEqual([]);
-});
+  it('keeps the digest of a request', () => {
+    const asked = whole(requests).filter(
+      (one) => ((messageOf(one)?.header.flags ?? 0) & OP_FLAG.returnDigest) !== 0,
+    );
+    expect(asked.length).toBeGreaterThan(10);
+    const isSame = ({ name, bytes }: Whole): boolean => {
+      const answer = whole(responses).find((one) => one.name === name)!;
+      const request = decodeRequest(bytes, { isPadded: false });
+      const digest = encodeDigest(envelopeOf(answer).version, request.ok ? request.value.digested : bytes);
+      return messageOf(answer)!.body.subarray(0, digest.length).equals(digest);
+    };
+    expect(differing(asked, isSame)).toEqual([]);
+  });
 
-it('the JSON of a record becomes the bytes that the server sends, and these the JSON', () => {
-  let compared = 0;
-  const different: string[] = [];
-  for (const one of whole(responses)) {
-    const decoded = decodeResponse(messageOf(one)!, { hasDigest: false });
-    if (!decoded.ok || decoded.value.body.kind !== 'record') continue;
-    const { handle, values } = decoded.value.body;
-    const [[, json]] = native.records[handle.toString()] ?? [[404, '{}']];
-    const known = (JSON.parse(json) as { values?: HandleValue[] }).values ?? [];
-    for (const value of values) {
-      const same = known.find(({ index }) => index === value.index);
-      compared++;
-      const sent = encodeBody({ kind: 'record', handle, values: [value] }, Infinity)!;
-      const isSame = same && encodeBody({ kind: 'record', handle, values: [same] }, Infinity)!.equals(sent);
-      if (!isSame || JSON.stringify(value) !== JSON.stringify(same))
-        different.push(`${one.name} ${value.index}`);
+  it('converts the JSON of a record to the bytes that the server sends, and back', () => {
+    let compared = 0;
+    const different: string[] = [];
+    for (const one of whole(responses)) {
+      const decoded = decodeResponse(messageOf(one)!, { hasDigest: false });
+      if (!decoded.ok || decoded.value.body.kind !== 'record') continue;
+      const { handle, values } = decoded.value.body;
+      const [[, json]] = native.records[handle.toString()] ?? [[404, '{}']];
+      const known = (JSON.parse(json) as { values?: HandleValue[] }).values ?? [];
+      for (const value of values) {
+        const same = known.find(({ index }) => index === value.index);
+        compared++;
+        const sent = encodeBody({ kind: 'record', handle, values: [value] }, Infinity)!;
+        const isSame = same && encodeBody({ kind: 'record', handle, values: [same] }, Infinity)!.equals(sent);
+        if (!isSame || JSON.stringify(value) !== JSON.stringify(same))
+          different.push(`${one.name} ${value.index}`);
+      }
     }
-  }
-  expect(compared).toBeGreaterThan(300);
-  // This record was written anew for each of three sizes; its JSON is that of the last.
-  expect(different).toEqual([
-    'udp: response around 492 bytes (pad 407) 1',
-    'udp: response around 492 bytes (pad 409) 1',
-  ]);
+    expect(compared).toBeGreaterThan(300);
+    // This record was written anew for each of three sizes; its JSON is that of the last.
+    expect(different).toEqual([
+      'udp: response around 492 bytes (pad 407) 1',
+      'udp: response around 492 bytes (pad 409) 1',
+    ]);
+  });
 });

@@ -36,132 +36,134 @@ async function start(env: Record<string, string> = {}) {
   });
 }
 
-describe('at the end of a referral', () => {
-  test('a record is found, and cached for every interface', async () => {
-    const { app, ask } = await start();
-    expect(indexesIn(await askNative(app.native, '99.FAR/page'))).toEqual([1]);
-    expect(indexesIn(await askNative(app.native, '99.far/PAGE', { transport: 'udp' }))).toEqual([1]);
-    expect((await ask('/api/handles/99.FAR/page')).status).toBe(200);
-    expect([far.askedFor('99.FAR/page'), root.askedFor('0.NA/99.FAR'), near.asked]).toEqual([1, 1, 0]);
-  });
-
-  test('a handle that does not exist is answered 100, and cached', async () => {
-    const { app } = await start();
-    for (let times = 0; times < 2; times++) {
-      expect(codeOf(await askNative(app.native, '99.FAR/none'))).toBe(100);
-    }
-    expect(far.askedFor('99.FAR/none')).toBe(1);
-  });
-
-  test('a server that is not responsible is answered 301 with its text', async () => {
-    const { app } = await start();
-    const answer = await askNative(app.native, '99.MOVED/page');
-    expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
-    expect(far.askedFor('99.MOVED/page')).toBe(1);
-  });
-
-  test('a filter that finds nothing is answered 200', async () => {
-    const { app } = await start();
-    expect(codeOf(await askNative(app.native, '99.FAR/page', { types: ['EMAIL'] }))).toBe(200);
-  });
-
-  test('a record is read again for the flag AUTH', async () => {
-    const { app } = await start();
-    await askNative(app.native, '99.FAR/page');
-    const flags = PUBLIC | OP_FLAG.authoritative;
-    expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
-    expect(far.askedFor('99.FAR/page')).toBe(2);
-  });
-});
-
-test('a prefix without a record is answered 100', async () => {
-  const { app } = await start();
-  expect(codeOf(await askNative(app.native, '99.NOBODY/page'))).toBe(100);
-  expect(far.asked).toBe(0);
-});
-
-test.each(['99.NATIVE', '99.LOOP'])(
-  '%s, which leads to no server over HTTP, is answered 2: the client asks another site',
-  async (prefix) => {
-    const { app } = await start();
-    expect(codeOf(await askNative(app.native, `${prefix}/page`))).toBe(2);
-  },
-);
-
-test('without upstream.followReferrals a handle of another prefix is answered 301', async () => {
-  const { app } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
-  const answer = await askNative(app.native, '99.FAR/page');
-  expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
-  expect([far.asked, root.asked]).toEqual([0, 0]);
-});
-
-describe('a request without the flag RECU', () => {
-  const flags = PUBLIC & ~OP_FLAG.recursive;
-
-  test('is answered 301 for a handle of another prefix, unless the cache has it', async () => {
-    const { app } = await start();
-    expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
-    expect([far.asked, root.asked]).toEqual([0, 0]);
-    await askNative(app.native, '99.FAR/page');
-    expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
-  });
-
-  test('is answered 301 when it asks for private values too', async () => {
-    const { app } = await start();
-    const asked = { flags: flags & ~OP_FLAG.publicOnly, indexes: [1] };
-    expect(codeOf(await askNative(app.native, '99.FAR/page', asked))).toBe(301);
-    expect(far.asked).toBe(0);
-  });
-
-  test('is answered with the answer of the server of all other prefixes', async () => {
-    const { app } = await start({
-      UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
-      UPSTREAM_REFERRAL_ROOT: root.url,
+describe('native resolution with referrals', () => {
+  describe('to a referred server', () => {
+    test('finds a record, and caches it for every interface', async () => {
+      const { app, ask } = await start();
+      expect(indexesIn(await askNative(app.native, '99.FAR/page'))).toEqual([1]);
+      expect(indexesIn(await askNative(app.native, '99.far/PAGE', { transport: 'udp' }))).toEqual([1]);
+      expect((await ask('/api/handles/99.FAR/page')).status).toBe(200);
+      expect([far.askedFor('99.FAR/page'), root.askedFor('0.NA/99.FAR'), near.asked]).toEqual([1, 1, 0]);
     });
-    expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
+
+    test('is answered 100 for an unknown handle, and cached', async () => {
+      const { app } = await start();
+      for (let times = 0; times < 2; times++) {
+        expect(codeOf(await askNative(app.native, '99.FAR/none'))).toBe(100);
+      }
+      expect(far.askedFor('99.FAR/none')).toBe(1);
+    });
+
+    test('is answered 301 with its text when the server is not responsible', async () => {
+      const { app } = await start();
+      const answer = await askNative(app.native, '99.MOVED/page');
+      expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
+      expect(far.askedFor('99.MOVED/page')).toBe(1);
+    });
+
+    test('is answered 200 when a filter matches nothing', async () => {
+      const { app } = await start();
+      expect(codeOf(await askNative(app.native, '99.FAR/page', { types: ['EMAIL'] }))).toBe(200);
+    });
+
+    test('reads a record again for the AUTH flag', async () => {
+      const { app } = await start();
+      await askNative(app.native, '99.FAR/page');
+      const flags = PUBLIC | OP_FLAG.authoritative;
+      expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
+      expect(far.askedFor('99.FAR/page')).toBe(2);
+    });
+  });
+
+  test('is answered 100 for a prefix without a record', async () => {
+    const { app } = await start();
+    expect(codeOf(await askNative(app.native, '99.NOBODY/page'))).toBe(100);
     expect(far.asked).toBe(0);
-    expect(codeOf(await askNative(app.native, '99.FAR/page'))).toBe(1);
   });
 
-  test('is resolved for a handle of a configured server', async () => {
-    const { app } = await start();
-    expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
-    expect(codeOf(await askNative(app.native, '21.T1/none', { flags }))).toBe(100);
-    expect([near.askedFor('21.T1/page'), near.askedFor('21.T1/none')]).toEqual([1, 1]);
+  test.each(['99.NATIVE', '99.LOOP'])(
+    'is answered 2 for %s, which leads to no server over HTTP, so that the client uses another site',
+    async (prefix) => {
+      const { app } = await start();
+      expect(codeOf(await askNative(app.native, `${prefix}/page`))).toBe(2);
+    },
+  );
+
+  test('is answered 301 for a foreign prefix without upstream.followReferrals', async () => {
+    const { app } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
+    const answer = await askNative(app.native, '99.FAR/page');
+    expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
+    expect([far.asked, root.asked]).toEqual([0, 0]);
   });
 
-  test('shares one load with all others that want none', async () => {
-    const { app } = await start();
-    const ask = () => askNative(app.native, '21.T1/page', { flags });
-    const answers = await Promise.all(Array.from({ length: 20 }, ask));
-    expect(answers.map(codeOf)).toEqual(Array.from({ length: 20 }, () => 1));
-    expect(near.asked).toBe(1);
-  });
+  describe('without the RECU flag', () => {
+    const flags = PUBLIC & ~OP_FLAG.recursive;
 
-  test('shares the load of every other reader where no referral is followed', async () => {
-    const { app, ask } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
-    await Promise.all([
-      askNative(app.native, '21.T1/page', { flags }),
-      askNative(app.native, '21.T1/page'),
-      ask('/api/handles/21.T1/page'),
-    ]);
-    expect(near.asked).toBe(1);
-  });
+    test('is answered 301 for a foreign prefix, unless the record is cached', async () => {
+      const { app } = await start();
+      expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
+      expect([far.asked, root.asked]).toEqual([0, 0]);
+      await askNative(app.native, '99.FAR/page');
+      expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
+    });
 
-  test('shares none with those that want recursion', async () => {
-    const { app } = await start();
-    const ask = (options = {}) => askNative(app.native, '99.FAR/page', options);
-    const answers = await Promise.all([ask({ flags }), ask(), ask({ flags }), ask()]);
-    expect(answers.map(codeOf)).toEqual([301, 1, 301, 1]);
-    expect(far.asked).toBe(1);
-  });
+    test('is answered 301 when it asks for private values too', async () => {
+      const { app } = await start();
+      const asked = { flags: flags & ~OP_FLAG.publicOnly, indexes: [1] };
+      expect(codeOf(await askNative(app.native, '99.FAR/page', asked))).toBe(301);
+      expect(far.asked).toBe(0);
+    });
 
-  test('is answered from a stale entry while the Handle server hangs', async () => {
-    const { app, pass } = await start({ UPSTREAM_STALE_AFTER: '50ms' });
-    await askNative(app.native, '21.T1/page', { flags });
-    pass(2 * 3_600_000);
-    near.fail('hang', { times: 1 });
-    expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
-    expect(near.asked).toBe(2);
+    test('is answered by the default server', async () => {
+      const { app } = await start({
+        UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
+        UPSTREAM_REFERRAL_ROOT: root.url,
+      });
+      expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
+      expect(far.asked).toBe(0);
+      expect(codeOf(await askNative(app.native, '99.FAR/page'))).toBe(1);
+    });
+
+    test('resolves a handle of a configured server', async () => {
+      const { app } = await start();
+      expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
+      expect(codeOf(await askNative(app.native, '21.T1/none', { flags }))).toBe(100);
+      expect([near.askedFor('21.T1/page'), near.askedFor('21.T1/none')]).toEqual([1, 1]);
+    });
+
+    test('shares its load with other requests without recursion (single flight)', async () => {
+      const { app } = await start();
+      const ask = () => askNative(app.native, '21.T1/page', { flags });
+      const answers = await Promise.all(Array.from({ length: 20 }, ask));
+      expect(answers.map(codeOf)).toEqual(Array.from({ length: 20 }, () => 1));
+      expect(near.asked).toBe(1);
+    });
+
+    test('shares the load of every other reader when referrals are not followed', async () => {
+      const { app, ask } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
+      await Promise.all([
+        askNative(app.native, '21.T1/page', { flags }),
+        askNative(app.native, '21.T1/page'),
+        ask('/api/handles/21.T1/page'),
+      ]);
+      expect(near.asked).toBe(1);
+    });
+
+    test('shares no load with requests that want recursion', async () => {
+      const { app } = await start();
+      const ask = (options = {}) => askNative(app.native, '99.FAR/page', options);
+      const answers = await Promise.all([ask({ flags }), ask(), ask({ flags }), ask()]);
+      expect(answers.map(codeOf)).toEqual([301, 1, 301, 1]);
+      expect(far.asked).toBe(1);
+    });
+
+    test('is answered from a stale entry while the Handle server hangs', async () => {
+      const { app, pass } = await start({ UPSTREAM_STALE_AFTER: '50ms' });
+      await askNative(app.native, '21.T1/page', { flags });
+      pass(2 * 3_600_000);
+      near.fail('hang', { times: 1 });
+      expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
+      expect(near.asked).toBe(2);
+    });
   });
 });

@@ -1,4 +1,4 @@
-// What a resolution selects by index and type, and which handle it means.
+// Selection of values by index and type in a native resolution, and the handle it names.
 import { describe, expect, it } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { askNative, codeOf, indexesIn } from '../support/native-messages.js';
@@ -24,7 +24,7 @@ const values = TYPES.map(([index, type]) => ({
   ttl: 86_400,
 }));
 
-describe('a filter', () => {
+describe('a native selection by index and type', () => {
   it.each<[what: string, filter: { indexes?: number[]; types?: string[] }, expected: number[] | undefined]>([
     ['without anything: all, in stored order', {}, [7, 3, 0, 4, 5, 6, 8, -2]],
     ['by indexes, in stored order', { indexes: [3, 7] }, [7, 3]],
@@ -54,14 +54,14 @@ describe('a filter', () => {
   });
 });
 
-describe('a handle', () => {
+describe('a native handle', () => {
   it.each([
     ['with percent characters', '21.T1/a%2Fb%', '21.T1%2Fa%252Fb%25'],
     ['with a plus and a space', '21.T1/a+b c', '21.T1%2Fa%2Bb%20c'],
     ['with what ends a path', '21.T1/a?b#c', '21.T1%2Fa%3Fb%23c'],
     ['with dot segments', '21.T1/../a//b/', '21.T1%2F..%2Fa%2F%2Fb%2F'],
     ['beyond ASCII', '21.T1/ä𝕳', '21.T1%2F%C3%A4%F0%9D%95%B3'],
-  ])('%s is asked for as it is, and named so', async (_what, handle, sent) => {
+  ])('%s is requested and echoed unchanged', async (_what, handle, sent) => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
     const { body } = await askNative(app.native, handle);
@@ -69,7 +69,7 @@ describe('a handle', () => {
     expect(upstream.targets.map((target) => encodeURIComponent(handleIn(target)))).toEqual([sent]);
   });
 
-  it('in another case is the same, but for letters beyond ASCII', async () => {
+  it('in another case is the same, except for letters beyond ASCII', async () => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy();
     for (const handle of ['21.t1/aé', '21.T1/Aé', '21.T1/AÉ']) {
@@ -79,7 +79,7 @@ describe('a handle', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  it('with percent-encoded characters is not the decoded handle', async () => {
+  it('with percent-encoded characters is not decoded', async () => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy();
     for (const handle of ['21.T1/a/b', '21.T1/a%2Fb']) await askNative(app.native, handle);

@@ -19,7 +19,7 @@ async function metricsOf(proxy: Proxy): Promise<string> {
   return JSON.stringify(await proxy.metrics());
 }
 
-describe('a message', () => {
+describe('a message over TCP', () => {
   it('is answered from the cache of every other interface', async () => {
     const upstream = mockUpstream();
     const { tcpPort, ask } = await startProxy(ON);
@@ -28,28 +28,28 @@ describe('a message', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  it('may come byte by byte', async () => {
+  it('may arrive byte by byte', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const bytes = Array.from(REQUEST, (byte) => Buffer.from([byte]));
     expect(indexesIn(readResponse(await exchangeTcp(tcpPort, bytes)))).toEqual([1, 2, 3]);
   });
 
-  it('is answered when the client has closed its side', async () => {
+  it('is answered after the client has closed its side', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const answer = await exchangeTcp(tcpPort, [REQUEST], { isEnded: true });
     expect(codeOf(readResponse(answer))).toBe(1);
   });
 
-  it('is the only one of its connection: what follows is not read', async () => {
+  it('is the only one of its connection: further bytes are not read', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const answer = await exchangeTcp(tcpPort, [Buffer.concat([REQUEST, REQUEST, Buffer.alloc(200_000)])]);
     expect(codeOf(readResponse(answer))).toBe(1);
   });
 
-  it('of the greatest length is read, one byte more is not waited for', async () => {
+  it('of maximum length is accepted, and one byte more is rejected', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const body = LARGEST - (nativeRequest('').length - 20);
@@ -62,15 +62,15 @@ describe('a message', () => {
   });
 });
 
-describe('a limit', () => {
-  it('of silence: the client is told, then the connection ends', async () => {
+describe('a TCP listener limit', () => {
+  it('of idle time sends an error, then closes the connection', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_IDLE_TIMEOUT: '100ms' });
     const answer = readResponse(await exchangeTcp(tcpPort, [REQUEST.subarray(0, 30)]));
     expect([codeOf(answer), textIn(answer)]).toEqual([4, 'Read timed out']);
   });
 
-  it('of a whole message: a byte now and then does not extend it', async () => {
+  it('of request time is not extended by a trickle of bytes', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '300ms' });
     const socket = await openNativeSocket(tcpPort);
@@ -83,7 +83,7 @@ describe('a limit', () => {
     expect(sent).toBeLessThan(REQUEST.length);
   });
 
-  it('of reading the answer: a client that never closes is cut off', async () => {
+  it('of response time closes a client that never closes', async () => {
     mockUpstream();
     const { tcpPort, app } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '200ms' });
     const accepted = once(app.nativeListeners.tcp!, 'connection') as Promise<[Socket]>;
@@ -95,7 +95,7 @@ describe('a limit', () => {
     await closed;
   });
 
-  it('of connections: one more is closed at once, and counted', async () => {
+  it('of connections closes one more immediately, and counts it', async () => {
     mockUpstream();
     const proxy = await startProxy({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '1' });
     await askTcp(proxy.tcpPort, HANDLE);
@@ -106,7 +106,7 @@ describe('a limit', () => {
     first.destroy();
   });
 
-  it('of memory: the message that has been coming longest gets code 2', async () => {
+  it('of memory answers the oldest incomplete message with code 2', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({
       ...ON,
@@ -124,8 +124,8 @@ describe('a limit', () => {
   });
 });
 
-describe('a report', () => {
-  it('counts by interface, result and response code', async () => {
+describe('the TCP metrics', () => {
+  it('count by interface, result and response code', async () => {
     mockUpstream();
     const proxy = await startProxy(ON);
     await askTcp(proxy.tcpPort, HANDLE);

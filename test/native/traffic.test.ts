@@ -33,77 +33,79 @@ async function usesOf(proxy: Proxy): Promise<Record<string, number>> {
   return Object.fromEntries(used!.values.map(({ labels, value }) => [String(labels['result']), value]));
 }
 
-describe('a rule that refuses', () => {
-  test.each([
-    ['native messages', { interface: 'native' }, true],
-    ['a handle', { handle: '21.T11998/pa*' }, true],
-    ['a prefix', { prefix: '21.T11998' }, true],
-    ['a network', { network: '127.0.0.0/8' }, true],
-    ['misses', { reads: 'misses' }, true],
-    ['everything', {}, true],
-    ['another network', { network: '192.0.2.0/24' }, false],
-    ['another handle', { handle: '21.T11998/x' }, false],
-    ['another interface', { interface: ['record', 'redirect'] }, false],
-    ['hits', { reads: 'hits' }, false],
-    ['a method of HTTP', { method: ['GET', 'POST'] }, false],
-    ['credentials', { credentials: true }, false],
-    ['a user agent', { userAgent: '*' }, true],
-  ])('%s: judged by what is known of a message', async (_what, match, isRefused) => {
-    const proxy = await start([{ name: 'tested', match, answer: 403 }]);
-    expect(await codeOver(proxy)).toBe(isRefused ? 2 : 1);
-    expect(demo.asked).toBe(isRefused ? 0 : 1);
+describe('traffic rules for native messages', () => {
+  describe('a rule that rejects', () => {
+    test.each([
+      ['native messages', { interface: 'native' }, true],
+      ['a handle', { handle: '21.T11998/pa*' }, true],
+      ['a prefix', { prefix: '21.T11998' }, true],
+      ['a network', { network: '127.0.0.0/8' }, true],
+      ['misses', { reads: 'misses' }, true],
+      ['everything', {}, true],
+      ['another network', { network: '192.0.2.0/24' }, false],
+      ['another handle', { handle: '21.T11998/x' }, false],
+      ['another interface', { interface: ['record', 'redirect'] }, false],
+      ['hits', { reads: 'hits' }, false],
+      ['a method of HTTP', { method: ['GET', 'POST'] }, false],
+      ['credentials', { credentials: true }, false],
+      ['a user agent', { userAgent: '*' }, true],
+    ])('%s: judged by the known properties of a message', async (_what, match, isRefused) => {
+      const proxy = await start([{ name: 'tested', match, answer: 403 }]);
+      expect(await codeOver(proxy)).toBe(isRefused ? 2 : 1);
+      expect(demo.asked).toBe(isRefused ? 0 : 1);
+    });
+
+    test('does not reject hits', async () => {
+      const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
+      await proxy.ask(`/api/handles/${HANDLE}`);
+      expect([await codeOver(proxy), await codeOver(proxy, OTHER)]).toEqual([1, 2]);
+      expect(await usesOf(proxy)).toMatchObject({ limited: 1 });
+    });
+
+    test('does not reject hits of requests for private values too', async () => {
+      const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
+      await proxy.ask(`/api/handles/${HANDLE}`);
+      const flags = PUBLIC & ~OP_FLAG.publicOnly;
+      expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags, indexes: [1] }))).toBe(1);
+      expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags }))).toBe(2);
+    });
+
+    test('adds no error to the status page, and counts as over HTTP', async () => {
+      const proxy = await start([{ name: 'all', answer: 403 }]);
+      await codeOver(proxy);
+      await proxy.ask(`/api/handles/${HANDLE}`);
+      const { recentErrors, requests } = await proxy.app.operations.stats();
+      expect([recentErrors, requests.byResult]).toEqual([[], { refused: 2 }]);
+    });
+
+    test('does not reject messages over UDP, whose sender may be forged', async () => {
+      const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
+      const [packet] = await exchangeUdp(proxy.udpPort, [nativeRequest(HANDLE)]);
+      expect(codeOf(readResponse(packet!))).toBe(1);
+    });
   });
 
-  test('does not refuse hits', async () => {
+  test('a miss above the limit is answered 2 until the bucket is refilled', async () => {
+    const limit = { perMinute: 2 };
+    const proxy = await start([{ name: 'native', match: { interface: 'native' }, limit }]);
+    const codes = [];
+    for (const suffix of ['a', 'b', 'c']) codes.push(await codeOver(proxy, `21.T11998/${suffix}`));
+    expect(codes).toEqual([100, 100, 2]);
+    expect(await usesOf(proxy)).toMatchObject({ matched: 2, limited: 1 });
+    proxy.pass(30_000);
+    expect(await codeOver(proxy, '21.T11998/c')).toBe(100);
+  });
+
+  test('a reload replaces the rules', async () => {
     const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
-    await proxy.ask(`/api/handles/${HANDLE}`);
-    expect([await codeOver(proxy), await codeOver(proxy, OTHER)]).toEqual([1, 2]);
-    expect(await usesOf(proxy)).toMatchObject({ limited: 1 });
+    expect(await codeOver(proxy)).toBe(2);
+    proxy.app.reload(configFrom({ env: { UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: '0' } }));
+    expect(await codeOver(proxy)).toBe(1);
   });
 
-  test('does not refuse hits of requests for private values too', async () => {
-    const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
-    await proxy.ask(`/api/handles/${HANDLE}`);
-    const flags = PUBLIC & ~OP_FLAG.publicOnly;
-    expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags, indexes: [1] }))).toBe(1);
-    expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags }))).toBe(2);
+  test('no rule applies behind a load balancer, which hides the clients', async () => {
+    const rules = [{ name: 'native', match: { interface: 'native' }, answer: 429 }];
+    const proxy = await start(rules, { HTTP_TRUSTED_PROXIES: 'loopback' });
+    expect(await codeOver(proxy)).toBe(1);
   });
-
-  test('adds no error to the status page, and is counted as over HTTP', async () => {
-    const proxy = await start([{ name: 'all', answer: 403 }]);
-    await codeOver(proxy);
-    await proxy.ask(`/api/handles/${HANDLE}`);
-    const { recentErrors, requests } = await proxy.app.operations.stats();
-    expect([recentErrors, requests.byResult]).toEqual([[], { refused: 2 }]);
-  });
-
-  test('does not refuse messages over UDP, whose sender may be forged', async () => {
-    const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
-    const [packet] = await exchangeUdp(proxy.udpPort, [nativeRequest(HANDLE)]);
-    expect(codeOf(readResponse(packet!))).toBe(1);
-  });
-});
-
-test('a miss above the limit is answered 2 until the bucket has tokens again', async () => {
-  const limit = { perMinute: 2 };
-  const proxy = await start([{ name: 'native', match: { interface: 'native' }, limit }]);
-  const codes = [];
-  for (const suffix of ['a', 'b', 'c']) codes.push(await codeOver(proxy, `21.T11998/${suffix}`));
-  expect(codes).toEqual([100, 100, 2]);
-  expect(await usesOf(proxy)).toMatchObject({ matched: 2, limited: 1 });
-  proxy.pass(30_000);
-  expect(await codeOver(proxy, '21.T11998/c')).toBe(100);
-});
-
-test('a reload replaces the rules', async () => {
-  const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
-  expect(await codeOver(proxy)).toBe(2);
-  proxy.app.reload(configFrom({ env: { UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: '0' } }));
-  expect(await codeOver(proxy)).toBe(1);
-});
-
-test('behind a load balancer, whose clients are unknown, no rule applies', async () => {
-  const rules = [{ name: 'native', match: { interface: 'native' }, answer: 429 }];
-  const proxy = await start(rules, { HTTP_TRUSTED_PROXIES: 'loopback' });
-  expect(await codeOver(proxy)).toBe(1);
 });

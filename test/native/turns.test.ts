@@ -1,7 +1,7 @@
 // Messages over TCP take turns: those that are answered in one turn of the event loop hold it for one slice together.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import { createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-record.js';
@@ -22,47 +22,49 @@ const UNBOUNDED = {
   requestTimeoutMs: 60_000,
 };
 
-test('the second long message waits for the next turn of the event loop', async () => {
-  let nowMs = 0;
-  let answered = 0;
-  let received = 0;
-  const turns: (() => void)[] = [];
-  const allReceived = gate();
-  const context = testContext();
-  const native = createAnswer(context, {
-    ...NO_CACHE,
-    resolve() {
-      nowMs += MAX_SLICE_MS;
-      answered++;
-      return { responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' };
-    },
-    site: NO_SITE,
-  });
-  const server = createTcpServer(UNBOUNDED, context, {
-    native,
-    slicer: new TimeSlicer({ monotonic: () => nowMs, nextTurn: (run) => turns.push(run) }),
-    isTrustedProxy: () => false,
-    unsent: createMemoryBudget(1_000_000),
-    bodies: createMemoryBudget(1_000_000),
-    onMessage() {
-      if (++received === CLIENTS) allReceived.open();
-    },
-    admit: () => undefined,
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+describe('time slices of native messages over TCP', () => {
+  test('defer the second long message to the next turn of the event loop', async () => {
+    let nowMs = 0;
+    let answered = 0;
+    let received = 0;
+    const turns: (() => void)[] = [];
+    const allReceived = gate();
+    const context = testContext();
+    const native = createAnswer(context, {
+      ...NO_CACHE,
+      resolve() {
+        nowMs += MAX_SLICE_MS;
+        answered++;
+        return { responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' };
+      },
+      site: NO_SITE,
+    });
+    const server = createTcpServer(UNBOUNDED, context, {
+      native,
+      slicer: new TimeSlicer({ monotonic: () => nowMs, nextTurn: (run) => turns.push(run) }),
+      isTrustedProxy: () => false,
+      unsent: createMemoryBudget(1_000_000),
+      bodies: createMemoryBudget(1_000_000),
+      onMessage() {
+        if (++received === CLIENTS) allReceived.open();
+      },
+      admit: () => undefined,
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
 
-  const answers = Array.from({ length: CLIENTS }, () => askTcp(port, HANDLE));
-  await allReceived.opened;
-  const inEachTurn = [answered];
-  for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) {
-    turn();
-    inEachTurn.push(answered);
-  }
-  expect(inEachTurn).toEqual([1, 2, 3, 3]);
-  expect((await Promise.all(answers)).map(codeOf)).toEqual([100, 100, 100]);
+    const answers = Array.from({ length: CLIENTS }, () => askTcp(port, HANDLE));
+    await allReceived.opened;
+    const inEachTurn = [answered];
+    for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) {
+      turn();
+      inEachTurn.push(answered);
+    }
+    expect(inEachTurn).toEqual([1, 2, 3, 3]);
+    expect((await Promise.all(answers)).map(codeOf)).toEqual([100, 100, 100]);
+  });
 });

@@ -3,7 +3,7 @@ import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { openUdp, sendUdp } from '../support/native-client.js';
 import { type NativeQuestion, PUBLIC, nativeRequest } from '../support/native-messages.js';
 import { OP_FLAG } from '../../src/native/codec.js';
@@ -23,25 +23,30 @@ async function startSilentServer() {
   return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-test.each<[string, NativeQuestion]>([
-  ['public values', {}],
-  ['an index', { flags: PUBLIC & ~OP_FLAG.publicOnly, indexes: [1] }],
-  ['private values', { flags: PUBLIC & ~OP_FLAG.publicOnly }],
-])('requests for %s of a thousand handles leave a quarter of the places', async (_what, question) => {
-  const { asked, url } = await startSilentServer();
-  const proxy = await startProxy({
-    UPSTREAM_URL: url,
-    UPSTREAM_CONCURRENCY: String(CONCURRENCY),
-    NATIVE_UDP_PORT: '0',
-    NATIVE_UDP_BYTES_PER_SECOND: '0B',
-  });
-  const socket = await openUdp();
-  for (let number = 0; number < 1000; number++) {
-    sendUdp(socket, proxy.udpPort, nativeRequest(`21.T11998/udp-${number}`, question));
-  }
-  const flooding = (): number => asked.filter((path) => path.includes('udp-')).length;
-  await expect.poll(flooding).toBe((CONCURRENCY * 3) / 4);
-  void proxy.ask('/api/handles/21.T11998/page').catch(() => undefined);
-  await expect.poll(() => asked.some((path) => path.includes('page'))).toBe(true);
-  expect(flooding()).toBe((CONCURRENCY * 3) / 4);
+describe('UDP flood', () => {
+  test.each<[string, NativeQuestion]>([
+    ['public values', {}],
+    ['an index', { flags: PUBLIC & ~OP_FLAG.publicOnly, indexes: [1] }],
+    ['private values', { flags: PUBLIC & ~OP_FLAG.publicOnly }],
+  ])(
+    'requests for %s of a thousand handles leave a quarter of upstream.concurrency free',
+    async (_what, question) => {
+      const { asked, url } = await startSilentServer();
+      const proxy = await startProxy({
+        UPSTREAM_URL: url,
+        UPSTREAM_CONCURRENCY: String(CONCURRENCY),
+        NATIVE_UDP_PORT: '0',
+        NATIVE_UDP_BYTES_PER_SECOND: '0B',
+      });
+      const socket = await openUdp();
+      for (let number = 0; number < 1000; number++) {
+        sendUdp(socket, proxy.udpPort, nativeRequest(`21.T11998/udp-${number}`, question));
+      }
+      const flooding = (): number => asked.filter((path) => path.includes('udp-')).length;
+      await expect.poll(flooding).toBe((CONCURRENCY * 3) / 4);
+      void proxy.ask('/api/handles/21.T11998/page').catch(() => undefined);
+      await expect.poll(() => asked.some((path) => path.includes('page'))).toBe(true);
+      expect(flooding()).toBe((CONCURRENCY * 3) / 4);
+    },
+  );
 });

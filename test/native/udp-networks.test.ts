@@ -1,5 +1,5 @@
-// Whose questions are counted together: those of a network, whatever addresses the socket is bound to.
-import { expect, test, vi } from 'vitest';
+// UDP response limits count by network, whatever addresses the socket is bound to.
+import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-record.js';
@@ -8,24 +8,26 @@ import { testContext } from '../support/context.js';
 import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
-test.each([
-  ['0.0.0.0', ['192.0.2.1', '192.0.2.9', '198.51.100.1']],
-  ['::', ['::ffff:192.0.2.1', '::ffff:192.0.2.9', '::ffff:198.51.100.1']],
-  ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
-])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
-  const context = testContext({ clock: { ...systemClock, now: () => 0 } });
-  const native = createAnswer(context, {
-    ...NO_CACHE,
-    resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
-    site: NO_SITE,
+describe('UDP response limit by network', () => {
+  test.each([
+    ['0.0.0.0', ['192.0.2.1', '192.0.2.9', '198.51.100.1']],
+    ['::', ['::ffff:192.0.2.1', '::ffff:192.0.2.9', '::ffff:198.51.100.1']],
+    ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
+  ])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
+    const context = testContext({ clock: { ...systemClock, now: () => 0 } });
+    const native = createAnswer(context, {
+      ...NO_CACHE,
+      resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
+      site: NO_SITE,
+    });
+    const settings = { host, reusePort: false, bytesPerSecond: 1 };
+    const { socket } = createUdpListener(settings, context, { native, isProved: () => false });
+    const replies: Buffer[] = [];
+    vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
+    for (const address of addresses) {
+      socket.emit('message', nativeRequest(HANDLE), { address, port: 2641, family: 'IPv4', size: 0 });
+    }
+    expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([100, 2, 100]);
+    socket.close();
   });
-  const settings = { host, reusePort: false, bytesPerSecond: 1 };
-  const { socket } = createUdpListener(settings, context, { native, isProved: () => false });
-  const replies: Buffer[] = [];
-  vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
-  for (const address of addresses) {
-    socket.emit('message', nativeRequest(HANDLE), { address, port: 2641, family: 'IPv4', size: 0 });
-  }
-  expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([100, 2, 100]);
-  socket.close();
 });

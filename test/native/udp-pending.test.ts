@@ -1,5 +1,5 @@
-// How many questions may wait for the Handle server at a time.
-import { expect, test, vi } from 'vitest';
+// Maximum number of UDP requests that wait for the Handle server.
+import { describe, expect, test, vi } from 'vitest';
 import { createAnswer } from '../../src/native/answer.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { NO_SITE } from '../../src/native/site-record.js';
@@ -10,20 +10,22 @@ import { HANDLE } from '../support/upstream.js';
 
 const MAX_PENDING = 10_000;
 
-test('above 10,000 unanswered questions the next one is sent to TCP, and the Handle server is not asked', () => {
-  const resolve = vi.fn(() => new Promise<never>(() => undefined));
-  const context = testContext({ metrics: createMetrics() });
-  const native = createAnswer(context, { ...NO_CACHE, resolve, site: NO_SITE });
-  const limited = vi.spyOn(context.metrics, 'countUdpLimited');
-  const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-  const { socket } = createUdpListener(settings, context, { native, isProved: () => false });
-  const replies: Buffer[] = [];
-  vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
-  const peer = { address: '192.0.2.1', port: 2641, family: 'IPv4', size: 0 };
-  for (let count = 0; count < MAX_PENDING; count++) socket.emit('message', nativeRequest(HANDLE), peer);
-  expect([resolve.mock.calls.length, replies.length]).toEqual([MAX_PENDING, 0]);
-  socket.emit('message', nativeRequest(HANDLE), peer);
-  expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([2]);
-  expect([resolve.mock.calls.length, limited.mock.calls]).toEqual([MAX_PENDING, [['busy']]]);
-  socket.close();
+describe('pending UDP requests', () => {
+  test('above 10,000 are directed to TCP, without an upstream request', () => {
+    const resolve = vi.fn(() => new Promise<never>(() => undefined));
+    const context = testContext({ metrics: createMetrics() });
+    const native = createAnswer(context, { ...NO_CACHE, resolve, site: NO_SITE });
+    const limited = vi.spyOn(context.metrics, 'countUdpLimited');
+    const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
+    const { socket } = createUdpListener(settings, context, { native, isProved: () => false });
+    const replies: Buffer[] = [];
+    vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
+    const peer = { address: '192.0.2.1', port: 2641, family: 'IPv4', size: 0 };
+    for (let count = 0; count < MAX_PENDING; count++) socket.emit('message', nativeRequest(HANDLE), peer);
+    expect([resolve.mock.calls.length, replies.length]).toEqual([MAX_PENDING, 0]);
+    socket.emit('message', nativeRequest(HANDLE), peer);
+    expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([2]);
+    expect([resolve.mock.calls.length, limited.mock.calls]).toEqual([MAX_PENDING, [['busy']]]);
+    socket.close();
+  });
 });

@@ -29,7 +29,7 @@ async function limitedOf(proxy: Proxy): Promise<Record<string, number>> {
 const LONG = nativeRequest(HANDLE, { types: ['x'.repeat(600), 'URL'], requestId: 7 });
 const LONG_PACKETS = toPackets(decodeEnvelope(LONG), LONG.subarray(ENVELOPE_BYTES));
 
-describe('a question', () => {
+describe('a request over UDP', () => {
   it('is answered from the cache of every other interface', async () => {
     const upstream = mockUpstream();
     const { udpPort, ask } = await startProxy(ON);
@@ -38,14 +38,14 @@ describe('a question', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  it('in several packets is put together in any order, duplicates too', async () => {
+  it('in several packets is reassembled in any order, with duplicates', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const [first, second] = LONG_PACKETS as [Buffer, Buffer];
     expect(indexesIn(only(await exchangeUdp(udpPort, [second, second, first])))).toEqual([1]);
   });
 
-  it('that stays incomplete is forgotten after five seconds', async () => {
+  it('that stays incomplete is dropped after five seconds', async () => {
     mockUpstream();
     const { udpPort, pass } = await startProxy(ON);
     const [first, second] = LONG_PACKETS as [Buffer, Buffer];
@@ -61,7 +61,7 @@ describe('a question', () => {
     expect(only(await next).envelope.requestId).toBe(1);
   });
 
-  it('that claims 65,536 packets is refused at its first one, and takes no memory', async () => {
+  it('that claims 65,536 packets is rejected at its first one, and takes no memory', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const [first] = LONG_PACKETS as [Buffer, Buffer];
@@ -98,13 +98,13 @@ describe('a question', () => {
   });
 });
 
-describe('no amplifier', () => {
+describe('UDP amplification', () => {
   const recordWith = (bytes: number) => recordOf([urlValue(`https://example.org/${'x'.repeat(bytes)}`)]);
   const sizeOf = (packets: Buffer[]): number => packets.reduce((sum, { length }) => sum + length, 0);
 
   const longest = (packets: Buffer[]): number => sizeOf(packets) / REQUEST.length;
 
-  it('a sender whose address is not proved gets one packet of at most 512 bytes, else code 2', async () => {
+  it('an unverified sender gets one packet of at most 512 bytes, else code 2', async () => {
     const upstream = mockUpstream(recordWith(100));
     const proxy = await startProxy({ ...ON, CACHE_FOUND_MAX_TTL: '0s', CACHE_FOUND_MIN_TTL: '0s' });
     const extra = 512 - sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));
@@ -120,7 +120,7 @@ describe('no amplifier', () => {
   });
 
   it.each([1000, 100_000])(
-    'a long request in packets gets no more for a record of %i bytes',
+    'a long request in packets gets no larger response for a record of %i bytes',
     async (bytes) => {
       mockUpstream(recordWith(bytes));
       const { udpPort } = await startProxy(ON);
@@ -128,7 +128,7 @@ describe('no amplifier', () => {
     },
   );
 
-  it('a sender that has asked over TCP gets the whole answer in packets for an hour', async () => {
+  it('a sender verified over TCP gets the whole response in packets for an hour', async () => {
     mockUpstream(recordWith(4000));
     const proxy = await startProxy({ ...ON, NATIVE_TCP_PORT: '0', NATIVE_UDP_BYTES_PER_SECOND: '0B' });
     const ask = () => exchangeUdp(proxy.udpPort, [REQUEST]);
@@ -141,14 +141,14 @@ describe('no amplifier', () => {
     expect(codeOf(only(await ask()))).toBe(2);
   });
 
-  it('no answer of any interface is longer than a client reads', async () => {
+  it('no response of any interface is longer than clients accept', async () => {
     mockUpstream(recordWith(262_144));
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_PORT: '0' });
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(2);
     expect(codeOf(await askTcp(tcpPort, HANDLE, { indexes: [7] }))).toBe(200);
   });
 
-  it('a network gets bytesPerSecond, then every second question code 2, the others nothing', async () => {
+  it('beyond bytesPerSecond a network gets code 2 for every second request, and nothing for the others', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ ...ON, NATIVE_UDP_BYTES_PER_SECOND: '1KiB' });
     const length = sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));

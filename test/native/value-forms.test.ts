@@ -199,44 +199,46 @@ const BOTH_WAYS: [what: string, json: Partial<HandleValue>, layout: Layout][] = 
   ],
 ];
 
-describe.each(BOTH_WAYS)('%s', (_what, json, layout) => {
-  const value = { ...PLAIN, ...json };
-  const bytes = bytesOf(layout);
+describe('native encoding of values', () => {
+  describe.each(BOTH_WAYS)('%s', (_what, json, layout) => {
+    const value = { ...PLAIN, ...json };
+    const bytes = bytesOf(layout);
 
-  it('is encoded to the bytes', () => {
-    expect(encodeValue(value).toString('hex')).toBe(bytes);
+    it('is encoded to the expected bytes', () => {
+      expect(encodeValue(value).toString('hex')).toBe(bytes);
+    });
+
+    it('is decoded from these bytes', () => {
+      const reader = new ByteReader(Buffer.from(bytes, 'hex'));
+      expect(readValue(reader)).toEqual(value);
+      expect(reader.remaining).toBe(0);
+    });
   });
 
-  it('is decoded from the bytes', () => {
-    const reader = new ByteReader(Buffer.from(bytes, 'hex'));
-    expect(readValue(reader)).toEqual(value);
-    expect(reader.remaining).toBe(0);
+  /** JSON that a server or another program may write differently. */
+  it.each<[string, Partial<HandleValue>, Layout]>([
+    ['bare text', { data: 'x' }, {}],
+    ['hexadecimal digits', { data: { format: 'hex', value: '00Ff' } }, { data: '00ff' }],
+    ['text in base64', { data: base64('eA==') }, {}],
+    ['a binary format under another type', { data: { format: 'vlist', value: [] } }, { data: i4(0) }],
+    ['five permissions, of which the last count', { permissions: '01110' }, {}],
+    [
+      'a timestamp with milliseconds',
+      { timestamp: '2026-11-21T10:00:00.999Z' },
+      { timestamp: i4(Date.UTC(2026, 10, 21, 10) / 1000) },
+    ],
+    ['a timestamp of another time zone', { timestamp: '1970-01-01T01:00:01+01:00' }, { timestamp: i4(1) }],
+    ['a timestamp that cannot be read', { timestamp: 'yesterday' }, {}],
+    [
+      'a timestamp beyond 32 bits, which wraps',
+      { timestamp: '2038-01-19T03:14:08Z' },
+      { timestamp: '80000000' },
+    ],
+  ])('%s is encoded to the expected bytes', (_what, json, layout) => {
+    expect(encodeValue({ ...PLAIN, ...json }).toString('hex')).toBe(bytesOf(layout));
   });
-});
 
-/** JSON that a server or another program may write differently. */
-it.each<[string, Partial<HandleValue>, Layout]>([
-  ['bare text', { data: 'x' }, {}],
-  ['hexadecimal digits', { data: { format: 'hex', value: '00Ff' } }, { data: '00ff' }],
-  ['text in base64', { data: base64('eA==') }, {}],
-  ['a binary format under another type', { data: { format: 'vlist', value: [] } }, { data: i4(0) }],
-  ['five permissions, of which the last count', { permissions: '01110' }, {}],
-  [
-    'a timestamp with milliseconds',
-    { timestamp: '2026-11-21T10:00:00.999Z' },
-    { timestamp: i4(Date.UTC(2026, 10, 21, 10) / 1000) },
-  ],
-  ['a timestamp of another time zone', { timestamp: '1970-01-01T01:00:01+01:00' }, { timestamp: i4(1) }],
-  ['a timestamp that cannot be read', { timestamp: 'yesterday' }, {}],
-  [
-    'a timestamp beyond 32 bits, which wraps',
-    { timestamp: '2038-01-19T03:14:08Z' },
-    { timestamp: '80000000' },
-  ],
-])('%s becomes the bytes', (_what, json, layout) => {
-  expect(encodeValue({ ...PLAIN, ...json }).toString('hex')).toBe(bytesOf(layout));
-});
-
-it('a value without TTL has a TTL of one day', () => {
-  expect(encodeValue(WITHOUT_TTL).toString('hex')).toBe(bytesOf({}));
+  it('a value without TTL has a TTL of one day', () => {
+    expect(encodeValue(WITHOUT_TTL).toString('hex')).toBe(bytesOf({}));
+  });
 });

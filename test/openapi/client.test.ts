@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import openapiTS, { astToString } from 'openapi-typescript';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import '../support/real-sockets.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
@@ -26,23 +26,25 @@ async function compile(document: string): Promise<Client> {
   return (await import(new URL('client.ts', folder).href)) as Client;
 }
 
-test('a generated client reads, writes and is told errors, by the types of the document', async () => {
-  const demo = await startDemoServer();
-  const { url, ask } = await startProxy({ UPSTREAM_URL: demo.url });
-  const client = await compile((await ask('/openapi.json')).text);
-  expect(await client.run(url, USER01)).toEqual({
-    urls: ['https://example.org/page'],
-    missing: 100,
-    deletion: 'Deletion of handles is deactivated on this proxy (nodelete)',
-    written: '21.T11998/of a client',
-    many: [
-      ['21.T11998/page', 200, 1],
-      ['21.T11998/none', 404, 100],
-    ],
-    etag: expect.stringMatching(/^"/) as string,
-    user: '300:21.T11998/USER01',
-    site: 1,
-    types: expect.arrayContaining(['URL']) as string[],
-    refused: 'V2_NO_DELETE',
+describe('client generated from the OpenAPI document', () => {
+  test('reads, writes and gets errors as typed by the document', async () => {
+    const demo = await startDemoServer();
+    const { url, ask } = await startProxy({ UPSTREAM_URL: demo.url });
+    const client = await compile((await ask('/openapi.json')).text);
+    expect(await client.run(url, USER01)).toEqual({
+      urls: ['https://example.org/page'],
+      missing: 100,
+      deletion: 'Deletion of handles is deactivated on this proxy (nodelete)',
+      written: '21.T11998/of a client',
+      many: [
+        ['21.T11998/page', 200, 1],
+        ['21.T11998/none', 404, 100],
+      ],
+      etag: expect.stringMatching(/^"/) as string,
+      user: '300:21.T11998/USER01',
+      site: 1,
+      types: expect.arrayContaining(['URL']) as string[],
+      refused: 'V2_NO_DELETE',
+    });
   });
 });

@@ -1,4 +1,4 @@
-// Each listener has an OpenAPI document of its own calls: valid, complete, for programs and for people.
+// Each listener has an OpenAPI document of its calls: valid, complete, for programs and for people.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -27,8 +27,8 @@ const callsOf = (document: OpenApiDocument): string[] =>
 describe.each([
   ['public', DOCUMENT],
   ['admin', ADMIN_DOCUMENT],
-])('the %s document', (_listener, document) => {
-  it('has no complaint of the linter', async () => {
+])('the OpenAPI %s document', (_listener, document) => {
+  it('passes the linter', async () => {
     const config = await createConfig({ extends: ['recommended'] });
     const problems = await lintFromString({ source: JSON.stringify(document), config });
     const complaints = problems.map(({ ruleId, message, location: [place] }) => [
@@ -40,7 +40,7 @@ describe.each([
     expect(document.openapi).toBe('3.1.0');
   });
 
-  it('names each call once, and each part of its path', () => {
+  it('names each operation once, and each path parameter', () => {
     const names = operationsOf(document).map(({ operation }) => operation.operationId);
     expect(new Set(names).size).toBe(names.length);
     for (const { path, operation } of operationsOf(document)) {
@@ -49,7 +49,7 @@ describe.each([
     }
   });
 
-  it('has every schema that it refers to, and no other', () => {
+  it('has every schema it refers to, and no other', () => {
     const names = [...JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)].map(
       ([, name]) => name,
     );
@@ -64,8 +64,8 @@ describe.each([
 
 const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };
 
-describe('the admin document', () => {
-  it.each(['/healthz', '/readyz'])('asks for no token: %s', (path) => {
+describe('the OpenAPI admin document', () => {
+  it.each(['/healthz', '/readyz'])('requires no token: %s', (path) => {
     const { security, responses = {} } = ADMIN_DOCUMENT.paths[path]?.get ?? {};
     expect(security).toEqual([{}]);
     expect(Object.keys(responses)).toEqual(['200', '405', '503']);
@@ -74,19 +74,19 @@ describe('the admin document', () => {
   it.each([
     ['/purge', 'post'],
     ['/traffic/blocked/{network}', 'delete'],
-  ] as const)('names the 503 of a change that other instances may miss: %s', (path, method) => {
+  ] as const)('documents the 503 of a change that other instances may miss: %s', (path, method) => {
     const { description } = ADMIN_DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
     expect(description).toContain(CATALOGUE.INVALIDATION_UNCONFIRMED.title);
   });
 });
 
-describe('the public document', () => {
+describe('the OpenAPI public document', () => {
   it.each([
     ['/api/handles/{handle}', 'put'],
     ['/api/handles/{handle}', 'delete'],
     ['/api/v2/handles/{prefix}/{suffix}', 'put'],
     ['/api/v2/handles/{prefix}/{suffix}', 'delete'],
-  ] as const)('names each 503 of the lock and the invalidation of a write: %s %s', (path, method) => {
+  ] as const)('documents each 503 of the lock and the invalidation of a write: %s %s', (path, method) => {
     const { description = '' } = DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
     for (const code of ['CONCURRENT_MODIFICATION', 'LOCK_UNAVAILABLE', 'INVALIDATION_UNCONFIRMED'] as const) {
       expect(description).toContain(CATALOGUE[code].title);
@@ -94,7 +94,7 @@ describe('the public document', () => {
   });
 
   it.each(['get', 'put'] as const)(
-    'names each way in which a Handle server fails in ePIC v2: %s',
+    'documents each way in which a Handle server fails in ePIC v2: %s',
     (method) => {
       const responses = DOCUMENT.paths['/api/v2/handles/{prefix}/{suffix}']?.[method]?.responses ?? {};
       for (const code of ['UPSTREAM_FAILED', 'UPSTREAM_BACKOFF', 'UPSTREAM_BUSY'] as const) {
@@ -104,7 +104,7 @@ describe('the public document', () => {
     },
   );
 
-  it('leaves out an interface that is turned off', () => {
+  it('omits an interface that is turned off', () => {
     const { paths, tags } = publicDocument(NONE);
     expect(Object.keys(paths).filter((path) => /v2|hrls|resolve|^\/(\{handle\})?$/.test(path))).toEqual([]);
     expect(tags.map(({ name }) => name)).toEqual(['Record interface', 'Handle server', 'Description']);
@@ -114,12 +114,12 @@ describe('the public document', () => {
     [{ redirect: true }, ['application/x-www-form-urlencoded']],
     [{ tunnel: true }, ['application/x-hdl-message']],
     [{ redirect: true, tunnel: true }, ['application/x-www-form-urlencoded', 'application/x-hdl-message']],
-  ])('names the bodies of a POST of the front page: %o', (has, types) => {
+  ])('documents the bodies of a POST of the front page: %o', (has, types) => {
     const { paths } = publicDocument({ ...NONE, ...has });
     expect(Object.keys(paths['/']?.post?.requestBody?.content ?? {})).toEqual(types);
   });
 
-  it('names neither the admin listener nor its calls', () => {
+  it('contains neither the admin listener nor its operations', () => {
     expect(JSON.stringify(DOCUMENT)).not.toMatch(/admin\.token|9090|\/purge|\/metrics/);
   });
 
@@ -139,7 +139,7 @@ describe('the public document', () => {
   });
 });
 
-describe('the admin listener', () => {
+describe('the OpenAPI document at the admin listener', () => {
   async function startAdmin(): Promise<string> {
     const server = createServer((await startProxy()).app.admin).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -147,7 +147,7 @@ describe('the admin listener', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  it('answers the methods of its document, and no other', async () => {
+  it('lists the methods that the listener answers, and no other', async () => {
     const url = await startAdmin();
     for (const [path, item] of Object.entries(ADMIN_DOCUMENT.paths)) {
       const { status, headers } = await ask(url, path, { method: 'PATCH' });
@@ -156,7 +156,7 @@ describe('the admin listener', () => {
     }
   });
 
-  it('serves its own document, and no call of the public listener', async () => {
+  it('is its own, and the listener answers no public operation', async () => {
     const url = await startAdmin();
     const served = JSON.parse((await ask(url, '/openapi.json')).text) as OpenApiDocument;
     expect(callsOf(served)).toEqual(callsOf(ADMIN_DOCUMENT));
@@ -166,8 +166,8 @@ describe('the admin listener', () => {
   });
 });
 
-describe('the public listener', () => {
-  it('serves it to programs, of any origin, once', async () => {
+describe('the OpenAPI document at the public listener', () => {
+  it('is served to programs of any origin, and revalidated with 304', async () => {
     const proxy = await startProxy();
     const answer = await proxy.ask('/openapi.json', { headers: { Origin: 'https://a.example' } });
     expect(answer.status).toBe(200);
@@ -185,7 +185,7 @@ describe('the public listener', () => {
     expect(again.status).toBe(304);
   });
 
-  it('serves it to people, as a page that runs and loads nothing from elsewhere', async () => {
+  it('is shown to people on a page that runs and loads nothing from elsewhere', async () => {
     const proxy = await startProxy({ REVERSE_LOOKUP_URL: 'http://lookup.test' });
     const { status, headers, text } = await proxy.ask('/openapi');
     expect(status).toBe(200);
@@ -199,7 +199,7 @@ describe('the public listener', () => {
     expect(text).not.toMatch(/(?:src|action)="(?:https?:)?\/\//);
   });
 
-  it('serves both where redirects are turned off', async () => {
+  it('is served when redirects are turned off', async () => {
     const proxy = await startProxy({ REDIRECT_ENABLED: 'false', V2_ENABLED: 'false' });
     expect((await proxy.ask('/openapi')).text).not.toContain('ePIC v2');
     expect((await proxy.ask('/openapi.json')).status).toBe(200);
@@ -213,13 +213,13 @@ describe('the public listener', () => {
     ['?try=v2Read&path.prefix=21.T1&path.suffix=a/b', '/api/v2/handles/21.T1/a%2Fb'],
     ['?try=redirectHandle&path.handle=//evil.example/x', '/%2F%2Fevil.example%2Fx'],
     ['?try=redirectHandle&path.handle=https://evil.example', '/https%3A%2F%2Fevil.example'],
-  ])('maps the form %s to the call', async (form, target) => {
+  ])('is called through the form %s, which redirects to the operation', async (form, target) => {
     const { status, headers } = await (await startProxy()).ask(`/openapi${form}`);
     expect({ status, location: headers.location }).toEqual({ status: 303, location: target });
   });
 
   it.each(['?try=writeHandle', '?try=metrics', '?try=nothing', '?try='])(
-    'shows the page for %s',
+    'is shown as a page for %s',
     async (form) => {
       expect((await (await startProxy()).ask(`/openapi${form}`)).status).toBe(200);
     },

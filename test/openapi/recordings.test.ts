@@ -21,7 +21,7 @@ function isStrict(sent = ''): boolean {
   }
 }
 
-describe('the recorded calls', () => {
+describe('the recorded calls in the OpenAPI document', () => {
   it('are mostly covered', () => {
     expect(told.length).toBeGreaterThan(250);
   });

@@ -1,4 +1,4 @@
-// How many client connections a process accepts under its file limit.
+// Number of client connections that a process accepts under its file limit.
 import { describe, expect, test } from 'vitest';
 import { fitToFileLimit, readFileLimit, wantedFiles } from '../../src/process/file-limit.js';
 import { configFrom } from '../support/load-config.js';
@@ -13,55 +13,57 @@ function fit(limit: number | undefined, env: Record<string, string> = {}) {
   return { http: server.maxConnections, tcp: native.tcp.maxConnections, lines };
 }
 
-describe('a file limit', () => {
-  test('that is high enough, or that is not known, changes nothing', () => {
-    const wanted = wantedFiles(configFrom({ env: { UPSTREAM_URL } }));
-    expect(wanted).toBe(10_000 + 2 * 128 + 64);
-    for (const limit of [undefined, wanted, 1_048_576])
-      expect(fit(limit)).toEqual({ http: 10_000, tcp: 1000, lines: [] });
-    expect(fit(wanted - 1)).toMatchObject({ http: 9999, lines: [[{ wanted }, expect.any(String)]] });
-  });
+describe('file limit', () => {
+  describe('of the process', () => {
+    test('that is high enough or unknown changes nothing', () => {
+      const wanted = wantedFiles(configFrom({ env: { UPSTREAM_URL } }));
+      expect(wanted).toBe(10_000 + 2 * 128 + 64);
+      for (const limit of [undefined, wanted, 1_048_576])
+        expect(fit(limit)).toEqual({ http: 10_000, tcp: 1000, lines: [] });
+      expect(fit(wanted - 1)).toMatchObject({ http: 9999, lines: [[{ wanted }, expect.any(String)]] });
+    });
 
-  test('that is too low takes connections from clients alone, with a warning that has the remedy', () => {
-    const { http, lines } = fit(1024);
-    expect(http).toBe(1024 - 2 * 128 - 64);
-    expect(lines).toEqual([
-      [
-        {
-          ...{ fileLimit: 1024, wanted: 10_320, maxConnections: http },
-          remedy: 'raise it (ulimit -n, LimitNOFILE= of systemd), or lower server.maxConnections',
-        },
-        'file limit too low, accepting fewer connections',
-      ],
-    ]);
-  });
+    test('that is too low reduces only client connections, with a warning that names the remedy', () => {
+      const { http, lines } = fit(1024);
+      expect(http).toBe(1024 - 2 * 128 - 64);
+      expect(lines).toEqual([
+        [
+          {
+            ...{ fileLimit: 1024, wanted: 10_320, maxConnections: http },
+            remedy: 'raise it (ulimit -n, LimitNOFILE= of systemd), or lower server.maxConnections',
+          },
+          'file limit too low, accepting fewer connections',
+        ],
+      ]);
+    });
 
-  test('that is far too low leaves half of the files to the process', () => {
-    expect(fit(64).http).toBe(12);
-    expect(fit(8).http).toBe(1);
-  });
+    test('that is far too low leaves half of the files to the process', () => {
+      expect(fit(64).http).toBe(12);
+      expect(fit(8).http).toBe(1);
+    });
 
-  test('is shared by the listeners that are on, in proportion', () => {
-    const { http, tcp } = fit(1420, { NATIVE_TCP_PORT: '2641' });
-    expect([http, tcp]).toEqual([1000, 100]);
-    expect(fit(1024).tcp).toBeLessThan(1000);
-  });
+    test('is divided among the enabled listeners in proportion', () => {
+      const { http, tcp } = fit(1420, { NATIVE_TCP_PORT: '2641' });
+      expect([http, tcp]).toEqual([1000, 100]);
+      expect(fit(1024).tcp).toBeLessThan(1000);
+    });
 
-  test('bounds unlimited connections without a warning', () => {
-    expect(fit(20_000, { SERVER_MAX_CONNECTIONS: '0' })).toMatchObject({
-      http: 20_000 - 2 * 128 - 64,
-      lines: [],
+    test('bounds unlimited connections without a warning', () => {
+      expect(fit(20_000, { SERVER_MAX_CONNECTIONS: '0' })).toMatchObject({
+        http: 20_000 - 2 * 128 - 64,
+        lines: [],
+      });
+    });
+
+    test('reserves the connections to each Handle server, its mirrors and the reverse look-up', () => {
+      const env = { UPSTREAM_MIRRORS: 'https://m1,https://m2', UPSTREAM_CONNECTIONS: '10' };
+      expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(10_000 + 4 * 10 + 64);
+      const reverse = { ...env, REVERSE_LOOKUP_URL: 'https://reverse.example.org' };
+      expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...reverse } }))).toBe(10_000 + 6 * 10 + 64);
     });
   });
 
-  test('counts the connections to each Handle server, its mirrors and the reverse look-up', () => {
-    const env = { UPSTREAM_MIRRORS: 'https://m1,https://m2', UPSTREAM_CONNECTIONS: '10' };
-    expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(10_000 + 4 * 10 + 64);
-    const reverse = { ...env, REVERSE_LOOKUP_URL: 'https://reverse.example.org' };
-    expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...reverse } }))).toBe(10_000 + 6 * 10 + 64);
+  test.runIf(process.platform === 'linux')('of this process is known', () => {
+    expect(readFileLimit()).toBeGreaterThan(100);
   });
-});
-
-test.runIf(process.platform === 'linux')('the file limit of this process is known', () => {
-  expect(readFileLimit()).toBeGreaterThan(100);
 });

@@ -1,36 +1,38 @@
 // The message of a listener that cannot open.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { describeListenFailure } from '../../src/process/listen.js';
 
 const AT = { host: '127.0.0.1', port: 80 };
 
-test.each([
-  ['EADDRINUSE', /another program uses this port.* server\.port \(PORT\)/],
-  ['EACCES', /may not open this port.* server\.port \(PORT\).*above 1023/],
-  ['ENOTFOUND', /host name is unknown.* server\.host \(HOST\)/],
-  ['EAI_AGAIN', /host name is unknown.* server\.host \(HOST\)/],
-  ['EADDRNOTAVAIL', /does not have the address.* server\.host \(HOST\)/],
-  ['EMFILE', /server\.host \(HOST\) and server\.port \(PORT\)/],
-])('%s names the key and the remedy', (code, text) => {
-  const message = describeListenFailure('server', AT, { code, message: '' });
-  expect(message).toMatch(text);
-  expect(message).toContain(`Cannot listen on 127.0.0.1:80 (${code}): `);
-});
+describe('error message of a listener that cannot open', () => {
+  test.each([
+    ['EADDRINUSE', /another program uses this port.* server\.port \(PORT\)/],
+    ['EACCES', /may not open this port.* server\.port \(PORT\).*above 1023/],
+    ['ENOTFOUND', /host name is unknown.* server\.host \(HOST\)/],
+    ['EAI_AGAIN', /host name is unknown.* server\.host \(HOST\)/],
+    ['EADDRNOTAVAIL', /does not have the address.* server\.host \(HOST\)/],
+    ['EMFILE', /server\.host \(HOST\) and server\.port \(PORT\)/],
+  ])('%s names the key and the remedy', (code, text) => {
+    const message = describeListenFailure('server', AT, { code, message: '' });
+    expect(message).toMatch(text);
+    expect(message).toContain(`Cannot listen on 127.0.0.1:80 (${code}): `);
+  });
 
-test('the admin listener has keys of its own', () => {
-  const message = describeListenFailure(
-    'admin',
-    { host: '::1', port: 9090 },
-    { code: 'EADDRINUSE', message: '' },
-  );
-  expect(message).toMatch(/^Cannot listen on \[::1\]:9090 .*admin\.port \(ADMIN_PORT\)/);
-});
+  test('names the keys of the admin listener', () => {
+    const message = describeListenFailure(
+      'admin',
+      { host: '::1', port: 9090 },
+      { code: 'EADDRINUSE', message: '' },
+    );
+    expect(message).toMatch(/^Cannot listen on \[::1\]:9090 .*admin\.port \(ADMIN_PORT\)/);
+  });
 
-test('the native listener has a host of its own, by default that of the public one', () => {
-  const message = describeListenFailure(
-    'nativeTcp',
-    { host: '::', port: 2641 },
-    { code: 'EADDRINUSE', message: '' },
-  );
-  expect(message).toMatch(/^Cannot listen on \[::\]:2641 .*native\.tcp\.port \(NATIVE_TCP_PORT\)/);
+  test('names the host of the native listener, by default that of the public one', () => {
+    const message = describeListenFailure(
+      'nativeTcp',
+      { host: '::', port: 2641 },
+      { code: 'EADDRINUSE', message: '' },
+    );
+    expect(message).toMatch(/^Cannot listen on \[::\]:2641 .*native\.tcp\.port \(NATIVE_TCP_PORT\)/);
+  });
 });

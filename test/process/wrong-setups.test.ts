@@ -114,77 +114,86 @@ async function startService(setUp: SetUp) {
   return { log, service: await start(sources, { write }).starting };
 }
 
-function testStarted(setUps: readonly SetUp[], targetOf: (setUp: SetUp) => string): void {
-  test.concurrent.for(setUps)('$name', async (setUp, { expect: expectHere }) => {
-    const { log, service } = await startService(setUp);
-    const said = (): Record<string, unknown> | undefined =>
-      log.find((line) => line['msg'] === 'unknown variables are ignored') ??
-      log.find((line) => line['msg'] === 'probe failed' && line['target'] === targetOf(setUp));
-    const cause = (): string => {
-      const { cause: text, variables } = (said() ?? {}) as { cause?: string; variables?: string[] };
-      return text ?? variables?.join() ?? 'none';
-    };
-    const readyz = async (): Promise<string> =>
-      (JSON.parse((await ask(service.adminUrl, '/readyz')).text) as { notReady: string[] }).notReady.join();
-    try {
-      await expectHere.poll(cause).toMatch(textLike(setUp.cause));
-      expectHere(said()?.['remedy'] ?? cause()).toMatch(textLike(setUp.remedy));
-      await expectHere.poll(readyz).toBe(setUp.readyz.replace('ready', ''));
-      const { status } = await ask(service.url, '/api/handles/21.T11998/page');
-      expectHere(String(status)).toBe(setUp.reader);
-    } finally {
-      await service.stop(0);
-    }
-  });
-}
+describe('wrong set-ups', () => {
+  function testStarted(setUps: readonly SetUp[], targetOf: (setUp: SetUp) => string): void {
+    test.concurrent.for(setUps)('$name', async (setUp, { expect: expectHere }) => {
+      const { log, service } = await startService(setUp);
+      const said = (): Record<string, unknown> | undefined =>
+        log.find((line) => line['msg'] === 'unknown variables are ignored') ??
+        log.find((line) => line['msg'] === 'probe failed' && line['target'] === targetOf(setUp));
+      const cause = (): string => {
+        const { cause: text, variables } = (said() ?? {}) as { cause?: string; variables?: string[] };
+        return text ?? variables?.join() ?? 'none';
+      };
+      const readyz = async (): Promise<string> =>
+        (JSON.parse((await ask(service.adminUrl, '/readyz')).text) as { notReady: string[] }).notReady.join();
+      try {
+        await expectHere.poll(cause).toMatch(textLike(setUp.cause));
+        expectHere(said()?.['remedy'] ?? cause()).toMatch(textLike(setUp.remedy));
+        await expectHere.poll(readyz).toBe(setUp.readyz.replace('ready', ''));
+        const { status } = await ask(service.url, '/api/handles/21.T11998/page');
+        expectHere(String(status)).toBe(setUp.reader);
+      } finally {
+        await service.stop(0);
+      }
+    });
+  }
 
-const started = SET_UPS.filter(({ exitCode }) => exitCode === NONE);
-const withRedis = started.filter(({ given }) => given.includes('REDIS_URL='));
+  const started = SET_UPS.filter(({ exitCode }) => exitCode === NONE);
+  const withRedis = started.filter(({ given }) => given.includes('REDIS_URL='));
 
-describe('a set-up that starts', () => {
-  testStarted(
-    started.filter((setUp) => !withRedis.includes(setUp)),
-    () => 'upstream',
-  );
-});
-
-describeWithRedis('a set-up that starts with a Redis that it cannot use', () => {
-  const redises: RedisServer[] = [];
-  beforeAll(async () => {
-    const open = async (name: string, extra: string[] = []): Promise<RedisServer> => {
-      const redis = await startRedis(extra);
-      redises.push(redis);
-      places[name] = placeOf(redis);
-      return redis;
-    };
-    const user = ['--user', 'reader', 'on', `>${PASSWORD}`, '~*', '&*', '-@all', '+@read', '+info'];
-    const { port } = await open('master');
-    await Promise.all([
-      open('locked Redis', ['--requirepass', PASSWORD, ...user, '+@connection']),
-      open('replica', ['--replicaof', `127.0.0.1 ${port}`]),
-      open('node', ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort()), '--dir', folder]),
-      open('full Redis', ['--maxmemory', '1', '--maxmemory-policy', 'noeviction']),
-    ]);
-  });
-  afterAll(() => Promise.all(redises.map((redis) => redis.stop())));
-  testStarted(withRedis, () => 'redis');
-});
-
-describe('a set-up that does not start', () => {
-  test.for(SET_UPS.filter(({ exitCode }) => exitCode !== NONE))('$name', async (setUp) => {
-    let failure: unknown;
-    await startService(setUp).then(
-      ({ service }) => service.stop(0),
-      (error: unknown) => (failure = error),
+  describe('a set-up that starts', () => {
+    testStarted(
+      started.filter((setUp) => !withRedis.includes(setUp)),
+      () => 'upstream',
     );
-    const { exitCode, text } = explainFailure(failure);
-    expect(text).toMatch(textLike(setUp.cause));
-    expect(text).toMatch(textLike(setUp.remedy));
-    expect(String(exitCode)).toBe(setUp.exitCode);
-    expect(text.trimEnd().split('\n').length, 'one sentence').toBeLessThanOrEqual(2);
   });
-});
 
-test('the table has rows for all of them', () => {
-  expect(SET_UPS.length).toBeGreaterThan(60);
+  describeWithRedis('a set-up that starts with an unusable Redis', () => {
+    const redises: RedisServer[] = [];
+    beforeAll(async () => {
+      const open = async (name: string, extra: string[] = []): Promise<RedisServer> => {
+        const redis = await startRedis(extra);
+        redises.push(redis);
+        places[name] = placeOf(redis);
+        return redis;
+      };
+      const user = ['--user', 'reader', 'on', `>${PASSWORD}`, '~*', '&*', '-@all', '+@read', '+info'];
+      const { port } = await open('master');
+      await Promise.all([
+        open('locked Redis', ['--requirepass', PASSWORD, ...user, '+@connection']),
+        open('replica', ['--replicaof', `127.0.0.1 ${port}`]),
+        open('node', [
+          '--cluster-enabled',
+          'yes',
+          '--cluster-port',
+          String(await freePort()),
+          '--dir',
+          folder,
+        ]),
+        open('full Redis', ['--maxmemory', '1', '--maxmemory-policy', 'noeviction']),
+      ]);
+    });
+    afterAll(() => Promise.all(redises.map((redis) => redis.stop())));
+    testStarted(withRedis, () => 'redis');
+  });
+
+  describe('a set-up that does not start', () => {
+    test.for(SET_UPS.filter(({ exitCode }) => exitCode !== NONE))('$name', async (setUp) => {
+      let failure: unknown;
+      await startService(setUp).then(
+        ({ service }) => service.stop(0),
+        (error: unknown) => (failure = error),
+      );
+      const { exitCode, text } = explainFailure(failure);
+      expect(text).toMatch(textLike(setUp.cause));
+      expect(text).toMatch(textLike(setUp.remedy));
+      expect(String(exitCode)).toBe(setUp.exitCode);
+      expect(text.trimEnd().split('\n').length, 'one sentence').toBeLessThanOrEqual(2);
+    });
+  });
+
+  test('the table of set-ups covers more than 60', () => {
+    expect(SET_UPS.length).toBeGreaterThan(60);
+  });
 });

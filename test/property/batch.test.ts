@@ -1,7 +1,7 @@
 // A batch equals the single GETs of its handles, for random lists, records, failures and selections.
 import fc from 'fast-check';
 import request from 'supertest';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { handleToPath, recordKey } from '../../src/handle/handle.js';
 import { selections, texts, records } from '../support/arbitraries.js';
 import { batchTarget, elementsOf, handleOfTarget, postBatch } from '../support/batch.js';
@@ -68,35 +68,37 @@ async function singleGets(proxy: Proxy, handles: string[], query: string): Promi
   return elements;
 }
 
-test('a batch equals the single GETs, by query and by body, cold and warm', async () => {
-  const env = { UPSTREAM_BREAKER_FAILURES: '10000', HTTP_MAX_REQUEST_LINE: '64KiB' };
-  const [single, batch] = [await startProxy(env), await startProxy(env)];
-  let known: ((handle: string) => Answer)[] = [];
-  mockUpstream((target) => {
-    const handle = handleOfTarget(target);
-    // The same for all spellings of a handle.
-    return known[recordKey(handle, false).length % known.length]!(handle);
+describe('batch property', () => {
+  test('equals the single GETs, by query and by body, cold and warm', async () => {
+    const env = { UPSTREAM_BREAKER_FAILURES: '10000', HTTP_MAX_REQUEST_LINE: '64KiB' };
+    const [single, batch] = [await startProxy(env), await startProxy(env)];
+    let known: ((handle: string) => Answer)[] = [];
+    mockUpstream((target) => {
+      const handle = handleOfTarget(target);
+      // The same for all spellings of a handle.
+      return known[recordKey(handle, false).length % known.length]!(handle);
+    });
+    const scenario = fc.record({
+      list: fc.array(names, { maxLength: 12 }),
+      answered: fc.array(answers, { minLength: 1, maxLength: 5 }),
+      selection: selections,
+    });
+    await fc.assert(
+      fc.asyncProperty(scenario, async ({ list, answered, selection }) => {
+        known = answered;
+        for (const { app, pass } of [single, batch]) {
+          await request(app.admin).post('/purge').send({ all: true }).expect(200);
+          pass(60_000);
+        }
+        const expected = await singleGets(single, list, queryOf(selection));
+        const body = { handles: list, type: selection.types, index: selection.indexes };
+        expect(elementsOf(await postBatch(batch, body))).toEqual(expected);
+        expect(elementsOf(await postBatch(batch, body))).toEqual(expected);
+        if (list.length === 0) return;
+        const target = batchTarget(list, `&${queryOf(selection)}`);
+        expect(elementsOf(await batch.ask(target))).toEqual(expected);
+      }),
+      { numRuns: 60 },
+    );
   });
-  const scenario = fc.record({
-    list: fc.array(names, { maxLength: 12 }),
-    answered: fc.array(answers, { minLength: 1, maxLength: 5 }),
-    selection: selections,
-  });
-  await fc.assert(
-    fc.asyncProperty(scenario, async ({ list, answered, selection }) => {
-      known = answered;
-      for (const { app, pass } of [single, batch]) {
-        await request(app.admin).post('/purge').send({ all: true }).expect(200);
-        pass(60_000);
-      }
-      const expected = await singleGets(single, list, queryOf(selection));
-      const body = { handles: list, type: selection.types, index: selection.indexes };
-      expect(elementsOf(await postBatch(batch, body))).toEqual(expected);
-      expect(elementsOf(await postBatch(batch, body))).toEqual(expected);
-      if (list.length === 0) return;
-      const target = batchTarget(list, `&${queryOf(selection)}`);
-      expect(elementsOf(await batch.ask(target))).toEqual(expected);
-    }),
-    { numRuns: 60 },
-  );
 });

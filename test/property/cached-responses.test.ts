@@ -1,4 +1,4 @@
-// Prepared responses have the same bytes as responses that are made anew, for random requests.
+// Prepared responses have the same bytes as uncached ones, for random requests.
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
@@ -40,7 +40,7 @@ function raw(
   });
 }
 
-describe('prepared responses', () => {
+describe('prepared responses equal uncached ones', () => {
   const title = 'have the same bytes as new ones: $name';
   test.each([records, redirects])(title, async ({ corner, answerOf }) => {
     // Both get the same random number; test/redirect/weighted.test.ts shows that each request draws its own.

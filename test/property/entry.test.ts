@@ -15,8 +15,8 @@ const entries: fc.Arbitrary<Entry> = fc.record({
 });
 const keys = texts.map((text) => Buffer.from(text).toString());
 
-describe('an entry as bytes', () => {
-  test.prop([keys, entries])('is the same after it was written and read', (key, entry) => {
+describe('an encoded cache entry', () => {
+  test.prop([keys, entries])('decodes to the same entry', (key, entry) => {
     expect(decodeEntry(key, encodeEntry(key, entry))).toEqual(entry);
   });
 
@@ -24,7 +24,7 @@ describe('an entry as bytes', () => {
     keys,
     entries,
     fc.record({ run: fc.stringMatching(new RegExp(`^[0-9a-f]{${RUN_LENGTH}}$`)), ban: fc.maxSafeNat() }),
-  ])('keeps the run and the ban number it was loaded under', (key, entry, origin) => {
+  ])('keeps the run and the ban number of its load', (key, entry, origin) => {
     const bytes = encodeEntry(key, entry, origin);
     expect(originOf(bytes)).toEqual(origin);
     expect(decodeEntry(key, bytes)).toEqual(entry);
@@ -35,7 +35,7 @@ describe('an entry as bytes', () => {
     expect(decodeEntry(other, encodeEntry(key, entry))).toBeUndefined();
   });
 
-  test.prop([keys, entries, fc.nat()])('is a miss when a part of it is missing', (key, entry, cut) => {
+  test.prop([keys, entries, fc.nat()])('is a miss when truncated', (key, entry, cut) => {
     const bytes = encodeEntry(key, entry);
     expect(decodeEntry(key, bytes.subarray(0, cut % bytes.length))).toBeUndefined();
   });
@@ -50,7 +50,7 @@ describe('an entry as bytes', () => {
   );
 
   test.prop([keys, entries, fc.nat(), fc.integer({ min: 1, max: 255 })])(
-    'is a miss when a byte of it was changed',
+    'is a miss when a byte was changed',
     (key, entry, place, change) => {
       const bytes = encodeEntry(key, entry);
       const at = place % bytes.length;
@@ -62,7 +62,7 @@ describe('an entry as bytes', () => {
     },
   );
 
-  test.prop([keys, fc.uint8Array({ maxLength: 200 })])('is a miss when it is noise', (key, noise) => {
+  test.prop([keys, fc.uint8Array({ maxLength: 200 })])('is a miss when it is random bytes', (key, noise) => {
     expect(decodeEntry(key, Buffer.from(noise))).toBeUndefined();
   });
 });

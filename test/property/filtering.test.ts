@@ -1,6 +1,6 @@
-// What the proxy answers out of its cache is what the server answers to the same question, byte for byte.
+// Responses from the cache equal those of the server to the same query, byte for byte.
 import { fc } from '@fast-check/vitest';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { records, selections } from '../support/arbitraries.js';
 import { ask } from '../support/ask.js';
@@ -29,26 +29,28 @@ const queries = fc
   })
   .map((parameters) => parameters.join('&'));
 
-test('a question is answered from the cache as the server answers it', async () => {
-  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-  let runs = 0;
-  const holds = fc.asyncProperty(
-    keptRecords,
-    fc.array(queries, { minLength: 1, maxLength: 5 }),
-    async (record, questions) => {
-      const handle = `21.T11998/property-${++runs}`;
-      demo.put(handle, record);
-      await proxy.ask(`/api/handles/${handle}`);
-      for (const query of questions) {
-        const target = `/api/handles/${handle}?${query}`;
-        const own = await ask(demo.url, target);
-        demo.reset();
-        const ours = await proxy.ask(target);
-        expect(demo.asked, 'questions to the upstream').toBe(0);
-        expect([ours.status, ours.text], query).toEqual([own.status, own.text]);
-        expect(ours.headers['content-type']).toBe(own.headers['content-type']);
-      }
-    },
-  );
-  await fc.assert(holds, { numRuns: 100 });
+describe('filtering property', () => {
+  test('a query is answered from the cache as the server answers it', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    let runs = 0;
+    const holds = fc.asyncProperty(
+      keptRecords,
+      fc.array(queries, { minLength: 1, maxLength: 5 }),
+      async (record, questions) => {
+        const handle = `21.T11998/property-${++runs}`;
+        demo.put(handle, record);
+        await proxy.ask(`/api/handles/${handle}`);
+        for (const query of questions) {
+          const target = `/api/handles/${handle}?${query}`;
+          const own = await ask(demo.url, target);
+          demo.reset();
+          const ours = await proxy.ask(target);
+          expect(demo.asked, 'questions to the upstream').toBe(0);
+          expect([ours.status, ours.text], query).toEqual([own.status, own.text]);
+          expect(ours.headers['content-type']).toBe(own.headers['content-type']);
+        }
+      },
+    );
+    await fc.assert(holds, { numRuns: 100 });
+  });
 });

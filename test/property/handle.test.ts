@@ -14,30 +14,30 @@ const handles = fc
   .string({ unit: fc.constantFrom(...Array.from('aZ0.-_/+;%?#&= ~@:|\\äß漢😀')) })
   .filter((text) => text !== '' && Buffer.byteLength(text) <= MAX_HANDLE_BYTES);
 
-describe('a handle on its way through paths', () => {
-  test.prop([handles])('is the same after it was written as a path and read again', (handle) => {
+describe('a handle in a path', () => {
+  test.prop([handles])('is unchanged by writing and parsing', (handle) => {
     expect(parseHandle(handleToPath(handle))).toEqual({ ok: true, handle });
   });
 
   test.prop([handles.filter((handle) => handle !== '.' && handle !== '..')])(
-    'is not changed by a WHATWG URL',
+    'is unchanged by a WHATWG URL',
     (handle) => {
       const path = new URL(`http://upstream/api/handles/${handleToPath(handle)}`).pathname;
       expect(parseHandle(path.slice('/api/handles/'.length))).toEqual({ ok: true, handle });
     },
   );
 
-  test.prop([handles])('never has a doubled slash that a proxy could fold', (handle) => {
+  test.prop([handles])('never has a doubled slash that a proxy could merge', (handle) => {
     expect(`/${handleToPath(handle)}`).not.toContain('//');
   });
 
-  test.prop([fc.string({ unit: 'binary-ascii' })])('is read or refused, whatever the raw path is', (raw) => {
+  test.prop([fc.string({ unit: 'binary-ascii' })])('is parsed or refused for any raw path', (raw) => {
     const parsed = parseHandle(raw);
     if (parsed.ok) expect(Buffer.byteLength(parsed.handle)).toBeGreaterThan(0);
   });
 
   test.prop([handles, fc.boolean()])(
-    'folds to the same key however its prefix is spelled',
+    'folds to the same key in every spelling of its prefix',
     (handle, caseSensitive) => {
       const slash = handle.indexOf('/');
       const respelled =
@@ -48,7 +48,7 @@ describe('a handle on its way through paths', () => {
   );
 
   test.prop([handles, fc.boolean()])(
-    'is parsed once: its text as it came, the key of its record, its prefix in capitals',
+    'is parsed once: the original text, the cache key, the upper-case prefix',
     (handle, caseSensitive) => {
       const [prefix = ''] = handle.split('/', 1);
       expect(handleRef(handle, caseSensitive)).toEqual({
@@ -65,7 +65,7 @@ describe('a handle on its way through paths', () => {
   });
 });
 
-describe('a raw path', () => {
+describe('a raw handle path', () => {
   test.each([
     ['21.T1%2fa', '21.T1/a'],
     ['21.T1/%75rl1', '21.T1/url1'],

@@ -29,132 +29,134 @@ const found = (ttls: Ttl[]) => ({ kind: 'found', values: toBytes('[]'), ttls }) 
 const secondsLeft = (ttl: Ttl): number =>
   typeof ttl === 'number' ? ttl : (Date.parse(ttl) - ASKED_AT) / 1000;
 
-describe('the life of a record', () => {
-  test.prop([ttls])('is never longer than any of its TTLs, nor than the bound', (some) => {
-    const life = makeEntry(found(some), ASKED_AT, bounds).staleAt - ASKED_AT;
-    for (const ttl of some) expect(life).toBeLessThanOrEqual(Math.max(0, secondsLeft(ttl) * 1000));
-    expect(life).toBeLessThanOrEqual(bounds.found.maxTtlMs);
-    expect(life).toBeGreaterThanOrEqual(0);
-  });
+describe('lifetime of a cache entry', () => {
+  describe('by its TTLs', () => {
+    test.prop([ttls])('is never longer than any of its TTLs or the maximum', (some) => {
+      const life = makeEntry(found(some), ASKED_AT, bounds).staleAt - ASKED_AT;
+      for (const ttl of some) expect(life).toBeLessThanOrEqual(Math.max(0, secondsLeft(ttl) * 1000));
+      expect(life).toBeLessThanOrEqual(bounds.found.maxTtlMs);
+      expect(life).toBeGreaterThanOrEqual(0);
+    });
 
-  test.prop([ttls])('is the smallest TTL when that is within the bounds', (some) => {
-    const smallest = Math.min(...some.map(secondsLeft)) * 1000;
-    fc.pre(smallest > 0 && smallest < bounds.found.maxTtlMs);
-    expect(makeEntry(found(some), ASKED_AT, bounds).staleAt).toBe(ASKED_AT + smallest);
-  });
+    test.prop([ttls])('is the smallest TTL within the bounds', (some) => {
+      const smallest = Math.min(...some.map(secondsLeft)) * 1000;
+      fc.pre(smallest > 0 && smallest < bounds.found.maxTtlMs);
+      expect(makeEntry(found(some), ASKED_AT, bounds).staleAt).toBe(ASKED_AT + smallest);
+    });
 
-  test.prop([ttls, fc.integer({ min: 1, max: 3600 })])(
-    'is stretched to the minimum, but a TTL that is over stays over',
-    (some, min) => {
-      const stretched = { ...bounds, found: { minTtlMs: min * 1000, maxTtlMs: 3_600_000 } };
-      const entry = makeEntry(found(some), ASKED_AT, stretched);
-      const isOver = Math.min(...some.map(secondsLeft)) <= 0;
-      expect(isStorable(entry, ASKED_AT)).toBe(!isOver);
-      if (!isOver) expect(entry.staleAt - ASKED_AT).toBeGreaterThanOrEqual(min * 1000);
-    },
-  );
-
-  test.prop([ttls, fc.nat({ max: 100_000_000 })])('is fresh, then stale, then nothing', (some, later) => {
-    const entry = makeEntry(found(some), ASKED_AT, bounds);
-    const now = ASKED_AT + later;
-    const expected = now < entry.staleAt ? 'fresh' : now < entry.deleteAt ? 'stale' : 'none';
-    expect(judge(entry, now)).toBe(expected);
-  });
-
-  test('is over with a TTL of 0, which no minimum stretches', () => {
-    const stretched = { ...bounds, found: { minTtlMs: 60_000, maxTtlMs: 3_600_000 } };
-    expect(isStorable(makeEntry(found([3600, 0]), ASKED_AT, stretched), ASKED_AT)).toBe(false);
-  });
-
-  test('is over when nobody can read its date', () => {
-    expect(isStorable(makeEntry(found(['soon']), ASKED_AT, bounds), ASKED_AT)).toBe(false);
-  });
-});
-
-test.each<[Answer, Pick<Entry, 'kind' | 'values' | 'message'>]>([
-  [found([1]), { kind: 'found', values: toBytes('[]'), message: '' }],
-  [{ kind: 'empty' }, { kind: 'empty', values: toBytes(''), message: '' }],
-  [{ kind: 'not-found' }, { kind: 'not-found', values: toBytes(''), message: '' }],
-  [
-    { kind: 'not-found', message: 'gone' },
-    { kind: 'not-found', values: toBytes(''), message: 'gone' },
-  ],
-])('the entry of %j has its values and its message, and no others', (answer, content) => {
-  expect(makeEntry(answer, ASKED_AT, bounds)).toMatchObject(content);
-});
-
-describe('an entry loaded before trustedSince', () => {
-  const later = fc.nat({ max: 3_599_999 });
-
-  test.prop([later, fc.integer({ min: 1, max: 3_600_000 })])(
-    'is stale, however fresh it is by its TTL',
-    (age, lag) => {
-      const entry = makeEntry(found([3600]), ASKED_AT, bounds);
-      expect(judge(entry, ASKED_AT + age, ASKED_AT + lag)).toBe('stale');
-    },
-  );
-
-  test.prop([later, fc.nat({ max: 3_600_000 })])(
-    'keeps its freshness when it was loaded at that moment or after it',
-    (age, lead) => {
-      const entry = makeEntry(found([3600]), ASKED_AT, bounds);
-      expect(judge(entry, ASKED_AT + age, ASKED_AT - lead)).toBe('fresh');
-    },
-  );
-
-  test.prop([later])('is stale while there is no lease', (age) => {
-    expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
-  });
-});
-
-describe('an answer from a mirror', () => {
-  const mirrored = { ...bounds, mirrorMaxTtlMs: 60_000 };
-  const absent = { kind: 'not-found', message: 'gone' } as const;
-
-  test('is fresh for mirrorMaxTtlMs at most, and may still be served stale when it is a record', () => {
-    const entry = makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, mirrored);
-    expect(entry.staleAt).toBe(ASKED_AT + 60_000);
-    expect(entry.deleteAt).toBe(entry.staleAt + bounds.staleIfErrorMs);
-    expect(makeEntry(found([3600]), ASKED_AT, mirrored).staleAt).toBe(ASKED_AT + 3_600_000);
-    expect(makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, bounds).staleAt).toBe(
-      ASKED_AT + 3_600_000,
+    test.prop([ttls, fc.integer({ min: 1, max: 3600 })])(
+      'is raised to the minimum, but not for an expired TTL',
+      (some, min) => {
+        const stretched = { ...bounds, found: { minTtlMs: min * 1000, maxTtlMs: 3_600_000 } };
+        const entry = makeEntry(found(some), ASKED_AT, stretched);
+        const isOver = Math.min(...some.map(secondsLeft)) <= 0;
+        expect(isStorable(entry, ASKED_AT)).toBe(!isOver);
+        if (!isOver) expect(entry.staleAt - ASKED_AT).toBeGreaterThanOrEqual(min * 1000);
+      },
     );
+
+    test.prop([ttls, fc.nat({ max: 100_000_000 })])('is fresh, then stale, then none', (some, later) => {
+      const entry = makeEntry(found(some), ASKED_AT, bounds);
+      const now = ASKED_AT + later;
+      const expected = now < entry.staleAt ? 'fresh' : now < entry.deleteAt ? 'stale' : 'none';
+      expect(judge(entry, now)).toBe(expected);
+    });
+
+    test('is over with a TTL of 0, which no minimum raises', () => {
+      const stretched = { ...bounds, found: { minTtlMs: 60_000, maxTtlMs: 3_600_000 } };
+      expect(isStorable(makeEntry(found([3600, 0]), ASKED_AT, stretched), ASKED_AT)).toBe(false);
+    });
+
+    test('is over when its date is invalid', () => {
+      expect(isStorable(makeEntry(found(['soon']), ASKED_AT, bounds), ASKED_AT)).toBe(false);
+    });
   });
 
-  test('is never served stale when it is a not-found answer', () => {
-    const entry = makeEntry({ ...absent, isFromMirror: true }, ASKED_AT, mirrored);
-    expect(entry.deleteAt).toBe(entry.staleAt);
-    expect(entry.message).toBe('gone');
-    expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
+  test.each<[Answer, Pick<Entry, 'kind' | 'values' | 'message'>]>([
+    [found([1]), { kind: 'found', values: toBytes('[]'), message: '' }],
+    [{ kind: 'empty' }, { kind: 'empty', values: toBytes(''), message: '' }],
+    [{ kind: 'not-found' }, { kind: 'not-found', values: toBytes(''), message: '' }],
+    [
+      { kind: 'not-found', message: 'gone' },
+      { kind: 'not-found', values: toBytes(''), message: 'gone' },
+    ],
+  ])('the entry of %j has its values and its message only', (answer, content) => {
+    expect(makeEntry(answer, ASKED_AT, bounds)).toMatchObject(content);
   });
 
-  test('is older than an entry loaded less than mirrorMaxTtlMs before', () => {
-    const entry = makeEntry(found([3600]), ASKED_AT, bounds);
-    expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
-    expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);
-    expect(isNewerThanMirror(entry, ASKED_AT, bounds)).toBe(false);
+  describe('an entry loaded before trustedSince', () => {
+    const later = fc.nat({ max: 3_599_999 });
+
+    test.prop([later, fc.integer({ min: 1, max: 3_600_000 })])(
+      'is stale, even within its TTL',
+      (age, lag) => {
+        const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+        expect(judge(entry, ASKED_AT + age, ASKED_AT + lag)).toBe('stale');
+      },
+    );
+
+    test.prop([later, fc.nat({ max: 3_600_000 })])(
+      'stays fresh when it was loaded at that moment or later',
+      (age, lead) => {
+        const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+        expect(judge(entry, ASKED_AT + age, ASKED_AT - lead)).toBe('fresh');
+      },
+    );
+
+    test.prop([later])('is stale while there is no lease', (age) => {
+      expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
+    });
   });
-});
 
-test('an entry is near its end in the last tenth of its TTL', () => {
-  const entry = makeEntry(found([1000]), ASKED_AT, bounds);
-  expect(isNearEnd(entry, ASKED_AT + 900_000)).toBe(false);
-  expect(isNearEnd(entry, ASKED_AT + 900_001)).toBe(true);
-});
+  describe('of a response from a mirror', () => {
+    const mirrored = { ...bounds, mirrorMaxTtlMs: 60_000 };
+    const absent = { kind: 'not-found', message: 'gone' } as const;
 
-describe('an entry at the end of its times', () => {
-  const entry = makeEntry(found([10]), ASKED_AT, bounds);
+    test('is at most mirrorMaxTtlMs, and a record may still be served stale', () => {
+      const entry = makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, mirrored);
+      expect(entry.staleAt).toBe(ASKED_AT + 60_000);
+      expect(entry.deleteAt).toBe(entry.staleAt + bounds.staleIfErrorMs);
+      expect(makeEntry(found([3600]), ASKED_AT, mirrored).staleAt).toBe(ASKED_AT + 3_600_000);
+      expect(makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, bounds).staleAt).toBe(
+        ASKED_AT + 3_600_000,
+      );
+    });
 
-  test('is not kept from deleteAt on, nor judged as anything but none', () => {
-    expect(isStorable(entry, entry.deleteAt - 1)).toBe(true);
-    expect(isStorable(entry, entry.deleteAt)).toBe(false);
-    expect(judge(entry, entry.deleteAt - 1)).toBe('stale');
-    expect(judge(entry, entry.deleteAt)).toBe('none');
-    expect(judge(undefined, ASKED_AT)).toBe('none');
+    test('has no stale period when it is not found', () => {
+      const entry = makeEntry({ ...absent, isFromMirror: true }, ASKED_AT, mirrored);
+      expect(entry.deleteAt).toBe(entry.staleAt);
+      expect(entry.message).toBe('gone');
+      expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
+    });
+
+    test('counts as older than an entry loaded less than mirrorMaxTtlMs before', () => {
+      const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+      expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
+      expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);
+      expect(isNewerThanMirror(entry, ASKED_AT, bounds)).toBe(false);
+    });
   });
 
-  test('is stale from staleAt on', () => {
-    expect(judge(entry, entry.staleAt - 1)).toBe('fresh');
-    expect(judge(entry, entry.staleAt)).toBe('stale');
+  test('is near its end in the last tenth of its TTL', () => {
+    const entry = makeEntry(found([1000]), ASKED_AT, bounds);
+    expect(isNearEnd(entry, ASKED_AT + 900_000)).toBe(false);
+    expect(isNearEnd(entry, ASKED_AT + 900_001)).toBe(true);
+  });
+
+  describe('at its end', () => {
+    const entry = makeEntry(found([10]), ASKED_AT, bounds);
+
+    test('is none from deleteAt on, and not storable', () => {
+      expect(isStorable(entry, entry.deleteAt - 1)).toBe(true);
+      expect(isStorable(entry, entry.deleteAt)).toBe(false);
+      expect(judge(entry, entry.deleteAt - 1)).toBe('stale');
+      expect(judge(entry, entry.deleteAt)).toBe('none');
+      expect(judge(undefined, ASKED_AT)).toBe('none');
+    });
+
+    test('is stale from staleAt on', () => {
+      expect(judge(entry, entry.staleAt - 1)).toBe('fresh');
+      expect(judge(entry, entry.staleAt)).toBe('stale');
+    });
   });
 });

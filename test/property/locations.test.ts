@@ -38,141 +38,145 @@ const gathered = (lists: LocationList[]) => ({
   prefixIncluded: [],
 });
 
-describe('a list of locations', () => {
-  test.prop([
-    fc.oneof(
-      noise,
-      jumble,
-      fc.string({ unit: fc.constantFrom(...'<>/="\'&;! locationshref'.split(/(?=.)/)) }),
+describe('location list properties', () => {
+  describe('a list of locations', () => {
+    test.prop([
+      fc.oneof(
+        noise,
+        jumble,
+        fc.string({ unit: fc.constantFrom(...'<>/="\'&;! locationshref'.split(/(?=.)/)) }),
+      ),
+    ])('is parsed or skipped, and never throws', (xml) => {
+      for (const text of [
+        xml,
+        `<locations>${xml}</locations>`,
+        `<locations><location href="${xml}"/></locations>`,
+      ]) {
+        finish(parseLocationList(text));
+      }
+    });
+
+    test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 })])(
+      'has every attribute, and weights of 0 or more',
+      (places) => {
+        const read = finish(parseLocationList(write(places)))!;
+        expect(read.locations.map(({ attributes: each }) => Object.fromEntries(each))).toEqual(places);
+        for (const { weight } of read.locations) expect(weight).toBeGreaterThanOrEqual(0);
+      },
+    );
+
+    test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 }), fc.array(values, { maxLength: 4 })])(
+      'has the same meaning after it was shown and parsed again',
+      (places, others) => {
+        const list = finish(parseLocationList(write(places)))!;
+        const plain = others.filter(({ type }) => !/^10320\//.test(type));
+        const { locations } = candidatesOf(gathered([list]), plain);
+        const again = finish(parseLocationList(finish(writeLocations(locations, 'h'))))!;
+        expect(again.locations.slice(0, places.length)).toEqual(list.locations);
+        const urls = plain.filter(({ type }) => /^url(\.|$)/i.test(type));
+        expect(again.locations).toHaveLength(places.length + urls.length);
+      },
+    );
+
+    test.prop([fc.array(attributes, { maxLength: 6 })])('has valid Link headers', (places) => {
+      const linked = places.map((place) => ({
+        ...place,
+        rel: new Map(Object.entries(place)).get('rel') ?? 'item',
+      }));
+      const list = finish(parseLocationList(write(linked)))!;
+      for (const [name, line] of finish(responseHeaders(gathered([list]), { handle: 'h', allowed: [] }))) {
+        validateHeaderValue(name, line);
+        expect(line).toMatch(/^<https:\/\/example\.org\/>(?:; [a-z-]+\*?=(?:"(?:[^"\\]|\\.)*"|[!-~]*))*$/);
+      }
+    });
+  });
+
+  const scored = fc
+    .record(
+      {
+        id: fc.constantFrom('a', 'b'),
+        country: fc.constantFrom('us', ' DE ', 'fr'),
+        addresses: fc.constantFrom('192.0.2.0/24', '::1, 192.0.2.1', '', 'x'),
+        score: fc.constantFrom('-1', '-0.5', '0', '1', '2', 'x', 'NaN'),
+        weight: fc.constantFrom('0', '1', '3', '-1', 'x', 'NaN', 'Infinity'),
+      },
+      { requiredKeys: [] },
+    )
+    .map((some) => Object.fromEntries(Object.entries(some)) as Record<string, string>);
+  const facts = fc.record({
+    attributes: fc.array(
+      fc.record({
+        name: fc.constantFrom('id', 'country', 'none'),
+        value: fc.option(fc.constantFrom('a', 'b', 'us'), { nil: undefined }),
+        by: fc.constantFrom('locatt' as const, 'accept' as const),
+      }),
+      { maxLength: 3 },
     ),
-  ])('is read or passed over, but never an exception', (xml) => {
-    for (const text of [
-      xml,
-      `<locations>${xml}</locations>`,
-      `<locations><location href="${xml}"/></locations>`,
-    ]) {
-      finish(parseLocationList(text));
-    }
+    country: fc.option(fc.constantFrom('us', 'DE', '', 'xx'), { nil: undefined }),
+    address: fc.constantFrom('192.0.2.1', '::ffff:192.0.2.1', '::1', 'garbage', ''),
+    random: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+  });
+  const chains = fc.array(fc.constantFrom('locatt', 'country', 'weighted', 'address', 'score', 'x', ''), {
+    maxLength: 5,
   });
 
-  test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 })])(
-    'has every attribute, and weights of 0 or more',
-    (places) => {
-      const read = finish(parseLocationList(write(places)))!;
-      expect(read.locations.map(({ attributes: each }) => Object.fromEntries(each))).toEqual(places);
-      for (const { weight } of read.locations) expect(weight).toBeGreaterThanOrEqual(0);
-    },
-  );
+  describe('the choice of a location', () => {
+    const choose = (...given: Parameters<typeof selectLocation>) => finish(selectLocation(...given));
+    const locationsOf = (places: Record<string, string>[]) =>
+      finish(parseLocationList(write(places)))!.locations;
 
-  test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 }), fc.array(values, { maxLength: 4 })])(
-    'that is shown means the same when it is read again',
-    (places, others) => {
-      const list = finish(parseLocationList(write(places)))!;
-      const plain = others.filter(({ type }) => !/^10320\//.test(type));
-      const { locations } = candidatesOf(gathered([list]), plain);
-      const again = finish(parseLocationList(finish(writeLocations(locations, 'h'))))!;
-      expect(again.locations.slice(0, places.length)).toEqual(list.locations);
-      const urls = plain.filter(({ type }) => /^url(\.|$)/i.test(type));
-      expect(again.locations).toHaveLength(places.length + urls.length);
-    },
-  );
+    test.prop([fc.array(scored, { maxLength: 6 }), chains, facts], { numRuns: 2000 })(
+      'is one of the locations, the same for the same inputs, and random only among several',
+      (places, chain, fact) => {
+        const locations = locationsOf(places);
+        const chooseBy = readChooseBy(chain.join(','));
+        const choice = choose(locations, chooseBy, fact);
+        expect(choose(locations, chooseBy, fact)).toEqual(choice);
+        if (choice === undefined) {
+          const isBelow = ({ attributes: each }: (typeof locations)[number]): boolean =>
+            Number(each.get('score')) < 0;
+          expect(locations.length === 0 || (chooseBy.includes('score') && locations.some(isBelow))).toBe(
+            true,
+          );
+          return;
+        }
+        expect(locations).toContain(choice.location);
+        if (choice.isRandom) expect(locations.length).toBeGreaterThan(1);
+        else expect(choose(locations, chooseBy, { ...fact, random: 0.99 })).toEqual(choice);
+      },
+    );
 
-  test.prop([fc.array(attributes, { maxLength: 6 })])('has Link headers that are valid', (places) => {
-    const linked = places.map((place) => ({
-      ...place,
-      rel: new Map(Object.entries(place)).get('rel') ?? 'item',
-    }));
-    const list = finish(parseLocationList(write(linked)))!;
-    for (const [name, line] of finish(responseHeaders(gathered([list]), { handle: 'h', allowed: [] }))) {
-      validateHeaderValue(name, line);
-      expect(line).toMatch(/^<https:\/\/example\.org\/>(?:; [a-z-]+\*?=(?:"(?:[^"\\]|\\.)*"|[!-~]*))*$/);
-    }
+    test.prop([scored, chains, facts])('of a single location is that location', (place, chain, fact) => {
+      const [only] = locationsOf([place]);
+      expect(choose([only!], readChooseBy(chain.join(',')), fact)?.location).toBe(only);
+    });
+
+    test.prop([fc.array(scored, { minLength: 2, maxLength: 6 }), facts])(
+      'applies each selector in its order',
+      (places, fact) => {
+        const locations = locationsOf(places);
+        const first = choose(locations, ['address'], fact)!;
+        const near = locations.filter(({ addresses = [] }) =>
+          isInRanges(readAddress(fact.address) ?? -1n, addresses),
+        );
+        if (near.length > 0) expect(near).toContain(first.location);
+        const both = choose(locations, ['address', 'score'], fact);
+        if (near.length === 1) expect(both?.location).toBe(near[0]);
+        if (near.length > 1 && both) expect(near).toContain(both.location);
+      },
+    );
   });
-});
 
-const scored = fc
-  .record(
-    {
-      id: fc.constantFrom('a', 'b'),
-      country: fc.constantFrom('us', ' DE ', 'fr'),
-      addresses: fc.constantFrom('192.0.2.0/24', '::1, 192.0.2.1', '', 'x'),
-      score: fc.constantFrom('-1', '-0.5', '0', '1', '2', 'x', 'NaN'),
-      weight: fc.constantFrom('0', '1', '3', '-1', 'x', 'NaN', 'Infinity'),
-    },
-    { requiredKeys: [] },
-  )
-  .map((some) => Object.fromEntries(Object.entries(some)) as Record<string, string>);
-const facts = fc.record({
-  attributes: fc.array(
-    fc.record({
-      name: fc.constantFrom('id', 'country', 'none'),
-      value: fc.option(fc.constantFrom('a', 'b', 'us'), { nil: undefined }),
-      by: fc.constantFrom('locatt' as const, 'accept' as const),
-    }),
-    { maxLength: 3 },
-  ),
-  country: fc.option(fc.constantFrom('us', 'DE', '', 'xx'), { nil: undefined }),
-  address: fc.constantFrom('192.0.2.1', '::ffff:192.0.2.1', '::1', 'garbage', ''),
-  random: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-});
-const chains = fc.array(fc.constantFrom('locatt', 'country', 'weighted', 'address', 'score', 'x', ''), {
-  maxLength: 5,
-});
-
-describe('the choice of a location', () => {
-  const choose = (...given: Parameters<typeof selectLocation>) => finish(selectLocation(...given));
-  const locationsOf = (places: Record<string, string>[]) =>
-    finish(parseLocationList(write(places)))!.locations;
-
-  test.prop([fc.array(scored, { maxLength: 6 }), chains, facts], { numRuns: 2000 })(
-    'is one of the locations, the same for the same facts, and random only among several',
-    (places, chain, fact) => {
-      const locations = locationsOf(places);
-      const chooseBy = readChooseBy(chain.join(','));
-      const choice = choose(locations, chooseBy, fact);
-      expect(choose(locations, chooseBy, fact)).toEqual(choice);
-      if (choice === undefined) {
-        const isBelow = ({ attributes: each }: (typeof locations)[number]): boolean =>
-          Number(each.get('score')) < 0;
-        expect(locations.length === 0 || (chooseBy.includes('score') && locations.some(isBelow))).toBe(true);
-        return;
+  test.prop([fc.oneof(noise, jumble), fc.oneof(noise, jumble), noise])(
+    'content negotiation accepts any header',
+    (accept, acceptLanguage, userAgent) => {
+      for (const wantsMetadata of [true, false]) {
+        const wanted = negotiatedAttributes({ accept, acceptLanguage, userAgent, wantsMetadata });
+        expect(wanted.length).toBeLessThanOrEqual(160);
+        for (const { name } of wanted) {
+          expect(['role', 'http_role', 'ctype', 'media-type', 'language']).toContain(name);
+        }
       }
-      expect(locations).toContain(choice.location);
-      if (choice.isRandom) expect(locations.length).toBeGreaterThan(1);
-      else expect(choose(locations, chooseBy, { ...fact, random: 0.99 })).toEqual(choice);
-    },
-  );
-
-  test.prop([scored, chains, facts])('of one location is that one', (place, chain, fact) => {
-    const [only] = locationsOf([place]);
-    expect(choose([only!], readChooseBy(chain.join(',')), fact)?.location).toBe(only);
-  });
-
-  test.prop([fc.array(scored, { minLength: 2, maxLength: 6 }), facts])(
-    'keeps to each selector in its order',
-    (places, fact) => {
-      const locations = locationsOf(places);
-      const first = choose(locations, ['address'], fact)!;
-      const near = locations.filter(({ addresses = [] }) =>
-        isInRanges(readAddress(fact.address) ?? -1n, addresses),
-      );
-      if (near.length > 0) expect(near).toContain(first.location);
-      const both = choose(locations, ['address', 'score'], fact);
-      if (near.length === 1) expect(both?.location).toBe(near[0]);
-      if (near.length > 1 && both) expect(near).toContain(both.location);
     },
   );
 });
-
-test.prop([fc.oneof(noise, jumble), fc.oneof(noise, jumble), noise])(
-  'negotiation reads any header',
-  (accept, acceptLanguage, userAgent) => {
-    for (const wantsMetadata of [true, false]) {
-      const wanted = negotiatedAttributes({ accept, acceptLanguage, userAgent, wantsMetadata });
-      expect(wanted.length).toBeLessThanOrEqual(160);
-      for (const { name } of wanted) {
-        expect(['role', 'http_role', 'ctype', 'media-type', 'language']).toContain(name);
-      }
-    }
-  },
-);

@@ -79,8 +79,8 @@ function hold(store: MemoryStore, key: string, entry: Entry): EntryPin {
   return held;
 }
 
-describe('the memory store', () => {
-  test('gives what a Map of entries gives, and holds an entry as long as that does', () => {
+describe('the memory store property', () => {
+  test('behaves as a Map of entries', () => {
     const acts = fc.array(fc.oneof(put, use, soften, ban), { maxLength: 60 });
     fc.assert(
       fc.property(acts, (chosen) => {
@@ -100,7 +100,7 @@ describe('the memory store', () => {
     );
   });
 
-  test('evicts the least recently used, as a Map in the order of use', () => {
+  test('evicts the least recently used entry, as a Map in order of use', () => {
     const acts = fc.array(fc.oneof(put, put, use, soften), { maxLength: 80 });
     fc.assert(
       fc.property(acts, (chosen) => {

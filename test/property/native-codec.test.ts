@@ -90,22 +90,21 @@ const bodies: fc.Arbitrary<{ opCode: number; responseCode: number; body: Respons
   }),
 );
 
-describe('after encoding and decoding', () => {
-  test.prop([envelopes])('an envelope is the same', (envelope) => {
-    expect(decodeEnvelope(encodeEnvelope(envelope))).toEqual(envelope);
-  });
+describe('native codec', () => {
+  describe('encoding and decoding keeps', () => {
+    test.prop([envelopes])('an envelope', (envelope) => {
+      expect(decodeEnvelope(encodeEnvelope(envelope))).toEqual(envelope);
+    });
 
-  test.prop([headers, bytes, fc.option(bytes, { nil: undefined })])(
-    'a message is the same',
-    (header, body, credential) => {
-      const message = { header, body, credential };
-      expect(readMessage(encodeMessage(message))).toEqual(message);
-    },
-  );
+    test.prop([headers, bytes, fc.option(bytes, { nil: undefined })])(
+      'a message',
+      (header, body, credential) => {
+        const message = { header, body, credential };
+        expect(readMessage(encodeMessage(message))).toEqual(message);
+      },
+    );
 
-  test.prop([headers, resolutions, fc.boolean()])(
-    'a resolution is the same',
-    (header, resolution, isPadded) => {
+    test.prop([headers, resolutions, fc.boolean()])('a resolution', (header, resolution, isPadded) => {
       const body = encodeResolution(resolution);
       const asked = { ...header, opCode: 1, responseCode: 0 };
       const message = encodeMessage({ header: asked, body, credential: undefined });
@@ -113,85 +112,88 @@ describe('after encoding and decoding', () => {
         ok: true,
         value: { header: asked, resolution, digested: message },
       });
-    },
-  );
+    });
 
-  test.prop([bodies, headers, version(fc.constantFrom(1, 2, 5)), bytes, fc.boolean()])(
-    'the body of a response is the same, with and without digest',
-    ({ opCode, responseCode, body }, header, asked, digested, hasDigest) => {
-      const digest = hasDigest ? encodeDigest(asked, digested) : Buffer.alloc(0);
-      const message = {
-        header: { ...header, opCode, responseCode },
-        body: Buffer.concat([digest, encodeBody(body, Infinity)!]),
-        credential: Buffer.alloc(0),
-      };
-      expect(decodeResponse(message, { hasDigest })).toEqual({ ok: true, value: { digest, body } });
-    },
-  );
+    test.prop([bodies, headers, version(fc.constantFrom(1, 2, 5)), bytes, fc.boolean()])(
+      'the body of a response, with and without digest',
+      ({ opCode, responseCode, body }, header, asked, digested, hasDigest) => {
+        const digest = hasDigest ? encodeDigest(asked, digested) : Buffer.alloc(0);
+        const message = {
+          header: { ...header, opCode, responseCode },
+          body: Buffer.concat([digest, encodeBody(body, Infinity)!]),
+          credential: Buffer.alloc(0),
+        };
+        expect(decodeResponse(message, { hasDigest })).toEqual({ ok: true, value: { digest, body } });
+      },
+    );
 
-  test.prop([sites])('a site is the same', (site) => {
-    expect(decodeSite(encodeSite(site))).toEqual(site);
-    expect(decodeSite(encodeData({ format: 'site', value: site }))).toEqual(site);
+    test.prop([sites])('a site', (site) => {
+      expect(decodeSite(encodeSite(site))).toEqual(site);
+      expect(decodeSite(encodeData({ format: 'site', value: site }))).toEqual(site);
+    });
+
+    test.prop([envelopes, fc.nat(5 * PACKET_BYTES)])('a message in packets', (envelope, length) => {
+      const message = Buffer.alloc(length, 'message');
+      const packets = toPackets(envelope, message);
+      expect(Buffer.concat(packets.map((packet) => packet.subarray(20)))).toEqual(message);
+      for (const [sequence, packet] of packets.entries()) {
+        const isLast = sequence === packets.length - 1;
+        if (!isLast) expect(packet.length).toBe(512);
+        expect(decodeEnvelope(packet)).toEqual({
+          ...envelope,
+          isTruncated: packets.length > 1,
+          sequence,
+          length,
+        });
+      }
+    });
   });
 
-  test.prop([envelopes, fc.nat(5 * PACKET_BYTES)])('packets hold the message', (envelope, length) => {
-    const message = Buffer.alloc(length, 'message');
-    const packets = toPackets(envelope, message);
-    expect(Buffer.concat(packets.map((packet) => packet.subarray(20)))).toEqual(message);
-    for (const [sequence, packet] of packets.entries()) {
-      const isLast = sequence === packets.length - 1;
-      if (!isLast) expect(packet.length).toBe(512);
-      expect(decodeEnvelope(packet)).toEqual({
-        ...envelope,
-        isTruncated: packets.length > 1,
-        sequence,
-        length,
-      });
-    }
-  });
-});
+  describe('arbitrary bytes', () => {
+    const long = fc.uint8Array({ maxLength: 1500 }).map((array) => Buffer.from(array));
 
-describe('any bytes', () => {
-  const long = fc.uint8Array({ maxLength: 1500 }).map((array) => Buffer.from(array));
-
-  test.prop([long, fc.boolean()])('are a request or have a problem', (message, isPadded) => {
-    const decoded = decodeRequest(message, { isPadded });
-    if (!decoded.ok) expect(decoded.problem).not.toBe('');
-  });
-
-  test.prop([long, headers, fc.boolean()])(
-    'are the body of a response or have a problem',
-    (body, header, hasDigest) => {
-      const decoded = decodeResponse({ header, body, credential: undefined }, { hasDigest });
+    test.prop([long, fc.boolean()])('are a request or a reported problem', (message, isPadded) => {
+      const decoded = decodeRequest(message, { isPadded });
       if (!decoded.ok) expect(decoded.problem).not.toBe('');
+    });
+
+    test.prop([long, headers, fc.boolean()])(
+      'are the body of a response or a reported problem',
+      (body, header, hasDigest) => {
+        const decoded = decodeResponse({ header, body, credential: undefined }, { hasDigest });
+        if (!decoded.ok) expect(decoded.problem).not.toBe('');
+      },
+    );
+
+    test.prop([resolutions, fc.nat()])(
+      'of a truncated request are padded with zeros on TCP and UDP, and refused in the tunnel',
+      (resolution, cut) => {
+        const header = {
+          opCode: 1,
+          responseCode: 0,
+          flags: OP_FLAG.publicOnly,
+          siteSerial: 0,
+          recursionCount: 0,
+          expiration: 0,
+        };
+        const body = encodeResolution(resolution);
+        const message = encodeMessage({ header, body, credential: undefined });
+        const part = message.subarray(0, 24 + 4 + resolution.handle.length + (cut % 4));
+        // The length of the body is that of the part, so that nothing but the lists is missing.
+        part.writeInt32BE(part.length - 24, 20);
+        expect(decodeRequest(part, { isPadded: false }).ok).toBe(false);
+        const padded = decodeRequest(part, { isPadded: true });
+        expect(padded.ok && padded.value.resolution?.handle).toEqual(resolution.handle);
+      },
+    );
+  });
+
+  test.prop([envelopes])(
+    'no response has a version above ours, unless the client suggested none',
+    (envelope) => {
+      const { major, minor } = negotiateVersion(envelope);
+      if (envelope.suggested.major === 0) expect({ major, minor }).toEqual(envelope.version);
+      else expect(major * 256 + minor).toBeLessThanOrEqual(OWN_VERSION.major * 256 + OWN_VERSION.minor);
     },
   );
-
-  test.prop([resolutions, fc.nat()])(
-    'of a request cut off read as zeros on TCP and UDP, and are refused in the tunnel',
-    (resolution, cut) => {
-      const header = {
-        opCode: 1,
-        responseCode: 0,
-        flags: OP_FLAG.publicOnly,
-        siteSerial: 0,
-        recursionCount: 0,
-        expiration: 0,
-      };
-      const body = encodeResolution(resolution);
-      const message = encodeMessage({ header, body, credential: undefined });
-      const part = message.subarray(0, 24 + 4 + resolution.handle.length + (cut % 4));
-      // The length of the body is that of the part, so that nothing but the lists is missing.
-      part.writeInt32BE(part.length - 24, 20);
-      expect(decodeRequest(part, { isPadded: false }).ok).toBe(false);
-      const padded = decodeRequest(part, { isPadded: true });
-      expect(padded.ok && padded.value.resolution?.handle).toEqual(resolution.handle);
-    },
-  );
-});
-
-test.prop([envelopes])('no answer has a version above the own one, unless none was suggested', (envelope) => {
-  const { major, minor } = negotiateVersion(envelope);
-  if (envelope.suggested.major === 0) expect({ major, minor }).toEqual(envelope.version);
-  else expect(major * 256 + minor).toBeLessThanOrEqual(OWN_VERSION.major * 256 + OWN_VERSION.minor);
 });

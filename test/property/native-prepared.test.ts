@@ -1,6 +1,6 @@
-// A prepared answer has the same bytes as one that is made anew, for random requests and records.
+// A prepared response has the same bytes as an uncached one, for random requests and records.
 import { fc } from '@fast-check/vitest';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import {
   ENVELOPE_BYTES,
@@ -65,47 +65,49 @@ function requestOf(asked: Asked, { requestId, siteSerial, expiration }: Volatile
 const handleIn = (target: string): string =>
   decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0] ?? '');
 
-test('a prepared answer is that of the same request made anew', async () => {
-  let values: HandleValue[] = [];
-  const upstream = mockUpstream();
-  upstream.answers((target) =>
-    target.includes('gone') ? notFound(handleIn(target)) : recordOf(values, handleIn(target)),
-  );
-  const { app, pass } = await startProxy({ CACHE_FOUND_MIN_TTL: '1h', NATIVE_SITE_ADDRESS: '192.0.2.1' });
-  const { native, operations } = app;
-  let compared = 0;
+describe('prepared native response', () => {
+  test('has the same bytes as an uncached one', async () => {
+    let values: HandleValue[] = [];
+    const upstream = mockUpstream();
+    upstream.answers((target) =>
+      target.includes('gone') ? notFound(handleIn(target)) : recordOf(values, handleIn(target)),
+    );
+    const { app, pass } = await startProxy({ CACHE_FOUND_MIN_TTL: '1h', NATIVE_SITE_ADDRESS: '192.0.2.1' });
+    const { native, operations } = app;
+    let compared = 0;
 
-  async function anew(request: Buffer, transport: Transport): Promise<Buffer> {
-    const envelope = decodeEnvelope(request);
-    const message = request.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
-    const { reply } = await native.answer({ envelope, message, transport });
-    if (transport === 'udp') return Buffer.concat(toPackets(reply.envelope, reply.message));
-    return frame(reply.envelope, reply.message);
-  }
+    async function anew(request: Buffer, transport: Transport): Promise<Buffer> {
+      const envelope = decodeEnvelope(request);
+      const message = request.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
+      const { reply } = await native.answer({ envelope, message, transport });
+      if (transport === 'udp') return Buffer.concat(toPackets(reply.envelope, reply.message));
+      return frame(reply.envelope, reply.message);
+    }
 
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(serverValues, { maxLength: 6 }),
-      fc.array(fc.tuple(questions, volatile, volatile), { minLength: 4, maxLength: 10 }),
-      async (record, asked) => {
-        values = record.map((value) => ({ ...value, ttl: 86_400 }));
-        await operations.purge({ prefix: '', isSoft: false });
-        for (const [question, first, second] of asked) {
-          const { transport } = question;
-          const [before, after] = [requestOf(question, first), requestOf(question, second)];
-          await anew(before, transport);
-          const envelope = decodeEnvelope(before);
-          const message = before.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
-          await native.answer({ envelope, message, transport, received: before });
-          pass(1000);
-          const prepared = native.answerPrepared(after, transport);
-          if (prepared === undefined) continue;
-          expect(prepared.toString('hex')).toBe((await anew(after, transport)).toString('hex'));
-          compared++;
-        }
-      },
-    ),
-    { numRuns: 150 },
-  );
-  expect(compared).toBeGreaterThan(150);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(serverValues, { maxLength: 6 }),
+        fc.array(fc.tuple(questions, volatile, volatile), { minLength: 4, maxLength: 10 }),
+        async (record, asked) => {
+          values = record.map((value) => ({ ...value, ttl: 86_400 }));
+          await operations.purge({ prefix: '', isSoft: false });
+          for (const [question, first, second] of asked) {
+            const { transport } = question;
+            const [before, after] = [requestOf(question, first), requestOf(question, second)];
+            await anew(before, transport);
+            const envelope = decodeEnvelope(before);
+            const message = before.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
+            await native.answer({ envelope, message, transport, received: before });
+            pass(1000);
+            const prepared = native.answerPrepared(after, transport);
+            if (prepared === undefined) continue;
+            expect(prepared.toString('hex')).toBe((await anew(after, transport)).toString('hex'));
+            compared++;
+          }
+        },
+      ),
+      { numRuns: 150 },
+    );
+    expect(compared).toBeGreaterThan(150);
+  });
 });

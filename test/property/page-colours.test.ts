@@ -1,6 +1,6 @@
 // Text of every page is readable with any accent colour that is accepted: WCAG 2.2 AA asks for a contrast of 4.5.
 import { fc, test } from '@fast-check/vitest';
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
 import { contrastOf } from '../../src/config/schema-interfaces.js';
 import { pageStyle } from '../../src/html/style.js';
@@ -46,26 +46,28 @@ function isAccepted(accent: string): boolean {
   }
 }
 
-test('text on pages is readable without an accent colour', () => {
-  assertReadable(pageStyle());
-});
+describe('page colours', () => {
+  test('are readable without an accent colour', () => {
+    assertReadable(pageStyle());
+  });
 
-test.prop([accents])(
-  'an accent colour is accepted exactly when links in it are readable on light pages, and then all text is',
-  (accent) => {
-    const style = pageStyle(accent);
-    const light = colourTables(style)[0];
-    const contrasts = ['back', 'card', 'notice', 'alert'].map((name) =>
-      contrastOf(accent, light?.get(name) ?? ''),
-    );
-    expect(isAccepted(accent)).toBe(Math.min(...contrasts) >= 4.5);
-    if (isAccepted(accent)) assertReadable(style);
-  },
-);
+  test.prop([accents])(
+    'accept an accent colour exactly when links in it are readable on light pages, and then all text is',
+    (accent) => {
+      const style = pageStyle(accent);
+      const light = colourTables(style)[0];
+      const contrasts = ['back', 'card', 'notice', 'alert'].map((name) =>
+        contrastOf(accent, light?.get(name) ?? ''),
+      );
+      expect(isAccepted(accent)).toBe(Math.min(...contrasts) >= 4.5);
+      if (isAccepted(accent)) assertReadable(style);
+    },
+  );
 
-test('contrast is computed as WCAG computes it', () => {
-  expect(contrastOf('#000', '#ffffff')).toBe(21);
-  expect(contrastOf('#777777', '#fff')).toBeCloseTo(4.48, 2);
-  expect(contrastOf('#fff', '#767676')).toBeCloseTo(4.54, 2);
-  expect(contrastOf('#ff0000', '#00ff00')).toBeCloseTo(2.91, 2);
+  test('have their contrast computed as in WCAG', () => {
+    expect(contrastOf('#000', '#ffffff')).toBe(21);
+    expect(contrastOf('#777777', '#fff')).toBeCloseTo(4.48, 2);
+    expect(contrastOf('#fff', '#767676')).toBeCloseTo(4.54, 2);
+    expect(contrastOf('#ff0000', '#00ff00')).toBeCloseTo(2.91, 2);
+  });
 });

@@ -1,4 +1,4 @@
-// What reads records and requests for redirects holds for any text: no exception, no bad header, no other host.
+// Parsers of records and requests for redirects hold for any text: no exception, no bad header, no other host.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
@@ -16,69 +16,71 @@ const addresses = fc
   .map(([scheme, rest]) => scheme + rest);
 const anyHost = { allowedHosts: undefined };
 
-describe('an address that is redirected to', () => {
-  test.prop([addresses], { numRuns: 3000 })(
-    'is a valid header and a valid URL, of an open scheme',
-    (value) => {
-      const address = toRedirectUrl(value, anyHost);
-      if (!address.ok) return;
-      const { url } = address;
-      expect(url).toMatch(/^(?:https?|ftp|mailto):[\x21-\x7e]*$/i);
-      expect(url).not.toMatch(/["<>\\^`{|}]/);
-      validateHeaderValue('Location', url);
-      expect(URL.canParse(url)).toBe(true);
-      expect(['http:', 'https:', 'ftp:', 'mailto:']).toContain(new URL(url).protocol);
-      expect(toRedirectUrl(url, anyHost)).toEqual(address);
-    },
-  );
+describe('redirect properties', () => {
+  describe('a redirect target', () => {
+    test.prop([addresses], { numRuns: 3000 })(
+      'is a valid header and a valid URL with an allowed scheme',
+      (value) => {
+        const address = toRedirectUrl(value, anyHost);
+        if (!address.ok) return;
+        const { url } = address;
+        expect(url).toMatch(/^(?:https?|ftp|mailto):[\x21-\x7e]*$/i);
+        expect(url).not.toMatch(/["<>\\^`{|}]/);
+        validateHeaderValue('Location', url);
+        expect(URL.canParse(url)).toBe(true);
+        expect(['http:', 'https:', 'ftp:', 'mailto:']).toContain(new URL(url).protocol);
+        expect(toRedirectUrl(url, anyHost)).toEqual(address);
+      },
+    );
 
-  test.prop([addresses], { numRuns: 2000 })('is on an allowed host, where hosts are allowed', (value) => {
-    const address = toRedirectUrl(value, { allowedHosts: ['example.org', '*.example.org'] });
-    if (!address.ok || address.url.toLowerCase().startsWith('mailto:')) return;
-    expect(new URL(address.url).hostname).toMatch(/^(?:[^/]+\.)?example\.org\.?$/);
+    test.prop([addresses], { numRuns: 2000 })('is on an allowed host when hosts are restricted', (value) => {
+      const address = toRedirectUrl(value, { allowedHosts: ['example.org', '*.example.org'] });
+      if (!address.ok || address.url.toLowerCase().startsWith('mailto:')) return;
+      expect(new URL(address.url).hostname).toMatch(/^(?:[^/]+\.)?example\.org\.?$/);
+    });
+
+    test.prop([addresses, jumble], { numRuns: 300 })(
+      'stays on its host, whatever is appended',
+      (value, text) => {
+        const base = toRedirectUrl(value, anyHost);
+        const whole = appendToUrl(value, text);
+        fc.pre(base.ok && whole !== undefined && !/^\s*mailto:/i.test(value));
+        const address = toRedirectUrl(whole, anyHost);
+        if (!address.ok) return;
+        expect(new URL(address.url).origin).toBe(new URL(base.url).origin);
+      },
+    );
   });
 
-  test.prop([addresses, jumble], { numRuns: 300 })(
-    'stays on its host, whatever is appended',
-    (value, text) => {
-      const base = toRedirectUrl(value, anyHost);
-      const whole = appendToUrl(value, text);
-      fc.pre(base.ok && whole !== undefined && !/^\s*mailto:/i.test(value));
-      const address = toRedirectUrl(whole, anyHost);
-      if (!address.ok) return;
-      expect(new URL(address.url).origin).toBe(new URL(base.url).origin);
-    },
-  );
-});
+  describe('a redirect request', () => {
+    const forms = [
+      '',
+      '/',
+      '//',
+      'hdl:',
+      'DOI:',
+      'info:hdl/',
+      'urn:hdl:',
+      'https://hdl.handle.net/',
+      ' \u00a0',
+    ];
+    test.prop([fc.constantFrom(...forms), fc.stringMatching(/^[0-9.]{1,8}\/[!-9;-~]{1,20}$/)])(
+      'resolves the handle after its prefix form',
+      (form, handle) => {
+        expect(handleInUrl(form + handle)).toBe(handle);
+      },
+    );
 
-describe('a request', () => {
-  const forms = [
-    '',
-    '/',
-    '//',
-    'hdl:',
-    'DOI:',
-    'info:hdl/',
-    'urn:hdl:',
-    'https://hdl.handle.net/',
-    ' \u00a0',
-  ];
-  test.prop([fc.constantFrom(...forms), fc.stringMatching(/^[0-9.]{1,8}\/[!-9;-~]{1,20}$/)])(
-    'means the handle behind its prefix form',
-    (form, handle) => {
-      expect(handleInUrl(form + handle)).toBe(handle);
-    },
-  );
-
-  test.prop([noise])('may have any path, query and Accept', (text) => {
-    expect(handleInUrl(text)).not.toMatch(/^\s|^\/$/);
-    readRedirectQuery(readRedirectParameters(text));
-    prefersJson(text);
+    test.prop([noise])('may have any path, query and Accept', (text) => {
+      expect(handleInUrl(text)).not.toMatch(/^\s|^\/$/);
+      readRedirectQuery(readRedirectParameters(text));
+      prefersJson(text);
+    });
   });
-});
 
-test.prop([texts])('a text on a page is text', (text) => {
-  const written = html`<p title="${text}">${[text, undefined, text]}</p>`.text;
-  expect(written.match(/[<>"']/g)?.join('')).toBe('<""><>');
-  expect(written).not.toMatch(/&(?!#\d+;)/);
+  test.prop([texts])('text on a page is escaped', (text) => {
+    const written = html`<p title="${text}">${[text, undefined, text]}</p>`.text;
+    expect(written.match(/[<>"']/g)?.join('')).toBe('<""><>');
+    expect(written).not.toMatch(/&(?!#\d+;)/);
+  });
 });

@@ -1,6 +1,6 @@
-// Records that name sites are written by strangers: whatever they hold, a read ends with an outcome or an error of ours.
+// Untrusted site records: whatever they contain, a read ends with an outcome or one of our errors.
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { createReferrals } from '../../src/upstream/referrals.js';
@@ -41,24 +41,26 @@ const data = fc.oneof(
 );
 const values = fc.array(fc.record({ index: fc.nat(), type, data }), { maxLength: 4 });
 
-test('every record leads to an answer of a server or to a failure', async () => {
-  await fc.assert(
-    fc.asyncProperty(values, async (record) => {
-      const asked: string[] = [];
-      const read = createReferrals({
-        findReferral: () => Promise.resolve({ values: record }),
-        serverAt({ url }) {
-          expect(new URL(url).protocol).toMatch(/^https?:$/);
-          asked.push(url);
-          return { read: () => Promise.resolve({ kind: 'empty' }) };
-        },
-        ports: [[0, 65_535]],
-        timeoutMs: 60_000,
-      });
-      const reading = read({ handle: handleRef('99.X/a', false), authoritative: false });
-      const outcome = await reading.catch((error: unknown) => error);
-      if (asked.length > 0) expect(outcome).toEqual({ kind: 'empty' });
-      else expect(outcome).toBeInstanceOf(ServiceError);
-    }),
-  );
+describe('referral records', () => {
+  test('any of them leads to a response of a server or to a failure', async () => {
+    await fc.assert(
+      fc.asyncProperty(values, async (record) => {
+        const asked: string[] = [];
+        const read = createReferrals({
+          findReferral: () => Promise.resolve({ values: record }),
+          serverAt({ url }) {
+            expect(new URL(url).protocol).toMatch(/^https?:$/);
+            asked.push(url);
+            return { read: () => Promise.resolve({ kind: 'empty' }) };
+          },
+          ports: [[0, 65_535]],
+          timeoutMs: 60_000,
+        });
+        const reading = read({ handle: handleRef('99.X/a', false), authoritative: false });
+        const outcome = await reading.catch((error: unknown) => error);
+        if (asked.length > 0) expect(outcome).toEqual({ kind: 'empty' });
+        else expect(outcome).toBeInstanceOf(ServiceError);
+      }),
+    );
+  });
 });

@@ -55,21 +55,24 @@ const rejectionsOf = (parts: SnapshotPart[]): string[] =>
   parts.flatMap((part) => ('rejected' in part ? [part.rejected] : []));
 
 describe('a snapshot', () => {
-  test.prop([blocks])('is read as it was written', async (written) => {
+  test.prop([blocks])('is read as written', async (written) => {
     const parts = await read(bytesOf(written));
     expect(entriesOf(parts)).toEqual(written.flat());
     expect(rejectionsOf(parts)).toEqual([]);
   });
 
-  test.prop([blocks, fc.nat()])('that is cut off is read up to there, and rejected', async (written, cut) => {
-    const bytes = bytesOf(written);
-    const parts = await read(bytes.subarray(0, cut % bytes.length));
-    expect(written.flat().slice(0, entriesOf(parts).length)).toEqual(entriesOf(parts));
-    expect(rejectionsOf(parts)).toHaveLength(1);
-  });
+  test.prop([blocks, fc.nat()])(
+    'that is truncated is read up to there, then rejected',
+    async (written, cut) => {
+      const bytes = bytesOf(written);
+      const parts = await read(bytes.subarray(0, cut % bytes.length));
+      expect(written.flat().slice(0, entriesOf(parts).length)).toEqual(entriesOf(parts));
+      expect(rejectionsOf(parts)).toHaveLength(1);
+    },
+  );
 
   test.prop([blocks, fc.nat(), fc.integer({ min: 1, max: 255 })])(
-    'with a changed byte lacks a block, is rejected, and holds nothing that was not written',
+    'with a changed byte lacks a block, is rejected, and yields nothing that was not written',
     async (written, place, change) => {
       const bytes = bytesOf(written);
       const at = place % bytes.length;
@@ -82,14 +85,14 @@ describe('a snapshot', () => {
 
   test.prop([blocks, fc.array(fc.tuple(fc.nat(), fc.uint8Array({ maxLength: 40 })), { maxLength: 5 })], {
     numRuns: 2000,
-  })('that is overwritten in places holds nothing that was not written', async (written, damages) => {
+  })('that is overwritten in places yields nothing that was not written', async (written, damages) => {
     const bytes = bytesOf(written);
     for (const [place, noise] of damages)
       bytes.set(noise.subarray(0, bytes.length - (place % bytes.length)), place % bytes.length);
     for (const found of entriesOf(await read(bytes))) expect(written.flat()).toContainEqual(found);
   });
 
-  test.prop([fc.uint8Array({ maxLength: 300 })])('that is noise is rejected', async (noise) => {
+  test.prop([fc.uint8Array({ maxLength: 300 })])('of random bytes is rejected', async (noise) => {
     expect(await read(Buffer.from(noise))).toEqual([{ rejected: 'unknown' }]);
   });
 
@@ -103,7 +106,7 @@ describe('a snapshot', () => {
     expect(await read(bytes)).toEqual([{ rejected: 'unknown' }]);
   });
 
-  test('does not make the reader allocate what a block only claims to be', async () => {
+  test('allocates no more than its real size when a block claims more', async () => {
     const bomb = deflateRawSync(Buffer.alloc(1024 ** 2));
     const bytes = Buffer.concat([encodeHead(IDENTITY), encodeBlock(bomb, 10), END]);
     expect(await read(bytes)).toEqual([{ rejected: 'damaged' }]);

@@ -80,12 +80,12 @@ const translated = (body: readonly object[]): HandleValue[] =>
 const throughServer = (values: readonly HandleValue[]): HandleValue[] =>
   values.map((value) => valueToJson(valueFromJson(JSON.parse(JSON.stringify(value)), 0)));
 
-describe('a v2 list', () => {
-  test.prop([v2Records])('survives the translation to record values and back', (list) => {
+describe('an ePIC v2 list', () => {
+  test.prop([v2Records])('is unchanged by the translation to record values and back', (list) => {
     expect(toV2(translated(list))).toEqual(list);
   });
 
-  test.prop([v2Records])('survives a round trip through a Handle server', (list) => {
+  test.prop([v2Records])('is unchanged by a round trip through a Handle server', (list) => {
     expect(toV2(throughServer(translated(list)))).toEqual(list);
   });
 
@@ -101,7 +101,7 @@ describe('a v2 list', () => {
     expect(plan.kind === 'whole' && throughServer(plan.values)).toEqual(stored);
   });
 
-  test.prop([v2Records])('means the same in the other accepted spellings', (list) => {
+  test.prop([v2Records])('has the same meaning in the other accepted spellings', (list) => {
     const rewritten = list.map(({ idx, privs, refs, ttl_type, ttl, parsed_data, ...value }, at) => ({
       ...value,
       idx: String(idx),
@@ -123,8 +123,8 @@ describe('a v2 list', () => {
   });
 });
 
-describe('a text', () => {
-  test.prop([texts])('survives in parsed_data or, with control characters, in data', (text) => {
+describe('an ePIC v2 text value', () => {
+  test.prop([texts])('is kept in parsed_data or, with control characters, in data', (text) => {
     const [shown] = toV2(throughServer(translated([{ type: 'X', parsed_data: text }])));
     expect(Buffer.from(shown!.data, 'base64').toString()).toBe(text);
     expect([text, null]).toContain(shown!.parsed_data);
@@ -134,13 +134,10 @@ describe('a text', () => {
     unit: fc.constantFrom('a', 'Q', '0', '+', '/', '=', '-', '\n'),
     maxLength: 9,
   });
-  test.prop([fc.oneof(texts, almostBase64)])(
-    'survives in data too, unless it is canonical base64',
-    (text) => {
-      const [shown] = toV2(throughServer(translated([{ type: 'X', data: text }])));
-      const bytes = Buffer.from(text, 'base64');
-      const isBase64 = bytes.toString('base64') === text;
-      expect(shown!.data).toBe(isBase64 ? text : Buffer.from(text).toString('base64'));
-    },
-  );
+  test.prop([fc.oneof(texts, almostBase64)])('is kept in data too, unless it is canonical base64', (text) => {
+    const [shown] = toV2(throughServer(translated([{ type: 'X', data: text }])));
+    const bytes = Buffer.from(text, 'base64');
+    const isBase64 = bytes.toString('base64') === text;
+    expect(shown!.data).toBe(isBase64 ? text : Buffer.from(text).toString('base64'));
+  });
 });

@@ -1,4 +1,4 @@
-// However reads and writes are interleaved, nobody is shown an older record than was acknowledged before.
+// However reads and writes are interleaved, no reader gets an older record than one acknowledged before.
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -23,67 +23,69 @@ function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.
   });
 }
 
-test('a read that begins after an acknowledgement shows that write or a later one', async () => {
-  await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
-});
-
-/** Fences that only delete the key once a write has one of these outcomes. */
-const forgetting =
-  (...outcomes: (keyof Fence)[]) =>
-  (memory: MemoryStore, key: string): Promise<Fence> => {
-    const forget = (): Promise<void> => {
-      memory.forget(key);
-      return Promise.resolve();
-    };
-    const fence = { ...noFence };
-    for (const outcome of outcomes) fence[outcome] = forget;
-    return Promise.resolve(fence);
-  };
-
-const withFences =
-  (makeFence: (memory: MemoryStore, key: string) => Promise<Fence>): MakeStore<number> =>
-  ({ memory }) => ({
-    get: (key) => memory.get(key),
-    set: (key, entry, ticket) => memory.set(key, entry, ticket),
-    replace(key, { entry, ticket }) {
-      if (entry === undefined || !memory.replace(key, entry, ticket)) memory.forget(key);
-      return Promise.resolve();
-    },
-    forget(key) {
-      memory.forget(key);
-      return Promise.resolve();
-    },
-    ...noPurge,
-    fence: (key) => makeFence(memory, key),
+describe('races of reads and writes', () => {
+  test('a read that begins after an acknowledgement shows that write or a later one', async () => {
+    await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
   });
 
-describe('a broken store is found', () => {
-  test.each<[what: string, makeStore: MakeStore<number>, acts?: fc.Arbitrary<Act[]>]>([
-    ['without fences', withFences(forgetting())],
-    [
-      'with a cache that deletes after the write, but stores loads from before',
-      (tiers) => {
-        const { memory } = tiers;
-        return {
-          ...withFences(forgetting('changed'))(tiers),
-          set: (key, entry) => memory.set(key, entry, memory.get(key).ticket),
-          replace(key, { entry }) {
-            if (entry !== undefined) memory.replace(key, entry, memory.get(key).ticket);
-            return Promise.resolve();
-          },
-        };
+  /** Fences that only delete the key once a write has one of these outcomes. */
+  const forgetting =
+    (...outcomes: (keyof Fence)[]) =>
+    (memory: MemoryStore, key: string): Promise<Fence> => {
+      const forget = (): Promise<void> => {
+        memory.forget(key);
+        return Promise.resolve();
+      };
+      const fence = { ...noFence };
+      for (const outcome of outcomes) fence[outcome] = forget;
+      return Promise.resolve(fence);
+    };
+
+  const withFences =
+    (makeFence: (memory: MemoryStore, key: string) => Promise<Fence>): MakeStore<number> =>
+    ({ memory }) => ({
+      get: (key) => memory.get(key),
+      set: (key, entry, ticket) => memory.set(key, entry, ticket),
+      replace(key, { entry, ticket }) {
+        if (entry === undefined || !memory.replace(key, entry, ticket)) memory.forget(key);
+        return Promise.resolve();
       },
-    ],
-    [
-      'without a fence that stays after a write without a response',
-      withFences(forgetting('changed', 'unknown')),
-      // Only these three matter here; among all others the order that shows it is a rare one.
-      fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),
-    ],
-  ])('%s', async (_what, makeStore, chosenActs) => {
-    const track = createTrackWith(makeStore);
-    const { failed, counterexample } = await fc.check(holdsOn(track, chosenActs), { numRuns: 3000 });
-    expect(failed).toBe(true);
-    expect(counterexample).not.toBeNull();
+      forget(key) {
+        memory.forget(key);
+        return Promise.resolve();
+      },
+      ...noPurge,
+      fence: (key) => makeFence(memory, key),
+    });
+
+  describe('a broken store is detected', () => {
+    test.each<[what: string, makeStore: MakeStore<number>, acts?: fc.Arbitrary<Act[]>]>([
+      ['without fences', withFences(forgetting())],
+      [
+        'with a cache that deletes after the write, but stores loads from before',
+        (tiers) => {
+          const { memory } = tiers;
+          return {
+            ...withFences(forgetting('changed'))(tiers),
+            set: (key, entry) => memory.set(key, entry, memory.get(key).ticket),
+            replace(key, { entry }) {
+              if (entry !== undefined) memory.replace(key, entry, memory.get(key).ticket);
+              return Promise.resolve();
+            },
+          };
+        },
+      ],
+      [
+        'without a fence that stays after a write without a response',
+        withFences(forgetting('changed', 'unknown')),
+        // Only these three matter here; among all others the order that shows it is a rare one.
+        fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),
+      ],
+    ])('%s', async (_what, makeStore, chosenActs) => {
+      const track = createTrackWith(makeStore);
+      const { failed, counterexample } = await fc.check(holdsOn(track, chosenActs), { numRuns: 3000 });
+      expect(failed).toBe(true);
+      expect(counterexample).not.toBeNull();
+    });
   });
 });

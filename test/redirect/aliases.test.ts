@@ -1,5 +1,5 @@
 // HS_ALIAS: one handle that stands for another.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -21,86 +21,90 @@ const records = {
   'a?b#c ä': [value(1, 'URL', 'https://example.org/odd')],
 };
 
-test('redirects permanently to the last handle on this proxy', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('one')).toEqual([301, '/21.T11998/page']);
-  expect(await leads.to('two')).toEqual([301, '/21.T11998/page']);
-  expect(await leads.to('one?urlappend=%26k%3Dv')).toEqual([301, '/21.T11998/page?urlappend=%26k%3Dv']);
-  expect(await leads.to('odd')).toEqual([301, '/21.T11998/a%3Fb%23c%20%C3%A4']);
-  expect(await leads.to('one', { method: 'HEAD' })).toEqual([301, '/21.T11998/page']);
-  expect(leads.upstream.asked).toBe(5);
-});
-
-test('a POST redirects to the target directly', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('two', { method: 'POST' })).toEqual([302, 'https://example.org/page']);
-});
-
-test('noredirect shows the values of the last handle and the aliases', async () => {
-  const leads = await startLeads(records);
-  const { status, text } = await leads.get('two?noredirect');
-  expect(status).toBe(200);
-  expect(text).toMatch(/Resolved from the alias <bdi>21\.T11998\/two<\/bdi> → <bdi>21\.T11998\/one<\/bdi> →/);
-  expect(text).toContain('https://example.org/page');
-});
-
-test('ignore_aliases shows the alias itself', async () => {
-  const leads = await startLeads(records);
-  const { status, text } = await leads.get('one?ignore_aliases');
-  expect([status, text.includes('HS_ALIAS'), text.includes('an alias')]).toEqual([200, true, true]);
-  expect(text).toContain('href="/21.T11998/page?noredirect"');
-  expect(leads.upstream.asked).toBe(1);
-});
-
-test('an alias of an unknown handle and an alias loop are 404', async () => {
-  const leads = await startLeads(records);
-  const dead = await leads.get('dead');
-  expect([dead.status, dead.text.includes('21.T11998/dead is an alias of 21.T11998/nobody')]).toEqual([
-    404,
-    true,
-  ]);
-  for (const name of ['self', 'ping']) {
-    const { status, text, headers } = await leads.get(name);
-    expect([status, text.includes('Too many aliases or an alias loop')]).toEqual([404, true]);
-    expect(headers['cache-control']).toBe('no-store');
-  }
-  expect((await leads.get('ping?noredirect')).status).toBe(404);
-  expect(leads.upstream.asked).toBe(5);
-});
-
-test('follows 20 aliases, not 21', async () => {
-  const chain = Object.fromEntries(
-    Array.from({ length: 21 }, (_, at) => [
-      `hop${at}`,
-      alias(at === 0 ? '21.T11998/page' : `21.T11998/hop${at - 1}`),
-    ]),
-  );
-  const leads = await startLeads({ ...records, ...chain });
-  expect(await leads.to('hop19')).toEqual([301, '/21.T11998/page']);
-  expect(await leads.to('hop20')).toEqual([404, undefined]);
-});
-
-test('the response expires with the first record of the chain', async () => {
-  const leads = await startLeads({ ...records, short: alias('21.T11998/page', 20) });
-  const { headers } = await leads.get('short');
-  expect(headers['cache-control']).toBe('public, max-age=20');
-  expect(headers.expires).toBe('Sat, 21 Nov 2026 10:00:20 GMT');
-  leads.put({ short: alias('21.T11998/odd') });
-  leads.pass(20_000);
-  expect(await leads.to('short')).toEqual([301, '/21.T11998/a%3Fb%23c%20%C3%A4']);
-});
-
-test('an alias does not redirect to another host', async () => {
-  const leads = await startLeads({
-    slashes: alias('//evil.org/x'),
-    '//evil.org/x': [value(1, 'URL', 'https://example.org/handle-with-slashes')],
-    half: alias('21.T11998/\ud800'),
-    '\ufffd': records.page,
-    far: alias('x'.repeat(3000)),
-    null: alias('21.T11998/\0'),
+describe('alias (HS_ALIAS)', () => {
+  test('redirects permanently to the last handle on this proxy', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('one')).toEqual([301, '/21.T11998/page']);
+    expect(await leads.to('two')).toEqual([301, '/21.T11998/page']);
+    expect(await leads.to('one?urlappend=%26k%3Dv')).toEqual([301, '/21.T11998/page?urlappend=%26k%3Dv']);
+    expect(await leads.to('odd')).toEqual([301, '/21.T11998/a%3Fb%23c%20%C3%A4']);
+    expect(await leads.to('one', { method: 'HEAD' })).toEqual([301, '/21.T11998/page']);
+    expect(leads.upstream.asked).toBe(5);
   });
-  expect(await leads.to('slashes')).toEqual([301, '/%2F%2Fevil.org%2Fx']);
-  expect(await leads.to('half')).toEqual([301, '/21.T11998/%EF%BF%BD']);
-  expect((await leads.to('far'))[0]).toBe(404);
-  expect((await leads.to('null'))[0]).toBe(404);
+
+  test('redirects a POST to the target directly', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('two', { method: 'POST' })).toEqual([302, 'https://example.org/page']);
+  });
+
+  test('shows the values of the last handle and the aliases with noredirect', async () => {
+    const leads = await startLeads(records);
+    const { status, text } = await leads.get('two?noredirect');
+    expect(status).toBe(200);
+    expect(text).toMatch(
+      /Resolved from the alias <bdi>21\.T11998\/two<\/bdi> → <bdi>21\.T11998\/one<\/bdi> →/,
+    );
+    expect(text).toContain('https://example.org/page');
+  });
+
+  test('shows itself with ignore_aliases', async () => {
+    const leads = await startLeads(records);
+    const { status, text } = await leads.get('one?ignore_aliases');
+    expect([status, text.includes('HS_ALIAS'), text.includes('an alias')]).toEqual([200, true, true]);
+    expect(text).toContain('href="/21.T11998/page?noredirect"');
+    expect(leads.upstream.asked).toBe(1);
+  });
+
+  test('of an unknown handle, or in a loop, is 404', async () => {
+    const leads = await startLeads(records);
+    const dead = await leads.get('dead');
+    expect([dead.status, dead.text.includes('21.T11998/dead is an alias of 21.T11998/nobody')]).toEqual([
+      404,
+      true,
+    ]);
+    for (const name of ['self', 'ping']) {
+      const { status, text, headers } = await leads.get(name);
+      expect([status, text.includes('Too many aliases or an alias loop')]).toEqual([404, true]);
+      expect(headers['cache-control']).toBe('no-store');
+    }
+    expect((await leads.get('ping?noredirect')).status).toBe(404);
+    expect(leads.upstream.asked).toBe(5);
+  });
+
+  test('is followed 20 times, not 21', async () => {
+    const chain = Object.fromEntries(
+      Array.from({ length: 21 }, (_, at) => [
+        `hop${at}`,
+        alias(at === 0 ? '21.T11998/page' : `21.T11998/hop${at - 1}`),
+      ]),
+    );
+    const leads = await startLeads({ ...records, ...chain });
+    expect(await leads.to('hop19')).toEqual([301, '/21.T11998/page']);
+    expect(await leads.to('hop20')).toEqual([404, undefined]);
+  });
+
+  test('expires with the first record of the chain', async () => {
+    const leads = await startLeads({ ...records, short: alias('21.T11998/page', 20) });
+    const { headers } = await leads.get('short');
+    expect(headers['cache-control']).toBe('public, max-age=20');
+    expect(headers.expires).toBe('Sat, 21 Nov 2026 10:00:20 GMT');
+    leads.put({ short: alias('21.T11998/odd') });
+    leads.pass(20_000);
+    expect(await leads.to('short')).toEqual([301, '/21.T11998/a%3Fb%23c%20%C3%A4']);
+  });
+
+  test('does not redirect to another host', async () => {
+    const leads = await startLeads({
+      slashes: alias('//evil.org/x'),
+      '//evil.org/x': [value(1, 'URL', 'https://example.org/handle-with-slashes')],
+      half: alias('21.T11998/\ud800'),
+      '\ufffd': records.page,
+      far: alias('x'.repeat(3000)),
+      null: alias('21.T11998/\0'),
+    });
+    expect(await leads.to('slashes')).toEqual([301, '/%2F%2Fevil.org%2Fx']);
+    expect(await leads.to('half')).toEqual([301, '/21.T11998/%EF%BF%BD']);
+    expect((await leads.to('far'))[0]).toBe(404);
+    expect((await leads.to('null'))[0]).toBe(404);
+  });
 });

@@ -1,5 +1,5 @@
 // The country of the client, looked up in a database of the operator.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadStartConfig } from '../../src/config/load.js';
 import { createReload } from '../../src/process/reload.js';
 import { createLogger } from '../../src/observe/logger.js';
@@ -20,60 +20,62 @@ const at = (name: string): [number, string] => [302, `https://${name}.example.or
 
 const COUNTRIES = { '192.0.2.0/24': 'DE', '198.51.100.0/25': 'US' };
 
-test('the address of the client decides, unless the query names a country or an address', async () => {
-  const leads = await startLeads(records, {
-    REDIRECT_COUNTRY_DATABASE: writeCountryDatabase(COUNTRIES),
-    HTTP_TRUSTED_PROXIES: 'loopback',
-  });
-  const from = async (address: string, query = '') =>
-    leads.to(`abroad${query}`, { headers: { 'X-Forwarded-For': address } });
-  for (let times = 0; times < 2; times++) {
-    expect(await from('192.0.2.77')).toEqual(at('de'));
-    expect(await from('198.51.100.1')).toEqual(at('us'));
-    expect(await from('::ffff:198.51.100.1')).toEqual(at('us'));
-    for (const unknown of ['198.51.100.200', '10.1.2.3', '2001:db8::1', 'garbage']) {
-      expect(await from(unknown), unknown).toEqual(at('plain'));
+describe('selection of a location by country', () => {
+  test('uses the address of the client, unless the query names a country or an address', async () => {
+    const leads = await startLeads(records, {
+      REDIRECT_COUNTRY_DATABASE: writeCountryDatabase(COUNTRIES),
+      HTTP_TRUSTED_PROXIES: 'loopback',
+    });
+    const from = async (address: string, query = '') =>
+      leads.to(`abroad${query}`, { headers: { 'X-Forwarded-For': address } });
+    for (let times = 0; times < 2; times++) {
+      expect(await from('192.0.2.77')).toEqual(at('de'));
+      expect(await from('198.51.100.1')).toEqual(at('us'));
+      expect(await from('::ffff:198.51.100.1')).toEqual(at('us'));
+      for (const unknown of ['198.51.100.200', '10.1.2.3', '2001:db8::1', 'garbage']) {
+        expect(await from(unknown), unknown).toEqual(at('plain'));
+      }
+      expect(await from('192.0.2.77', '?ip=198.51.100.1')).toEqual(at('us'));
+      expect(await from('192.0.2.77', '?country=us')).toEqual(at('us'));
+      expect(await from('192.0.2.77', '?country=')).toEqual(at('plain'));
     }
-    expect(await from('192.0.2.77', '?ip=198.51.100.1')).toEqual(at('us'));
-    expect(await from('192.0.2.77', '?country=us')).toEqual(at('us'));
-    expect(await from('192.0.2.77', '?country=')).toEqual(at('plain'));
-  }
-});
+  });
 
-test('a choice by the address of the client is private', async () => {
-  const env = { REDIRECT_COUNTRY_DATABASE: writeCountryDatabase(COUNTRIES) };
-  const leads = await startLeads(records, env);
-  const control = async (path: string) => (await leads.get(path)).headers['cache-control'];
-  for (let times = 0; times < 3; times++) {
-    expect(await control('abroad')).toBe('private, max-age=60');
-    expect(await control('abroad?country=de')).toBe('public, max-age=60');
-    expect(await control('plain')).toBe('public, max-age=60');
-  }
-});
+  test('by the address of the client makes the response private', async () => {
+    const env = { REDIRECT_COUNTRY_DATABASE: writeCountryDatabase(COUNTRIES) };
+    const leads = await startLeads(records, env);
+    const control = async (path: string) => (await leads.get(path)).headers['cache-control'];
+    for (let times = 0; times < 3; times++) {
+      expect(await control('abroad')).toBe('private, max-age=60');
+      expect(await control('abroad?country=de')).toBe('public, max-age=60');
+      expect(await control('plain')).toBe('public, max-age=60');
+    }
+  });
 
-test('without a database the choice is public', async () => {
-  const leads = await startLeads(records);
-  expect((await leads.get('abroad')).headers['cache-control']).toBe('public, max-age=60');
-});
+  test('is public without a database', async () => {
+    const leads = await startLeads(records);
+    expect((await leads.get('abroad')).headers['cache-control']).toBe('public, max-age=60');
+  });
 
-const sourcesOf = (file: string, path: string) => ({
-  env: { UPSTREAM_URL: 'http://upstream.test:8000', LOG_LEVEL: 'silent', REDIRECT_COUNTRY_DATABASE: path },
-  readFile: () => file,
-});
+  const sourcesOf = (file: string, path: string) => ({
+    env: { UPSTREAM_URL: 'http://upstream.test:8000', LOG_LEVEL: 'silent', REDIRECT_COUNTRY_DATABASE: path },
+    readFile: () => file,
+  });
 
-test('a reload reads the database again', async () => {
-  const path = writeCountryDatabase({ '127.0.0.0/8': 'DE' });
-  const leads = await startLeads(records, { REDIRECT_COUNTRY_DATABASE: path });
-  expect(await leads.to('abroad')).toEqual(at('de'));
-  writeCountryDatabase({ '127.0.0.0/8': 'US' }, path);
-  const start = loadStartConfig(sourcesOf('MaxMind.com', path));
-  const logger = createLogger({ level: 'silent' });
-  createReload({ config: start.config, logger, apply: leads.app.reload })(() => start);
-  expect(await leads.to('abroad')).toEqual(at('us'));
-});
+  test('uses the new database after a reload', async () => {
+    const path = writeCountryDatabase({ '127.0.0.0/8': 'DE' });
+    const leads = await startLeads(records, { REDIRECT_COUNTRY_DATABASE: path });
+    expect(await leads.to('abroad')).toEqual(at('de'));
+    writeCountryDatabase({ '127.0.0.0/8': 'US' }, path);
+    const start = loadStartConfig(sourcesOf('MaxMind.com', path));
+    const logger = createLogger({ level: 'silent' });
+    createReload({ config: start.config, logger, apply: leads.app.reload })(() => start);
+    expect(await leads.to('abroad')).toEqual(at('us'));
+  });
 
-test('a file that is no such database is refused at the start', () => {
-  expect(() => loadStartConfig(sourcesOf('another format', 'GeoIP.dat'))).toThrow(
-    /redirect\.countryDatabase .*GeoIP\.dat is not a database in the MaxMind format/,
-  );
+  test('fails the start when the file is not a country database', () => {
+    expect(() => loadStartConfig(sourcesOf('another format', 'GeoIP.dat'))).toThrow(
+      /redirect\.countryDatabase .*GeoIP\.dat is not a database in the MaxMind format/,
+    );
+  });
 });

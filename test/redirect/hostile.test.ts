@@ -1,5 +1,5 @@
 // Records written to do harm: they do none, and cost no time.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { cpuMs } from '../support/cpu-time.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -27,101 +27,103 @@ const BOMBS = {
   larger: `<locations><location href="https://a.example.org/"/></locations>${' '.repeat(1024 * 1024)}`,
 };
 
-test('an XML bomb is skipped for the URL value, quickly', async () => {
-  const leads = await startLeads(
-    Object.fromEntries(
-      Object.entries(BOMBS).map(([name, xml]) => [name, [value(1, '10320/loc', xml), plain]]),
-    ),
-  );
-  for (const name of Object.keys(BOMBS)) {
-    expect(await leads.to(name), name).toEqual(PLAIN);
-    const ms = await cpuMs(async () => {
-      for (let times = 0; times < 20; times++)
-        expect(await leads.to(`${name}?x=${times}`), name).toEqual(PLAIN);
-    });
-    // Read once and remembered: what is left is the cost of a request, and of the JSON around the text.
-    expect(ms / 20, name).toBeLessThan(100);
-  }
-});
-
-test('selects one of 5,000 locations quickly', async () => {
-  const places = Array.from(
-    { length: 5000 },
-    (_, at) => `<location id="${at}" href="https://example.org/${at}" country="c${at % 200}"/>`,
-  );
-  const xml = `<locations chooseby="locatt,country,weighted">${places.join('')}</locations>`;
-  const leads = await startLeads({ many: [value(1, '10320/loc', xml)] });
-  expect(await leads.to('many?locatt=id:4999')).toEqual([302, 'https://example.org/4999']);
-  const ms = await cpuMs(async () => {
-    for (let times = 0; times < 50; times++) {
-      expect((await leads.to('many'))[1]).toMatch(/^https:\/\/example\.org\/\d+$/);
-      expect((await leads.to(`many?country=c${times}`))[1]).toMatch(/^https:\/\/example\.org\/\d+$/);
-      expect(await leads.to(`many?locatt=id:${times}`)).toEqual([302, `https://example.org/${times}`]);
+describe('hostile records', () => {
+  test('an XML bomb is skipped for the URL value in bounded time', async () => {
+    const leads = await startLeads(
+      Object.fromEntries(
+        Object.entries(BOMBS).map(([name, xml]) => [name, [value(1, '10320/loc', xml), plain]]),
+      ),
+    );
+    for (const name of Object.keys(BOMBS)) {
+      expect(await leads.to(name), name).toEqual(PLAIN);
+      const ms = await cpuMs(async () => {
+        for (let times = 0; times < 20; times++)
+          expect(await leads.to(`${name}?x=${times}`), name).toEqual(PLAIN);
+      });
+      // Read once and remembered: what is left is the cost of a request, and of the JSON around the text.
+      expect(ms / 20, name).toBeLessThan(100);
     }
   });
-  expect(ms / 150).toBeLessThan(100);
-  const shown = await leads.get('many?noredirect');
-  expect(shown.status).toBe(200);
-  expect((await leads.get('many?action=showurls')).text.match(/<location /g)).toHaveLength(5000);
-});
 
-test('the XML of locations has no element that a browser would execute', async () => {
-  const xml =
-    '<locations><location xmlns="http://www.w3.org/1999/xhtml" xmlns:s="http://www.w3.org/2000/svg" s:onload="x()"' +
-    ' onfocus="alert(1)" autofocus="" tabindex="1" href="https://a.example.org/&quot;&gt;&lt;script&gt;&#10;"/></locations>';
-  const leads = await startLeads({
-    scripted: [value(1, '10320/loc', xml), value(2, 'URL', '"/><script\u0001')],
+  test('selecting one of 5,000 locations takes bounded time', async () => {
+    const places = Array.from(
+      { length: 5000 },
+      (_, at) => `<location id="${at}" href="https://example.org/${at}" country="c${at % 200}"/>`,
+    );
+    const xml = `<locations chooseby="locatt,country,weighted">${places.join('')}</locations>`;
+    const leads = await startLeads({ many: [value(1, '10320/loc', xml)] });
+    expect(await leads.to('many?locatt=id:4999')).toEqual([302, 'https://example.org/4999']);
+    const ms = await cpuMs(async () => {
+      for (let times = 0; times < 50; times++) {
+        expect((await leads.to('many'))[1]).toMatch(/^https:\/\/example\.org\/\d+$/);
+        expect((await leads.to(`many?country=c${times}`))[1]).toMatch(/^https:\/\/example\.org\/\d+$/);
+        expect(await leads.to(`many?locatt=id:${times}`)).toEqual([302, `https://example.org/${times}`]);
+      }
+    });
+    expect(ms / 150).toBeLessThan(100);
+    const shown = await leads.get('many?noredirect');
+    expect(shown.status).toBe(200);
+    expect((await leads.get('many?action=showurls')).text.match(/<location /g)).toHaveLength(5000);
   });
-  const { text } = await leads.get('scripted?action=showurls');
-  expect(text).not.toMatch(/xmlns|s:onload|<script/);
-  expect(text).toContain('href="https://a.example.org/&#34;&#62;&#60;script&#62;&#10;"');
-  expect(text).toContain('href="&#34;/&#62;&#60;script\ufffd"');
-});
 
-test('a page shows hostile values as text', async () => {
-  const leads = await startLeads({
-    odd: [
-      value(1, '<script>alert(1)</script>', '"><img src=x onerror=alert(1)>'),
-      { index: 2, type: 'A', data: null },
-      {
-        index: 3,
-        type: 'B',
-        data: { format: 'vlist', value: [{ handle: '21.T11998/\ud800', index: 1 }, null] },
-      },
-      {
-        index: 4,
-        type: 'C',
-        data: { format: 'admin', value: { handle: '"><script>', index: 1, permissions: '<b>' } },
-      },
-      { index: 5, type: 'D', data: { format: 'hex', value: 'ff'.repeat(5000) } },
-      {
-        index: 6,
-        type: 'E',
-        data: { format: 'string', value: 'x'.repeat(50_000) },
-        ttl: 'no <date>',
-        timestamp: '<i>',
-      },
-      { index: 7, type: 'HS_ALIAS', data: { format: 'string', value: '' } },
-      { index: 8, type: 'EMAIL', data: { format: 'string', value: 'a@b?bcc=c@d' } },
-      { index: 9, type: 'F', data: { format: 'string', value: '\0\ud800\u202e' }, permissions: '1110' },
-      // Whether it is public is unknown.
-      { index: 10, type: 'G', data: { format: 'string', value: 'private' }, permissions: '<u1>' },
-    ],
+  test('the XML of locations contains no element that a browser executes', async () => {
+    const xml =
+      '<locations><location xmlns="http://www.w3.org/1999/xhtml" xmlns:s="http://www.w3.org/2000/svg" s:onload="x()"' +
+      ' onfocus="alert(1)" autofocus="" tabindex="1" href="https://a.example.org/&quot;&gt;&lt;script&gt;&#10;"/></locations>';
+    const leads = await startLeads({
+      scripted: [value(1, '10320/loc', xml), value(2, 'URL', '"/><script\u0001')],
+    });
+    const { text } = await leads.get('scripted?action=showurls');
+    expect(text).not.toMatch(/xmlns|s:onload|<script/);
+    expect(text).toContain('href="https://a.example.org/&#34;&#62;&#60;script&#62;&#10;"');
+    expect(text).toContain('href="&#34;/&#62;&#60;script\ufffd"');
   });
-  const { status, text } = await leads.get('odd?noredirect');
-  expect(status).toBe(200);
-  expect(text.match(/<script/g)).toHaveLength(1);
-  expect(text).not.toMatch(/<img|<b>|<i>|<u1>|onerror=a[^&]*"|private/);
-  expect(text.match(/<tr role="row">/g)).toHaveLength(10);
-});
 
-test('the cache of location lists is bounded', () => {
-  const parse = createLocationListParser();
-  const read = (text: string) => finish(parse(text));
-  const xml = (number: number): string =>
-    `<locations><location href="https://a/" id="${number}"/>${' '.repeat(100_000)}</locations>`;
-  for (let number = 0; number < 200; number++) {
-    expect(read(xml(number))).toEqual(finish(parseLocationList(xml(number))));
-    expect(read(xml(number))).toBe(read(xml(number)));
-  }
+  test('a page escapes hostile values', async () => {
+    const leads = await startLeads({
+      odd: [
+        value(1, '<script>alert(1)</script>', '"><img src=x onerror=alert(1)>'),
+        { index: 2, type: 'A', data: null },
+        {
+          index: 3,
+          type: 'B',
+          data: { format: 'vlist', value: [{ handle: '21.T11998/\ud800', index: 1 }, null] },
+        },
+        {
+          index: 4,
+          type: 'C',
+          data: { format: 'admin', value: { handle: '"><script>', index: 1, permissions: '<b>' } },
+        },
+        { index: 5, type: 'D', data: { format: 'hex', value: 'ff'.repeat(5000) } },
+        {
+          index: 6,
+          type: 'E',
+          data: { format: 'string', value: 'x'.repeat(50_000) },
+          ttl: 'no <date>',
+          timestamp: '<i>',
+        },
+        { index: 7, type: 'HS_ALIAS', data: { format: 'string', value: '' } },
+        { index: 8, type: 'EMAIL', data: { format: 'string', value: 'a@b?bcc=c@d' } },
+        { index: 9, type: 'F', data: { format: 'string', value: '\0\ud800\u202e' }, permissions: '1110' },
+        // Whether it is public is unknown.
+        { index: 10, type: 'G', data: { format: 'string', value: 'private' }, permissions: '<u1>' },
+      ],
+    });
+    const { status, text } = await leads.get('odd?noredirect');
+    expect(status).toBe(200);
+    expect(text.match(/<script/g)).toHaveLength(1);
+    expect(text).not.toMatch(/<img|<b>|<i>|<u1>|onerror=a[^&]*"|private/);
+    expect(text.match(/<tr role="row">/g)).toHaveLength(10);
+  });
+
+  test('the cache of location lists is bounded', () => {
+    const parse = createLocationListParser();
+    const read = (text: string) => finish(parse(text));
+    const xml = (number: number): string =>
+      `<locations><location href="https://a/" id="${number}"/>${' '.repeat(100_000)}</locations>`;
+    for (let number = 0; number < 200; number++) {
+      expect(read(xml(number))).toEqual(finish(parseLocationList(xml(number))));
+      expect(read(xml(number))).toBe(read(xml(number)));
+    }
+  });
 });

@@ -1,5 +1,5 @@
 // Included handles that no cache keeps: the Handle server is asked for each of them once, and for few in one request.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Leads, PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 import { type Answer, notFound, recordOf } from '../support/upstream.js';
@@ -33,94 +33,96 @@ const REFUSALS = {
   forbidden: { status: 403, body: { responseCode: 400 } },
 };
 
-test.each(Object.entries(REFUSALS))(
-  'two hundred refused includes (%s) are asked once each',
-  async (_name, refusal) => {
+describe('included records', () => {
+  test.each(Object.entries(REFUSALS))(
+    'two hundred rejected includes (%s) are requested once each',
+    async (_name, refusal) => {
+      const leads = await startLeads({});
+      leads.upstream.answers((target) =>
+        target.includes('part-') ? refusal : recordOf(including(suffixes), `${PREFIX}/all`),
+      );
+      for (let times = 0; times < 12; times++) {
+        const before = leads.upstream.asked;
+        expect(await leads.to(`all?${times}`)).toEqual([302, 'https://own.example.org/']);
+        expect(leads.upstream.asked - before).toBeLessThanOrEqual(26);
+      }
+      expect(askedForParts(leads)).toBe(COUNT);
+      // `upstream.retryAfter`.
+      leads.pass(4999);
+      await leads.to('all?later');
+      expect(askedForParts(leads)).toBe(COUNT);
+      leads.pass(1);
+      await leads.to('all?again');
+      expect(askedForParts(leads)).toBe(COUNT + 25);
+    },
+  );
+
+  test('rejected includes still count while the server fails: the response is stored', async () => {
+    const names = suffixes.slice(0, 60);
     const leads = await startLeads({});
-    leads.upstream.answers((target) =>
-      target.includes('part-') ? refusal : recordOf(including(suffixes), `${PREFIX}/all`),
-    );
-    for (let times = 0; times < 12; times++) {
-      const before = leads.upstream.asked;
-      expect(await leads.to(`all?${times}`)).toEqual([302, 'https://own.example.org/']);
-      expect(leads.upstream.asked - before).toBeLessThanOrEqual(26);
+    const answerParts = (answer: Answer): void => {
+      leads.upstream.answers((target) =>
+        target.includes('part-') ? answer : recordOf(including(names), `${PREFIX}/all`),
+      );
+    };
+    const askThrice = async (): Promise<unknown> => {
+      for (let times = 0; times < 3; times++) await leads.to(`all?${times}`);
+      return (await leads.get('all')).headers['cache-control'];
+    };
+    answerParts(REFUSALS.forbidden);
+    expect(await askThrice()).toMatch(/^public/);
+    answerParts({ status: 500, body: '' });
+    leads.pass(5000);
+    expect(await askThrice()).toMatch(/^public/);
+  });
+
+  test('an included record with TTL 0 is requested once per period, and a write to it is visible immediately', async () => {
+    const leads = await startLeads({ all: including(['short']), short: part('short', 0) });
+    for (let times = 0; times < 3; times++) expect(await shown(leads, 'all')).toBe(2);
+    expect(askedFor(leads, 'short')).toBe(1);
+    mockWrites({ status: 200, body: '{"responseCode":1}' });
+    leads.put({ short: including([], '') });
+    const path = `/api/handles/${PREFIX}/short`;
+    expect((await leads.ask(path, { method: 'PUT', body: '{"values":[]}' })).status).toBe(200);
+    expect(await shown(leads, 'all')).toBe(1);
+    expect(askedFor(leads, 'short')).toBe(2);
+  });
+
+  test('?auth requests each included handle once, at most 25 of them', async () => {
+    const names = suffixes.slice(0, 60);
+    const leads = await startLeads({
+      all: including([...names, ...names]),
+      ...Object.fromEntries(names.map((name) => [name, part(name, 86_400)])),
+      few: including(['part-0', 'part-0', 'part-1']),
+    });
+    for (let times = 1; times <= 3; times++) {
+      await leads.get('all?auth&action=showurls');
+      expect(askedForParts(leads)).toBe(25 * times);
     }
-    expect(askedForParts(leads)).toBe(COUNT);
-    // `upstream.retryAfter`.
-    leads.pass(4999);
-    await leads.to('all?later');
-    expect(askedForParts(leads)).toBe(COUNT);
-    leads.pass(1);
-    await leads.to('all?again');
-    expect(askedForParts(leads)).toBe(COUNT + 25);
-  },
-);
-
-test('refused includes still count while the server fails: the response is stored', async () => {
-  const names = suffixes.slice(0, 60);
-  const leads = await startLeads({});
-  const answerParts = (answer: Answer): void => {
-    leads.upstream.answers((target) =>
-      target.includes('part-') ? answer : recordOf(including(names), `${PREFIX}/all`),
-    );
-  };
-  const askThrice = async (): Promise<unknown> => {
-    for (let times = 0; times < 3; times++) await leads.to(`all?${times}`);
-    return (await leads.get('all')).headers['cache-control'];
-  };
-  answerParts(REFUSALS.forbidden);
-  expect(await askThrice()).toMatch(/^public/);
-  answerParts({ status: 500, body: '' });
-  leads.pass(5000);
-  expect(await askThrice()).toMatch(/^public/);
-});
-
-test('an included record whose TTL is 0 is asked for once in this time, and a write to it shows at once', async () => {
-  const leads = await startLeads({ all: including(['short']), short: part('short', 0) });
-  for (let times = 0; times < 3; times++) expect(await shown(leads, 'all')).toBe(2);
-  expect(askedFor(leads, 'short')).toBe(1);
-  mockWrites({ status: 200, body: '{"responseCode":1}' });
-  leads.put({ short: including([], '') });
-  const path = `/api/handles/${PREFIX}/short`;
-  expect((await leads.ask(path, { method: 'PUT', body: '{"values":[]}' })).status).toBe(200);
-  expect(await shown(leads, 'all')).toBe(1);
-  expect(askedFor(leads, 'short')).toBe(2);
-});
-
-test('?auth asks for each included handle once, and for 25 of them', async () => {
-  const names = suffixes.slice(0, 60);
-  const leads = await startLeads({
-    all: including([...names, ...names]),
-    ...Object.fromEntries(names.map((name) => [name, part(name, 86_400)])),
-    few: including(['part-0', 'part-0', 'part-1']),
+    await leads.to('few?auth');
+    expect(askedForParts(leads)).toBe(25 * 3 + 2);
+    expect(askedFor(leads, 'part-0')).toBe(4);
   });
-  for (let times = 1; times <= 3; times++) {
-    await leads.get('all?auth&action=showurls');
-    expect(askedForParts(leads)).toBe(25 * times);
-  }
-  await leads.to('few?auth');
-  expect(askedForParts(leads)).toBe(25 * 3 + 2);
-  expect(askedFor(leads, 'part-0')).toBe(4);
-});
 
-test('a response without all of its includes is not stored', async () => {
-  const names = suffixes.slice(0, 30);
-  const leads = await startLeads({
-    all: including(names),
-    ...Object.fromEntries(names.map((name) => [name, part(name, 86_400)])),
+  test('a response without all of its includes is not stored', async () => {
+    const names = suffixes.slice(0, 30);
+    const leads = await startLeads({
+      all: including(names),
+      ...Object.fromEntries(names.map((name) => [name, part(name, 86_400)])),
+    });
+    const cacheControl = async (): Promise<unknown> => (await leads.get('all')).headers['cache-control'];
+    expect(await cacheControl()).toBe('no-store');
+    expect((await leads.get('all')).headers.expires).not.toBe('0');
+    expect(await shown(leads, 'all')).toBe(31);
   });
-  const cacheControl = async (): Promise<unknown> => (await leads.get('all')).headers['cache-control'];
-  expect(await cacheControl()).toBe('no-store');
-  expect((await leads.get('all')).headers.expires).not.toBe('0');
-  expect(await shown(leads, 'all')).toBe(31);
-});
 
-test('an include that fails is left out, and the response is not stored', async () => {
-  const leads = await startLeads({});
-  leads.upstream.answers((target) => {
-    if (target.includes('part-')) return { status: 500, body: '' };
-    return target.endsWith('all') ? recordOf(including(['part-1']), `${PREFIX}/all`) : notFound();
+  test('a failing include is omitted, and the response is not stored', async () => {
+    const leads = await startLeads({});
+    leads.upstream.answers((target) => {
+      if (target.includes('part-')) return { status: 500, body: '' };
+      return target.endsWith('all') ? recordOf(including(['part-1']), `${PREFIX}/all`) : notFound();
+    });
+    const { headers } = await leads.get('all');
+    expect([headers.location, headers['cache-control']]).toEqual(['https://own.example.org/', 'no-store']);
   });
-  const { headers } = await leads.get('all');
-  expect([headers.location, headers['cache-control']]).toEqual(['https://own.example.org/', 'no-store']);
 });

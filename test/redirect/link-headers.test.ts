@@ -1,5 +1,5 @@
 // Link headers and headers of a record on its redirects.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -7,106 +7,112 @@ useNock();
 
 const plain = value(9, 'URL', 'https://example.org/');
 
-test('a location with rel is a Link header, whichever location was chosen', async () => {
-  const leads = await startLeads({
-    linked: [
-      value(
-        1,
-        '10320/loc',
-        '<locations><location href="https://example.org/"/>' +
-          '<location rel="describedby" weight="0" href_template="https://meta.example.org/{hdl}" media-type="application/json"/>' +
-          '<location rel="cite-as" weight="0" href="https://cite.example.org/" title="Ä title" titlelang="de"/></locations>',
-      ),
-      value(2, '10320/links', '<links><location rel="license" href="https://license.example.org/"/></links>'),
-    ],
+describe('Link and record headers of a redirect', () => {
+  test('include a location with rel, whichever location was chosen', async () => {
+    const leads = await startLeads({
+      linked: [
+        value(
+          1,
+          '10320/loc',
+          '<locations><location href="https://example.org/"/>' +
+            '<location rel="describedby" weight="0" href_template="https://meta.example.org/{hdl}" media-type="application/json"/>' +
+            '<location rel="cite-as" weight="0" href="https://cite.example.org/" title="Ä title" titlelang="de"/></locations>',
+        ),
+        value(
+          2,
+          '10320/links',
+          '<links><location rel="license" href="https://license.example.org/"/></links>',
+        ),
+      ],
+    });
+    const link = [
+      '<https://license.example.org/>; rel="license"',
+      '<https://meta.example.org/21.T11998%2Flinked>; rel="describedby"; type="application/json"',
+      '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title',
+    ].join(', ');
+    // The first answers are made, later ones are prepared.
+    for (let times = 0; times < 4; times++) expect((await leads.get('linked')).headers.link).toBe(link);
+    expect((await leads.get('linked?noredirect')).headers.link).toBeUndefined();
   });
-  const link = [
-    '<https://license.example.org/>; rel="license"',
-    '<https://meta.example.org/21.T11998%2Flinked>; rel="describedby"; type="application/json"',
-    '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title',
-  ].join(', ');
-  // The first answers are made, later ones are prepared.
-  for (let times = 0; times < 4; times++) expect((await leads.get('linked')).headers.link).toBe(link);
-  expect((await leads.get('linked?noredirect')).headers.link).toBeUndefined();
-});
 
-test('a value cannot break out of a Link header', async () => {
-  const leads = await startLeads({
-    linked: [
-      value(
-        1,
-        '10320/links',
-        '<links><location rel="a&quot;; anchor=&quot;x&#10;" href="https://a.example.org/&gt;"/>' +
-          '<location rel="b" href="javascript:alert(1)"/></links>',
-      ),
-      plain,
-    ],
-    many: [
-      value(
-        1,
-        '10320/links',
-        `<links>${'<location rel="item" href="https://a.example.org/"/>'.repeat(9000)}</links>`,
-      ),
-      plain,
-    ],
+  test('cannot be broken out of by a value', async () => {
+    const leads = await startLeads({
+      linked: [
+        value(
+          1,
+          '10320/links',
+          '<links><location rel="a&quot;; anchor=&quot;x&#10;" href="https://a.example.org/&gt;"/>' +
+            '<location rel="b" href="javascript:alert(1)"/></links>',
+        ),
+        plain,
+      ],
+      many: [
+        value(
+          1,
+          '10320/links',
+          `<links>${'<location rel="item" href="https://a.example.org/"/>'.repeat(9000)}</links>`,
+        ),
+        plain,
+      ],
+    });
+    expect((await leads.get('linked')).headers.link).toBe(
+      '<https://a.example.org/%3E>; rel="a\\"; anchor=\\"x"',
+    );
+    expect(String((await leads.get('many')).headers.link).length).toBeLessThan(9000);
   });
-  expect((await leads.get('linked')).headers.link).toBe(
-    '<https://a.example.org/%3E>; rel="a\\"; anchor=\\"x"',
-  );
-  expect(String((await leads.get('many')).headers.link).length).toBeLessThan(9000);
-});
 
-const headers = value(
-  1,
-  '10320/headers',
-  [
-    'Location: https://evil.example.org/',
-    'Set-Cookie: a=b',
-    'Cache-Control: max-age=9',
-    'X-Licence : CC0 {hdl}',
-    'X-Other: 1',
-    'Link: <https://l.example.org/>; rel="h"',
-    'X-Licence: \u0085ä',
-    'no colon',
-  ].join('\n'),
-);
-
-test('10320/headers sets allowed headers only', async () => {
-  const leads = await startLeads(
-    { headed: [headers, plain] },
-    { REDIRECT_ALLOWED_HEADERS: 'Link,X-Licence' },
+  const headers = value(
+    1,
+    '10320/headers',
+    [
+      'Location: https://evil.example.org/',
+      'Set-Cookie: a=b',
+      'Cache-Control: max-age=9',
+      'X-Licence : CC0 {hdl}',
+      'X-Other: 1',
+      'Link: <https://l.example.org/>; rel="h"',
+      'X-Licence: \u0085ä',
+      'no colon',
+    ].join('\n'),
   );
-  for (let times = 0; times < 4; times++) {
+
+  test('from 10320/headers are limited to the allowed ones', async () => {
+    const leads = await startLeads(
+      { headed: [headers, plain] },
+      { REDIRECT_ALLOWED_HEADERS: 'Link,X-Licence' },
+    );
+    for (let times = 0; times < 4; times++) {
+      const { headers: sent } = await leads.get('headed');
+      expect([sent.location, sent['set-cookie'], sent['x-other']]).toEqual([
+        'https://example.org/',
+        undefined,
+        undefined,
+      ]);
+      expect([sent.link, sent['x-licence']]).toEqual([
+        '<https://l.example.org/>; rel="h"',
+        'CC0 21.T11998%2Fheaded',
+      ]);
+      expect(sent['cache-control']).toBe('public, max-age=60');
+    }
+  });
+
+  test('allow only Link by default', async () => {
+    const leads = await startLeads({ headed: [headers, plain] });
     const { headers: sent } = await leads.get('headed');
-    expect([sent.location, sent['set-cookie'], sent['x-other']]).toEqual([
-      'https://example.org/',
-      undefined,
-      undefined,
-    ]);
-    expect([sent.link, sent['x-licence']]).toEqual([
-      '<https://l.example.org/>; rel="h"',
-      'CC0 21.T11998%2Fheaded',
-    ]);
-    expect(sent['cache-control']).toBe('public, max-age=60');
-  }
-});
+    expect([sent.link, sent['x-licence']]).toEqual(['<https://l.example.org/>; rel="h"', undefined]);
+  });
 
-test('by default only Link is allowed', async () => {
-  const leads = await startLeads({ headed: [headers, plain] });
-  const { headers: sent } = await leads.get('headed');
-  expect([sent.link, sent['x-licence']]).toEqual(['<https://l.example.org/>; rel="h"', undefined]);
-});
-
-test.each([
-  'Location',
-  'Set-Cookie',
-  'cache-control',
-  'Content-Security-Policy',
-  'X-Accel-Redirect',
-  'a b',
-  '',
-])('the header %j cannot be allowed', async (name) => {
-  await expect(startLeads({}, { REDIRECT_ALLOWED_HEADERS: `Link,${name}` })).rejects.toThrow(
-    /allowedHeaders/,
-  );
+  test.each([
+    'Location',
+    'Set-Cookie',
+    'cache-control',
+    'Content-Security-Policy',
+    'X-Accel-Redirect',
+    'a b',
+    '',
+  ])('can never include %j', async (name) => {
+    await expect(startLeads({}, { REDIRECT_ALLOWED_HEADERS: `Link,${name}` })).rejects.toThrow(
+      /allowedHeaders/,
+    );
+  });
 });

@@ -1,67 +1,69 @@
-// Rules of HDLProxy for lists that are shown, headers of records and expiry, beside those that its recordings replay.
-import { expect, test } from 'vitest';
+// Rules of HDLProxy for shown lists, record headers and expiry that its recordings do not cover.
+import { describe, expect, test } from 'vitest';
 import { startRecordedLocations } from '../support/location-world.js';
 
 const repeated = (count: number, nameOf: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => nameOf(at)).join(' ');
 
-test.each([
-  ['no_legacy leaves URL values out', 'rec-leg114', 'loc loc'],
-  ['urlWeight is the weight of the URL value', 'rec-leg126', 'loc loc fallback=1.0'],
-  ['a negative urlWeight is shown', 'rec-leg132', 'loc loc fallback=-1.0'],
-  ['urlSubtypeWeight is that of its sub-types', 'rec-urlsub2', 'loc url=1.0 sub=3.0'],
-  ['values stand in stored order', 'rec-two', 'five one'],
-  ['includes are followed 21 levels deep', 'rec-deep0', repeated(22, (at) => `deep${at}`)],
-  ['a list that includes itself is there 22 times', 'rec-inc-self', repeated(22, () => 'self')],
-  ['includes come level by level', 'rec-inc-both', 'own inc1 inc2 inc3'],
-  ['URL values of an included handle do not join', 'rec-inc-only', 'inc1'],
-  ['10320/links has no locations', 'rec-links', 'url=1.0'],
-  ['nshdl does not count where the prefix names lists', '/21.T7NSA/nshdl', 'own data'],
-  ['suppressNsHeaders keeps the locations', '/21.T7NSA/sup', 'own data'],
-  ['prefix locations come last', '/21.T7NSK/y', 'own url=0.0 nsw'],
-  ['all <locs>, each with its includes behind them', '/21.T7NSB/own3', 'own own2 nsb nsc inc3'],
-  ['includes of a list of the prefix', '/21.T7NSM/nshdl', 'own nsc inc3'],
-])('%s', async (_rule, path, expected) => {
-  const ask = await startRecordedLocations();
-  const { text } = await ask(`${path}?action=showurls`);
-  const shown = (text.match(/<location [^>]*>/g) ?? []).map((element) => {
-    const host = /href="https:\/\/([\w-]+)\./.exec(element)?.[1] ?? '';
-    return element.includes('mode="legacy"') ? `${host}=${/weight="([-\d.]+)"/.exec(element)?.[1]}` : host;
+describe('location lists as on HDLProxy', () => {
+  test.each([
+    ['no_legacy leaves URL values out', 'rec-leg114', 'loc loc'],
+    ['urlWeight is the weight of the URL value', 'rec-leg126', 'loc loc fallback=1.0'],
+    ['a negative urlWeight is shown', 'rec-leg132', 'loc loc fallback=-1.0'],
+    ['urlSubtypeWeight is that of its sub-types', 'rec-urlsub2', 'loc url=1.0 sub=3.0'],
+    ['values stand in stored order', 'rec-two', 'five one'],
+    ['includes are followed 21 levels deep', 'rec-deep0', repeated(22, (at) => `deep${at}`)],
+    ['a list that includes itself is there 22 times', 'rec-inc-self', repeated(22, () => 'self')],
+    ['includes come level by level', 'rec-inc-both', 'own inc1 inc2 inc3'],
+    ['URL values of an included handle do not join', 'rec-inc-only', 'inc1'],
+    ['10320/links has no locations', 'rec-links', 'url=1.0'],
+    ['nshdl does not count where the prefix names lists', '/21.T7NSA/nshdl', 'own data'],
+    ['suppressNsHeaders keeps the locations', '/21.T7NSA/sup', 'own data'],
+    ['prefix locations come last', '/21.T7NSK/y', 'own url=0.0 nsw'],
+    ['all <locs>, each with its includes behind them', '/21.T7NSB/own3', 'own own2 nsb nsc inc3'],
+    ['includes of a list of the prefix', '/21.T7NSM/nshdl', 'own nsc inc3'],
+  ])('%s', async (_rule, path, expected) => {
+    const ask = await startRecordedLocations();
+    const { text } = await ask(`${path}?action=showurls`);
+    const shown = (text.match(/<location [^>]*>/g) ?? []).map((element) => {
+      const host = /href="https:\/\/([\w-]+)\./.exec(element)?.[1] ?? '';
+      return element.includes('mode="legacy"') ? `${host}=${/weight="([-\d.]+)"/.exec(element)?.[1]}` : host;
+    });
+    expect(shown.join(' ')).toBe(expected);
   });
-  expect(shown.join(' ')).toBe(expected);
-});
 
-const nsLink = (handle: string): string => `<https://data.example.org/21.T7NSA%2F${handle}>; rel="nsrel"`;
+  const nsLink = (handle: string): string => `<https://data.example.org/21.T7NSA%2F${handle}>; rel="nsrel"`;
 
-test.each([
-  ['a prefix adds its headers', '/21.T7NSA/loc', nsLink('loc'), 'x-ns'],
-  [
-    'rel in own locations is no header of its own',
-    '/21.T7NSA/supif2',
-    `<https://own.example.org/>; rel="own", ${nsLink('supif2')}`,
-    'x-ns',
-  ],
-  ['suppressNsHeaders', '/21.T7NSA/sup'],
-  ['no_nslocs', '/21.T7NSA/nons'],
-  [
-    'an included handle adds its headers; 10320/links come first',
-    'rec-inc-both',
-    '<https://inclink.example.org/>; rel="inclink", <https://inc1.example.org/>; rel="inc"',
-    'x-inc',
-  ],
-  ['the page has none', 'rec-hdr?noredirect'],
-  ['a record without URL and 10320/loc has none', 'rec-hdr3'],
-])('headers of records: %s', async (_rule, path, link?: string, name?: string) => {
-  const { headers } = await (await startRecordedLocations())(path);
-  const others = Object.keys(headers).filter((each) => /^x-(ns|inc|own|a|one)$/.test(each));
-  expect([headers.link, others]).toEqual([link, name === undefined ? [] : [name]]);
-});
+  test.each([
+    ['a prefix adds its headers', '/21.T7NSA/loc', nsLink('loc'), 'x-ns'],
+    [
+      'rel in own locations is no header of its own',
+      '/21.T7NSA/supif2',
+      `<https://own.example.org/>; rel="own", ${nsLink('supif2')}`,
+      'x-ns',
+    ],
+    ['suppressNsHeaders', '/21.T7NSA/sup'],
+    ['no_nslocs', '/21.T7NSA/nons'],
+    [
+      'an included handle adds its headers; 10320/links come first',
+      'rec-inc-both',
+      '<https://inclink.example.org/>; rel="inclink", <https://inc1.example.org/>; rel="inc"',
+      'x-inc',
+    ],
+    ['the page has none', 'rec-hdr?noredirect'],
+    ['a record without URL and 10320/loc has none', 'rec-hdr3'],
+  ])('record headers: %s', async (_rule, path, link?: string, name?: string) => {
+    const { headers } = await (await startRecordedLocations())(path);
+    const others = Object.keys(headers).filter((each) => /^x-(ns|inc|own|a|one)$/.test(each));
+    expect([headers.link, others]).toEqual([link, name === undefined ? [] : [name]]);
+  });
 
-test.each([
-  ['a URL value that lost counts', 'rec-ttl1', 10],
-  ['an included value counts', 'rec-inc-tt', 5],
-  ['a ttl of 0', 'rec-ttl3', 0],
-])('expiry: %s', async (_rule, path, seconds) => {
-  const { headers } = await (await startRecordedLocations())(path);
-  expect(headers['cache-control']).toMatch(new RegExp(`max-age=${seconds}(,|$)`));
+  test.each([
+    ['a URL value that lost counts', 'rec-ttl1', 10],
+    ['an included value counts', 'rec-inc-tt', 5],
+    ['a ttl of 0', 'rec-ttl3', 0],
+  ])('expiry: %s', async (_rule, path, seconds) => {
+    const { headers } = await (await startRecordedLocations())(path);
+    expect(headers['cache-control']).toMatch(new RegExp(`max-age=${seconds}(,|$)`));
+  });
 });

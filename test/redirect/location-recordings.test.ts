@@ -1,6 +1,6 @@
 // The proxy before the demo server chooses locations as HDLProxy did before a real Handle server.
 import { once } from 'node:events';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DemoServer } from '../handle-server/server.js';
 import { locationWaivers } from '../support/location-waivers.js';
 import {
@@ -99,27 +99,29 @@ const recorded = new Map(
   recordings.map((recording) => [recording.name, chosenIn(recordedAnswer(recording), recording)]),
 );
 
-test('the proxy chooses locations as HDLProxy did, except for the waivers', async () => {
-  const answers = await replayAll();
-  const isWaived = (name: string): boolean => name in locationWaivers;
-  const compared = [...answers.keys()].filter((name) => !isWaived(name));
-  expect(compared.length).toBeGreaterThan(290);
-  expect(Object.fromEntries(compared.map((name) => [name, answers.get(name)]))).toEqual(
-    Object.fromEntries(compared.map((name) => [name, recorded.get(name)])),
-  );
-  for (const name of Object.keys(locationWaivers)) {
-    expect(answers.get(name), `${name} no longer needs its waiver`).not.toEqual(recorded.get(name));
-  }
-});
+describe('recorded location choices of HDLProxy', () => {
+  test('are reproduced, except for the waivers', async () => {
+    const answers = await replayAll();
+    const isWaived = (name: string): boolean => name in locationWaivers;
+    const compared = [...answers.keys()].filter((name) => !isWaived(name));
+    expect(compared.length).toBeGreaterThan(290);
+    expect(Object.fromEntries(compared.map((name) => [name, answers.get(name)]))).toEqual(
+      Object.fromEntries(compared.map((name) => [name, recorded.get(name)])),
+    );
+    for (const name of Object.keys(locationWaivers)) {
+      expect(answers.get(name), `${name} no longer needs its waiver`).not.toEqual(recorded.get(name));
+    }
+  });
 
-test('every waiver names a recording', () => {
-  expect([...recorded.keys()]).toEqual(expect.arrayContaining(Object.keys(locationWaivers)));
-});
+  test('include one for every waiver', () => {
+    expect([...recorded.keys()]).toEqual(expect.arrayContaining(Object.keys(locationWaivers)));
+  });
 
-test('the README lists every waiver', () => {
-  const readme = readDocument('src/redirect/locations/README.md');
-  const shown = Object.keys(locationWaivers).map((name) =>
-    name.replace(/^configured \([^)]*\)/, 'configured'),
-  );
-  expect(shown.filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
+  test('have every waiver listed in the README', () => {
+    const readme = readDocument('src/redirect/locations/README.md');
+    const shown = Object.keys(locationWaivers).map((name) =>
+      name.replace(/^configured \([^)]*\)/, 'configured'),
+    );
+    expect(shown.filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
+  });
 });

@@ -1,5 +1,5 @@
-// Rules of HDLProxy for its locations, one request each, beside those that its recordings replay.
-import { expect, test } from 'vitest';
+// Rules of HDLProxy for locations that its recordings do not cover, one request each.
+import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { type DrawnQuestion, startRecordedLocations } from '../support/location-world.js';
 
@@ -200,9 +200,11 @@ const LEADS: Record<string, Row[]> = {
   ],
 };
 
-test.each(Object.entries(LEADS))('leads as HDLProxy does: %s', async (_section, rows) => {
-  const ask = await startRecordedLocations();
-  const led: Record<string, string> = {};
-  for (const [rule, path, , request] of rows) led[rule] = ledBy(await ask(path, request));
-  expect(led).toEqual(Object.fromEntries(rows.map(([rule, , expected]) => [rule, expected])));
+describe('location choice', () => {
+  test.each(Object.entries(LEADS))('as on HDLProxy: %s', async (_section, rows) => {
+    const ask = await startRecordedLocations();
+    const led: Record<string, string> = {};
+    for (const [rule, path, , request] of rows) led[rule] = ledBy(await ask(path, request));
+    expect(led).toEqual(Object.fromEntries(rows.map(([rule, , expected]) => [rule, expected])));
+  });
 });

@@ -1,5 +1,5 @@
 // 10320/loc: several places of one object, and how one of them is chosen.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -30,179 +30,187 @@ const records = {
   ],
 };
 
-test('redirects to the only location with a weight', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('loc')).toEqual(at('one'));
-  expect(await leads.to('loc?urlappend=%3Fa%3D1')).toEqual([302, 'https://one.example.org/?a=1']);
-  expect(await leads.to('loc?type=URL')).toEqual(at('plain'));
-  expect(await leads.to('loc?index=1')).toEqual(at('one'));
-});
+describe('locations (10320/loc)', () => {
+  test('redirect to the only location with a weight', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('loc')).toEqual(at('one'));
+    expect(await leads.to('loc?urlappend=%3Fa%3D1')).toEqual([302, 'https://one.example.org/?a=1']);
+    expect(await leads.to('loc?type=URL')).toEqual(at('plain'));
+    expect(await leads.to('loc?index=1')).toEqual(at('one'));
+  });
 
-test('locatt selects by any attribute and is skipped without a match', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('loc?locatt=id:0')).toEqual(at('zero'));
-  expect(await leads.to('loc?locatt=view:special')).toEqual(at('zero'));
-  expect(await leads.to('loc?locatt=country:us')).toEqual(at('us'));
-  expect(await leads.to('loc?locatt=lang:en&locatt=country:us')).toEqual(at('us'));
-  expect(await leads.to('loc?locatt=lang:en')).toEqual(at('one'));
-  expect(await leads.to('loc?locatt=id:99')).toEqual(at('one'));
-  expect(await leads.to('loc?locatt=view')).toEqual(at('zero'));
-  expect(await leads.to('loc?locatt=%20view%20:special')).toEqual(at('zero'));
-  expect(await leads.to('loc?locatt=id:99;locatt=id:2')).toEqual(at('us'));
-  expect(await leads.to('loc?locatt=mode:legacy')).toEqual(at('plain'));
-});
+  test('are selected by any attribute with locatt, which is skipped without a match', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('loc?locatt=id:0')).toEqual(at('zero'));
+    expect(await leads.to('loc?locatt=view:special')).toEqual(at('zero'));
+    expect(await leads.to('loc?locatt=country:us')).toEqual(at('us'));
+    expect(await leads.to('loc?locatt=lang:en&locatt=country:us')).toEqual(at('us'));
+    expect(await leads.to('loc?locatt=lang:en')).toEqual(at('one'));
+    expect(await leads.to('loc?locatt=id:99')).toEqual(at('one'));
+    expect(await leads.to('loc?locatt=view')).toEqual(at('zero'));
+    expect(await leads.to('loc?locatt=%20view%20:special')).toEqual(at('zero'));
+    expect(await leads.to('loc?locatt=id:99;locatt=id:2')).toEqual(at('us'));
+    expect(await leads.to('loc?locatt=mode:legacy')).toEqual(at('plain'));
+  });
 
-test('country selects; one that no location has filters nothing', async () => {
-  const abroad = locations([place('us', 'country=" US "'), place('anywhere', 'weight="0"')]);
-  const leads = await startLeads({ ...records, abroad: [value(1, '10320/loc', abroad)] });
-  expect(await leads.to('loc?country=US')).toEqual(at('us'));
-  expect(await leads.to('loc?country=de')).toEqual(at('one'));
-  for (const query of ['', '?country=us', '?country=de', '?country=']) {
-    expect(await leads.to(`abroad${query}`), query).toEqual(at('us'));
-  }
-});
+  test('are selected by country, unless no location has it', async () => {
+    const abroad = locations([place('us', 'country=" US "'), place('anywhere', 'weight="0"')]);
+    const leads = await startLeads({ ...records, abroad: [value(1, '10320/loc', abroad)] });
+    expect(await leads.to('loc?country=US')).toEqual(at('us'));
+    expect(await leads.to('loc?country=de')).toEqual(at('one'));
+    for (const query of ['', '?country=us', '?country=de', '?country=']) {
+      expect(await leads.to(`abroad${query}`), query).toEqual(at('us'));
+    }
+  });
 
-test('addresses select by the address of the client', async () => {
-  const listOf = (addresses: string): unknown[] => [
-    value(1, '10320/loc', locations([place('near', `weight="0" addresses="${addresses}"`), place('far')])),
-  ];
-  const texts = ['127.0.0.1', '10.0.0.0/8, 127.0.0.0/8', '', ' 127.0.0.1/33 ', '0.0.0.0/0'];
-  const others = ['10.0.0.0/8', '::1', 'localhost', '127.0.0.1/x', '::/0'];
-  const records = Object.fromEntries([...texts, ...others].map((text, number) => [number, listOf(text)]));
-  const leads = await startLeads(records);
-  for (const number of texts.keys())
-    expect(await leads.to(String(number)), texts[number]).toEqual(at('near'));
-  for (const number of others.keys()) {
-    expect(await leads.to(String(texts.length + number)), others[number]).toEqual(at('far'));
-  }
-  expect((await leads.get('0')).headers['cache-control']).toMatch(/^private/);
-});
+  test('are selected by the address of the client', async () => {
+    const listOf = (addresses: string): unknown[] => [
+      value(1, '10320/loc', locations([place('near', `weight="0" addresses="${addresses}"`), place('far')])),
+    ];
+    const texts = ['127.0.0.1', '10.0.0.0/8, 127.0.0.0/8', '', ' 127.0.0.1/33 ', '0.0.0.0/0'];
+    const others = ['10.0.0.0/8', '::1', 'localhost', '127.0.0.1/x', '::/0'];
+    const records = Object.fromEntries([...texts, ...others].map((text, number) => [number, listOf(text)]));
+    const leads = await startLeads(records);
+    for (const number of texts.keys())
+      expect(await leads.to(String(number)), texts[number]).toEqual(at('near'));
+    for (const number of others.keys()) {
+      expect(await leads.to(String(texts.length + number)), others[number]).toEqual(at('far'));
+    }
+    expect((await leads.get('0')).headers['cache-control']).toMatch(/^private/);
+  });
 
-test('the highest score wins; a location below 0 only when it is alone', async () => {
-  const scored = (...scores: string[]): unknown[] => [
-    value(1, '10320/loc', locations(scores.map((score, number) => place(`s${number}`, `score="${score}"`)))),
-  ];
-  const leads = await startLeads({
-    high: scored('1.5', '1.25', 'x'),
-    negative: scored('-1', '-2'),
-    beside: [...scored('-1', '-2'), plain],
-    alone: scored('-1'),
-    near: [
+  test('prefer the highest score, and use one below 0 only when it is alone', async () => {
+    const scored = (...scores: string[]): unknown[] => [
       value(
         1,
         '10320/loc',
-        locations([place('near', 'score="-1" addresses="127.0.0.1"'), place('far', 'score="2"')]),
+        locations(scores.map((score, number) => place(`s${number}`, `score="${score}"`))),
       ),
-    ],
+    ];
+    const leads = await startLeads({
+      high: scored('1.5', '1.25', 'x'),
+      negative: scored('-1', '-2'),
+      beside: [...scored('-1', '-2'), plain],
+      alone: scored('-1'),
+      near: [
+        value(
+          1,
+          '10320/loc',
+          locations([place('near', 'score="-1" addresses="127.0.0.1"'), place('far', 'score="2"')]),
+        ),
+      ],
+    });
+    expect(await leads.to('high')).toEqual(at('s0'));
+    expect(await leads.to('negative')).toEqual([200, undefined]);
+    expect(await leads.to('beside')).toEqual(at('plain'));
+    expect(await leads.to('alone')).toEqual(at('s0'));
+    expect(await leads.to('near')).toEqual(at('near'));
   });
-  expect(await leads.to('high')).toEqual(at('s0'));
-  expect(await leads.to('negative')).toEqual([200, undefined]);
-  expect(await leads.to('beside')).toEqual(at('plain'));
-  expect(await leads.to('alone')).toEqual(at('s0'));
-  expect(await leads.to('near')).toEqual(at('near'));
-});
 
-test('chooseby names the selectors and their order', async () => {
-  const places = [
-    place('a', 'id="a" country="us" weight="0"'),
-    place('b', 'id="b" weight="0"'),
-    place('c', 'weight="1"'),
-  ];
-  const chosenBy = (attributes: string): unknown[] => [value(1, '10320/loc', locations(places, attributes))];
-  const leads = await startLeads({
-    default: chosenBy(''),
-    weighted: chosenBy('chooseby="weighted,locatt,country"'),
-    'only-locatt': chosenBy('chooseby=" locatt "'),
-    newer: chosenBy('choose_by="locatt" chooseby="weighted"'),
-    unknown: chosenBy('chooseby="moon,locatt"'),
+  test('are selected in the order given by chooseby', async () => {
+    const places = [
+      place('a', 'id="a" country="us" weight="0"'),
+      place('b', 'id="b" weight="0"'),
+      place('c', 'weight="1"'),
+    ];
+    const chosenBy = (attributes: string): unknown[] => [
+      value(1, '10320/loc', locations(places, attributes)),
+    ];
+    const leads = await startLeads({
+      default: chosenBy(''),
+      weighted: chosenBy('chooseby="weighted,locatt,country"'),
+      'only-locatt': chosenBy('chooseby=" locatt "'),
+      newer: chosenBy('choose_by="locatt" chooseby="weighted"'),
+      unknown: chosenBy('chooseby="moon,locatt"'),
+    });
+    expect(await leads.to('default?locatt=id:b')).toEqual(at('b'));
+    expect(await leads.to('weighted?locatt=id:b&country=us')).toEqual(at('c'));
+    expect(await leads.to('only-locatt?country=us')).toEqual(at('c'));
+    expect(await leads.to('only-locatt?locatt=id:b')).toEqual(at('b'));
+    expect(await leads.to('newer?locatt=id:a')).toEqual(at('a'));
+    expect(await leads.to('unknown?locatt=id:a')).toEqual(at('a'));
   });
-  expect(await leads.to('default?locatt=id:b')).toEqual(at('b'));
-  expect(await leads.to('weighted?locatt=id:b&country=us')).toEqual(at('c'));
-  expect(await leads.to('only-locatt?country=us')).toEqual(at('c'));
-  expect(await leads.to('only-locatt?locatt=id:b')).toEqual(at('b'));
-  expect(await leads.to('newer?locatt=id:a')).toEqual(at('a'));
-  expect(await leads.to('unknown?locatt=id:a')).toEqual(at('a'));
-});
 
-test('http_sc sets the status of the redirect', async () => {
-  const places = [301, 302, 303, 307, 308, 200, 404].map((code) =>
-    place(`s${code}`, `id="${code}" http_sc="${code}"`),
-  );
-  const leads = await startLeads({ kinds: [value(1, '10320/loc', locations(places))] });
-  for (const code of [301, 302, 303, 307, 308]) {
-    for (let times = 0; times < 3; times++) {
-      expect(await leads.to(`kinds?locatt=id:${code}`)).toEqual([code, `https://s${code}.example.org/`]);
+  test('set the status of the redirect with http_sc', async () => {
+    const places = [301, 302, 303, 307, 308, 200, 404].map((code) =>
+      place(`s${code}`, `id="${code}" http_sc="${code}"`),
+    );
+    const leads = await startLeads({ kinds: [value(1, '10320/loc', locations(places))] });
+    for (const code of [301, 302, 303, 307, 308]) {
+      for (let times = 0; times < 3; times++) {
+        expect(await leads.to(`kinds?locatt=id:${code}`)).toEqual([code, `https://s${code}.example.org/`]);
+      }
     }
-  }
-  for (const code of [200, 404]) expect(await leads.to(`kinds?locatt=id:${code}`)).toEqual(at(`s${code}`));
-});
-
-test('a list without a location is skipped for the URL value', async () => {
-  const texts = {
-    cut: '<locations><location href=',
-    unclosed: '<locations><location href="https://a.example.org/><location/></locations>',
-    none: '<locations></locations>',
-    empty: '',
-    text: 'https://a.example.org/',
-    doctype: '<!DOCTYPE locations><locations><location href="https://a.example.org/"/></locations>',
-    deep: '<locations><group><location href="https://a.example.org/"/></group></locations>',
-  };
-  const leads = await startLeads(
-    Object.fromEntries(
-      Object.entries(texts).map(([name, xml]) => [name, [value(1, '10320/loc', xml), plain]]),
-    ),
-  );
-  for (const name of Object.keys(texts)) {
-    expect(await leads.to(name), name).toEqual(at('plain'));
-    expect((await leads.get(`${name}?noredirect`)).status).toBe(200);
-    expect((await leads.get(`${name}?action=showurls`)).text).toContain('mode="legacy" weight="');
-  }
-});
-
-test('a location without an address opens the page', async () => {
-  const leads = await startLeads({
-    nowhere: [value(1, '10320/loc', '<locations><location weight="1"/></locations>'), plain],
+    for (const code of [200, 404]) expect(await leads.to(`kinds?locatt=id:${code}`)).toEqual(at(`s${code}`));
   });
-  expect(await leads.to('nowhere')).toEqual([200, undefined]);
-});
 
-test('the locations of all 10320/loc values take part', async () => {
-  const leads = await startLeads({
-    several: [
-      value(1, '10320/loc', '<locations'),
-      value(5, '10320/loc.x', locations([place('second', 'id="2"')], 'http_sc="303"')),
-      value(3, '10320/loc', locations([place('third', 'id="3"')], 'http_sc="307"')),
-    ],
+  test('an empty list falls back to the URL value', async () => {
+    const texts = {
+      cut: '<locations><location href=',
+      unclosed: '<locations><location href="https://a.example.org/><location/></locations>',
+      none: '<locations></locations>',
+      empty: '',
+      text: 'https://a.example.org/',
+      doctype: '<!DOCTYPE locations><locations><location href="https://a.example.org/"/></locations>',
+      deep: '<locations><group><location href="https://a.example.org/"/></group></locations>',
+    };
+    const leads = await startLeads(
+      Object.fromEntries(
+        Object.entries(texts).map(([name, xml]) => [name, [value(1, '10320/loc', xml), plain]]),
+      ),
+    );
+    for (const name of Object.keys(texts)) {
+      expect(await leads.to(name), name).toEqual(at('plain'));
+      expect((await leads.get(`${name}?noredirect`)).status).toBe(200);
+      expect((await leads.get(`${name}?action=showurls`)).text).toContain('mode="legacy" weight="');
+    }
   });
-  expect(await leads.to('several?locatt=id:2')).toEqual([303, 'https://second.example.org/']);
-  expect(await leads.to('several?locatt=id:3')).toEqual([303, 'https://third.example.org/']);
-});
 
-test('no_legacy and urlWeight set the part of URL values', async () => {
-  const zero = place('zero', 'weight="0"');
-  const leads = await startLeads({
-    without: [value(1, '10320/loc', locations([zero], 'no_legacy="Yes"')), plain],
-    heavy: [value(1, '10320/loc', locations([zero], 'urlWeight="2"')), plain],
-    nothing: [value(1, '10320/loc', locations([], 'no_legacy="1"')), plain],
+  test('a location without an address shows the record page', async () => {
+    const leads = await startLeads({
+      nowhere: [value(1, '10320/loc', '<locations><location weight="1"/></locations>'), plain],
+    });
+    expect(await leads.to('nowhere')).toEqual([200, undefined]);
   });
-  expect(await leads.to('without')).toEqual(at('zero'));
-  expect(await leads.to('heavy')).toEqual(at('plain'));
-  expect(await leads.to('nothing')).toEqual([200, undefined]);
-});
 
-test('fills the handle into href_template, not into href', async () => {
-  const template = (attributes: string): unknown[] => [
-    value(1, '10320/loc', `<locations><loc_template ${attributes}/></locations>`),
-  ];
-  const leads = await startLeads({
-    "a?b#c ä~'": template('href_template="https://data.example.org/{hdl}?from={hdl:path}&x={HDL}"'),
-    plain: template('href="https://data.example.org/{hdl}" href_template="https://x.example.org/"'),
-    long: template(`href_template="https://data.example.org/${'{hdl}'.repeat(1000)}"`),
+  test('of all 10320/loc values take part', async () => {
+    const leads = await startLeads({
+      several: [
+        value(1, '10320/loc', '<locations'),
+        value(5, '10320/loc.x', locations([place('second', 'id="2"')], 'http_sc="303"')),
+        value(3, '10320/loc', locations([place('third', 'id="3"')], 'http_sc="307"')),
+      ],
+    });
+    expect(await leads.to('several?locatt=id:2')).toEqual([303, 'https://second.example.org/']);
+    expect(await leads.to('several?locatt=id:3')).toEqual([303, 'https://third.example.org/']);
   });
-  expect(await leads.to('a%3Fb%23c%20%C3%A4~%27')).toEqual([
-    302,
-    'https://data.example.org/21.T11998%2Fa%3Fb%23c%20%C3%A4%7E%27?from=21.T11998/a%3Fb%23c%20%C3%A4~%27&x=%7BHDL%7D',
-  ]);
-  expect(await leads.to('plain')).toEqual([302, 'https://data.example.org/%7Bhdl%7D']);
-  expect(await leads.to('long')).toEqual([200, undefined]);
+
+  test('include URL values as no_legacy and urlWeight define', async () => {
+    const zero = place('zero', 'weight="0"');
+    const leads = await startLeads({
+      without: [value(1, '10320/loc', locations([zero], 'no_legacy="Yes"')), plain],
+      heavy: [value(1, '10320/loc', locations([zero], 'urlWeight="2"')), plain],
+      nothing: [value(1, '10320/loc', locations([], 'no_legacy="1"')), plain],
+    });
+    expect(await leads.to('without')).toEqual(at('zero'));
+    expect(await leads.to('heavy')).toEqual(at('plain'));
+    expect(await leads.to('nothing')).toEqual([200, undefined]);
+  });
+
+  test('fill the handle into href_template, not into href', async () => {
+    const template = (attributes: string): unknown[] => [
+      value(1, '10320/loc', `<locations><loc_template ${attributes}/></locations>`),
+    ];
+    const leads = await startLeads({
+      "a?b#c ä~'": template('href_template="https://data.example.org/{hdl}?from={hdl:path}&x={HDL}"'),
+      plain: template('href="https://data.example.org/{hdl}" href_template="https://x.example.org/"'),
+      long: template(`href_template="https://data.example.org/${'{hdl}'.repeat(1000)}"`),
+    });
+    expect(await leads.to('a%3Fb%23c%20%C3%A4~%27')).toEqual([
+      302,
+      'https://data.example.org/21.T11998%2Fa%3Fb%23c%20%C3%A4%7E%27?from=21.T11998/a%3Fb%23c%20%C3%A4~%27&x=%7BHDL%7D',
+    ]);
+    expect(await leads.to('plain')).toEqual([302, 'https://data.example.org/%7Bhdl%7D']);
+    expect(await leads.to('long')).toEqual([200, undefined]);
+  });
 });

@@ -1,5 +1,5 @@
 // The page of a long record: it shows the first part, says so, and costs what that part costs.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { shownPart } from '../../src/redirect/value-html.js';
 import { startLeads, value } from '../support/leads.js';
@@ -20,107 +20,114 @@ async function pageOf(values: unknown[]): Promise<string> {
 
 const rowsOf = (page: string): number => page.match(/<td role="cell" data-label="Index"/g)?.length ?? 0;
 
-test('of 20,000 values the page shows the first 200, says how many there are and links to the JSON', async () => {
-  const page = await pageOf(Array.from({ length: 20_000 }, (_, at) => value(at + 1, 'DESC', `text <${at}>`)));
-  expect(rowsOf(page)).toBe(200);
-  expect(page).toContain('text &#60;199&#62;');
-  expect(page).not.toContain('text &#60;200&#62;');
-  expect(page).toContain(`This page shows the first 200 of 20,000 values. ${JSON_LINK}`);
-});
+describe('page of a long record', () => {
+  test('shows the first 200 of 20,000 values with the total and a link to the JSON', async () => {
+    const page = await pageOf(
+      Array.from({ length: 20_000 }, (_, at) => value(at + 1, 'DESC', `text <${at}>`)),
+    );
+    expect(rowsOf(page)).toBe(200);
+    expect(page).toContain('text &#60;199&#62;');
+    expect(page).not.toContain('text &#60;200&#62;');
+    expect(page).toContain(`This page shows the first 200 of 20,000 values. ${JSON_LINK}`);
+  });
 
-test('of 200 values the page shows all', async () => {
-  const page = await pageOf(Array.from({ length: 200 }, (_, at) => value(at + 1, 'DESC', 'text')));
-  expect(rowsOf(page)).toBe(200);
-  expect(page).not.toContain('This page shows');
-});
+  test('shows all of 200 values', async () => {
+    const page = await pageOf(Array.from({ length: 200 }, (_, at) => value(at + 1, 'DESC', 'text')));
+    expect(rowsOf(page)).toBe(200);
+    expect(page).not.toContain('This page shows');
+  });
 
-test('values of more than 64 KiB end the page', async () => {
-  const page = await pageOf(
-    Array.from({ length: 100 }, (_, at) => value(at + 1, 'DESC', 'x'.repeat(10_000))),
-  );
-  expect(rowsOf(page)).toBe(7);
-  expect(page).toContain('This page shows the first 7 of 100 values.');
-  expect(page.length).toBeLessThan(100_000);
-});
+  test('ends after 64 KiB of values', async () => {
+    const page = await pageOf(
+      Array.from({ length: 100 }, (_, at) => value(at + 1, 'DESC', 'x'.repeat(10_000))),
+    );
+    expect(rowsOf(page)).toBe(7);
+    expect(page).toContain('This page shows the first 7 of 100 values.');
+    expect(page.length).toBeLessThan(100_000);
+  });
 
-test('a long value is cut, and the values behind it are shown', async () => {
-  const page = await pageOf([
-    value(1, 'DESC', 'x'.repeat(MIB)),
-    value(2, 'URL', 'https://example.org/short'),
-    value(3, 'URL', `https://example.org/${'x'.repeat(MIB)}`),
-  ]);
-  expect(rowsOf(page)).toBe(3);
-  expect(page).toContain('>https://example.org/short</bdi></a>');
-  expect(page).toContain(`This page shows only the beginning of long values. ${JSON_LINK}`);
-  expect(page.match(/Cut here\./g)).toHaveLength(2);
-  expect(page).not.toContain('href="https://example.org/xxx');
-  expect(page.length).toBeLessThan(60_000);
-});
+  test('truncates a long value, and shows the values after it', async () => {
+    const page = await pageOf([
+      value(1, 'DESC', 'x'.repeat(MIB)),
+      value(2, 'URL', 'https://example.org/short'),
+      value(3, 'URL', `https://example.org/${'x'.repeat(MIB)}`),
+    ]);
+    expect(rowsOf(page)).toBe(3);
+    expect(page).toContain('>https://example.org/short</bdi></a>');
+    expect(page).toContain(`This page shows only the beginning of long values. ${JSON_LINK}`);
+    expect(page.match(/Cut here\./g)).toHaveLength(2);
+    expect(page).not.toContain('href="https://example.org/xxx');
+    expect(page.length).toBeLessThan(60_000);
+  });
 
-const ofData = (format: string, data: unknown) => ({ ...value(1, 'X', ''), data: { format, value: data } });
-const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
+  const ofData = (format: string, data: unknown) => ({ ...value(1, 'X', ''), data: { format, value: data } });
+  const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
 
-test.each<[string, unknown]>([
-  ['a type', { ...value(1, 'T'.repeat(MIB), 'text') }],
-  ['a time to live', { ...value(1, 'DESC', 'text', 'soon'.repeat(MIB)) }],
-  ['a time', { ...value(1, 'DESC', 'text'), timestamp: '2'.repeat(MIB) }],
-  ['permissions', { ...value(1, 'DESC', 'text'), permissions: '1'.repeat(MIB) }],
-  ['a format', ofData('f'.repeat(MIB), 'text')],
-  ['bytes', ofData('base64', 'QUJD'.repeat(MIB))],
-  ['a list of references', ofData('vlist', Array(50_000).fill({ handle: '21.T11998/abc', index: 1 }))],
-  ['a reference', ofData('admin', { handle: 'x'.repeat(MIB), index: 1, permissions: '1'.repeat(MIB) })],
-  ['a site record', ofData('site', { servers: Array(50_000).fill({ address: '192.0.2.1' }) })],
-  ['an object of many names', ofData('x', Object.fromEntries([...Array(50_000).keys()].map((n) => [n, n])))],
-  ['a list of empty lists', ofData('x', Array(200_000).fill([]))],
-  ['a list in a list in a list', ofData('x', nested(900))],
-  ['a target that is no URL', value(1, 'URL', 'no:'.repeat(MIB))],
-])('%s as long as a record makes no long page', async (_what, long) => {
-  const page = await pageOf([long]);
-  expect(page).toContain('The JSON has everything.');
-  expect(page.length).toBeLessThan(150_000);
-});
+  test.each<[string, unknown]>([
+    ['a type', { ...value(1, 'T'.repeat(MIB), 'text') }],
+    ['a time to live', { ...value(1, 'DESC', 'text', 'soon'.repeat(MIB)) }],
+    ['a time', { ...value(1, 'DESC', 'text'), timestamp: '2'.repeat(MIB) }],
+    ['permissions', { ...value(1, 'DESC', 'text'), permissions: '1'.repeat(MIB) }],
+    ['a format', ofData('f'.repeat(MIB), 'text')],
+    ['bytes', ofData('base64', 'QUJD'.repeat(MIB))],
+    ['a list of references', ofData('vlist', Array(50_000).fill({ handle: '21.T11998/abc', index: 1 }))],
+    ['a reference', ofData('admin', { handle: 'x'.repeat(MIB), index: 1, permissions: '1'.repeat(MIB) })],
+    ['a site record', ofData('site', { servers: Array(50_000).fill({ address: '192.0.2.1' }) })],
+    [
+      'an object of many names',
+      ofData('x', Object.fromEntries([...Array(50_000).keys()].map((n) => [n, n]))),
+    ],
+    ['a list of empty lists', ofData('x', Array(200_000).fill([]))],
+    ['a list in a list in a list', ofData('x', nested(900))],
+    ['a target that is no URL', value(1, 'URL', 'no:'.repeat(MIB))],
+  ])('is short for %s as long as a record', async (_what, long) => {
+    const page = await pageOf([long]);
+    expect(page).toContain('The JSON has everything.');
+    expect(page.length).toBeLessThan(150_000);
+  });
 
-test('an alias that is longer than a handle is asked for nowhere, and is 404', async () => {
-  const leads = await startLeads({ abc: [value(1, 'HS_ALIAS', 'x'.repeat(MIB))] });
-  const { status, text } = await leads.get('abc');
-  expect(status).toBe(404);
-  expect(text).toContain('Its alias is longer than a handle can be.');
-  expect(text.length).toBeLessThan(20_000);
-  expect(leads.upstream.targets.some((target) => target.length > 10_000)).toBe(false);
-});
+  test('an alias longer than a handle is 404 without an upstream request', async () => {
+    const leads = await startLeads({ abc: [value(1, 'HS_ALIAS', 'x'.repeat(MIB))] });
+    const { status, text } = await leads.get('abc');
+    expect(status).toBe(404);
+    expect(text).toContain('Its alias is longer than a handle can be.');
+    expect(text.length).toBeLessThan(20_000);
+    expect(leads.upstream.targets.some((target) => target.length > 10_000)).toBe(false);
+  });
 
-test('markup is escaped in the part that is shown and in no other', async () => {
-  const page = await pageOf([value(1, 'DESC', '<'.repeat(MIB))]);
-  const escaped = page.match(/&#60;/g)?.length ?? 0;
-  expect(escaped).toBeGreaterThan(16_000);
-  // And the beginning of the collapsed text.
-  expect(escaped).toBeLessThanOrEqual(16 * 1024 + 80);
-});
+  test('escapes markup in the shown part only', async () => {
+    const page = await pageOf([value(1, 'DESC', '<'.repeat(MIB))]);
+    const escaped = page.match(/&#60;/g)?.length ?? 0;
+    expect(escaped).toBeGreaterThan(16_000);
+    // And the beginning of the collapsed text.
+    expect(escaped).toBeLessThanOrEqual(16 * 1024 + 80);
+  });
 
-test('the values behind the shown part are not even read', () => {
-  let reads = 0;
-  const values = new Proxy(
-    Array.from({ length: 1000 }, (_, at) => ({ index: at, type: 'DESC', data: 'text' })),
-    {
-      get(list, name) {
-        if (typeof name === 'string' && /^\d+$/.test(name)) reads++;
-        return Reflect.get(list, name) as unknown;
+  test('does not read the values after the shown part', () => {
+    let reads = 0;
+    const values = new Proxy(
+      Array.from({ length: 1000 }, (_, at) => ({ index: at, type: 'DESC', data: 'text' })),
+      {
+        get(list, name) {
+          if (typeof name === 'string' && /^\d+$/.test(name)) reads++;
+          return Reflect.get(list, name) as unknown;
+        },
       },
-    },
-  );
-  expect(shownPart(values)).toHaveLength(200);
-  expect(reads).toBeLessThanOrEqual(201);
-});
+    );
+    expect(shownPart(values)).toHaveLength(200);
+    expect(reads).toBeLessThanOrEqual(201);
+  });
 
-test('the page is written row by row, so that other requests are answered between them', () => {
-  const values = Array.from({ length: 200 }, (_, at) => ({ index: at, type: 'DESC', data: 'text' }));
-  expect(countSteps(valuesTable(values, '/')).steps).toBeGreaterThan(200);
-});
+  test('is written row by row, so that other requests are served in between', () => {
+    const values = Array.from({ length: 200 }, (_, at) => ({ index: at, type: 'DESC', data: 'text' }));
+    expect(countSteps(valuesTable(values, '/')).steps).toBeGreaterThan(200);
+  });
 
-test('a list of references is cut between two of them', () => {
-  const references = Array.from({ length: 10_000 }, (_, at) => ({ handle: '21.T11998/admin', index: at }));
-  const [shown] = shownPart([{ index: 1, type: 'HS_VLIST', data: { format: 'vlist', value: references } }]);
-  const { value: list } = shown!.data as { value: typeof references };
-  expect(list).toEqual(references.slice(0, list.length));
-  expect(list.length).toBeGreaterThan(100);
+  test('truncates a list of references between two of them', () => {
+    const references = Array.from({ length: 10_000 }, (_, at) => ({ handle: '21.T11998/admin', index: at }));
+    const [shown] = shownPart([{ index: 1, type: 'HS_VLIST', data: { format: 'vlist', value: references } }]);
+    const { value: list } = shown!.data as { value: typeof references };
+    expect(list).toEqual(references.slice(0, list.length));
+    expect(list.length).toBeGreaterThan(100);
+  });
 });

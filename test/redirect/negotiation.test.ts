@@ -1,5 +1,5 @@
 // Pages for people, JSON for programs: records and errors alike.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Question } from '../support/ask.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -31,159 +31,163 @@ const PAGE_TYPES = [
 const accepting = (accept: string | undefined): Record<string, string> =>
   accept === undefined ? {} : { Accept: accept };
 
-test('noredirect sends JSON when Accept prefers it', async () => {
-  const leads = await startLeads(records);
-  const { text: expected } = await leads.ask('/api/handles/21.T11998/abc');
-  for (const accept of JSON_TYPES) {
-    const { status, headers, text } = await leads.get('abc?noredirect', accepting(accept));
-    expect([status, headers['content-type'], text]).toEqual([
-      200,
-      'application/json;charset=utf-8',
-      expected,
-    ]);
-  }
-  for (const accept of PAGE_TYPES) {
-    const { headers } = await leads.get('abc?noredirect', accepting(accept));
-    expect(headers['content-type'], accept).toBe('text/html;charset=utf-8');
-  }
-  const one = await leads.get('abc?noredirect&index=2', accepting('application/json'));
-  expect(JSON.parse(one.text)).toMatchObject({ values: [{ index: 2 }] });
-});
-
-test('the JSON of an alias is that of the last handle', async () => {
-  const leads = await startLeads(records);
-  const { text } = await leads.get('alias?noredirect', accepting('application/json'));
-  expect(JSON.parse(text)).toMatchObject({
-    handle: '21.T11998/abc',
-    values: [{ type: 'URL' }, { type: 'DESC' }],
+describe('HTML or JSON by Accept', () => {
+  test('noredirect sends JSON when Accept prefers it', async () => {
+    const leads = await startLeads(records);
+    const { text: expected } = await leads.ask('/api/handles/21.T11998/abc');
+    for (const accept of JSON_TYPES) {
+      const { status, headers, text } = await leads.get('abc?noredirect', accepting(accept));
+      expect([status, headers['content-type'], text]).toEqual([
+        200,
+        'application/json;charset=utf-8',
+        expected,
+      ]);
+    }
+    for (const accept of PAGE_TYPES) {
+      const { headers } = await leads.get('abc?noredirect', accepting(accept));
+      expect(headers['content-type'], accept).toBe('text/html;charset=utf-8');
+    }
+    const one = await leads.get('abc?noredirect&index=2', accepting('application/json'));
+    expect(JSON.parse(one.text)).toMatchObject({ values: [{ index: 2 }] });
   });
-});
 
-test('Accept does not prevent a redirect', async () => {
-  const leads = await startLeads(records);
-  for (const accept of [...JSON_TYPES, ...PAGE_TYPES]) {
-    expect(await leads.to('abc', { headers: accepting(accept) })).toEqual([302, 'https://example.org/abc']);
-  }
-});
-
-test('a record without a target is shown, to programs as JSON', async () => {
-  const leads = await startLeads(records);
-  expect((await leads.get('text')).headers['content-type']).toBe('text/html;charset=utf-8');
-  const { status, text } = await leads.get('text', accepting('application/json'));
-  expect([status, JSON.parse(text)]).toMatchObject([200, { responseCode: 1 }]);
-});
-
-test('errors are pages for browsers and problem JSON for programs, with the same text', async () => {
-  const leads = await startLeads(records);
-  const errors: [path: string, status: number, title: string][] = [
-    ['/21.T11998/nobody', 404, 'This handle does not exist'],
-    ['/21.T11998/nobody?noredirect', 404, 'This handle does not exist'],
-    ['/21.T11998/loop', 404, 'Too many aliases or an alias loop'],
-    ['/21.T11998/x%ZZ', 400, 'Invalid percent-encoding in the path'],
-    ['/21.T11998/bare?urlappend=.evil.org', 400, 'Invalid query parameter'],
-  ];
-  for (const [path, status, title] of errors) {
-    const page = await leads.ask(path, { headers: accepting('text/html') });
-    expect([page.status, page.headers['content-type']], path).toEqual([status, 'text/html;charset=utf-8']);
-    expect(page.text).toContain(title);
-    const problem = await leads.ask(path, { headers: accepting('application/json') });
-    expect([problem.status, problem.headers['content-type']]).toEqual([status, 'application/problem+json']);
-    expect(JSON.parse(problem.text)).toMatchObject({ status, title });
-    for (const { headers } of [page, problem]) expect(headers.vary).toMatch(/^Accept, /);
-  }
-});
-
-test('an unknown handle and a wrong API path are 404 as JSON with different response codes, which clients read', async () => {
-  const leads = await startLeads({ alias: [value(1, 'HS_ALIAS', '21.T11998/gone')] });
-  const paths: [path: string, responseCode: number][] = [
-    ['/21.T11998/nobody', 100],
-    ['/10.5072/nobody', 100],
-    ['/2014/nobody', 100],
-    ['/loc.music/nobody', 100],
-    ['/0.NA/21.T1', 100],
-    ['/hdl:21.T11998/nobody', 100],
-    ['/21.T11998/alias', 100],
-    ['/21.T11998', 100],
-    // A prefix begins with a digit or has a dot: these paths begin with a word of another API.
-    ['/foo/foo/foo/21.T11998/USER01', 4],
-    ['/v2/handles/21.T11998/USER01', 4],
-    ['/foo', 4],
-  ];
-  for (const [path, responseCode] of paths) {
-    const { status, text } = await leads.ask(path, { headers: accepting('application/json') });
-    expect([status, JSON.parse(text)], path).toMatchObject([404, { status: 404, responseCode }]);
-  }
-});
-
-test('finds a record under a prefix of letters', async () => {
-  const leads = await startLeads({ 'test/x': [value(1, 'URL', 'https://example.org/x')] });
-  expect((await leads.ask('/test/x')).headers.location).toBe('https://example.org/x');
-});
-
-test('problem JSON carries the response code of the Handle server, or that of the failure', async () => {
-  const leads = await startLeads(records);
-  const problem = async (path: string, question: Question = {}): Promise<unknown> =>
-    JSON.parse((await leads.get(path, accepting('application/json'), question)).text);
-  expect(await problem('abc', { method: 'PUT' })).toMatchObject({ status: 405, responseCode: 4 });
-  expect(await problem('loop')).toMatchObject({ status: 404, responseCode: 100 });
-  for (const [status, responseCode, told] of [
-    [400, 301, 404],
-    [300, 302, 404],
-    [403, 400, 403],
-    [503, 3, 503],
-  ] as const) {
-    leads.upstream.answers({ status, body: { responseCode } });
-    expect(await problem(`refused-${responseCode}`)).toMatchObject({ status: told, responseCode });
-  }
-});
-
-test('an unreachable Handle server is a 502 that is not stored', async () => {
-  const leads = await startLeads(records);
-  leads.upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
-  const page = await leads.get('abc');
-  expect([page.status, page.headers['cache-control']]).toEqual([502, 'no-store']);
-  expect(page.text).toContain('The Handle server is unreachable');
-  leads.pass(60_000);
-  const problem = await leads.get('other', accepting('application/json'));
-  expect(JSON.parse(problem.text)).toMatchObject({
-    status: 502,
-    code: 'UPSTREAM_UNREACHABLE',
-    handle: '21.T11998/other',
+  test('the JSON of an alias is that of the last handle', async () => {
+    const leads = await startLeads(records);
+    const { text } = await leads.get('alias?noredirect', accepting('application/json'));
+    expect(JSON.parse(text)).toMatchObject({
+      handle: '21.T11998/abc',
+      values: [{ type: 'URL' }, { type: 'DESC' }],
+    });
   });
-});
 
-test('shows an error of the Handle server', async () => {
-  const leads = await startLeads(records);
-  leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/abc' } });
-  const foreign = await leads.get('abc');
-  expect([foreign.status, foreign.text.includes('This prefix is not served here')]).toEqual([404, true]);
-  leads.upstream.answers({ status: 403, body: { responseCode: 400, message: 'Not <for> you' } });
-  const refused = await leads.get('other');
-  expect(refused.status).toBe(403);
-  expect(refused.text).toContain('Not &#60;for&#62; you');
-});
+  test('Accept does not affect a redirect', async () => {
+    const leads = await startLeads(records);
+    for (const accept of [...JSON_TYPES, ...PAGE_TYPES]) {
+      expect(await leads.to('abc', { headers: accepting(accept) })).toEqual([302, 'https://example.org/abc']);
+    }
+  });
 
-test('an overloaded server sends Retry-After', async () => {
-  const leads = await startLeads(records);
-  leads.upstream.answers({ status: 503, body: 'busy', headers: { 'Retry-After': '7' } });
-  const { status, headers } = await leads.get('abc');
-  expect([status, headers['retry-after']]).toEqual([503, '7']);
-});
+  test('a record without a target is shown, as JSON to programs', async () => {
+    const leads = await startLeads(records);
+    expect((await leads.get('text')).headers['content-type']).toBe('text/html;charset=utf-8');
+    const { status, text } = await leads.get('text', accepting('application/json'));
+    expect([status, JSON.parse(text)]).toMatchObject([200, { responseCode: 1 }]);
+  });
 
-test('every page and XML list has a strict Content-Security-Policy', async () => {
-  const leads = await startLeads(records);
-  for (const path of [
-    '/',
-    '/21.T11998/abc?noredirect',
-    '/21.T11998/nobody',
-    '/21.T11998/abc?action=showurls',
-  ]) {
-    const { headers } = await leads.ask(path);
-    const policy = headers['content-security-policy'];
-    expect(policy, path).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+';/);
-    expect(policy).toContain("base-uri 'none'; frame-ancestors 'none'");
-    expect(policy).not.toMatch(/unsafe|\*/);
-    expect(headers['x-content-type-options']).toBe('nosniff');
-    expect(headers['referrer-policy']).toBe('no-referrer');
-  }
+  test('errors are pages for browsers and problem JSON for programs, with the same text', async () => {
+    const leads = await startLeads(records);
+    const errors: [path: string, status: number, title: string][] = [
+      ['/21.T11998/nobody', 404, 'This handle does not exist'],
+      ['/21.T11998/nobody?noredirect', 404, 'This handle does not exist'],
+      ['/21.T11998/loop', 404, 'Too many aliases or an alias loop'],
+      ['/21.T11998/x%ZZ', 400, 'Invalid percent-encoding in the path'],
+      ['/21.T11998/bare?urlappend=.evil.org', 400, 'Invalid query parameter'],
+    ];
+    for (const [path, status, title] of errors) {
+      const page = await leads.ask(path, { headers: accepting('text/html') });
+      expect([page.status, page.headers['content-type']], path).toEqual([status, 'text/html;charset=utf-8']);
+      expect(page.text).toContain(title);
+      const problem = await leads.ask(path, { headers: accepting('application/json') });
+      expect([problem.status, problem.headers['content-type']]).toEqual([status, 'application/problem+json']);
+      expect(JSON.parse(problem.text)).toMatchObject({ status, title });
+      for (const { headers } of [page, problem]) expect(headers.vary).toMatch(/^Accept, /);
+    }
+  });
+
+  test('an unknown handle and an unknown API path are 404 as JSON with different response codes', async () => {
+    const leads = await startLeads({ alias: [value(1, 'HS_ALIAS', '21.T11998/gone')] });
+    const paths: [path: string, responseCode: number][] = [
+      ['/21.T11998/nobody', 100],
+      ['/10.5072/nobody', 100],
+      ['/2014/nobody', 100],
+      ['/loc.music/nobody', 100],
+      ['/0.NA/21.T1', 100],
+      ['/hdl:21.T11998/nobody', 100],
+      ['/21.T11998/alias', 100],
+      ['/21.T11998', 100],
+      // A prefix begins with a digit or has a dot: these paths begin with a word of another API.
+      ['/foo/foo/foo/21.T11998/USER01', 4],
+      ['/v2/handles/21.T11998/USER01', 4],
+      ['/foo', 4],
+    ];
+    for (const [path, responseCode] of paths) {
+      const { status, text } = await leads.ask(path, { headers: accepting('application/json') });
+      expect([status, JSON.parse(text)], path).toMatchObject([404, { status: 404, responseCode }]);
+    }
+  });
+
+  test('a record under a prefix of letters is found', async () => {
+    const leads = await startLeads({ 'test/x': [value(1, 'URL', 'https://example.org/x')] });
+    expect((await leads.ask('/test/x')).headers.location).toBe('https://example.org/x');
+  });
+
+  test('problem JSON carries the response code of the Handle server, or that of the failure', async () => {
+    const leads = await startLeads(records);
+    const problem = async (path: string, question: Question = {}): Promise<unknown> =>
+      JSON.parse((await leads.get(path, accepting('application/json'), question)).text);
+    expect(await problem('abc', { method: 'PUT' })).toMatchObject({ status: 405, responseCode: 4 });
+    expect(await problem('loop')).toMatchObject({ status: 404, responseCode: 100 });
+    for (const [status, responseCode, told] of [
+      [400, 301, 404],
+      [300, 302, 404],
+      [403, 400, 403],
+      [503, 3, 503],
+    ] as const) {
+      leads.upstream.answers({ status, body: { responseCode } });
+      expect(await problem(`refused-${responseCode}`)).toMatchObject({ status: told, responseCode });
+    }
+  });
+
+  test('an unreachable Handle server is a 502 that is not stored', async () => {
+    const leads = await startLeads(records);
+    leads.upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
+    const page = await leads.get('abc');
+    expect([page.status, page.headers['cache-control']]).toEqual([502, 'no-store']);
+    expect(page.text).toContain('The Handle server is unreachable');
+    leads.pass(60_000);
+    const problem = await leads.get('other', accepting('application/json'));
+    expect(JSON.parse(problem.text)).toMatchObject({
+      status: 502,
+      code: 'UPSTREAM_UNREACHABLE',
+      handle: '21.T11998/other',
+    });
+  });
+
+  test('an error of the Handle server is shown', async () => {
+    const leads = await startLeads(records);
+    leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/abc' } });
+    const foreign = await leads.get('abc');
+    expect([foreign.status, foreign.text.includes('This prefix is not served here')]).toEqual([404, true]);
+    leads.upstream.answers({ status: 403, body: { responseCode: 400, message: 'Not <for> you' } });
+    const refused = await leads.get('other');
+    expect(refused.status).toBe(403);
+    expect(refused.text).toContain('Not &#60;for&#62; you');
+  });
+
+  test('an overloaded server sends Retry-After', async () => {
+    const leads = await startLeads(records);
+    leads.upstream.answers({ status: 503, body: 'busy', headers: { 'Retry-After': '7' } });
+    const { status, headers } = await leads.get('abc');
+    expect([status, headers['retry-after']]).toEqual([503, '7']);
+  });
+
+  test('every page and XML list has a strict Content-Security-Policy', async () => {
+    const leads = await startLeads(records);
+    for (const path of [
+      '/',
+      '/21.T11998/abc?noredirect',
+      '/21.T11998/nobody',
+      '/21.T11998/abc?action=showurls',
+    ]) {
+      const { headers } = await leads.ask(path);
+      const policy = headers['content-security-policy'];
+      expect(policy, path).toMatch(
+        /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+';/,
+      );
+      expect(policy).toContain("base-uri 'none'; frame-ancestors 'none'");
+      expect(policy).not.toMatch(/unsafe|\*/);
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(headers['referrer-policy']).toBe('no-referrer');
+    }
+  });
 });

@@ -1,5 +1,5 @@
-// What the record of a prefix says to readers: that the prefix is closed and why, and whom to ask.
-import { expect, test } from 'vitest';
+// Status and contact in a prefix record: whether the prefix is closed and why, and the address to ask.
+import { describe, expect, test } from 'vitest';
 import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
@@ -27,100 +27,106 @@ async function startWith(namespace: string): Promise<Proxy & { targets: string[]
   return { ...(await startProxy()), targets: upstream.targets };
 }
 
-test('a closed prefix is 404 for every handle, found or not, with the reason and the contact', async () => {
-  const proxy = await startWith(
-    '<namespace><status>inactive</status><statusmsg>Closed &amp; gone</statusmsg><contact>c@example.org</contact></namespace>',
-  );
-  for (const handle of [HANDLE, '21.T11998/none']) {
-    const { status, text } = await proxy.ask(`/${handle}`);
+describe('status and contact in a prefix record', () => {
+  test('an inactive prefix is 404 for every handle, with the reason and the contact', async () => {
+    const proxy = await startWith(
+      '<namespace><status>inactive</status><statusmsg>Closed &amp; gone</statusmsg><contact>c@example.org</contact></namespace>',
+    );
+    for (const handle of [HANDLE, '21.T11998/none']) {
+      const { status, text } = await proxy.ask(`/${handle}`);
+      expect(status).toBe(404);
+      expect(text).toContain('This prefix is inactive');
+      expect(text).toContain('21.T11998: Closed &#38; gone');
+      expect(text).toContain('Ask the operator of the prefix: <a href="mailto:c@example.org">');
+      const json = await proxy.ask(`/${handle}`, { headers: { Accept: 'application/json' } });
+      expect(JSON.parse(json.text)).toMatchObject({ detail: '21.T11998: Closed & gone' });
+    }
+    expect((await proxy.ask(`/api/handles/${HANDLE}`)).status).toBe(200);
+  });
+
+  test('the page of an unknown handle shows the contact of its prefix', async () => {
+    const proxy = await startWith('<namespace><contact>ns@example.org</contact></namespace>');
+    const { status, text } = await proxy.ask('/21.T11998/none');
     expect(status).toBe(404);
-    expect(text).toContain('This prefix is inactive');
-    expect(text).toContain('21.T11998: Closed &#38; gone');
-    expect(text).toContain('Ask the operator of the prefix: <a href="mailto:c@example.org">');
-    const json = await proxy.ask(`/${handle}`, { headers: { Accept: 'application/json' } });
-    expect(JSON.parse(json.text)).toMatchObject({ detail: '21.T11998: Closed & gone' });
-  }
-  expect((await proxy.ask(`/api/handles/${HANDLE}`)).status).toBe(200);
-});
+    expect(text).toContain('Ask the operator of the prefix: <a href="mailto:ns@example.org">');
+    expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
+  });
 
-test('the page of a missing handle names the contact of its prefix', async () => {
-  const proxy = await startWith('<namespace><contact>ns@example.org</contact></namespace>');
-  const { status, text } = await proxy.ask('/21.T11998/none');
-  expect(status).toBe(404);
-  expect(text).toContain('Ask the operator of the prefix: <a href="mailto:ns@example.org">');
-  expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
-});
+  test('a contact that is no single mailbox address is shown as text, not as a link', async () => {
+    const contact = 'a@example.org?bcc=b@example.org &lt;script&gt;';
+    const proxy = await startWith(`<namespace><contact>${contact}</contact></namespace>`);
+    const { text } = await proxy.ask('/21.T11998/none');
+    expect(text).toContain('<bdi>a@example.org?bcc=b@example.org &#60;script&#62;</bdi>');
+    expect(text).not.toContain('mailto:');
+  });
 
-test('a contact that is no address of one mailbox is shown as text, and cannot be a script', async () => {
-  const contact = 'a@example.org?bcc=b@example.org &lt;script&gt;';
-  const proxy = await startWith(`<namespace><contact>${contact}</contact></namespace>`);
-  const { text } = await proxy.ask('/21.T11998/none');
-  expect(text).toContain('<bdi>a@example.org?bcc=b@example.org &#60;script&#62;</bdi>');
-  expect(text).not.toContain('mailto:');
-});
+  test('the prefix record is read once for all its unknown handles, and not for a path without a prefix', async () => {
+    const proxy = await startWith('<namespace/>');
+    for (const path of ['/21.T11998/a', '/21.T11998/b', '/robots', '/api-docs/x'])
+      expect((await proxy.ask(path)).status).toBe(404);
+    expect(proxy.targets.filter((target) => target.includes('0.NA'))).toEqual([
+      '/api/handles/0.NA/21.T11998',
+    ]);
+  });
 
-test('the record of a prefix is read once for all its missing handles, and for no path without a prefix', async () => {
-  const proxy = await startWith('<namespace/>');
-  for (const path of ['/21.T11998/a', '/21.T11998/b', '/robots', '/api-docs/x'])
-    expect((await proxy.ask(path)).status).toBe(404);
-  expect(proxy.targets.filter((target) => target.includes('0.NA'))).toEqual(['/api/handles/0.NA/21.T11998']);
-});
+  const CALLER: Caller = { class: 'background', client: '192.0.2.1' };
 
-const CALLER: Caller = { class: 'background', client: '192.0.2.1' };
+  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
 
-const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
+  const REFUSED = {
+    kind: 'refused',
+    refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
+  } as const;
 
-const REFUSED = {
-  kind: 'refused',
-  refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
-} as const;
-
-/** Records of prefixes that say nothing. */
-function startRecords(failures: ErrorCode[] = []) {
-  const asked: (Caller | undefined)[] = [];
-  const context = testContext({ clock: { ...systemClock, now: () => 1 } });
-  const records = createPrefixRecords(
-    createOtherRecords({ upstream: { retryAfterMs: 5000 } }, context, {
-      resolver: {
-        resolve: (_handle, { caller }) => {
-          asked.push(caller);
-          const code = failures.shift();
-          return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
+  /** Records of prefixes that say nothing. */
+  function startRecords(failures: ErrorCode[] = []) {
+    const asked: (Caller | undefined)[] = [];
+    const context = testContext({ clock: { ...systemClock, now: () => 1 } });
+    const records = createPrefixRecords(
+      createOtherRecords({ upstream: { retryAfterMs: 5000 } }, context, {
+        resolver: {
+          resolve: (_handle, { caller }) => {
+            asked.push(caller);
+            const code = failures.shift();
+            return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
+          },
+          fromMemory: () => undefined,
         },
-        fromMemory: () => undefined,
-      },
-      memory: new MemoryStore({ bounds, now: () => 1 }),
-      trustedSince: () => 0,
-    }),
-  );
-  return { asked, records };
-}
-
-test('the record of a prefix is read as one of the client that asks', async () => {
-  const { asked, records } = startRecords();
-  await records.read(handleRef('0.NA/21.T11998', false), CALLER);
-  expect(asked).toEqual([CALLER]);
-});
-
-test.each([
-  ['UPSTREAM_UNREACHABLE', 1],
-  ['OVERLOADED', 2],
-] as const)(
-  'a prefix record whose read fails with %s is asked for %i times by two redirects',
-  async (code, times) => {
-    const { asked, records } = startRecords([code]);
-    expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({ hasFailed: true });
-    await records.read(handleRef('0.NA/21.T11998', false), CALLER);
-    expect(asked).toHaveLength(times);
-  },
-);
-
-test('who asks for handles of many invented prefixes pushes none out that is in use', async () => {
-  const { records } = startRecords();
-  await records.read(handleRef('0.NA/0.NA', false), CALLER);
-  for (let at = 0; at < 20_000; at++) {
-    await records.read(handleRef(`0.NA/99.${at}`, false), CALLER);
-    if (at % 1000 === 0) await records.read(handleRef('0.NA/21.T11998', false), CALLER);
-    if (at > 0) expect(records.plainPrefixOf(handleRef(HANDLE, false), 1)?.isCurrent(1)).toBe(true);
+        memory: new MemoryStore({ bounds, now: () => 1 }),
+        trustedSince: () => 0,
+      }),
+    );
+    return { asked, records };
   }
+
+  test('the prefix record is read with the identity of the requesting client', async () => {
+    const { asked, records } = startRecords();
+    await records.read(handleRef('0.NA/21.T11998', false), CALLER);
+    expect(asked).toEqual([CALLER]);
+  });
+
+  test.each([
+    ['UPSTREAM_UNREACHABLE', 1],
+    ['OVERLOADED', 2],
+  ] as const)(
+    'a prefix record whose read fails with %s is requested %i times by two redirects',
+    async (code, times) => {
+      const { asked, records } = startRecords([code]);
+      expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
+        hasFailed: true,
+      });
+      await records.read(handleRef('0.NA/21.T11998', false), CALLER);
+      expect(asked).toHaveLength(times);
+    },
+  );
+
+  test('requests for many invented prefixes evict no prefix record in use', async () => {
+    const { records } = startRecords();
+    await records.read(handleRef('0.NA/0.NA', false), CALLER);
+    for (let at = 0; at < 20_000; at++) {
+      await records.read(handleRef(`0.NA/99.${at}`, false), CALLER);
+      if (at % 1000 === 0) await records.read(handleRef('0.NA/21.T11998', false), CALLER);
+      if (at > 0) expect(records.plainPrefixOf(handleRef(HANDLE, false), 1)?.isCurrent(1)).toBe(true);
+    }
+  });
 });

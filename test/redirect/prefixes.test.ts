@@ -1,5 +1,5 @@
 // Locations of the prefix (HS_NAMESPACE of 0.NA/<prefix>) and of included handles.
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Answer, MockUpstream } from '../support/upstream.js';
 import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
 import { value } from '../support/leads.js';
@@ -66,250 +66,267 @@ const DOI_LIKE = {
   [PREFIX_RECORD]: namespace('<locs>21.T11998/conneg</locs>'),
 };
 
-test('the locations of the prefix take part in every redirect', async () => {
-  const proxy = await startPrefixed(DOI_LIKE);
-  for (let times = 0; times < 3; times++) {
-    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-    expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
-  }
-  const { headers } = await proxy.ask('/21.T11998/url');
-  expect(headers.link).toBe('<https://data.example.org/21.T11998%2Furl>; rel="item"');
-  expect(headers.vary).toMatch(/^Accept, /);
-  for (const handle of [PREFIX_RECORD, '0.NA/0.NA', '21.T11998/conneg'])
-    expect(proxy.askedFor(handle)).toBe(1);
-});
-
-test('a write to the prefix record shows at once in every redirect', async () => {
-  const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace(''), '21.T11998/other': url });
-  const handles = ['21.T11998/url', '21.T11998/other'];
-  // Prepared by now.
-  for (let times = 0; times < 4; times++) {
-    for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
-  }
-  expect(proxy.askedFor(PREFIX_RECORD)).toBe(1);
-  await proxy.write(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
-  for (const handle of handles) {
-    expect((await proxy.to(handle, JSON_ACCEPT))[1]).toMatch(/^https:\/\/data\.example\.org\//);
-  }
-  await proxy.write('21.T11998/conneg', list(''));
-  for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
-  await proxy.write('21.T11998/conneg', CONNEG);
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-  await proxy.write(PREFIX_RECORD, namespace(''));
-  for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
-});
-
-test('a prefix record that is created shows at once', async () => {
-  const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
-  for (let times = 0; times < 4; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
-  expect(proxy.askedFor(PREFIX_RECORD)).toBe(1);
-  await proxy.write(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-});
-
-test('a prefix record is asked for once in its time, however many redirects there are', async () => {
-  const given = Object.fromEntries(Array.from({ length: 20 }, (_, number) => [`21.T11998/${number}`, url]));
-  const proxy = await startPrefixed(given);
-  for (let round = 1; round <= 3; round++) {
+describe('locations of the prefix and of included handles', () => {
+  test('take part in every redirect', async () => {
+    const proxy = await startPrefixed(DOI_LIKE);
     for (let times = 0; times < 3; times++) {
-      for (const handle of Object.keys(given)) expect(await proxy.to(handle)).toEqual(PLAIN);
+      expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+      expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
     }
-    expect(proxy.askedFor(PREFIX_RECORD)).toBe(round);
-    proxy.pass(31_000);
-  }
-});
-
-const REFUSED = { status: 400, body: { responseCode: 301 } };
-const FAILED = { status: 500, body: 'broken' };
-
-/** The prefix records are answered like this. */
-const answerPrefix = ({ upstream, records }: Prefixed, answer: Answer): void => {
-  upstream.answers((target) => {
-    const handle = decodeURIComponent(target.slice('/api/handles/'.length));
-    const values = records.get(handle);
-    return handle.startsWith('0.NA/') ? answer : values ? recordOf(values, handle) : notFound(handle);
-  });
-};
-
-test.each([
-  ['is refused', REFUSED],
-  ['cannot be read', FAILED],
-])(
-  'a prefix record that %s changes nothing, and is asked for once in upstream.retryAfter',
-  async (_what, answer) => {
-    const proxy = await startPrefixed({ '21.T11998/url': url });
-    answerPrefix(proxy, answer);
-    const askOften = async (): Promise<void> => {
-      for (let times = 0; times < 5; times++) expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
-    };
-    await askOften();
-    const perRead = proxy.askedFor(PREFIX_RECORD);
-    proxy.pass(4999);
-    await askOften();
-    expect(proxy.askedFor(PREFIX_RECORD)).toBe(perRead);
-    proxy.pass(1);
-    await askOften();
-    await vi.waitFor(() => {
-      expect(proxy.askedFor(PREFIX_RECORD)).toBe(2 * perRead);
-    });
-  },
-);
-
-test('redirects do not wait while a prefix record that could not be read is read again', async () => {
-  const proxy = await startPrefixed({ '21.T11998/url': url });
-  answerPrefix(proxy, FAILED);
-  expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
-  let release = (): void => undefined;
-  const held = new Promise<void>((resolve) => (release = resolve));
-  answerPrefix(proxy, { ...FAILED, after: held });
-  proxy.pass(5000);
-  for (let times = 0; times < 3; times++) expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
-  release();
-});
-
-test('a redirect is not stored while the record of its prefix cannot be read', async () => {
-  const proxy = await startPrefixed({ '21.T11998/url': url });
-  answerPrefix(proxy, FAILED);
-  for (let times = 0; times < 4; times++) {
     const { headers } = await proxy.ask('/21.T11998/url');
-    expect([headers.location, headers['cache-control']]).toEqual(['https://url.example.org/', 'no-store']);
-  }
-  answerPrefix(proxy, REFUSED);
-  proxy.pass(5000);
-  await vi.waitFor(async () => {
-    expect((await proxy.ask('/21.T11998/url')).headers['cache-control']).toMatch(/^public, max-age=/);
+    expect(headers.link).toBe('<https://data.example.org/21.T11998%2Furl>; rel="item"');
+    expect(headers.vary).toMatch(/^Accept, /);
+    for (const handle of [PREFIX_RECORD, '0.NA/0.NA', '21.T11998/conneg'])
+      expect(proxy.askedFor(handle)).toBe(1);
   });
-});
 
-test.each([
-  ['was refused', REFUSED],
-  ['could not be read', FAILED],
-])('a write to a prefix record that %s shows at once in every redirect', async (_what, answer) => {
-  const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
-  answerPrefix(proxy, answer);
-  for (let times = 0; times < 4; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
-  const values = namespace('<locs>21.T11998/conneg</locs>');
-  proxy.upstream.answers((target) => {
-    const handle = decodeURIComponent(target.slice('/api/handles/'.length));
-    return recordOf(proxy.records.get(handle), handle);
+  test('a write to the prefix record is visible immediately in every redirect', async () => {
+    const proxy = await startPrefixed({
+      ...DOI_LIKE,
+      [PREFIX_RECORD]: namespace(''),
+      '21.T11998/other': url,
+    });
+    const handles = ['21.T11998/url', '21.T11998/other'];
+    // Prepared by now.
+    for (let times = 0; times < 4; times++) {
+      for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
+    }
+    expect(proxy.askedFor(PREFIX_RECORD)).toBe(1);
+    await proxy.write(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
+    for (const handle of handles) {
+      expect((await proxy.to(handle, JSON_ACCEPT))[1]).toMatch(/^https:\/\/data\.example\.org\//);
+    }
+    await proxy.write('21.T11998/conneg', list(''));
+    for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
+    await proxy.write('21.T11998/conneg', CONNEG);
+    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+    await proxy.write(PREFIX_RECORD, namespace(''));
+    for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
   });
-  await proxy.write(PREFIX_RECORD, values);
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-});
 
-test('a prefix record that has expired is read again before a redirect depends on it', async () => {
-  const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace('') });
-  for (let times = 0; times < 4; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
-  proxy.records.set(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
-  proxy.pass(3_601_000);
-  // The record of the handle is fresh.
-  expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-});
-
-test('a redirect is stale when the record of its prefix is', async () => {
-  const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace('') });
-  const status = async () => (await proxy.ask('/21.T11998/url')).headers['cache-status'];
-  for (let times = 0; times < 3; times++) await status();
-  expect(await status()).toMatch(/; hit; ttl=\d+$/);
-  proxy.pass(3_601_000);
-  expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
-  answerPrefix(proxy, FAILED);
-  expect(await status()).toMatch(/; hit; ttl=-\d+; detail=error$/);
-  for (let times = 0; times < 3; times++) expect(await status()).toMatch(/; hit; ttl=-\d+; detail=backoff$/);
-  expect((await proxy.ask('/21.T11998/url')).headers['cache-control']).toBe('public, max-age=0');
-});
-
-test.each([
-  ['the prefix that it names instead of its own', 'overridePrefix="0.NA/21.OTHER"'],
-  ['a prefix that it includes', 'includeNamespace="0.NA/21.OTHER"'],
-])('a write to the record of %s shows at once in a redirect', async (_which, attribute) => {
-  const proxy = await startPrefixed({
-    '21.T11998/url': list('<location href="https://url.example.org/" weight="1"/>', attribute),
-    '21.T11998/conneg': CONNEG,
-    '0.NA/21.OTHER': namespace(''),
+  test('a newly created prefix record is visible immediately', async () => {
+    const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
+    for (let times = 0; times < 4; times++)
+      expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+    expect(proxy.askedFor(PREFIX_RECORD)).toBe(1);
+    await proxy.write(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
+    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
-  for (let times = 0; times < 4; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
-  await proxy.write('0.NA/21.OTHER', namespace('<locs>21.T11998/conneg</locs>'));
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-});
 
-test('an inactive prefix has no pages and no redirects, but JSON', async () => {
-  const proxy = await startPrefixed({
-    '21.T11998/url': url,
-    [PREFIX_RECORD]: namespace('<status>inactive</status>'),
+  test('a prefix record is requested once per TTL, for any number of redirects', async () => {
+    const given = Object.fromEntries(Array.from({ length: 20 }, (_, number) => [`21.T11998/${number}`, url]));
+    const proxy = await startPrefixed(given);
+    for (let round = 1; round <= 3; round++) {
+      for (let times = 0; times < 3; times++) {
+        for (const handle of Object.keys(given)) expect(await proxy.to(handle)).toEqual(PLAIN);
+      }
+      expect(proxy.askedFor(PREFIX_RECORD)).toBe(round);
+      proxy.pass(31_000);
+    }
   });
-  for (const query of ['', '?noredirect', '?action=showurls']) {
-    expect(await proxy.to(`21.T11998/url${query}`)).toEqual([404, undefined]);
-  }
-  const { text } = await proxy.ask('/21.T11998/url', JSON_ACCEPT);
-  expect(JSON.parse(text)).toMatchObject({ code: 'REDIRECT_INACTIVE', detail: '21.T11998' });
-  expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
-  await proxy.write(PREFIX_RECORD, namespace('<status>active</status>'));
-  expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
-});
 
-test('the global namespace takes part unless the prefix refuses it', async () => {
-  const proxy = await startPrefixed({
-    ...DOI_LIKE,
-    '0.NA/0.NA': namespace('<locs>21.T11998/conneg</locs>'),
-    [PREFIX_RECORD]: namespace(''),
+  const REFUSED = { status: 400, body: { responseCode: 301 } };
+  const FAILED = { status: 500, body: 'broken' };
+
+  /** The prefix records are answered like this. */
+  const answerPrefix = ({ upstream, records }: Prefixed, answer: Answer): void => {
+    upstream.answers((target) => {
+      const handle = decodeURIComponent(target.slice('/api/handles/'.length));
+      const values = records.get(handle);
+      return handle.startsWith('0.NA/') ? answer : values ? recordOf(values, handle) : notFound(handle);
+    });
+  };
+
+  test.each([
+    ['is refused', REFUSED],
+    ['cannot be read', FAILED],
+  ])(
+    'a prefix record that %s has no effect, and is requested once per upstream.retryAfter',
+    async (_what, answer) => {
+      const proxy = await startPrefixed({ '21.T11998/url': url });
+      answerPrefix(proxy, answer);
+      const askOften = async (): Promise<void> => {
+        for (let times = 0; times < 5; times++) expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
+      };
+      await askOften();
+      const perRead = proxy.askedFor(PREFIX_RECORD);
+      proxy.pass(4999);
+      await askOften();
+      expect(proxy.askedFor(PREFIX_RECORD)).toBe(perRead);
+      proxy.pass(1);
+      await askOften();
+      await vi.waitFor(() => {
+        expect(proxy.askedFor(PREFIX_RECORD)).toBe(2 * perRead);
+      });
+    },
+  );
+
+  test('redirects do not wait for the retry of a failed prefix record', async () => {
+    const proxy = await startPrefixed({ '21.T11998/url': url });
+    answerPrefix(proxy, FAILED);
+    expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    answerPrefix(proxy, { ...FAILED, after: held });
+    proxy.pass(5000);
+    for (let times = 0; times < 3; times++) expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
+    release();
   });
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-  await proxy.write(PREFIX_RECORD, namespace('<locs no_nslocs="yes">21.T11998/nothing</locs>'));
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
-});
 
-test.each(['</namespace><broken', '<locs/>', '<locs>21.T11998/nothing</locs>', '<locs>99.NOPE/x</locs>'])(
-  'the namespace %s changes nothing',
-  async (xml) => {
-    const proxy = await startPrefixed({ '21.T11998/url': url, [PREFIX_RECORD]: namespace(xml) });
+  test('a redirect is not stored while its prefix record cannot be read', async () => {
+    const proxy = await startPrefixed({ '21.T11998/url': url });
+    answerPrefix(proxy, FAILED);
+    for (let times = 0; times < 4; times++) {
+      const { headers } = await proxy.ask('/21.T11998/url');
+      expect([headers.location, headers['cache-control']]).toEqual(['https://url.example.org/', 'no-store']);
+    }
+    answerPrefix(proxy, REFUSED);
+    proxy.pass(5000);
+    await vi.waitFor(async () => {
+      expect((await proxy.ask('/21.T11998/url')).headers['cache-control']).toMatch(/^public, max-age=/);
+    });
+  });
+
+  test.each([
+    ['was refused', REFUSED],
+    ['could not be read', FAILED],
+  ])('a write to a prefix record that %s is visible immediately in every redirect', async (_what, answer) => {
+    const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
+    answerPrefix(proxy, answer);
+    for (let times = 0; times < 4; times++)
+      expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+    const values = namespace('<locs>21.T11998/conneg</locs>');
+    proxy.upstream.answers((target) => {
+      const handle = decodeURIComponent(target.slice('/api/handles/'.length));
+      return recordOf(proxy.records.get(handle), handle);
+    });
+    await proxy.write(PREFIX_RECORD, values);
+    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  });
+
+  test('an expired prefix record is read again before a redirect uses it', async () => {
+    const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace('') });
+    for (let times = 0; times < 4; times++)
+      expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+    proxy.records.set(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
+    proxy.pass(3_601_000);
+    // The record of the handle is fresh.
+    expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
+    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  });
+
+  test('a redirect is stale when its prefix record is', async () => {
+    const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace('') });
+    const status = async () => (await proxy.ask('/21.T11998/url')).headers['cache-status'];
+    for (let times = 0; times < 3; times++) await status();
+    expect(await status()).toMatch(/; hit; ttl=\d+$/);
+    proxy.pass(3_601_000);
+    expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
+    answerPrefix(proxy, FAILED);
+    expect(await status()).toMatch(/; hit; ttl=-\d+; detail=error$/);
+    for (let times = 0; times < 3; times++)
+      expect(await status()).toMatch(/; hit; ttl=-\d+; detail=backoff$/);
+    expect((await proxy.ask('/21.T11998/url')).headers['cache-control']).toBe('public, max-age=0');
+  });
+
+  test.each([
+    ['the prefix that it names instead of its own', 'overridePrefix="0.NA/21.OTHER"'],
+    ['a prefix that it includes', 'includeNamespace="0.NA/21.OTHER"'],
+  ])('a write to the record of %s is visible immediately in a redirect', async (_which, attribute) => {
+    const proxy = await startPrefixed({
+      '21.T11998/url': list('<location href="https://url.example.org/" weight="1"/>', attribute),
+      '21.T11998/conneg': CONNEG,
+      '0.NA/21.OTHER': namespace(''),
+    });
+    for (let times = 0; times < 4; times++)
+      expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+    await proxy.write('0.NA/21.OTHER', namespace('<locs>21.T11998/conneg</locs>'));
+    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  });
+
+  test('an inactive prefix has JSON, but no pages and no redirects', async () => {
+    const proxy = await startPrefixed({
+      '21.T11998/url': url,
+      [PREFIX_RECORD]: namespace('<status>inactive</status>'),
+    });
+    for (const query of ['', '?noredirect', '?action=showurls']) {
+      expect(await proxy.to(`21.T11998/url${query}`)).toEqual([404, undefined]);
+    }
+    const { text } = await proxy.ask('/21.T11998/url', JSON_ACCEPT);
+    expect(JSON.parse(text)).toMatchObject({ code: 'REDIRECT_INACTIVE', detail: '21.T11998' });
+    expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
+    await proxy.write(PREFIX_RECORD, namespace('<status>active</status>'));
+    expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
+  });
+
+  test('the global namespace takes part unless the prefix excludes it', async () => {
+    const proxy = await startPrefixed({
+      ...DOI_LIKE,
+      '0.NA/0.NA': namespace('<locs>21.T11998/conneg</locs>'),
+      [PREFIX_RECORD]: namespace(''),
+    });
+    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+    await proxy.write(PREFIX_RECORD, namespace('<locs no_nslocs="yes">21.T11998/nothing</locs>'));
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
-  },
-);
-
-test('redirect.prefixLocations: false reads no prefix record', async () => {
-  const proxy = await startPrefixed(DOI_LIKE, { REDIRECT_PREFIX_LOCATIONS: 'false' });
-  for (let times = 0; times < 3; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
-  expect(proxy.upstream.asked).toBe(1);
-});
-
-test('included lists are followed 21 levels deep, each read once, and a write to one shows at once', async () => {
-  const chain = Object.fromEntries(
-    Array.from({ length: 25 }, (_, level) => [
-      `21.T11998/${level}`,
-      list(
-        `<location href="https://l${level}.example.org/" weight="0"/>`,
-        `include="21.T11998/${level + 1}"`,
-      ),
-    ]),
-  );
-  const itself = list('<location href="https://x/" weight="0"/>', 'include="21.T11998/itself"');
-  const twice = list(
-    '<include>21.T11998/twice</include><location href="https://x/"/>',
-    'include="21.T11998/twice"',
-  );
-  const proxy = await startPrefixed({ ...chain, '21.T11998/itself': itself, '21.T11998/twice': twice });
-  const shown = async (handle: string) =>
-    (await proxy.ask(`/${handle}?action=showurls`)).text.match(/<location /g)?.length;
-  expect(await shown('21.T11998/0')).toBe(22);
-  expect(await shown('21.T11998/itself')).toBe(22);
-  expect(await shown('21.T11998/twice')).toBeLessThanOrEqual(201);
-  expect(await shown('21.T11998/0')).toBe(22);
-  expect(proxy.askedFor('21.T11998/7')).toBe(1);
-  await proxy.write('21.T11998/7', list(''));
-  expect(await shown('21.T11998/0')).toBe(7);
-});
-
-test('a redirect expires with the first of the records that took part', async () => {
-  const short = [
-    value(1, '10320/loc', '<locations><location href="https://s.example.org/" weight="0"/></locations>', 20),
-  ];
-  const proxy = await startPrefixed({
-    '21.T11998/a': list('<location href="https://a.example.org/"/>', 'include="21.T11998/short"'),
-    '21.T11998/short': short,
   });
-  for (let times = 0; times < 3; times++) {
-    expect((await proxy.ask('/21.T11998/a')).headers['cache-control']).toBe('public, max-age=20');
-  }
+
+  test.each(['</namespace><broken', '<locs/>', '<locs>21.T11998/nothing</locs>', '<locs>99.NOPE/x</locs>'])(
+    'the namespace %s has no effect',
+    async (xml) => {
+      const proxy = await startPrefixed({ '21.T11998/url': url, [PREFIX_RECORD]: namespace(xml) });
+      expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+    },
+  );
+
+  test('redirect.prefixLocations: false reads no prefix record', async () => {
+    const proxy = await startPrefixed(DOI_LIKE, { REDIRECT_PREFIX_LOCATIONS: 'false' });
+    for (let times = 0; times < 3; times++)
+      expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+    expect(proxy.upstream.asked).toBe(1);
+  });
+
+  test('includes are followed 21 levels deep, each read once, and a write to one is visible immediately', async () => {
+    const chain = Object.fromEntries(
+      Array.from({ length: 25 }, (_, level) => [
+        `21.T11998/${level}`,
+        list(
+          `<location href="https://l${level}.example.org/" weight="0"/>`,
+          `include="21.T11998/${level + 1}"`,
+        ),
+      ]),
+    );
+    const itself = list('<location href="https://x/" weight="0"/>', 'include="21.T11998/itself"');
+    const twice = list(
+      '<include>21.T11998/twice</include><location href="https://x/"/>',
+      'include="21.T11998/twice"',
+    );
+    const proxy = await startPrefixed({ ...chain, '21.T11998/itself': itself, '21.T11998/twice': twice });
+    const shown = async (handle: string) =>
+      (await proxy.ask(`/${handle}?action=showurls`)).text.match(/<location /g)?.length;
+    expect(await shown('21.T11998/0')).toBe(22);
+    expect(await shown('21.T11998/itself')).toBe(22);
+    expect(await shown('21.T11998/twice')).toBeLessThanOrEqual(201);
+    expect(await shown('21.T11998/0')).toBe(22);
+    expect(proxy.askedFor('21.T11998/7')).toBe(1);
+    await proxy.write('21.T11998/7', list(''));
+    expect(await shown('21.T11998/0')).toBe(7);
+  });
+
+  test('a redirect expires with the first of the records used', async () => {
+    const short = [
+      value(
+        1,
+        '10320/loc',
+        '<locations><location href="https://s.example.org/" weight="0"/></locations>',
+        20,
+      ),
+    ];
+    const proxy = await startPrefixed({
+      '21.T11998/a': list('<location href="https://a.example.org/"/>', 'include="21.T11998/short"'),
+      '21.T11998/short': short,
+    });
+    for (let times = 0; times < 3; times++) {
+      expect((await proxy.ask('/21.T11998/a')).headers['cache-control']).toBe('public, max-age=20');
+    }
+  });
 });

@@ -1,5 +1,5 @@
-// What a reader can do on the page of an error, and the example in the look-up form.
-import { expect, test } from 'vitest';
+// Actions on an error page, and the example in the look-up form.
+import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -20,70 +20,75 @@ const TRY_AGAIN = '<a class="button main" href="">Try again</a>';
 const globalLink = (path: string): string =>
   `<a href="https://hdl.handle.net/${path}" rel="noreferrer nofollow">`;
 
-test('the page of a missing handle leads to the global resolver and the contact', async () => {
-  const leads = await startLeads(records, CONTACT);
-  const { text, headers } = await leads.get('no%20%3Cbody%3E');
-  expect(text).toContain('Check the handle for typing errors');
-  expect(text).toContain(globalLink('21.T11998/no%20%3Cbody%3E'));
-  expect(text).toContain('<a href="mailto:pid@example.org">PID &#38; co</a></li>');
-  expect(text).not.toContain('Try again');
-  // Kept by browsers, so it is of no request.
-  expect(headers['cache-control']).toContain('max-age=30');
-  expect([headers['x-request-id'], text.includes('Reference')]).toEqual([undefined, false]);
-});
+describe('error page', () => {
+  test('of an unknown handle links to the global resolver and the contact', async () => {
+    const leads = await startLeads(records, CONTACT);
+    const { text, headers } = await leads.get('no%20%3Cbody%3E');
+    expect(text).toContain('Check the handle for typing errors');
+    expect(text).toContain(globalLink('21.T11998/no%20%3Cbody%3E'));
+    expect(text).toContain('<a href="mailto:pid@example.org">PID &#38; co</a></li>');
+    expect(text).not.toContain('Try again');
+    // Kept by browsers, so it is of no request.
+    expect(headers['cache-control']).toContain('max-age=30');
+    expect([headers['x-request-id'], text.includes('Reference')]).toEqual([undefined, false]);
+  });
 
-test.each([
-  ['the Handle server says so', { status: 400, body: { responseCode: 301 } }, {}],
-  [
-    'no server is configured for it',
-    undefined,
-    { UPSTREAMS: '[{"prefixes": "21.T1", "url": "https://hs.example.org"}]' },
-  ],
-])('the page of a foreign prefix leads to the global resolver when %s', async (_when, answer, env) => {
-  mockUpstream(answer);
-  const proxy = await startProxy({ ...CONTACT, ...env });
-  const { text } = await proxy.ask('/20.500.12345/x');
-  expect(text).toContain('prefix');
-  expect(text).toContain(globalLink('20.500.12345/x'));
-  expect(text).toContain('<a href="mailto:pid@example.org">PID &#38; co</a></li>');
-  expect(text).not.toContain('Check the handle');
-});
+  test.each([
+    ['the Handle server says so', { status: 400, body: { responseCode: 301 } }, {}],
+    [
+      'no server is configured for it',
+      undefined,
+      { UPSTREAMS: '[{"prefixes": "21.T1", "url": "https://hs.example.org"}]' },
+    ],
+  ])('of a foreign prefix links to the global resolver when %s', async (_when, answer, env) => {
+    mockUpstream(answer);
+    const proxy = await startProxy({ ...CONTACT, ...env });
+    const { text } = await proxy.ask('/20.500.12345/x');
+    expect(text).toContain('prefix');
+    expect(text).toContain(globalLink('20.500.12345/x'));
+    expect(text).toContain('<a href="mailto:pid@example.org">PID &#38; co</a></li>');
+    expect(text).not.toContain('Check the handle');
+  });
 
-test('a path that cannot be a handle does not lead to the global resolver', async () => {
-  const { text } = await (await startLeads(records)).ask('/api-docs/index.html');
-  expect(text).not.toContain('hdl.handle.net/');
-});
+  test('of an invalid handle does not link to the global resolver', async () => {
+    const { text } = await (await startLeads(records)).ask('/api-docs/index.html');
+    expect(text).not.toContain('hdl.handle.net/');
+  });
 
-test('the page of a temporary error offers another try, with the reference of the log line', async () => {
-  const lines: string[] = [];
-  const write = (line: string): unknown => lines.push(line);
-  mockUpstream(FAILURE);
-  const proxy = await startProxy({}, { logger: createLogger({ level: 'info', destination: { write } }) });
-  const { text, headers } = await proxy.ask('/21.T11998/abc?noredirect');
-  expect(text).toContain(TRY_AGAIN);
-  const id = String(headers['x-request-id']);
-  expect(text).toContain(`Reference: <code>${id}</code>`);
-  await expect.poll(() => lines.filter((line) => line.includes(`"requestId":"${id}"`)).length).toBe(1);
-});
+  test('of a temporary error offers a retry, with the request id of the log line', async () => {
+    const lines: string[] = [];
+    const write = (line: string): unknown => lines.push(line);
+    mockUpstream(FAILURE);
+    const proxy = await startProxy({}, { logger: createLogger({ level: 'info', destination: { write } }) });
+    const { text, headers } = await proxy.ask('/21.T11998/abc?noredirect');
+    expect(text).toContain(TRY_AGAIN);
+    const id = String(headers['x-request-id']);
+    expect(text).toContain(`Reference: <code>${id}</code>`);
+    await expect.poll(() => lines.filter((line) => line.includes(`"requestId":"${id}"`)).length).toBe(1);
+  });
 
-test('after a posted form, the other try opens the handle', async () => {
-  mockUpstream(FAILURE);
-  const proxy = await startProxy();
-  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
-  const { text } = await proxy.ask('/', { method: 'POST', headers, body: 'hdl=21.T11998/a%26b' });
-  expect(text).toContain('<a class="button main" href="/21.T11998/a%26b">Try again</a>');
-});
+  test('of a posted form offers a retry that opens the handle', async () => {
+    mockUpstream(FAILURE);
+    const proxy = await startProxy();
+    const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
+    const { text } = await proxy.ask('/', { method: 'POST', headers, body: 'hdl=21.T11998/a%26b' });
+    expect(text).toContain('<a class="button main" href="/21.T11998/a%26b">Try again</a>');
+  });
 
-test('an invalid request is not offered again', async () => {
-  const { status, text } = await (await startLeads(records)).ask('/21.T11998/%zz');
-  expect([status, text.includes('Try again'), text.includes('Reference')]).toEqual([400, false, true]);
-});
+  test('of an invalid request offers no retry', async () => {
+    const { status, text } = await (await startLeads(records)).ask('/21.T11998/%zz');
+    expect([status, text.includes('Try again'), text.includes('Reference')]).toEqual([400, false, true]);
+  });
 
-test.each([
-  ['prefix/suffix', {}],
-  ['21.T2/abc', { UPSTREAMS: '[{"prefixes": "0.NA,21.T1.*,21.T2,21.T3", "url": "https://hs.example.org"}]' }],
-  ['21.T4/abc', { V2_PREFIXES: '21.T4/,21.T5/' }],
-])('the field has the example %s with %j', async (example, env) => {
-  const proxy = await startProxy(env);
-  expect((await proxy.ask('/')).text).toContain(`placeholder="${example}"`);
+  test.each([
+    ['prefix/suffix', {}],
+    [
+      '21.T2/abc',
+      { UPSTREAMS: '[{"prefixes": "0.NA,21.T1.*,21.T2,21.T3", "url": "https://hs.example.org"}]' },
+    ],
+    ['21.T4/abc', { V2_PREFIXES: '21.T4/,21.T5/' }],
+  ])('has the example %s with %j in the look-up field', async (example, env) => {
+    const proxy = await startProxy(env);
+    expect((await proxy.ask('/')).text).toContain(`placeholder="${example}"`);
+  });
 });

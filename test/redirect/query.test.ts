@@ -1,5 +1,5 @@
 // Query parameters, as HDLProxy has them.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -21,169 +21,171 @@ const records = {
   nothing: [value(1, 'DESC', 'no address')],
 };
 
-test('uses the first URL value, then the first of a subtype', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
-  expect(await leads.to('subtype')).toEqual([302, 'https://mirror.example.org/']);
-  expect(await leads.to('lower')).toEqual([302, 'https://example.org/lower']);
-  // As at HDLProxy, the old name counts only beside the new one.
-  expect(await leads.to('old')).toEqual([200, undefined]);
-  expect(await leads.to('older')).toEqual([302, 'https://example.org/old']);
-  expect(await leads.to('blank')).toEqual([302, 'https://example.org/not-blank']);
-  for (const name of ['binary', 'nothing']) expect(await leads.to(name)).toEqual([200, undefined]);
-});
-
-test('index and type select values; ignores an invalid index', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('abc?index=2')).toEqual([302, 'https://example.org/second']);
-  expect(await leads.to('abc?index=2&index=3')).toEqual([302, 'https://example.org/second']);
-  expect(await leads.to('abc?type=URL.MIRROR')).toEqual([302, 'https://mirror.example.org/']);
-  expect(await leads.to('abc?type=URL.')).toEqual([302, 'https://example.org/first?x=1']);
-  expect(await leads.to('abc?index=abc')).toEqual([302, 'https://example.org/first?x=1']);
-  expect(await leads.to('abc?index=4')).toEqual([200, undefined]);
-  expect(await leads.to('abc?type=NOSUCH')).toEqual([200, undefined]);
-  expect(leads.upstream.asked).toBe(1);
-});
-
-test('appends and escapes urlappend', async () => {
-  const leads = await startLeads(records);
-  const appended = async (text: string) => (await leads.to(`abc?urlappend=${text}`))[1];
-  expect(await appended('%26z%3D3%23frag')).toBe('https://example.org/first?x=1&z=3#frag');
-  expect(await appended('%2F%C3%A4%20b')).toBe('https://example.org/first?x=1/%C3%A4%20b');
-  expect(await appended('')).toBe('https://example.org/first?x=1');
-  expect(await appended('%26q%3Da+b')).toBe('https://example.org/first?x=1&q=a+b');
-});
-
-test('redirectionHeaders sends the headers of a redirect with status 200', async () => {
-  const leads = await startLeads({ ...records, alias: [value(1, 'HS_ALIAS', '21.T11998/abc')] });
-  for (let times = 0; times < 3; times++) {
-    expect(await leads.to('abc?redirectionHeaders')).toEqual([200, 'https://example.org/first?x=1']);
-    expect(await leads.to('alias?redirectionHeaders')).toEqual([200, '/21.T11998/abc?redirectionHeaders']);
-  }
-});
-
-test('type and index hide an alias', async () => {
-  const leads = await startLeads({
-    alias: [value(1, 'HS_ALIAS', '21.T11998/abc'), value(2, 'URL', 'https://example.org/own')],
+describe('query parameters of a redirect', () => {
+  test('none: uses the first URL value, then the first of a subtype', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
+    expect(await leads.to('subtype')).toEqual([302, 'https://mirror.example.org/']);
+    expect(await leads.to('lower')).toEqual([302, 'https://example.org/lower']);
+    // As at HDLProxy, the old name counts only beside the new one.
+    expect(await leads.to('old')).toEqual([200, undefined]);
+    expect(await leads.to('older')).toEqual([302, 'https://example.org/old']);
+    expect(await leads.to('blank')).toEqual([302, 'https://example.org/not-blank']);
+    for (const name of ['binary', 'nothing']) expect(await leads.to(name)).toEqual([200, undefined]);
   });
-  expect((await leads.to('alias'))[0]).toBe(404);
-  expect(await leads.to('alias?type=URL')).toEqual([302, 'https://example.org/own']);
-  expect(await leads.to('alias?index=2')).toEqual([302, 'https://example.org/own']);
-});
 
-test('a fragment in the request line is left out', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('abc#part')).toEqual([302, 'https://example.org/first?x=1']);
-  expect(await leads.to('abc?index=2#part')).toEqual([302, 'https://example.org/second']);
-});
-
-test('a known action takes precedence over noredirect', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('abc?action=redirect&noredirect')).toEqual([302, 'https://example.org/first?x=1']);
-  expect(await leads.to('abc?action=other&noredirect')).toEqual([200, undefined]);
-});
-
-test('refuses urlappend that changes the host', async () => {
-  const leads = await startLeads({ bare: [value(1, 'URL', 'https://example.org')] });
-  for (const text of ['.evil.org', '%40evil.org', '%3A1%40evil.org', ':8080', '%0A.evil.org']) {
-    expect(await leads.to(`bare?urlappend=${text}`), text).toEqual([400, undefined]);
-  }
-  expect(await leads.to('bare?urlappend=%2Fpath')).toEqual([302, 'https://example.org/path']);
-  expect(await leads.to('bare?urlappend=%5Cevil.org')).toEqual([400, undefined]);
-});
-
-test('ignores unknown parameters', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('abc?foo=bar&noredirectx')).toEqual([302, 'https://example.org/first?x=1']);
-});
-
-test('noredirect and action=showvalues show the values', async () => {
-  const leads = await startLeads(records);
-  for (const query of ['noredirect', 'noredirect=false', 'action=showvalues', 'action=SHOWVALUES']) {
-    const { status, headers, text } = await leads.get(`abc?${query}`);
-    expect([status, headers['content-type'], headers.location]).toEqual([
-      200,
-      'text/html;charset=utf-8',
-      undefined,
-    ]);
-    expect(text).toContain('mirror.example.org');
-  }
-  const { text } = await leads.get('abc?noredirect&index=2');
-  expect(text).toContain('https://example.org/second');
-  expect(text).not.toContain('mirror.example.org');
-});
-
-test('auth reads from the Handle server each time and stores the response', async () => {
-  const leads = await startLeads(records);
-  await leads.to('abc');
-  leads.put({ abc: [value(1, 'URL', 'https://example.org/moved')] });
-  expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
-  expect(await leads.to('abc?auth=false')).toEqual([302, 'https://example.org/moved']);
-  expect(leads.upstream.targets.at(-1)).toMatch(/\?auth=true$/);
-  expect(await leads.to('abc')).toEqual([302, 'https://example.org/moved']);
-  expect(await leads.to('abc?cert')).toEqual([302, 'https://example.org/moved']);
-  expect(leads.upstream.asked).toBe(3);
-});
-
-test('action=api responds as the record interface', async () => {
-  const leads = await startLeads(records);
-  for (const query of ['', 'index=2', 'type=EMAIL', 'pretty', 'callback=cb', 'type=NOSUCH']) {
-    const expected = await leads.ask(`/api/handles/21.T11998/abc?${query}`);
-    const { status, headers, text } = await leads.get(`abc?action=api&${query}`);
-    expect([status, headers['content-type'], text]).toEqual([
-      expected.status,
-      expected.headers['content-type'],
-      expected.text,
-    ]);
-  }
-  const missing = await leads.get('nobody?action=api', { Accept: 'text/html' });
-  expect([missing.status, missing.text]).toEqual([404, '{"responseCode":100,"handle":"21.T11998/nobody"}']);
-});
-
-test('action=api reports errors as the record interface', async () => {
-  const leads = await startLeads(records);
-  leads.upstream.answers({ status: 500, body: 'broken' });
-  const failed = await leads.get('abc?action=api', { Accept: 'text/html' });
-  expect([failed.status, JSON.parse(failed.text)]).toMatchObject([502, { responseCode: 2 }]);
-  leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/other' } });
-  const refused = await leads.get('other?action=api');
-  expect(JSON.parse(refused.text)).toMatchObject({ responseCode: 301 });
-});
-
-test('api without action is ignored, as on HDLProxy', async () => {
-  const leads = await startLeads(records);
-  expect(await leads.to('abc?api')).toEqual([302, 'https://example.org/first?x=1']);
-});
-
-test('action=showurls shows the record that has neither a URL nor a location', async () => {
-  const leads = await startLeads(records);
-  const { status, headers, text } = await leads.get('nothing?action=showurls');
-  expect([status, headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
-  expect(text).toContain('no address');
-});
-
-test('action=showurls lists every location as XML', async () => {
-  const leads = await startLeads({
-    ...records,
-    located: [
-      value(
-        1,
-        '10320/LOC',
-        '<locations><location id="0" href="https://a.example.org/?a=1&amp;b=&quot;" weight=".5"/></locations>',
-      ),
-      value(2, 'URL', 'https://b.example.org/'),
-    ],
+  test('index and type select values; an invalid index is ignored', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('abc?index=2')).toEqual([302, 'https://example.org/second']);
+    expect(await leads.to('abc?index=2&index=3')).toEqual([302, 'https://example.org/second']);
+    expect(await leads.to('abc?type=URL.MIRROR')).toEqual([302, 'https://mirror.example.org/']);
+    expect(await leads.to('abc?type=URL.')).toEqual([302, 'https://example.org/first?x=1']);
+    expect(await leads.to('abc?index=abc')).toEqual([302, 'https://example.org/first?x=1']);
+    expect(await leads.to('abc?index=4')).toEqual([200, undefined]);
+    expect(await leads.to('abc?type=NOSUCH')).toEqual([200, undefined]);
+    expect(leads.upstream.asked).toBe(1);
   });
-  const plain = await leads.get('subtype?action=showurls');
-  expect(plain.headers['content-type']).toBe('text/xml;charset=utf-8');
-  expect(plain.text).toBe(
-    '<locations>\n<location mode="legacy" weight="1.0" href="https://mirror.example.org/"/>\n</locations>\n',
-  );
-  expect((await leads.get('located?action=showurls')).text.split('\n')).toEqual([
-    '<locations>',
-    '<location id="0" href="https://a.example.org/?a=1&#38;b=&#34;" weight=".5"/>',
-    '<location mode="legacy" weight="0.0" href="https://b.example.org/"/>',
-    '</locations>',
-    '',
-  ]);
+
+  test('urlappend is escaped and appended', async () => {
+    const leads = await startLeads(records);
+    const appended = async (text: string) => (await leads.to(`abc?urlappend=${text}`))[1];
+    expect(await appended('%26z%3D3%23frag')).toBe('https://example.org/first?x=1&z=3#frag');
+    expect(await appended('%2F%C3%A4%20b')).toBe('https://example.org/first?x=1/%C3%A4%20b');
+    expect(await appended('')).toBe('https://example.org/first?x=1');
+    expect(await appended('%26q%3Da+b')).toBe('https://example.org/first?x=1&q=a+b');
+  });
+
+  test('redirectionHeaders sends the headers of a redirect with status 200', async () => {
+    const leads = await startLeads({ ...records, alias: [value(1, 'HS_ALIAS', '21.T11998/abc')] });
+    for (let times = 0; times < 3; times++) {
+      expect(await leads.to('abc?redirectionHeaders')).toEqual([200, 'https://example.org/first?x=1']);
+      expect(await leads.to('alias?redirectionHeaders')).toEqual([200, '/21.T11998/abc?redirectionHeaders']);
+    }
+  });
+
+  test('type and index hide an alias', async () => {
+    const leads = await startLeads({
+      alias: [value(1, 'HS_ALIAS', '21.T11998/abc'), value(2, 'URL', 'https://example.org/own')],
+    });
+    expect((await leads.to('alias'))[0]).toBe(404);
+    expect(await leads.to('alias?type=URL')).toEqual([302, 'https://example.org/own']);
+    expect(await leads.to('alias?index=2')).toEqual([302, 'https://example.org/own']);
+  });
+
+  test('a fragment in the request line is removed', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('abc#part')).toEqual([302, 'https://example.org/first?x=1']);
+    expect(await leads.to('abc?index=2#part')).toEqual([302, 'https://example.org/second']);
+  });
+
+  test('a known action takes precedence over noredirect', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('abc?action=redirect&noredirect')).toEqual([302, 'https://example.org/first?x=1']);
+    expect(await leads.to('abc?action=other&noredirect')).toEqual([200, undefined]);
+  });
+
+  test('urlappend that changes the host is refused', async () => {
+    const leads = await startLeads({ bare: [value(1, 'URL', 'https://example.org')] });
+    for (const text of ['.evil.org', '%40evil.org', '%3A1%40evil.org', ':8080', '%0A.evil.org']) {
+      expect(await leads.to(`bare?urlappend=${text}`), text).toEqual([400, undefined]);
+    }
+    expect(await leads.to('bare?urlappend=%2Fpath')).toEqual([302, 'https://example.org/path']);
+    expect(await leads.to('bare?urlappend=%5Cevil.org')).toEqual([400, undefined]);
+  });
+
+  test('unknown parameters are ignored', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('abc?foo=bar&noredirectx')).toEqual([302, 'https://example.org/first?x=1']);
+  });
+
+  test('noredirect and action=showvalues show the values', async () => {
+    const leads = await startLeads(records);
+    for (const query of ['noredirect', 'noredirect=false', 'action=showvalues', 'action=SHOWVALUES']) {
+      const { status, headers, text } = await leads.get(`abc?${query}`);
+      expect([status, headers['content-type'], headers.location]).toEqual([
+        200,
+        'text/html;charset=utf-8',
+        undefined,
+      ]);
+      expect(text).toContain('mirror.example.org');
+    }
+    const { text } = await leads.get('abc?noredirect&index=2');
+    expect(text).toContain('https://example.org/second');
+    expect(text).not.toContain('mirror.example.org');
+  });
+
+  test('auth reads from the Handle server each time and stores the response', async () => {
+    const leads = await startLeads(records);
+    await leads.to('abc');
+    leads.put({ abc: [value(1, 'URL', 'https://example.org/moved')] });
+    expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
+    expect(await leads.to('abc?auth=false')).toEqual([302, 'https://example.org/moved']);
+    expect(leads.upstream.targets.at(-1)).toMatch(/\?auth=true$/);
+    expect(await leads.to('abc')).toEqual([302, 'https://example.org/moved']);
+    expect(await leads.to('abc?cert')).toEqual([302, 'https://example.org/moved']);
+    expect(leads.upstream.asked).toBe(3);
+  });
+
+  test('action=api responds as the record interface', async () => {
+    const leads = await startLeads(records);
+    for (const query of ['', 'index=2', 'type=EMAIL', 'pretty', 'callback=cb', 'type=NOSUCH']) {
+      const expected = await leads.ask(`/api/handles/21.T11998/abc?${query}`);
+      const { status, headers, text } = await leads.get(`abc?action=api&${query}`);
+      expect([status, headers['content-type'], text]).toEqual([
+        expected.status,
+        expected.headers['content-type'],
+        expected.text,
+      ]);
+    }
+    const missing = await leads.get('nobody?action=api', { Accept: 'text/html' });
+    expect([missing.status, missing.text]).toEqual([404, '{"responseCode":100,"handle":"21.T11998/nobody"}']);
+  });
+
+  test('action=api reports errors as the record interface', async () => {
+    const leads = await startLeads(records);
+    leads.upstream.answers({ status: 500, body: 'broken' });
+    const failed = await leads.get('abc?action=api', { Accept: 'text/html' });
+    expect([failed.status, JSON.parse(failed.text)]).toMatchObject([502, { responseCode: 2 }]);
+    leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/other' } });
+    const refused = await leads.get('other?action=api');
+    expect(JSON.parse(refused.text)).toMatchObject({ responseCode: 301 });
+  });
+
+  test('api without action is ignored, as on HDLProxy', async () => {
+    const leads = await startLeads(records);
+    expect(await leads.to('abc?api')).toEqual([302, 'https://example.org/first?x=1']);
+  });
+
+  test('action=showurls shows a record that has neither a URL nor a location', async () => {
+    const leads = await startLeads(records);
+    const { status, headers, text } = await leads.get('nothing?action=showurls');
+    expect([status, headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
+    expect(text).toContain('no address');
+  });
+
+  test('action=showurls lists every location as XML', async () => {
+    const leads = await startLeads({
+      ...records,
+      located: [
+        value(
+          1,
+          '10320/LOC',
+          '<locations><location id="0" href="https://a.example.org/?a=1&amp;b=&quot;" weight=".5"/></locations>',
+        ),
+        value(2, 'URL', 'https://b.example.org/'),
+      ],
+    });
+    const plain = await leads.get('subtype?action=showurls');
+    expect(plain.headers['content-type']).toBe('text/xml;charset=utf-8');
+    expect(plain.text).toBe(
+      '<locations>\n<location mode="legacy" weight="1.0" href="https://mirror.example.org/"/>\n</locations>\n',
+    );
+    expect((await leads.get('located?action=showurls')).text.split('\n')).toEqual([
+      '<locations>',
+      '<location id="0" href="https://a.example.org/?a=1&#38;b=&#34;" weight=".5"/>',
+      '<location mode="legacy" weight="0.0" href="https://b.example.org/"/>',
+      '</locations>',
+      '',
+    ]);
+  });
 });

@@ -1,5 +1,5 @@
-// What the record page says in words: lifetimes, permissions of values, rights of administrators.
-import { expect, test } from 'vitest';
+// Descriptions on the record page: TTLs, permissions of values, rights of administrators.
+import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -19,56 +19,60 @@ async function textOfPage(values: unknown[]): Promise<string> {
   return text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 }
 
-test.each([
-  [86400, 'one day'],
-  [3600, 'one hour'],
-  [60, 'one minute'],
-  [1, 'one second'],
-  [90, 'one minute and 30 seconds'],
-  [172_800, '2 days'],
-  [100_000, 'one day, 3 hours, 46 minutes and 40 seconds'],
-  [2_147_483_647, '24855 days, 3 hours, 14 minutes and 7 seconds'],
-  [0, 'not cached'],
-  [1.5, '1.5 s'],
-  ['2026-11-21T11:00:00Z', 'until 2026-11-21 11:00:00 UTC'],
-  ['soon', 'until soon'],
-])('a TTL of %j is shown as "%s"', async (ttl, words) => {
-  expect(await textOfPage([value(1, 'DESC', 'text', ttl)])).toContain(` text ${words} 2026-11-21`);
-});
+describe('record page', () => {
+  test.each([
+    [86400, 'one day'],
+    [3600, 'one hour'],
+    [60, 'one minute'],
+    [1, 'one second'],
+    [90, 'one minute and 30 seconds'],
+    [172_800, '2 days'],
+    [100_000, 'one day, 3 hours, 46 minutes and 40 seconds'],
+    [2_147_483_647, '24855 days, 3 hours, 14 minutes and 7 seconds'],
+    [0, 'not cached'],
+    [1.5, '1.5 s'],
+    ['2026-11-21T11:00:00Z', 'until 2026-11-21 11:00:00 UTC'],
+    ['soon', 'until soon'],
+  ])('shows a TTL of %j as "%s"', async (ttl, words) => {
+    expect(await textOfPage([value(1, 'DESC', 'text', ttl)])).toContain(` text ${words} 2026-11-21`);
+  });
 
-test('permissions that all values share are below the table', async () => {
-  const text = await textOfPage([
-    value(1, 'DESC', 'one'),
-    { ...value(2, 'DESC', 'two'), permissions: '1110' },
-  ]);
-  expect(text).toContain('Permissions of each value: everyone may read, administrators may read and write.');
-});
+  test('shows permissions shared by all values below the table', async () => {
+    const text = await textOfPage([
+      value(1, 'DESC', 'one'),
+      { ...value(2, 'DESC', 'two'), permissions: '1110' },
+    ]);
+    expect(text).toContain(
+      'Permissions of each value: everyone may read, administrators may read and write.',
+    );
+  });
 
-test('permissions that differ are at each value', async () => {
-  const text = await textOfPage([
-    value(1, 'DESC', 'one'),
-    { ...value(2, 'DESC', 'two'), permissions: '0010' },
-    { ...value(3, 'DESC', 'three'), permissions: '1111' },
-  ]);
-  expect(text).toContain('everyone may read, administrators may read and write 1110');
-  expect(text).toContain('everyone may read, administrators may neither read nor write 0010');
-  expect(text).toContain('everyone may read and write, administrators may read and write 1111');
-  expect(text).not.toContain('of each value');
-});
+  test('shows differing permissions at each value', async () => {
+    const text = await textOfPage([
+      value(1, 'DESC', 'one'),
+      { ...value(2, 'DESC', 'two'), permissions: '0010' },
+      { ...value(3, 'DESC', 'three'), permissions: '1111' },
+    ]);
+    expect(text).toContain('everyone may read, administrators may read and write 1110');
+    expect(text).toContain('everyone may read, administrators may neither read nor write 0010');
+    expect(text).toContain('everyone may read and write, administrators may read and write 1111');
+    expect(text).not.toContain('of each value');
+  });
 
-test.each([
-  ['111111111111', 'may do everything'],
-  ['000000000000', 'may do nothing'],
-  [
-    '011111110011',
-    'may do everything, except create derived prefixes, delete derived prefixes and list handles',
-  ],
-  ['000001110000', 'may change values, remove values and add values'],
-  ['010000000001', 'may create handles and read values'],
-])('the rights %s of an administrator are shown as "%s"', async (permissions, words) => {
-  expect(await textOfPage([admin(permissions)])).toContain(`200: 0.NA/21.T11998 ${words} (${permissions})`);
-});
+  test.each([
+    ['111111111111', 'may do everything'],
+    ['000000000000', 'may do nothing'],
+    [
+      '011111110011',
+      'may do everything, except create derived prefixes, delete derived prefixes and list handles',
+    ],
+    ['000001110000', 'may change values, remove values and add values'],
+    ['010000000001', 'may create handles and read values'],
+  ])('shows the rights %s of an administrator as "%s"', async (permissions, words) => {
+    expect(await textOfPage([admin(permissions)])).toContain(`200: 0.NA/21.T11998 ${words} (${permissions})`);
+  });
 
-test('rights that are not twelve digits are shown as they are', async () => {
-  expect(await textOfPage([admin('1111')])).toContain('200: 0.NA/21.T11998 1111 ');
+  test('shows rights that are not twelve digits unchanged', async () => {
+    expect(await textOfPage([admin('1111')])).toContain('200: 0.NA/21.T11998 1111 ');
+  });
 });

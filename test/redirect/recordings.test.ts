@@ -1,6 +1,6 @@
 // The proxy before the demo server redirects as HDLProxy did before a real Handle server.
 import { readFileSync } from 'node:fs';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../handle-server/server.js';
 import { type Recording, replay } from '../support/recordings.js';
 import { drawnByLot, redirectWaivers } from '../support/redirect-waivers.js';
@@ -51,28 +51,30 @@ const ledByNames = (names: string[], read: (name: string) => Led): Record<string
   Object.fromEntries(names.map((name) => [name, read(name)]));
 const recorded = new Map(redirects.map((recording) => [recording.name, recordedLed(recording)]));
 
-test('the proxy redirects as HDLProxy did, except for the waivers', async () => {
-  const answers = await replayAll();
-  const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
-  const held = redirects.map(({ name }) => name).filter((name) => !waived.includes(name));
-  expect(held.length).toBeGreaterThan(75);
-  expect(ledByNames(held, (name) => answers.get(name)!)).toEqual(
-    ledByNames(held, (name) => recorded.get(name)!),
-  );
-  for (const name of Object.keys(redirectWaivers)) {
-    expect(answers.get(name), `${name} no longer needs its waiver`).not.toEqual(recorded.get(name));
-  }
-  for (const name of Object.keys(drawnByLot)) {
-    expect(answers.get(name)?.status).toBe(302);
-    expect(['https://a.example.org/', 'https://b.example.org/']).toContain(answers.get(name)?.location);
-  }
-  expect(answers.get('loc: malformed XML falls back to URL?')).toEqual({
-    status: 302,
-    location: 'https://fallback.example.org/',
+describe('recorded redirects of HDLProxy', () => {
+  test('are reproduced, except for the waivers', async () => {
+    const answers = await replayAll();
+    const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
+    const held = redirects.map(({ name }) => name).filter((name) => !waived.includes(name));
+    expect(held.length).toBeGreaterThan(75);
+    expect(ledByNames(held, (name) => answers.get(name)!)).toEqual(
+      ledByNames(held, (name) => recorded.get(name)!),
+    );
+    for (const name of Object.keys(redirectWaivers)) {
+      expect(answers.get(name), `${name} no longer needs its waiver`).not.toEqual(recorded.get(name));
+    }
+    for (const name of Object.keys(drawnByLot)) {
+      expect(answers.get(name)?.status).toBe(302);
+      expect(['https://a.example.org/', 'https://b.example.org/']).toContain(answers.get(name)?.location);
+    }
+    expect(answers.get('loc: malformed XML falls back to URL?')).toEqual({
+      status: 302,
+      location: 'https://fallback.example.org/',
+    });
   });
-});
 
-test('every waiver names a recording', () => {
-  const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
-  expect([...recorded.keys()]).toEqual(expect.arrayContaining(waived));
+  test('include one for every waiver', () => {
+    const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
+    expect([...recorded.keys()]).toEqual(expect.arrayContaining(waived));
+  });
 });

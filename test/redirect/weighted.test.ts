@@ -1,6 +1,6 @@
 // Weighted locations: frequency of each, and cache headers of a random choice.
 import fc from 'fast-check';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { selectLocation } from '../../src/redirect/locations/select.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -45,76 +45,78 @@ function distance(counts: number[], weights: number[]): number {
   return terms.reduce((sum, term) => sum + term, 0);
 }
 
-test('selects each location in proportion to its weight', () => {
-  const random = seeded(20261121);
-  for (const weights of [
-    [1, 1, 1, 1],
-    [0.1, 0.2, 0.3, 0.4],
-    [5, 1, 0, 2],
-    [1e9, 1, 1e9, 0],
-  ]) {
-    expect(distance(draw(weights, { random, times: 20_000 }), weights), weights.join()).toBeLessThan(16.3);
-  }
-});
+describe('weighted locations', () => {
+  test('are selected in proportion to their weight', () => {
+    const random = seeded(20261121);
+    for (const weights of [
+      [1, 1, 1, 1],
+      [0.1, 0.2, 0.3, 0.4],
+      [5, 1, 0, 2],
+      [1e9, 1, 1e9, 0],
+    ]) {
+      expect(distance(draw(weights, { random, times: 20_000 }), weights), weights.join()).toBeLessThan(16.3);
+    }
+  });
 
-test('draws among weights of 0 as HDLProxy, where the first location has half and the last one and a half', () => {
-  const random = seeded(7);
-  for (const weights of [
-    [0, 0],
-    [0, 0, 0, 0],
-    [NaN, 1, 2],
-  ]) {
-    const expected = weights.map((_, at) => (at === 0 ? 1 : at === weights.length - 1 ? 3 : 2));
-    expect(distance(draw(weights, { random, times: 20_000 }), expected)).toBeLessThan(16.3);
-  }
-});
+  test('of weight 0 are drawn as on HDLProxy: the first has half the share, the last one and a half', () => {
+    const random = seeded(7);
+    for (const weights of [
+      [0, 0],
+      [0, 0, 0, 0],
+      [NaN, 1, 2],
+    ]) {
+      const expected = weights.map((_, at) => (at === 0 ? 1 : at === weights.length - 1 ? 3 : 2));
+      expect(distance(draw(weights, { random, times: 20_000 }), expected)).toBeLessThan(16.3);
+    }
+  });
 
-test('an infinite weight always wins', () => {
-  expect(draw([5, Infinity, 1], { random: seeded(8), times: 100 })).toEqual([0, 100, 0]);
-});
+  test('an infinite weight always wins', () => {
+    expect(draw([5, Infinity, 1], { random: seeded(8), times: 100 })).toEqual([0, 100, 0]);
+  });
 
-test('never selects weight 0 beside other weights', () => {
-  fc.assert(
-    fc.property(
-      fc.array(fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1e9, noNaN: true })), {
-        minLength: 2,
-        maxLength: 9,
-      }),
-      fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-      (weights, lot) => {
-        fc.pre(weights.some((weight) => weight > 0));
-        const counts = draw(weights, { random: () => lot, times: 1 });
-        expect(weights[counts.indexOf(1)]).toBeGreaterThan(0);
+  test('of weight 0 are never selected when others have a weight', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1e9, noNaN: true })), {
+          minLength: 2,
+          maxLength: 9,
+        }),
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        (weights, lot) => {
+          fc.pre(weights.some((weight) => weight > 0));
+          const counts = draw(weights, { random: () => lot, times: 1 });
+          expect(weights[counts.indexOf(1)]).toBeGreaterThan(0);
+        },
+      ),
+    );
+  });
+
+  const WEIGHTED =
+    '<locations><location href="https://a.example.org/" weight="3"/><location href="https://b.example.org/" weight="1"/></locations>';
+
+  test('are drawn for each request from one cache entry', async () => {
+    vi.spyOn(Math, 'random').mockImplementation(seeded(42));
+    const leads = await startLeads({ drawn: [value(1, '10320/loc', WEIGHTED)] });
+    const counts = { 'https://a.example.org/': 0, 'https://b.example.org/': 0 };
+    for (let times = 0; times < 400; times++) {
+      const [, place] = await leads.to('drawn');
+      counts[place as keyof typeof counts] += 1;
+    }
+    expect(distance(Object.values(counts), [3, 1])).toBeLessThan(10.8);
+    expect(leads.upstream.asked).toBe(1);
+  });
+
+  test('make the response private when drawn at random', async () => {
+    const leads = await startLeads(
+      {
+        drawn: [value(1, '10320/loc', WEIGHTED)],
+        sure: [value(1, '10320/loc', '<locations><location href="https://a.example.org/"/></locations>')],
       },
-    ),
-  );
-});
-
-const WEIGHTED =
-  '<locations><location href="https://a.example.org/" weight="3"/><location href="https://b.example.org/" weight="1"/></locations>';
-
-test('each request selects anew from one cache entry', async () => {
-  vi.spyOn(Math, 'random').mockImplementation(seeded(42));
-  const leads = await startLeads({ drawn: [value(1, '10320/loc', WEIGHTED)] });
-  const counts = { 'https://a.example.org/': 0, 'https://b.example.org/': 0 };
-  for (let times = 0; times < 400; times++) {
-    const [, place] = await leads.to('drawn');
-    counts[place as keyof typeof counts] += 1;
-  }
-  expect(distance(Object.values(counts), [3, 1])).toBeLessThan(10.8);
-  expect(leads.upstream.asked).toBe(1);
-});
-
-test('a random choice is private', async () => {
-  const leads = await startLeads(
-    {
-      drawn: [value(1, '10320/loc', WEIGHTED)],
-      sure: [value(1, '10320/loc', '<locations><location href="https://a.example.org/"/></locations>')],
-    },
-    { HTTP_SHARED_MAX_AGE: '90s' },
-  );
-  for (let times = 0; times < 2; times++) {
-    expect((await leads.get('drawn')).headers['cache-control']).toBe('private, max-age=60');
-    expect((await leads.get('sure')).headers['cache-control']).toBe('public, max-age=60, s-maxage=90');
-  }
+      { HTTP_SHARED_MAX_AGE: '90s' },
+    );
+    for (let times = 0; times < 2; times++) {
+      expect((await leads.get('drawn')).headers['cache-control']).toBe('private, max-age=60');
+      expect((await leads.get('sure')).headers['cache-control']).toBe('public, max-age=60, s-maxage=90');
+    }
+  });
 });

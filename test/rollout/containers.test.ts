@@ -52,7 +52,7 @@ describe('compose.yaml', () => {
     }),
   );
 
-  it('sets variables that exist, to values that are allowed', () => {
+  it('sets existing variables to valid values', () => {
     expect(variables).toEqual(expect.arrayContaining(Object.keys(environment)));
     const config = configFrom({ env: environment });
     expect(config.redis.url).toBe('redis://redis:6379');
@@ -69,18 +69,18 @@ describe('compose.yaml', () => {
     ]);
   });
 
-  it('gives time to stop, and memory for the worst case', () => {
+  it('allows enough time to stop, and memory for the worst case', () => {
     expect(parseInt(proxy.stop_grace_period)).toBeGreaterThan(shutdownSeconds(defaults));
     expect(bytes(proxy.mem_limit)).toBeGreaterThan(memoryNeeded(configFrom({ env: environment })));
   });
 
-  it('has a Redis that evicts nothing, with memory beside what it stores', () => {
+  it('has a Redis without eviction, with memory besides its data', () => {
     const option = (name: string): string => redis.command[redis.command.indexOf(name) + 1] ?? '';
     expect(option('--maxmemory-policy')).toBe('noeviction');
     expect(bytes(redis.mem_limit)).toBeGreaterThan(1.4 * bytes(option('--maxmemory')));
   });
 
-  it('trusts the gateway of its network, by which the TLS server of the machine comes in, and no other container', () => {
+  it('trusts the gateway of its network, where the TLS server of the host connects, and no other container', () => {
     const [{ subnet, gateway }] = networks.default.ipam.config;
     expect(configFrom({ env: environment }).http.trustedProxies).toEqual([gateway]);
     const { http } = configFrom({ env: { HTTP_TRUSTED_PROXIES: subnet } });
@@ -98,19 +98,19 @@ describe('the Kubernetes manifests', () => {
   const [container] = pod.spec.containers;
   const config = configFrom({ env: { ...configMap.data, ADMIN_TOKEN, REDIS_URL: 'redis://redis:6379' } });
 
-  it('set variables that exist, to values that are allowed', () => {
+  it('set existing variables to valid values', () => {
     expect(variables).toEqual(expect.arrayContaining(Object.keys(configMap.data)));
     expect(config.upstream.url).toBe(configMap.data['UPSTREAM_URL']);
   });
 
-  it('take the variables from the ConfigMap, and secrets from a Secret whose making is explained', () => {
+  it('read variables from the ConfigMap, and secrets from a documented Secret', () => {
     const { name } = configMap.metadata;
     expect(container.envFrom).toEqual([{ configMapRef: { name } }, { secretRef: { name } }]);
     const told = [...exampleText('kubernetes/deployment.yaml').matchAll(/--from-literal=(\w+)=/g)];
     expect(told.map(([, variable]) => variable)).toEqual(['ADMIN_TOKEN', 'REDIS_URL']);
   });
 
-  it('choose the pods of the Deployment', () => {
+  it('select the pods of the Deployment', () => {
     const { labels } = pod.metadata;
     for (const { matchLabels } of [deployment.spec.selector, budget.spec.selector, policy.spec.podSelector]) {
       expect(matchLabels).toEqual(labels);
@@ -119,7 +119,7 @@ describe('the Kubernetes manifests', () => {
     expect(budget.spec.minAvailable).toBeLessThan(deployment.spec.replicas);
   });
 
-  it('name the ports the proxy listens on', () => {
+  it('name the listening ports', () => {
     const { server, admin, native } = config;
     const ports = {
       http: server.port,
@@ -134,7 +134,7 @@ describe('the Kubernetes manifests', () => {
   });
 
   it.each(['startupProbe', 'livenessProbe', 'readinessProbe'] as const)(
-    'request as %s what the admin listener answers without a token',
+    'use as %s an admin path that needs no token',
     async (probe) => {
       const { path, port } = container[probe].httpGet;
       expect(port).toBe('admin');
@@ -143,7 +143,7 @@ describe('the Kubernetes manifests', () => {
     },
   );
 
-  it('let only the ingress controller reach the public port, only monitoring the admin port, and all the native ones', () => {
+  it('allow only the ingress controller to the public port, only monitoring to the admin port, and all clients to the native ports', () => {
     expect(policy.spec.policyTypes).toEqual(['Ingress']);
     const allowed = policy.spec.ingress.map(({ from, ports }) => [
       ports.map(({ port }) => port),
@@ -156,7 +156,7 @@ describe('the Kubernetes manifests', () => {
     ]);
   });
 
-  it('trust no proxy until one is named: the network is one of those for documents (RFC 5737)', () => {
+  it('trust no proxy by default: the network is one for documentation (RFC 5737)', () => {
     expect(config.http.trustedProxies).not.toEqual([]);
     for (const network of config.http.trustedProxies) expect(network).toMatch(/^192\.0\.2\.\d+\/\d+$/);
   });
@@ -166,7 +166,7 @@ describe('the Kubernetes manifests', () => {
     expect(dockerfile).toContain(`USER ${runAsUser}:${runAsGroup}\n`);
   });
 
-  it('give time to stop and memory for the caches', () => {
+  it('allow enough time to stop, and memory for the caches', () => {
     const [, waitSeconds = ''] = container.lifecycle.preStop.exec.command;
     const needed = Number(waitSeconds) + shutdownSeconds(config);
     expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(needed);

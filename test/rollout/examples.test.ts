@@ -21,148 +21,150 @@ const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 const variables = configKeys().map(({ variable }) => variable);
 const defaults = configFrom({});
 
-describe.each(exampleNames('.yaml'))('%s', (name) => {
-  it('is well-formed, each key once', () => {
-    expect(exampleDocuments(name)).not.toEqual([]);
+describe('example files', () => {
+  describe.each(exampleNames('.yaml'))('%s', (name) => {
+    it('is well-formed, each key once', () => {
+      expect(exampleDocuments(name)).not.toEqual([]);
+    });
   });
-});
 
-describe.each(['handle-resolver-proxy.service', 'handle-resolver-proxy@.service'])(
-  'the systemd unit %s',
-  (name) => {
-    const unit = exampleText(name);
-    const setting = (key: string): string => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
+  describe.each(['handle-resolver-proxy.service', 'handle-resolver-proxy@.service'])(
+    'the systemd unit %s',
+    (name) => {
+      const unit = exampleText(name);
+      const setting = (key: string): string => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
 
-    /** A copy whose paths are those of this machine. */
-    function copy(): string {
-      const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
-      onTestFinished(() => {
-        rmSync(folder, { recursive: true });
+      /** A copy whose paths are those of this machine. */
+      function copy(): string {
+        const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
+        onTestFinished(() => {
+          rmSync(folder, { recursive: true });
+        });
+        const path = join(folder, name.replace('@', '@8081'));
+        const here = unit
+          .replaceAll('/usr/bin/node', process.execPath)
+          .replaceAll('/opt/handle-resolver-proxy', ROOT);
+        writeFileSync(path, here);
+        return path;
+      }
+
+      it('starts the program with the command of the image', () => {
+        expect(setting('ExecStart')).toBe('/usr/bin/node --enable-source-maps dist/main.js');
+        expect(dockerfile).toContain('CMD ["node", "--enable-source-maps", "dist/main.js"]');
+        expect(setting('WorkingDirectory')).toBe('/opt/handle-resolver-proxy');
       });
-      const path = join(folder, name.replace('@', '@8081'));
-      const here = unit
-        .replaceAll('/usr/bin/node', process.execPath)
-        .replaceAll('/opt/handle-resolver-proxy', ROOT);
-      writeFileSync(path, here);
-      return path;
-    }
 
-    it('starts the program as the image does', () => {
-      expect(setting('ExecStart')).toBe('/usr/bin/node --enable-source-maps dist/main.js');
-      expect(dockerfile).toContain('CMD ["node", "--enable-source-maps", "dist/main.js"]');
-      expect(setting('WorkingDirectory')).toBe('/opt/handle-resolver-proxy');
+      it('restarts it after every failure, and gives it time to stop', () => {
+        expect(setting('Restart')).toBe('on-failure');
+        expect(setting('RestartPreventExitStatus')).toBe('');
+        expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));
+      });
+
+      it('keeps a snapshot folder that only the program can read', () => {
+        expect(setting('DynamicUser')).toBe('yes');
+        expect(setting('StateDirectory')).toBe(`handle-resolver-proxy${name.includes('@') ? '/%i' : ''}`);
+        expect(setting('StateDirectoryMode')).toBe('0700');
+        const manual = readFileSync(join(ROOT, 'config/README.md'), 'utf8');
+        expect(manual).toContain('file: /var/lib/handle-resolver-proxy/snapshot');
+      });
+
+      it('allows as many open files as connections', () => {
+        const env = { UPSTREAM_URL: 'https://handle.test:8000', NATIVE_TCP_PORT: '2641' };
+        expect(Number(setting('LimitNOFILE'))).toBeGreaterThan(wantedFiles(configFrom({ env })));
+      });
+
+      it('gives the native listeners what they need: no capability, UDP as well as TCP', () => {
+        expect(setting('CapabilityBoundingSet')).toBe('');
+        expect(setting('RestrictAddressFamilies').split(' ')).toEqual(
+          expect.arrayContaining(['AF_INET', 'AF_INET6']),
+        );
+        expect(unit).not.toMatch(/^(IPAddress(Allow|Deny)|SocketBind(Allow|Deny)|PrivateNetwork)=/m);
+      });
+
+      itWithProgram('systemd-analyze', 'passes systemd-analyze verify', () => {
+        const { code, output } = runProgram('systemd-analyze', ['verify', copy()]);
+        // It may report other units of the machine too.
+        expect(output).not.toContain('handle-resolver-proxy');
+        expect(code).toBe(0);
+      });
+
+      itWithProgram('systemd-analyze', 'passes systemd-analyze security', () => {
+        const args = ['security', '--offline=true', '--threshold=20', copy()];
+        const { code, output } = runProgram('systemd-analyze', args);
+        expect(output).toMatch(/Overall exposure level .* OK/);
+        expect(code).toBe(0);
+      });
+    },
+  );
+
+  it('enable the native listeners in the comment of the systemd unit', () => {
+    const unit = exampleText('handle-resolver-proxy.service');
+    const comment = /^# The native Handle protocol.*\n((?:#   .*\n)+)/m.exec(unit)?.[1] ?? '';
+    const { native } = configFrom({ yaml: comment.replaceAll('#   ', '') });
+    expect([native.tcp.port, native.udp.port]).toEqual([2641, 2641]);
+  });
+
+  it('have a template unit that differs from the unit only in name and ports', () => {
+    const linesOf = (name: string): string[] => {
+      const text = exampleText(name);
+      return text.slice(text.indexOf('[Unit]')).split('\n');
+    };
+    const lines = linesOf('handle-resolver-proxy.service');
+    const own = linesOf('handle-resolver-proxy@.service').filter((line) => !lines.includes(line));
+    expect(own).toEqual([
+      'Description=Caching resolver proxy for persistent identifiers, instance %i',
+      'Environment=PORT=%i',
+      'Environment=ADMIN_PORT=1%i',
+      // Users of their own could not share it.
+      'StateDirectory=handle-resolver-proxy/%i',
+    ]);
+  });
+
+  describe('the web servers in front', () => {
+    const WEB_SERVERS = ['nginx.conf', 'Caddyfile', 'apache.conf', 'haproxy.cfg'];
+
+    it.each(WEB_SERVERS)('%s waits longer than a write may take', (name) => {
+      const [, seconds = ''] =
+        /(?:proxy_read_timeout|response_header_timeout|ProxyTimeout|timeout server) (\d+)s?\b/.exec(
+          exampleText(name),
+        ) ?? [];
+      const { writeTimeoutMs, queueTimeoutMs } = defaults.upstream;
+      expect(Number(seconds) * 1000).toBeGreaterThan(writeTimeoutMs + queueTimeoutMs);
     });
 
-    it('starts it again after every failure, as a port may be in use for a moment only, and gives it time to stop', () => {
-      expect(setting('Restart')).toBe('on-failure');
-      expect(setting('RestartPreventExitStatus')).toBe('');
-      expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));
+    it.each(WEB_SERVERS)('%s uses the port the proxy listens on', (name) => {
+      expect(exampleText(name)).toContain(`127.0.0.1:${defaults.server.port}`);
     });
+  });
 
-    it('keeps a folder for the snapshot, which only the program may read', () => {
-      expect(setting('DynamicUser')).toBe('yes');
-      expect(setting('StateDirectory')).toBe(`handle-resolver-proxy${name.includes('@') ? '/%i' : ''}`);
-      expect(setting('StateDirectoryMode')).toBe('0700');
-      const manual = readFileSync(join(ROOT, 'config/README.md'), 'utf8');
-      expect(manual).toContain('file: /var/lib/handle-resolver-proxy/snapshot');
-    });
+  describe('as a whole', () => {
+    const files = ['.yaml', '.md', '.conf', '.cfg', '.service', 'Caddyfile'].flatMap(exampleNames);
 
-    it('lets the program open as many files as it may have connections', () => {
-      const env = { UPSTREAM_URL: 'https://handle.test:8000', NATIVE_TCP_PORT: '2641' };
-      expect(Number(setting('LimitNOFILE'))).toBeGreaterThan(wantedFiles(configFrom({ env })));
-    });
-
-    it('gives the native listeners what they need: no capability, UDP as TCP', () => {
-      expect(setting('CapabilityBoundingSet')).toBe('');
-      expect(setting('RestrictAddressFamilies').split(' ')).toEqual(
-        expect.arrayContaining(['AF_INET', 'AF_INET6']),
+    it.each(files)('%s names only existing configuration keys', (name) => {
+      const keys = configKeys().map(({ key }) => key);
+      const sections = [...new Set(keys.map((key) => key.split('.')[0]))].join('|');
+      const named = exampleText(name).matchAll(
+        new RegExp(`(?<![\\w./{-])(?:${sections})\\.[a-z]\\w*(?:\\.\\w+)*`, 'g'),
       );
-      expect(unit).not.toMatch(/^(IPAddress(Allow|Deny)|SocketBind(Allow|Deny)|PrivateNetwork)=/m);
+      const unknown = [...named]
+        .map(([key]) => key)
+        .filter((key) => !keys.includes(key) && !keys.some((known) => known.startsWith(`${key}.`)))
+        .filter((key) => !/\.(?:ya?ml|json|js|service|org|example)$/.test(key));
+      expect(unknown).toEqual([]);
     });
 
-    itWithProgram('systemd-analyze', 'is one that systemd takes without a word', () => {
-      const { code, output } = runProgram('systemd-analyze', ['verify', copy()]);
-      // It may report other units of the machine too.
-      expect(output).not.toContain('handle-resolver-proxy');
-      expect(code).toBe(0);
+    it.each(files)('%s sets only existing variables', (name) => {
+      const foreign = ['NODE_ENV', 'CONFIG'];
+      const set = [...exampleText(name).matchAll(/(?<![\w-]|export )([A-Z]+(?:_[A-Z]+)+)=/g)].map(
+        ([, variable]) => variable,
+      );
+      expect(set.filter((variable) => ![...variables, ...foreign].includes(variable ?? ''))).toEqual([]);
     });
 
-    itWithProgram('systemd-analyze', 'leaves the program hardly any rights', () => {
-      const args = ['security', '--offline=true', '--threshold=20', copy()];
-      const { code, output } = runProgram('systemd-analyze', args);
-      expect(output).toMatch(/Overall exposure level .* OK/);
-      expect(code).toBe(0);
+    it('are mentioned in the README', () => {
+      const readme = readFileSync(examplePath('../../README.md'), 'utf8');
+      const tops = [...new Set(files.map((name) => name.split('/')[0] ?? ''))];
+      expect(tops.filter((name) => !readme.includes(`config/examples/${name}`))).toEqual([]);
     });
-  },
-);
-
-it('turns the native listeners on in the comment of the systemd unit', () => {
-  const unit = exampleText('handle-resolver-proxy.service');
-  const comment = /^# The native Handle protocol.*\n((?:#   .*\n)+)/m.exec(unit)?.[1] ?? '';
-  const { native } = configFrom({ yaml: comment.replaceAll('#   ', '') });
-  expect([native.tcp.port, native.udp.port]).toEqual([2641, 2641]);
-});
-
-it('has a template unit that differs from the unit by its name and its ports alone', () => {
-  const linesOf = (name: string): string[] => {
-    const text = exampleText(name);
-    return text.slice(text.indexOf('[Unit]')).split('\n');
-  };
-  const lines = linesOf('handle-resolver-proxy.service');
-  const own = linesOf('handle-resolver-proxy@.service').filter((line) => !lines.includes(line));
-  expect(own).toEqual([
-    'Description=Caching resolver proxy for persistent identifiers, instance %i',
-    'Environment=PORT=%i',
-    'Environment=ADMIN_PORT=1%i',
-    // Users of their own could not share it.
-    'StateDirectory=handle-resolver-proxy/%i',
-  ]);
-});
-
-describe('the web servers in front', () => {
-  const WEB_SERVERS = ['nginx.conf', 'Caddyfile', 'apache.conf', 'haproxy.cfg'];
-
-  it.each(WEB_SERVERS)('%s waits longer than a write may take', (name) => {
-    const [, seconds = ''] =
-      /(?:proxy_read_timeout|response_header_timeout|ProxyTimeout|timeout server) (\d+)s?\b/.exec(
-        exampleText(name),
-      ) ?? [];
-    const { writeTimeoutMs, queueTimeoutMs } = defaults.upstream;
-    expect(Number(seconds) * 1000).toBeGreaterThan(writeTimeoutMs + queueTimeoutMs);
-  });
-
-  it.each(WEB_SERVERS)('%s uses the port the proxy listens on', (name) => {
-    expect(exampleText(name)).toContain(`127.0.0.1:${defaults.server.port}`);
-  });
-});
-
-describe('every file', () => {
-  const files = ['.yaml', '.md', '.conf', '.cfg', '.service', 'Caddyfile'].flatMap(exampleNames);
-
-  it.each(files)('%s names no configuration key that does not exist', (name) => {
-    const keys = configKeys().map(({ key }) => key);
-    const sections = [...new Set(keys.map((key) => key.split('.')[0]))].join('|');
-    const named = exampleText(name).matchAll(
-      new RegExp(`(?<![\\w./{-])(?:${sections})\\.[a-z]\\w*(?:\\.\\w+)*`, 'g'),
-    );
-    const unknown = [...named]
-      .map(([key]) => key)
-      .filter((key) => !keys.includes(key) && !keys.some((known) => known.startsWith(`${key}.`)))
-      .filter((key) => !/\.(?:ya?ml|json|js|service|org|example)$/.test(key));
-    expect(unknown).toEqual([]);
-  });
-
-  it.each(files)('%s sets no variable that does not exist', (name) => {
-    const foreign = ['NODE_ENV', 'CONFIG'];
-    const set = [...exampleText(name).matchAll(/(?<![\w-]|export )([A-Z]+(?:_[A-Z]+)+)=/g)].map(
-      ([, variable]) => variable,
-    );
-    expect(set.filter((variable) => ![...variables, ...foreign].includes(variable ?? ''))).toEqual([]);
-  });
-
-  it('is spoken of in the README', () => {
-    const readme = readFileSync(examplePath('../../README.md'), 'utf8');
-    const tops = [...new Set(files.map((name) => name.split('/')[0] ?? ''))];
-    expect(tops.filter((name) => !readme.includes(`config/examples/${name}`))).toEqual([]);
   });
 });

@@ -31,7 +31,7 @@ async function sendRaw(port: number, bytes: string): Promise<void> {
   });
 }
 
-describe.each(FRONT_NAMES)('the example for %s', (name) => {
+describe.each(FRONT_NAMES)('web server example %s', (name) => {
   itWithProgram(name, 'is accepted without a warning', async () => {
     const place = { folder: await folderWithCertificate(), port: 1, plainPort: 2 };
     writeFileSync(
@@ -43,7 +43,7 @@ describe.each(FRONT_NAMES)('the example for %s', (name) => {
     expect(code, output).toBe(0);
   });
 
-  itWithProgram(name, 'leads to the public listener only: the admin calls do not exist there', async () => {
+  itWithProgram(name, 'exposes the public listener only, and no admin calls', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, HTTP_TRUSTED_PROXIES: 'loopback' });
     const front = await startFront(name, new URL(proxy.url).host);
     for (const path of ['/metrics', '/stats', '/cache', '/readyz', '/healthz', '/server-status']) {
@@ -69,7 +69,7 @@ describe.each(FRONT_NAMES)('the example for %s', (name) => {
     `${HOST}Connection: Content-Length\r\nContent-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
   ];
 
-  itWithProgram(name, 'gives no client the answer to a request that another has hidden', async () => {
+  itWithProgram(name, 'gives no client the response to a smuggled request of another', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, HTTP_TRUSTED_PROXIES: 'loopback' });
     const front = await startFront(name, new URL(proxy.url).host);
     for (const [at, ambiguous] of AMBIGUOUS.entries()) {
@@ -93,8 +93,8 @@ const redirectOf = ({ plainPort }: Front, path: string): Promise<string | undefi
   });
 
 // Caddy redirects by itself; its file has nothing to get wrong.
-describe.each(['nginx', 'apache2', 'haproxy'] as const)('plain http before %s', (name) => {
-  itWithProgram(name, 'is redirected to https with the path as it came', async () => {
+describe.each(['nginx', 'apache2', 'haproxy'] as const)('plain http in front of %s', (name) => {
+  itWithProgram(name, 'is redirected to https with an unchanged path', async () => {
     const front = await startFront(name, '127.0.0.1:9');
     for (const path of ['/21.T1%2Fabc', '/api/handles/21.T1/a//b?index=1&type=A+B', '/21.T1/a%2525%C3%A4']) {
       expect(await redirectOf(front, path)).toBe(`https://${NAME}${path}`);
@@ -103,7 +103,7 @@ describe.each(['nginx', 'apache2', 'haproxy'] as const)('plain http before %s', 
 });
 
 describe('the Caddyfile', () => {
-  itWithProgram('caddy', 'is formatted as Caddy likes it', () => {
+  itWithProgram('caddy', 'passes caddy fmt', () => {
     const { output } = runProgram('caddy', ['fmt', '--diff', examplePath('Caddyfile')]);
     expect(output).not.toMatch(/^[-+]/m);
   });

@@ -16,7 +16,7 @@ const placeOf = async (): Promise<InstancePlace> => ({ port: await freePort(), a
 
 const demo = await startDemoServer();
 
-describeWithRedis('two instances', () => {
+describeWithRedis('rolling update of two instances', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -27,14 +27,14 @@ describeWithRedis('two instances', () => {
     updateOneByOne({ demo, redis, places: [await placeOf(), await placeOf()], order, front });
 
   for (const name of ['nginx', 'apache2', 'haproxy'] as const) {
-    itWithProgram(name, `behind ${name}: no request fails, none is answered with an old record`, async () => {
+    itWithProgram(name, `behind ${name}: no request fails, and none gets an old record`, async () => {
       expect(await update(name)).toEqual([]);
     });
   }
 
   itWithProgram(
     'caddy',
-    'behind caddy: no read fails, and no write but those that meet the closed port',
+    'behind caddy: no read fails, and only writes that meet the closed port fail',
     async () => {
       // Caddy 2.6 cannot send their body again.
       expect((await update('caddy')).filter((failure) => !/^Error: PUT \S+ 502/.test(failure))).toEqual([]);

@@ -1,6 +1,6 @@
 // "Monitoring with a handle that is created and deleted", walked step by step, with the configuration that it shows.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -14,29 +14,31 @@ const steps = stepsOf(page);
 const [, yaml = ''] = /^```yaml\n([^]*?)^```$/m.exec(page) ?? [];
 const { deletion } = parse(yaml) as { deletion: { allowedFor: string } };
 
-test('a probe creates, resolves, changes and deletes its handle, and no other', async () => {
-  const proxy = await startBuiltProxy({
-    UPSTREAM_URL: demo.url,
-    DELETION_ALLOWED_FOR: deletion.allowedFor,
+describe('monitoring probe', () => {
+  test('creates, resolves, changes and deletes its handle, and no other', async () => {
+    const proxy = await startBuiltProxy({
+      UPSTREAM_URL: demo.url,
+      DELETION_ALLOWED_FOR: deletion.allowedFor,
+    });
+    const here = { PROXY: proxy.url, LOGIN: '300%3A21.T11998/USER01:password', OTHER: '21.T11998/page' };
+    const shell = createShell();
+    for (const { commands, shown } of steps) {
+      const said = await shell(commands);
+      if (shown !== undefined) expect(said, commands).toMatch(shown);
+      if (commands.includes('export PROXY='))
+        await shell(
+          Object.entries(here)
+            .map(([name, value]) => `export ${name}=${value}`)
+            .join('\n'),
+        );
+    }
+    expect(steps.filter(({ shown }) => shown !== undefined)).toHaveLength(4);
+    expect((await fetch(`${proxy.url}/api/handles/${here.OTHER}?auth=true`)).status).toBe(200);
   });
-  const here = { PROXY: proxy.url, LOGIN: '300%3A21.T11998/USER01:password', OTHER: '21.T11998/page' };
-  const shell = createShell();
-  for (const { commands, shown } of steps) {
-    const said = await shell(commands);
-    if (shown !== undefined) expect(said, commands).toMatch(shown);
-    if (commands.includes('export PROXY='))
-      await shell(
-        Object.entries(here)
-          .map(([name, value]) => `export ${name}=${value}`)
-          .join('\n'),
-      );
-  }
-  expect(steps.filter(({ shown }) => shown !== undefined)).toHaveLength(4);
-  expect((await fetch(`${proxy.url}/api/handles/${here.OTHER}?auth=true`)).status).toBe(200);
-});
 
-test('config/README.md shows the same configuration', () => {
-  expect(readDocument('config/README.md')).toContain(
-    exampleText('monitoring.md').match(/^```yaml\n[^]*?^```$/m)?.[0],
-  );
+  test('has the configuration shown in config/README.md', () => {
+    expect(readDocument('config/README.md')).toContain(
+      exampleText('monitoring.md').match(/^```yaml\n[^]*?^```$/m)?.[0],
+    );
+  });
 });

@@ -59,7 +59,7 @@ describe.each([
   ...rules.map(({ alert, expr }): [string, string] => [`alert ${alert}`, expr]),
   ...queries.map(([title, expr]): [string, string] => [`panel ${title}`, expr]),
 ])('%s', (_name, expr) => {
-  it('uses metrics that exist, with labels they have', () => {
+  it('uses existing metrics and labels', () => {
     const used = selected(expr);
     expect(used).not.toEqual([]);
     const known = used.map(({ metric }) => labelsOf(metric, ofProcess));
@@ -80,13 +80,13 @@ describe('the alerts', () => {
     }
   });
 
-  itWithProgram('promtool', 'are rules Prometheus accepts', () => {
+  itWithProgram('promtool', 'pass promtool check rules', () => {
     const { code, output } = runProgram('promtool', ['check', 'rules', '--lint-fatal', fileOf(ALERTS)]);
     expect(output).toContain(`${rules.length} rules found`);
     expect(code).toBe(0);
   });
 
-  itWithProgram('promtool', 'go off when they should, and only then', () => {
+  itWithProgram('promtool', 'fire when they should, and only then', () => {
     // This promtool compares the texts too; what counts here is whether they go off.
     for (const rule of rules) delete rule.annotations;
     const rulesFile = fileWith(stringify({ groups }));
@@ -96,14 +96,14 @@ describe('the alerts', () => {
     expect(code).toBe(0);
   });
 
-  it('are all played', () => {
+  it('all have a promtool test', () => {
     const played = textOf('test/rollout/alerts.promtool.yaml');
     expect(rules.filter(({ alert }) => !played.includes(`alertname: ${alert}\n`))).toEqual([]);
   });
 });
 
 describe('the dashboard', () => {
-  it('shows every metric of the proxy', () => {
+  it('shows every metric', () => {
     const shown = queries.flatMap(([, expr]) => selected(expr)).map(({ metric }) => metric);
     const names = [...exposition.matchAll(/^# TYPE (handle_proxy_\w+) (\w+)/gm)];
     const missing = names
@@ -112,7 +112,7 @@ describe('the dashboard', () => {
     expect(missing).toEqual([]);
   });
 
-  it('has panels that do not overlap, each with a number of its own', () => {
+  it('has panels that do not overlap, with unique ids', () => {
     const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, at) => `${x + (at % w)},${y + Math.floor(at / w)}`),
     );
@@ -126,7 +126,7 @@ describe('the dashboard', () => {
     expect([...new Set(used)].filter((name) => name !== '__rate_interval').sort()).toEqual(chosen.sort());
   });
 
-  itWithProgram('promtool', 'has expressions Prometheus accepts', () => {
+  itWithProgram('promtool', 'has expressions that Prometheus accepts', () => {
     const group = queries.map(([, expr], at) => ({
       record: `panel:query_${at}`,
       expr: expr.replaceAll('$__rate_interval', '5m'),
@@ -139,7 +139,7 @@ describe('the dashboard', () => {
 });
 
 describe('the metrics', () => {
-  itWithProgram('promtool', 'are named as Prometheus wants them', async () => {
+  itWithProgram('promtool', 'have names that pass promtool', async () => {
     const metrics = createMetrics();
     metrics.countRequest({ interface: 'record', result: 'miss', status: 200, ms: 3 });
     metrics.countUpstreamRequest({ server: 'http://a', outcome: 'found', ms: 3 });

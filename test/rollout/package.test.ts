@@ -85,94 +85,96 @@ function start(command: string, args: string[], env: Record<string, string>) {
   return { ...program, stop };
 }
 
-test('it holds what runs and what an operator reads, and nothing else', () => {
-  const paths = packed.files.map(({ path }) => path);
-  const beside = paths.filter((path) => !path.startsWith('dist/'));
-  expect(beside.filter((path) => !path.startsWith('config/')).sort()).toEqual(
-    ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'].sort(),
-  );
-  expect(beside).toEqual(
-    expect.arrayContaining([
-      'config/default.yaml',
-      'config/troubleshooting.md',
-      'config/examples/handle-resolver-proxy.service',
-      'config/grafana/handle-resolver-proxy.json',
-      'config/man/handle-resolver-proxy.1',
-      'config/prometheus/alerts.yaml',
-    ]),
-  );
-  expect(paths.filter((path) => /(?:^|\/)tests?\b|\.test\.|chaos|eslint|(?<!\.d)\.ts$/.test(path))).toEqual(
-    [],
-  );
-  const { exports } = jsonOf('package.json') as {
-    exports: Record<string, string | { types: string; default: string }>;
-  };
-  const named = Object.values(exports).flatMap((entry) =>
-    typeof entry === 'string' ? [entry] : Object.values(entry),
-  );
-  expect(named.filter((path) => !paths.includes(path.replace('./', '')))).toEqual([]);
-});
-
-test('from an empty folder npx serves, and resolves through it', async () => {
-  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
-  const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
-  const npx = ['--offline', 'handle-resolver-proxy'];
-  const serving = start('npx', [...npx, 'serve'], env);
-  await expect.poll(serving.stdout).toContain('"msg":"listening"');
-  const { url, admin } = JSON.parse(/^.*"msg":"listening".*$/m.exec(serving.stdout())?.[0] ?? '') as {
-    url: string;
-    admin: string;
-  };
-  const resolving = start('npx', [...npx, 'resolve', '21.T11998/demo', '--plain'], {
-    PROXY_URL: url,
-    ADMIN_URL: admin,
+describe('npm package', () => {
+  test('contains the program and the documents of an operator only', () => {
+    const paths = packed.files.map(({ path }) => path);
+    const beside = paths.filter((path) => !path.startsWith('dist/'));
+    expect(beside.filter((path) => !path.startsWith('config/')).sort()).toEqual(
+      ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'].sort(),
+    );
+    expect(beside).toEqual(
+      expect.arrayContaining([
+        'config/default.yaml',
+        'config/troubleshooting.md',
+        'config/examples/handle-resolver-proxy.service',
+        'config/grafana/handle-resolver-proxy.json',
+        'config/man/handle-resolver-proxy.1',
+        'config/prometheus/alerts.yaml',
+      ]),
+    );
+    expect(paths.filter((path) => /(?:^|\/)tests?\b|\.test\.|chaos|eslint|(?<!\.d)\.ts$/.test(path))).toEqual(
+      [],
+    );
+    const { exports } = jsonOf('package.json') as {
+      exports: Record<string, string | { types: string; default: string }>;
+    };
+    const named = Object.values(exports).flatMap((entry) =>
+      typeof entry === 'string' ? [entry] : Object.values(entry),
+    );
+    expect(named.filter((path) => !paths.includes(path.replace('./', '')))).toEqual([]);
   });
-  expect(await resolving.exited).toMatchObject({ code: 0 });
-  expect(resolving.stdout()).toContain('1\tURL\t86400\thttps://example.org/demo\n');
-  for (const [base, path] of [
-    [url, '/openapi'],
-    [admin, '/'],
-  ] as const) {
-    expect((await ask(base, path)).status).toBe(200);
-  }
-  serving.stop();
-  await serving.exited;
-});
 
-describe('the program of src/process/README.md that embeds the proxy', () => {
-  const document = readFileSync(join(ROOT, 'src/process/README.md'), 'utf8');
-  const [, program = ''] = /^```ts\n([^]*?)^```/m.exec(document) ?? [];
+  test('serves with npx from an empty folder, and resolves through it', async () => {
+    const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
+    const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
+    const npx = ['--offline', 'handle-resolver-proxy'];
+    const serving = start('npx', [...npx, 'serve'], env);
+    await expect.poll(serving.stdout).toContain('"msg":"listening"');
+    const { url, admin } = JSON.parse(/^.*"msg":"listening".*$/m.exec(serving.stdout())?.[0] ?? '') as {
+      url: string;
+      admin: string;
+    };
+    const resolving = start('npx', [...npx, 'resolve', '21.T11998/demo', '--plain'], {
+      PROXY_URL: url,
+      ADMIN_URL: admin,
+    });
+    expect(await resolving.exited).toMatchObject({ code: 0 });
+    expect(resolving.stdout()).toContain('1\tURL\t86400\thttps://example.org/demo\n');
+    for (const [base, path] of [
+      [url, '/openapi'],
+      [admin, '/'],
+    ] as const) {
+      expect((await ask(base, path)).status).toBe(200);
+    }
+    serving.stop();
+    await serving.exited;
+  });
 
-  test('compiles, against types that refuse wrong calls', () => {
-    expect(program).toContain('createApp');
-    write('embed.ts', program);
-    write(
-      'wrong.ts',
-      `${program}
+  describe('with the embedding program of src/process/README.md', () => {
+    const document = readFileSync(join(ROOT, 'src/process/README.md'), 'utf8');
+    const [, program = ''] = /^```ts\n([^]*?)^```/m.exec(document) ?? [];
+
+    test('has types that compile it and reject wrong calls', () => {
+      expect(program).toContain('createApp');
+      write('embed.ts', program);
+      write(
+        'wrong.ts',
+        `${program}
 // @ts-expect-error -- no configuration
 createApp({ logger, metrics: createMetrics() });
 // @ts-expect-error -- a number
 export const host: string = config.server.port;
 `,
-    );
-    const compilerOptions = { strict: true, skipLibCheck: false, target: 'ES2023', module: 'NodeNext' };
-    const typesOfNode = { types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')] };
-    write('tsconfig.json', {
-      compilerOptions: { ...compilerOptions, ...typesOfNode },
-      files: ['embed.ts', 'wrong.ts'],
+      );
+      const compilerOptions = { strict: true, skipLibCheck: false, target: 'ES2023', module: 'NodeNext' };
+      const typesOfNode = { types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')] };
+      write('tsconfig.json', {
+        compilerOptions: { ...compilerOptions, ...typesOfNode },
+        files: ['embed.ts', 'wrong.ts'],
+      });
+      run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', folder], folder);
     });
-    run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', folder], folder);
-  });
 
-  test('runs, and answers', async () => {
-    const port = await freePort();
-    const env = { UPSTREAM_URL: demo.url, HOST: '127.0.0.1', PORT: String(port) };
-    const embedding = start(process.execPath, ['embed.js'], env);
-    const status = async (): Promise<number> =>
-      (await ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/demo').catch(() => ({ status: 0 })))
-        .status;
-    await expect.poll(status).toBe(200);
-    embedding.stop();
-    expect(await embedding.exited).toMatchObject({ code: 0 });
+    test('runs it, and it answers', async () => {
+      const port = await freePort();
+      const env = { UPSTREAM_URL: demo.url, HOST: '127.0.0.1', PORT: String(port) };
+      const embedding = start(process.execPath, ['embed.js'], env);
+      const status = async (): Promise<number> =>
+        (await ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/demo').catch(() => ({ status: 0 })))
+          .status;
+      await expect.poll(status).toBe(200);
+      embedding.stop();
+      expect(await embedding.exited).toMatchObject({ code: 0 });
+    });
   });
 });

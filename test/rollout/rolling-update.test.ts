@@ -1,4 +1,4 @@
-// A rolling update: three instances behind HAProxy are stopped and started one after the other, under load with writes.
+// A rolling update: three instances behind HAProxy are restarted one by one, under load with writes.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
@@ -22,24 +22,20 @@ const placesAt = (port?: number): Promise<InstancePlace[]> =>
 
 const demo = await startDemoServer();
 
-describeWithRedis('three instances behind HAProxy', () => {
+describeWithRedis('rolling update of three instances behind HAProxy', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterAll(() => redis.stop());
 
-  itWithProgram(
-    'haproxy',
-    'are updated one by one: no request fails, none is answered with an old record',
-    async () => {
-      expect(
-        await updateOneByOne({ demo, redis, places: await placesAt(), order, front: 'haproxy' }),
-      ).toEqual([]);
-    },
-  );
+  itWithProgram('haproxy', 'one by one: no request fails, and none gets an old record', async () => {
+    expect(await updateOneByOne({ demo, redis, places: await placesAt(), order, front: 'haproxy' })).toEqual(
+      [],
+    );
+  });
 
-  testWithReusePort('are updated one by one on one port: no request fails', async () => {
+  testWithReusePort('one by one on one port: no request fails', async () => {
     const [places, env] = [await placesAt(await freePort()), { SERVER_REUSE_PORT: 'true' }];
     expect(await updateOneByOne({ demo, redis, places, order, front: 'haproxy', env })).toEqual([]);
   });

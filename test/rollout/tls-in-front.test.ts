@@ -63,7 +63,7 @@ const TARGETS = [
 
 describe.each(FRONT_NAMES)('%s in front', (name) => {
   for (const method of ['GET', 'PUT']) {
-    itWithProgram(name, `passes the target of a ${method} on byte for byte`, async () => {
+    itWithProgram(name, `forwards the target of a ${method} byte for byte`, async () => {
       const { at, seen } = await startListener();
       const front = await startFront(name, at);
       for (const target of TARGETS) await front.ask(target, { method });
@@ -71,7 +71,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     });
   }
 
-  itWithProgram(name, 'says who asked and under which name, whatever the client claims', async () => {
+  itWithProgram(name, 'states the client and the host name, whatever the client claims', async () => {
     const { at, seen } = await startListener();
     const claimed = {
       'X-Forwarded-For': '192.0.2.1',
@@ -93,7 +93,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     });
   });
 
-  itWithProgram(name, 'passes credentials, conditions and body of a write on', async () => {
+  itWithProgram(name, 'forwards credentials, conditions and body of a write', async () => {
     const { at, seen } = await startListener();
     const front = await startFront(name, at);
     const headers = { Authorization: USER01, 'If-None-Match': '*', 'Content-Type': 'application/json' };
@@ -106,7 +106,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     });
   });
 
-  itWithProgram(name, 'changes nothing in an answer that clients rely on, and keeps none', async () => {
+  itWithProgram(name, 'keeps the response headers that clients rely on, and caches nothing', async () => {
     const { at, seen } = await startListener();
     const front = await startFront(name, at);
     const headers = { 'Accept-Encoding': 'gzip' };
@@ -119,7 +119,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     expect(seen).toHaveLength(2);
   });
 
-  itWithProgram(name, 'never sends a write twice, to the same proxy or to another', async () => {
+  itWithProgram(name, 'never repeats a write, to the same proxy or to another', async () => {
     const [one, other] = [await startListener({ breaks: true }), await startListener({ breaks: true })];
     const front = await startFront(name, one.at, other.at);
     const headers = { 'Content-Type': 'application/json' };
@@ -132,32 +132,28 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     expect([...one.seen, ...other.seen]).toHaveLength(1);
   });
 
-  itWithProgram(
-    name,
-    'loses no request while a proxy is away, and uses it again when it is back',
-    async () => {
-      const [other, port] = [await startListener(), await freePort()];
-      const front = await startFront(name, `127.0.0.1:${port}`, other.at);
-      const headers = { 'Content-Type': 'application/json' };
-      const ask = async (method = 'GET'): Promise<number> =>
-        (await front.ask('/21.T1/a', { method, ...(method === 'PUT' && { headers, body: '[]' }) })).status;
-      const whileAway: number[] = [];
-      // Caddy cannot send the body of a write again.
-      const methods =
-        name === 'caddy' ? ['GET', 'GET', 'GET', 'GET'] : ['PUT', 'GET', 'PUT', 'GET', 'PUT', 'PUT'];
-      for (const method of methods) whileAway.push(await ask(method));
-      expect(whileAway).toEqual(whileAway.map(() => 200));
-      // Each write once, and whole.
-      const written = other.seen.filter(({ method }) => method === 'PUT').map(({ body }) => body);
-      expect(written).toEqual(methods.filter((method) => method === 'PUT').map(() => '[]'));
-      const { seen } = await startListener({ port });
-      const usesIt = async (): Promise<boolean> => (await ask()) === 200 && seen.length > 0;
-      // Less than the 60 s for which httpd leaves a server alone by default.
-      await expect.poll(usesIt).toBe(true);
-    },
-  );
+  itWithProgram(name, 'loses no request while a proxy is away, and uses it again on its return', async () => {
+    const [other, port] = [await startListener(), await freePort()];
+    const front = await startFront(name, `127.0.0.1:${port}`, other.at);
+    const headers = { 'Content-Type': 'application/json' };
+    const ask = async (method = 'GET'): Promise<number> =>
+      (await front.ask('/21.T1/a', { method, ...(method === 'PUT' && { headers, body: '[]' }) })).status;
+    const whileAway: number[] = [];
+    // Caddy cannot send the body of a write again.
+    const methods =
+      name === 'caddy' ? ['GET', 'GET', 'GET', 'GET'] : ['PUT', 'GET', 'PUT', 'GET', 'PUT', 'PUT'];
+    for (const method of methods) whileAway.push(await ask(method));
+    expect(whileAway).toEqual(whileAway.map(() => 200));
+    // Each write once, and whole.
+    const written = other.seen.filter(({ method }) => method === 'PUT').map(({ body }) => body);
+    expect(written).toEqual(methods.filter((method) => method === 'PUT').map(() => '[]'));
+    const { seen } = await startListener({ port });
+    const usesIt = async (): Promise<boolean> => (await ask()) === 200 && seen.length > 0;
+    // Less than the 60 s for which httpd leaves a server alone by default.
+    await expect.poll(usesIt).toBe(true);
+  });
 
-  itWithProgram(name, 'hands on hits, whatever it adds to the requests', async () => {
+  itWithProgram(name, 'forwards hits, whatever it adds to the requests', async () => {
     const demo = createDemoServer();
     const { url } = await demo.listen(0);
     onTestFinished(() => demo.close());
@@ -181,29 +177,25 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     await expect.poll(() => hits().length).toBe(asked.length);
   });
 
-  itWithProgram(
-    name,
-    'and the proxy behind it create a handle that is named by its public address',
-    async () => {
-      const demo = createDemoServer();
-      const { url } = await demo.listen(0);
-      const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };
-      const env = { ...ports, UPSTREAM_URL: url, HTTP_TRUSTED_PROXIES: 'loopback' };
-      const proxy = await serve(loadConfig({ env, readFile: () => '' }));
-      onTestFinished(async () => {
-        await proxy.stop();
-        await demo.close();
-      });
-      const front = await startFront(name, new URL(proxy.url).host);
-      const answer = await front.ask('/api/v2/handles/21.T11998/NEW%2F%2Fname', {
-        method: 'PUT',
-        headers: { Authorization: USER01, 'Content-Type': 'application/json', 'If-None-Match': '*' },
-        body: JSON.stringify([{ type: 'URL', parsed_data: 'https://example.org/new' }]),
-      });
-      expect(answer.status).toBe(201);
-      expect(answer.headers['location']).toBe(`https://${NAME}/api/v2/handles/21.T11998/NEW%2F%2Fname`);
-      const read = await front.ask('/api/handles/21.T11998/NEW//name?type=URL');
-      expect(JSON.parse(read.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/NEW//name' });
-    },
-  );
+  itWithProgram(name, 'creates a handle with its public address in Location', async () => {
+    const demo = createDemoServer();
+    const { url } = await demo.listen(0);
+    const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };
+    const env = { ...ports, UPSTREAM_URL: url, HTTP_TRUSTED_PROXIES: 'loopback' };
+    const proxy = await serve(loadConfig({ env, readFile: () => '' }));
+    onTestFinished(async () => {
+      await proxy.stop();
+      await demo.close();
+    });
+    const front = await startFront(name, new URL(proxy.url).host);
+    const answer = await front.ask('/api/v2/handles/21.T11998/NEW%2F%2Fname', {
+      method: 'PUT',
+      headers: { Authorization: USER01, 'Content-Type': 'application/json', 'If-None-Match': '*' },
+      body: JSON.stringify([{ type: 'URL', parsed_data: 'https://example.org/new' }]),
+    });
+    expect(answer.status).toBe(201);
+    expect(answer.headers['location']).toBe(`https://${NAME}/api/v2/handles/21.T11998/NEW%2F%2Fname`);
+    const read = await front.ask('/api/handles/21.T11998/NEW//name?type=URL');
+    expect(JSON.parse(read.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/NEW//name' });
+  });
 });

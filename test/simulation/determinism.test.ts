@@ -48,14 +48,14 @@ async function traceOf(
   return { hash: world.trace.hash, heard, events: world.scheduler.eventCount, scripts: redis.scriptCount };
 }
 
-describe('a simulation', () => {
-  test('does the same again with the same seed', async () => {
+describe('a deterministic simulation', () => {
+  test('is reproduced by the same seed', async () => {
     const first = await traceOf(1);
     expect(first.heard).toBeGreaterThan(100);
     expect(await traceOf(1)).toEqual(first);
   });
 
-  test('does something else with each other seed', async () => {
+  test('differs for each other seed', async () => {
     const hashes = [];
     for (let seed = 0; seed < 10; seed++) hashes.push((await traceOf(seed)).hash);
     expect(new Set(hashes).size).toBe(10);

@@ -1,5 +1,5 @@
 // The faults themselves: what they do to Redis stays within what the protocol relies on, however they follow one another.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { FaultDriver, type FaultName } from './fault-driver.js';
 import type { RedisServer } from './redis.js';
 import { World } from './world.js';
@@ -12,22 +12,24 @@ const FAULTS_OF_REDIS: FaultName[] = [
   'failover and back to the old master',
 ];
 
-test('no two masters serve at once', async () => {
-  const world = await World.create(1, () => ({
-    instances: 0,
-    disconnectedWrites: 'wait',
-    disconnectedMaxAgeMs: 0,
-    commandTimeoutMs: 50,
-    keptLines: 20,
-  }));
-  const { scheduler, trace } = world.simulation;
-  const masters = new Set<RedisServer>();
-  const isServing = ({ host }: RedisServer): boolean => host.isAlive && !host.isPaused;
-  new FaultDriver(world, FAULTS_OF_REDIS).start(1000);
-  await scheduler.runUntil(3_600_000, () => {
-    masters.add(world.redis);
-    return [...masters].filter(isServing).length > 1;
+describe('simulated faults', () => {
+  test('never leave two masters serving at once', async () => {
+    const world = await World.create(1, () => ({
+      instances: 0,
+      disconnectedWrites: 'wait',
+      disconnectedMaxAgeMs: 0,
+      commandTimeoutMs: 50,
+      keptLines: 20,
+    }));
+    const { scheduler, trace } = world.simulation;
+    const masters = new Set<RedisServer>();
+    const isServing = ({ host }: RedisServer): boolean => host.isAlive && !host.isPaused;
+    new FaultDriver(world, FAULTS_OF_REDIS).start(1000);
+    await scheduler.runUntil(3_600_000, () => {
+      masters.add(world.redis);
+      return [...masters].filter(isServing).length > 1;
+    });
+    expect([...masters].filter(isServing).length, trace.lines.join('\n')).toBeLessThan(2);
+    expect(masters.size).toBeGreaterThan(100);
   });
-  expect([...masters].filter(isServing).length, trace.lines.join('\n')).toBeLessThan(2);
-  expect(masters.size).toBeGreaterThan(100);
 });

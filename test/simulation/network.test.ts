@@ -37,7 +37,7 @@ describe('a connection to a simulated Redis', () => {
   const ask = (name: string, ...args: string[]): Promise<unknown> =>
     world.scheduler.settle(commands.command(name, ...args));
 
-  test('answers commands and scripts, with bytes', async () => {
+  test('answers commands and scripts, with binary values', async () => {
     expect(await ask('SET', 'k', 'ü')).toBe('OK');
     expect(await ask('GET', 'k')).toEqual(Buffer.from('ü'));
     const source = "return { redis.call('GET', KEYS[1]), ARGV[1], 5 }";
@@ -46,14 +46,14 @@ describe('a connection to a simulated Redis', () => {
     await expect(ask('HGET', 'k', 'f')).rejects.toThrow('WRONGTYPE');
   });
 
-  test('brings messages in order, and an answer after them', async () => {
+  test('delivers messages in order, and a reply after them', async () => {
     for (let number = 0; number < 50; number++) void commands.command('PUBLISH', 'news', number);
     await ask('PUBLISH', 'ü', 'ö');
     await world.scheduler.settle(messages.ping());
     expect(heard).toEqual([...Array.from({ length: 50 }, (_, number) => `news ${number}`), 'ü ö']);
   });
 
-  test('may lose a message without being cut', async () => {
+  test('can lose a message without closing', async () => {
     redis.losesMessage = (_, __, text) => text === '2';
     for (const number of [1, 2, 3]) await ask('PUBLISH', 'news', String(number));
     await world.scheduler.settle(messages.ping());
@@ -61,7 +61,7 @@ describe('a connection to a simulated Redis', () => {
     expect(closed).toEqual([]);
   });
 
-  test('brings all later when its line was cut', async () => {
+  test('delivers everything later after a network partition', async () => {
     const line = world.network.line(process, redis);
     line.cut();
     const answer = commands.command('PUBLISH', 'news', 'late');
@@ -83,7 +83,7 @@ describe('a connection to a simulated Redis', () => {
     expect(await world.scheduler.settle(answer)).toBe('PONG');
   });
 
-  test('ends with its server, which has lost all after a restart', async () => {
+  test('closes with its server, which has lost all data after a restart', async () => {
     await ask('SET', 'k', 'v');
     const { runId } = redis;
     const pending = commands.command('GET', 'k');
@@ -98,7 +98,7 @@ describe('a connection to a simulated Redis', () => {
     expect(redis.runId).not.toBe(runId);
   });
 
-  test('finds what an old dump held', async () => {
+  test('reads the data of an old dump', async () => {
     await ask('SET', 'k', 'old');
     const dump = redis.dump();
     await ask('SET', 'k', 'new');
@@ -108,7 +108,7 @@ describe('a connection to a simulated Redis', () => {
     expect(await ask('GET', 'k')).toEqual(Buffer.from('old'));
   });
 
-  test('finds what a replica had received that takes over', async () => {
+  test('reads what the replica that takes over had received', async () => {
     await ask('SET', 'k', 'old', 'PX', '60000');
     await world.scheduler.runFor(1000);
     await ask('SET', 'k', 'new');
@@ -121,7 +121,7 @@ describe('a connection to a simulated Redis', () => {
     expect(await ask('PTTL', 'k')).toBeLessThan(60_000);
   });
 
-  test('is broken for the client only when it sends, if only the server knows', async () => {
+  test('looks open to the client until it sends, when only the server has closed it', async () => {
     for (const connection of world.network.connections(process)) connection.forgetAtServer();
     await world.scheduler.runFor(1000);
     expect(closed).toEqual([]);
@@ -129,7 +129,7 @@ describe('a connection to a simulated Redis', () => {
     expect(closed).toEqual(['messages']);
   });
 
-  test('reports a reset to both sides', async () => {
+  test('resets both sides', async () => {
     const pending = commands.command('GET', 'k');
     for (const connection of world.network.connections()) connection.reset();
     await expect(world.scheduler.settle(pending)).rejects.toThrow('closed');
@@ -145,7 +145,7 @@ describe('a connection to a simulated Redis', () => {
     expect(redis.subscriptions.publish('news', 'text', false)).toBe(0);
   });
 
-  test('lets keys expire on the clock of the server', async () => {
+  test('expires keys on the clock of the server', async () => {
     await ask('SET', 'k', 'v', 'PX', '500');
     await world.scheduler.runFor(300);
     expect(await ask('EXISTS', 'k')).toBe(1);
@@ -153,13 +153,13 @@ describe('a connection to a simulated Redis', () => {
     expect(await ask('EXISTS', 'k')).toBe(0);
   });
 
-  test('is refused writes by a server that became a replica', async () => {
+  test('cannot write to a server that became a replica', async () => {
     redis.isReadOnly = true;
     await expect(ask('SET', 'k', 'v')).rejects.toThrow('READONLY');
     expect(await ask('GET', 'k')).toBeNull();
   });
 
-  test('ends the test at a command that is not simulated', async () => {
+  test('fails the test at a command that is not simulated', async () => {
     void commands.command('XADD', 'k');
     await expect(world.scheduler.runFor(100)).rejects.toThrow('does not have: the command XADD');
   });

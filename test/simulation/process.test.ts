@@ -9,7 +9,7 @@ async function worldWith(options: ProcessOptions = {}): Promise<{ world: Simulat
 }
 
 describe('a simulated process', () => {
-  test('has clocks that run with virtual time', async () => {
+  test('has clocks that run on virtual time', async () => {
     const { world, process } = await worldWith({ wallOffsetMs: 5000, clockRate: 1.1 });
     const [wall, monotonic] = [process.clock.now(), process.clock.monotonic()];
     await world.scheduler.runFor(1000);
@@ -17,7 +17,7 @@ describe('a simulated process', () => {
     expect(process.clock.monotonic() - monotonic).toBeCloseTo(1100);
   });
 
-  test('counts its timers on its own clock', async () => {
+  test('runs its timers on its own clock', async () => {
     const { world, process } = await worldWith({ clockRate: 2 });
     let at = 0;
     process.clock.after(1000, () => (at = world.scheduler.now));
@@ -29,7 +29,7 @@ describe('a simulated process', () => {
     expect(at).toBeCloseTo(500);
   });
 
-  test('does all that its promises have to do before the next event', async () => {
+  test('settles all its promises before the next event', async () => {
     const { world, process } = await worldWith();
     const order: string[] = [];
     const chain = async (): Promise<void> => {
@@ -46,27 +46,24 @@ describe('a simulated process', () => {
     ['stopped', 1100, 1100, 1100],
     ['suspended', 1100, 100, 1600],
     ['unnoticed', 100, 100, 1600],
-  ])(
-    'that was %s for a second sees it on its clocks as it should',
-    async (kind, wallMs, monotonicMs, firedAt) => {
-      const { world, process } = await worldWith();
-      const { clock } = process;
-      const [wall, started] = [clock.now(), clock.monotonic()];
-      let fired = 0;
-      clock.after(600, () => (fired = world.scheduler.now));
-      await world.scheduler.runFor(100);
-      process.pause(kind);
-      await world.scheduler.runFor(1000);
-      expect(fired).toBe(0);
-      process.resume();
-      expect(clock.now() - wall).toBe(wallMs);
-      expect(clock.monotonic() - started).toBeCloseTo(monotonicMs);
-      await world.scheduler.runFor(1000);
-      expect(fired).toBeCloseTo(firedAt);
-    },
-  );
+  ])('that was %s for a second shows it on its clocks', async (kind, wallMs, monotonicMs, firedAt) => {
+    const { world, process } = await worldWith();
+    const { clock } = process;
+    const [wall, started] = [clock.now(), clock.monotonic()];
+    let fired = 0;
+    clock.after(600, () => (fired = world.scheduler.now));
+    await world.scheduler.runFor(100);
+    process.pause(kind);
+    await world.scheduler.runFor(1000);
+    expect(fired).toBe(0);
+    process.resume();
+    expect(clock.now() - wall).toBe(wallMs);
+    expect(clock.monotonic() - started).toBeCloseTo(monotonicMs);
+    await world.scheduler.runFor(1000);
+    expect(fired).toBeCloseTo(firedAt);
+  });
 
-  test('runs no timer after it was killed, also after another start', async () => {
+  test('runs no timer after it was killed, even after a restart', async () => {
     const { world, process } = await worldWith();
     process.clock.after(10, () => {
       throw new Error('this life is over');
@@ -79,7 +76,7 @@ describe('a simulated process', () => {
     expect(isFired).toBe(true);
   });
 
-  test('may have its wall clock put back', async () => {
+  test('can have its wall clock set back', async () => {
     const { world, process } = await worldWith();
     const wall = process.clock.now();
     await world.scheduler.runFor(100);
@@ -94,7 +91,7 @@ describe('a simulated process', () => {
     ['put back, and forward in part', [-1000, 400], 600],
     ['put forward and back', [3000, -1000], 1000],
     ['put forward', [1000], -Infinity],
-  ])('whose wall clock was %s shows after some time what it has shown before', async (_what, steps, ms) => {
+  ])('whose wall clock was %s later shows a time again', async (_what, steps, ms) => {
     const { world, process } = await worldWith({ clockRate: 0.5 });
     await world.scheduler.runFor(100);
     for (const step of steps) process.stepWallClock(step);
@@ -105,7 +102,7 @@ describe('a simulated process', () => {
     ['stopped', 1100, -Infinity],
     ['suspended', 1100, -Infinity],
     ['unnoticed', 1600, 700],
-  ])('that was %s shows it by so much later', async (kind, earlierUntil, unnoticedUntil) => {
+  ])('that was %s shows the time later by that much', async (kind, earlierUntil, unnoticedUntil) => {
     const { world, process } = await worldWith();
     await world.scheduler.runFor(100);
     process.stepWallClock(-1000);
@@ -116,7 +113,7 @@ describe('a simulated process', () => {
     expect([process.isEarlierUntil, process.unnoticedUntil]).toEqual([earlierUntil, unnoticedUntil]);
   });
 
-  test('has paused unnoticed only if it was running', async () => {
+  test('was paused unnoticed only if it was running', async () => {
     const { world, process } = await worldWith();
     process.pause('stopped');
     process.pause('unnoticed');
@@ -130,7 +127,7 @@ describe('a simulated process', () => {
     expect(process.unnoticedUntil).toBe(300);
   });
 
-  test('is failed by what an event throws', async () => {
+  test('fails when an event throws', async () => {
     const { world, process } = await worldWith();
     process.clock.after(1, () => {
       throw new Error('broken');

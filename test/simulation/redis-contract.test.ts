@@ -5,7 +5,7 @@ import { describeWithRedis } from '../support/redis-server.js';
 import { type Step, commands, scriptCalls } from './redis-arbitraries.js';
 import { RedisPair, rough } from './redis-pair.js';
 
-describeWithRedis('the simulated Redis and a real one', () => {
+describeWithRedis('the simulated and a real Redis', () => {
   let pair: RedisPair;
   beforeAll(async () => {
     pair = await RedisPair.start();
@@ -164,11 +164,11 @@ describeWithRedis('the simulated Redis and a real one', () => {
     ],
     ['patterns work', "return { string.gsub('a1b22', '%d+', '<%0>') }", ['a<1>b<22>', 2]],
     ['tables are sorted', 'local t = { 3, 1, 2 } table.sort(t) return table.concat(t, ",")', '1,2,3'],
-  ])('in scripts %s', async (_, source, answer) => {
+  ])('agree in scripts %s', async (_, source, answer) => {
     expect(await lua(source)).toEqual(answer);
   });
 
-  test('know a script by its sum when it has run', async () => {
+  test('know a script by its SHA-1 once it has run', async () => {
     const sha = 'e0e1f9fabfc9d4800c877a703b823ac0578ff8db';
     expect(await bothAnswer([['EVALSHA', 'f'.repeat(40), '0']])).toBe('error NOSCRIPT');
     expect(
@@ -181,13 +181,13 @@ describeWithRedis('the simulated Redis and a real one', () => {
     expect(await bothAnswer([['SCRIPT', 'LOAD', 'return 1']])).toBe(sha);
   });
 
-  test('refuse a script with fewer keys than its count', async () => {
+  test('refuse a script with fewer keys than its key count', async () => {
     expect(await bothAnswer([['EVAL', 'return 1', '2', 'a']])).toBe('error ERR');
     expect(await bothAnswer([['EVAL', 'return 1', '-1']])).toBe('error ERR');
     expect(await bothAnswer([['EVAL', 'return 1', 'a']])).toBe('error ERR');
   });
 
-  test('let a script go on that frees memory first when memory is full', async () => {
+  test('run a script that frees memory first when memory is full', async () => {
     await pair.run('SET', 'a', '1');
     await pair.real.config('SET', 'maxmemory', '1', 'maxmemory-policy', 'noeviction');
     pair.simulated.isFull = true;

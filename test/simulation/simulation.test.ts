@@ -31,25 +31,25 @@ async function findViolation({ faults, world, seed: known }: Mutation): Promise<
 }
 
 describe('a simulated deployment', () => {
-  test('does the same again with the same seed', async () => {
+  test('is reproduced by the same seed', async () => {
     const first = await run(1, { seconds: 20 });
     expect(first.counts.writes).toBeGreaterThan(10);
     expect(await run(1, { seconds: 20 })).toEqual(first);
   });
 
-  test.each(SEEDS)('keeps its promise with the faults of seed %i', async (seed) => {
+  test.each(SEEDS)('stays coherent under the faults of seed %i', async (seed) => {
     const result = await run(seed, { keptLines: 100 });
     expect(result.violation, describeFailure(result)).toBeUndefined();
   });
 });
 
 describe('the simulator', () => {
-  test.each(FREQUENT)('finds out that %s', async (_name, mutation) => {
+  test.each(FREQUENT)('detects that %s', async (_name, mutation) => {
     const found = await withMutation(mutation, () => findViolation(mutation));
     expect(found?.violation).toBeDefined();
   });
 
-  test('shows what it costs when one late command makes everything stale', async () => {
+  test('reports the cost when one late command marks everything stale', async () => {
     const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
     const options = { seconds: 20, ...(faults && { faults }) };
     // Several seeds: each order of events has other late commands, and so costs 1.2 to 2.1 times as many reads.

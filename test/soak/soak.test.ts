@@ -39,9 +39,9 @@ interface Left {
 const median = (numbers: number[]): number =>
   numbers.sort((one, other) => one - other)[numbers.length >> 1] ?? 0;
 
-describeWithRedis('a long run', () => {
+describeWithRedis('memory in a long run', () => {
   test(
-    'leaves no more behind in its last third than in its second',
+    'does not grow between the second and the last third',
     { timeout: 60_000 + 2000 * SECONDS },
     async () => {
       const demo = await startDemoServer();

@@ -1,8 +1,8 @@
-// How many connections wait to be accepted by a listener: read from Linux' proc file system.
+// Number of connections that wait to be accepted by a listener, from the proc file system of Linux.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, type Server, connect, createServer } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitingConnections } from '../../src/server/drain.js';
 
 async function listen(host: string, at = 0): Promise<{ server: Server; port: number }> {
@@ -23,31 +23,33 @@ async function connectTo(port: number, host: string, count: number): Promise<voi
   });
 }
 
-test.each([
-  ['127.0.0.1', '127.0.0.1'],
-  ['0.0.0.0', '127.0.0.1'],
-  ['::1', '::1'],
-  ['::', '127.0.0.1'],
-])('a listener at %s counts the connections that wait, and none once they are accepted', async (host, to) => {
-  const { server, port } = await listen(host);
-  expect(waitingConnections(server)).toBe(0);
-  let accepted = 0;
-  server.on('connection', () => accepted++);
-  await connectTo(port, to, 3);
-  expect(waitingConnections(server)).toBe(3);
-  await expect.poll(() => accepted).toBe(3);
-  expect(waitingConnections(server)).toBe(0);
-});
+describe('accept queue of a listener', () => {
+  test.each([
+    ['127.0.0.1', '127.0.0.1'],
+    ['0.0.0.0', '127.0.0.1'],
+    ['::1', '::1'],
+    ['::', '127.0.0.1'],
+  ])('at %s counts connections that wait to be accepted, and none afterwards', async (host, to) => {
+    const { server, port } = await listen(host);
+    expect(waitingConnections(server)).toBe(0);
+    let accepted = 0;
+    server.on('connection', () => accepted++);
+    await connectTo(port, to, 3);
+    expect(waitingConnections(server)).toBe(3);
+    await expect.poll(() => accepted).toBe(3);
+    expect(waitingConnections(server)).toBe(0);
+  });
 
-test('a listener counts its waiting connections beside a hundred other listeners, and those of no other', async () => {
-  const others = await Promise.all(Array.from({ length: 100 }, () => listen('127.0.0.1')));
-  await Promise.all(others.map(({ port }) => connectTo(port, '127.0.0.1', 1)));
-  expect(others.map(({ server }) => waitingConnections(server))).toEqual(others.map(() => 1));
-});
+  test('counts its own waiting connections among a hundred other listeners', async () => {
+    const others = await Promise.all(Array.from({ length: 100 }, () => listen('127.0.0.1')));
+    await Promise.all(others.map(({ port }) => connectTo(port, '127.0.0.1', 1)));
+    expect(others.map(({ server }) => waitingConnections(server))).toEqual(others.map(() => 1));
+  });
 
-test('a listener counts no connections that wait for another listener on its port', async () => {
-  const { server, port } = await listen('127.0.0.1');
-  const { server: other } = await listen('127.0.0.2', port);
-  await connectTo(port, '127.0.0.2', 2);
-  expect([waitingConnections(server), waitingConnections(other)]).toEqual([0, 2]);
+  test('does not count connections that wait for another listener on the same port', async () => {
+    const { server, port } = await listen('127.0.0.1');
+    const { server: other } = await listen('127.0.0.2', port);
+    await connectTo(port, '127.0.0.2', 2);
+    expect([waitingConnections(server), waitingConnections(other)]).toEqual([0, 2]);
+  });
 });

@@ -1,5 +1,5 @@
-// Whether the event loop has stood still, by the beats that it should have given; the clock is handed in.
-import { expect, test } from 'vitest';
+// Detection of a blocked event loop by its missing beats; the clock is handed in.
+import { describe, expect, test } from 'vitest';
 import { BlockWatch } from '../../src/observe/health.js';
 
 /** Beats every 100 ms until it is held. `probe` is what `/healthz` says at the end of the time. */
@@ -21,58 +21,60 @@ function start(limitMs = 1000) {
   };
 }
 
-test('a loop that turns is well, and a collection of garbage is no hold', () => {
-  const { run, hold, release, probe } = start();
-  run(60_000);
-  expect(probe()).toBeUndefined();
-  for (let times = 0; times < 100; times++) {
-    hold(200);
+describe('event loop watch', () => {
+  test('reports no hold for a running loop or for garbage collection pauses', () => {
+    const { run, hold, release, probe } = start();
+    run(60_000);
+    expect(probe()).toBeUndefined();
+    for (let times = 0; times < 100; times++) {
+      hold(200);
+      expect(probe()).toBeUndefined();
+      release();
+      run(300);
+    }
+    hold(1000);
+    expect(probe(), 'exactly the limit').toBeUndefined();
+  });
+
+  test('reports the duration of a hold before the overdue beat', () => {
+    const { run, hold, probe } = start();
+    run(5000);
+    hold(24_000);
+    expect(probe()).toBe(24_000);
+  });
+
+  test('reports a past hold for ten seconds only', () => {
+    const { run, hold, release, probe } = start();
+    hold(3000);
+    release();
+    expect(probe()).toBe(3000);
+    run(9900);
+    expect(probe()).toBe(3000);
+    run(100);
+    expect(probe()).toBeUndefined();
+  });
+
+  test('fails three probes in a row when each period has a hold, and not after a single one', () => {
+    const probesAfter = (periods: number) => {
+      const { run, hold, release, probe } = start();
+      return Array.from({ length: 3 }, (_, at) => {
+        run(7000);
+        if (at < periods) hold(1900);
+        else run(2000);
+        release();
+        run(1000);
+        return probe() !== undefined;
+      });
+    };
+    expect(probesAfter(1)).toEqual([true, false, false]);
+    expect(probesAfter(3)).toEqual([true, true, true]);
+  });
+
+  test('reports no hold when the limit is 0', () => {
+    const { hold, release, probe } = start(0);
+    hold(3_600_000);
     expect(probe()).toBeUndefined();
     release();
-    run(300);
-  }
-  hold(1000);
-  expect(probe(), 'exactly the limit').toBeUndefined();
-});
-
-test('the answer that comes before the beat which was due says for how long the loop stood still', () => {
-  const { run, hold, probe } = start();
-  run(5000);
-  hold(24_000);
-  expect(probe()).toBe(24_000);
-});
-
-test('a hold that has ended is told for ten seconds, and not for ever', () => {
-  const { run, hold, release, probe } = start();
-  hold(3000);
-  release();
-  expect(probe()).toBe(3000);
-  run(9900);
-  expect(probe()).toBe(3000);
-  run(100);
-  expect(probe()).toBeUndefined();
-});
-
-test('three probes in a row, ten seconds apart, fail when each period has a hold, and not after a single one', () => {
-  const probesAfter = (periods: number) => {
-    const { run, hold, release, probe } = start();
-    return Array.from({ length: 3 }, (_, at) => {
-      run(7000);
-      if (at < periods) hold(1900);
-      else run(2000);
-      release();
-      run(1000);
-      return probe() !== undefined;
-    });
-  };
-  expect(probesAfter(1)).toEqual([true, false, false]);
-  expect(probesAfter(3)).toEqual([true, true, true]);
-});
-
-test('with no limit a loop may stand still', () => {
-  const { hold, release, probe } = start(0);
-  hold(3_600_000);
-  expect(probe()).toBeUndefined();
-  release();
-  expect(probe()).toBeUndefined();
+    expect(probe()).toBeUndefined();
+  });
 });

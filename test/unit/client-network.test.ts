@@ -1,33 +1,35 @@
 // The network of a client: /24 of IPv4, also where it is written as IPv6, and /56 of IPv6.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { clientAddress, networkOf } from '../../src/server/client-address.js';
 
-test.each([
-  ['192.0.2.1', '192.0.2.0/24'],
-  ['192.0.2.255', '192.0.2.0/24'],
-  ['::ffff:192.0.2.1', '192.0.2.0/24'],
-  ['::FFFF:198.51.100.7', '198.51.100.0/24'],
-  ['2001:db8:0:12ff::1', '2001:db8:0:1200::/56'],
-  ['2001:db8::', '2001:db8:0:0::/56'],
-  ['::1', '0:0:0:0::/56'],
-])('%s is of %s', (address, network) => {
-  expect(networkOf(address)).toBe(network);
-});
+describe('network of a client', () => {
+  test.each([
+    ['192.0.2.1', '192.0.2.0/24'],
+    ['192.0.2.255', '192.0.2.0/24'],
+    ['::ffff:192.0.2.1', '192.0.2.0/24'],
+    ['::FFFF:198.51.100.7', '198.51.100.0/24'],
+    ['2001:db8:0:12ff::1', '2001:db8:0:1200::/56'],
+    ['2001:db8::', '2001:db8:0:0::/56'],
+    ['::1', '0:0:0:0::/56'],
+  ])('of %s is %s', (address, network) => {
+    expect(networkOf(address)).toBe(network);
+  });
 
-/** The address behind these hops, and how many addresses were judged. */
-function judged(header: string, isTrusted: (address: string) => boolean): [address: string, count: number] {
-  let count = 0;
-  const req = { socket: { remoteAddress: '10.0.0.1' }, headers: { 'x-forwarded-for': header } };
-  const address = clientAddress(req as never, (one) => ++count > 0 && isTrusted(one));
-  return [address, count];
-}
+  /** The address behind these hops, and how many addresses were judged. */
+  function judged(header: string, isTrusted: (address: string) => boolean): [address: string, count: number] {
+    let count = 0;
+    const req = { socket: { remoteAddress: '10.0.0.1' }, headers: { 'x-forwarded-for': header } };
+    const address = clientAddress(req as never, (one) => ++count > 0 && isTrusted(one));
+    return [address, count];
+  }
 
-test('of thousands of hops none is read for a client that is not trusted, and a hundred for one that is', () => {
-  const hops = '10.0.0.2, '.repeat(3000);
-  expect(judged(hops, () => false)).toEqual(['10.0.0.1', 1]);
-  expect(judged(`${hops}192.0.2.1`, (address) => address.startsWith('10.'))).toEqual(['192.0.2.1', 2]);
-  expect(judged(`192.0.2.1, ${hops}10.0.0.3`, (address) => address.startsWith('10.'))).toEqual([
-    '10.0.0.2',
-    101,
-  ]);
+  test('reads no hop for an untrusted client and at most a hundred of thousands for a trusted one', () => {
+    const hops = '10.0.0.2, '.repeat(3000);
+    expect(judged(hops, () => false)).toEqual(['10.0.0.1', 1]);
+    expect(judged(`${hops}192.0.2.1`, (address) => address.startsWith('10.'))).toEqual(['192.0.2.1', 2]);
+    expect(judged(`192.0.2.1, ${hops}10.0.0.3`, (address) => address.startsWith('10.'))).toEqual([
+      '10.0.0.2',
+      101,
+    ]);
+  });
 });

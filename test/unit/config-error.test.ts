@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { problemsFrom } from '../support/load-config.js';
 
-describe('an invalid configuration', () => {
+describe('invalid configuration', () => {
   it('reports every problem with key, source, value and allowed values', () => {
     const problems = problemsFrom({ yaml: 'admin: { port: 70000 }', env: { LOG_LEVEL: 'loud' } });
     expect(problems).toEqual([
@@ -25,7 +25,7 @@ describe('an invalid configuration', () => {
     expect(problemsFrom({ env: { REDIS_COMMAND_TIMEOUT: '11s', CACHE_MAX_BYTES: '1B' } })).toHaveLength(2);
   });
 
-  it('reports unknown keys with the key of that name, or else those of the same section', () => {
+  it('reports unknown keys with the closest known key, or those of the same section', () => {
     const yaml = 'cache: { found: { maxTTL: 1h, maxAge: 1h } }\nminHits: 2\nfoo: {}\nserver: { Port: 1 }\n';
     expect(
       problemsFrom({ yaml }).map((text) => text.replace(' (file /etc/proxy.yaml): unknown key', '')),
@@ -39,7 +39,7 @@ describe('an invalid configuration', () => {
   });
 
   it.each(['cache: 256MiB', 'cache: [1]'])(
-    'reports another value in place of a section (%s), also with a variable below it',
+    'reports a value instead of a section (%s), also with a variable below it',
     (yaml) => {
       expect(problemsFrom({ yaml, env: { CACHE_MAX_BYTES: '1MiB' } })).toEqual([
         '  cache (file /etc/proxy.yaml): this is a section: give a mapping of keys',

@@ -1,26 +1,28 @@
 // The list of configuration keys.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 
-it('derives a unique variable from each key', () => {
-  const keys = configKeys();
-  const variables = keys.map((entry) => entry.variable);
-  expect(new Set(variables).size).toBe(keys.length);
-  expect(keys.find((entry) => entry.key === 'cache.found.maxTtl')?.variable).toBe('CACHE_FOUND_MAX_TTL');
-  expect(variables).toEqual(
-    expect.arrayContaining([
-      'HOST',
-      'PORT',
-      'ADMIN_HOST',
-      'ADMIN_PORT',
-      'UPSTREAM_URL',
-      'REDIS_URL',
-      'LOG_LEVEL',
-    ]),
-  );
-});
+describe('configuration keys', () => {
+  it('have a unique variable each', () => {
+    const keys = configKeys();
+    const variables = keys.map((entry) => entry.variable);
+    expect(new Set(variables).size).toBe(keys.length);
+    expect(keys.find((entry) => entry.key === 'cache.found.maxTtl')?.variable).toBe('CACHE_FOUND_MAX_TTL');
+    expect(variables).toEqual(
+      expect.arrayContaining([
+        'HOST',
+        'PORT',
+        'ADMIN_HOST',
+        'ADMIN_PORT',
+        'UPSTREAM_URL',
+        'REDIS_URL',
+        'LOG_LEVEL',
+      ]),
+    );
+  });
 
-it('describes each key in a sentence that ends with a full stop', () => {
-  for (const { key, description } of configKeys())
-    expect(`${key}: ${description}`).toMatch(/: [A-Z0-9].{15,}\.$/);
+  it('have a description that ends with a full stop', () => {
+    for (const { key, description } of configKeys())
+      expect(`${key}: ${description}`).toMatch(/: [A-Z0-9].{15,}\.$/);
+  });
 });

@@ -4,19 +4,19 @@ import { loadConfig } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';
 
 describe('loading the configuration', () => {
-  it('gives the defaults when nothing is set', () => {
+  it('returns the defaults when nothing is set', () => {
     const config = configFrom({});
     expect(config.server).toMatchObject({ host: '0.0.0.0', port: 8080, shutdownTimeoutMs: 10_000 });
     expect(config.upstream.url).toBeUndefined();
     expect(config.cache.maxBytes).toBe(268_435_456);
   });
 
-  it('takes a value from the file and leaves the others at their defaults', () => {
+  it('reads a value from the file and leaves the others at their defaults', () => {
     const config = configFrom({ yaml: 'cache:\n  found:\n    maxTtl: 5m\n' });
     expect(config.cache.found).toEqual({ minTtlMs: 0, maxTtlMs: 300_000, maxEntries: 1_000_000 });
   });
 
-  it('lets a variable win over the file', () => {
+  it('gives a variable precedence over the file', () => {
     const config = configFrom({ yaml: 'server: { port: 1, host: a }', env: { PORT: '2' } });
     expect(config.server).toMatchObject({ port: 2, host: 'a' });
   });

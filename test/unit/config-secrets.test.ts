@@ -18,7 +18,7 @@ describe('a password in the configuration', () => {
     { yaml: 'redis:\n  url: "redis://:hunter2@redis:6379\n  other: 1\n' },
     { yaml: 'redis:\n  url: @hunter2\n' },
     { env: { ADMIN_TOKEN: 'hunter2' } },
-  ])('is not in the error text (%#)', (given) => {
+  ])('is not in the error message (%#)', (given) => {
     const problems = problemsFrom(given).join('\n');
     expect(problems).not.toBe('');
     expect(problems).not.toContain('hunter2');
@@ -29,7 +29,7 @@ describe('a password in the configuration', () => {
     [{ REDIS_URL: 'redis://redis:6379/1' }, '"redis://redis:6379/1"'],
     [{ REDIS_CLUSTER: 'redis://proxy:hunter2@n1:6379' }, '(hidden)'],
     [{ ADMIN_TOKEN: 'hunter2-hunter2-hunter2' }, '(hidden)'],
-  ])('is masked in the values for printing (%o)', (env, shown) => {
+  ])('is masked when the configuration is printed (%o)', (env, shown) => {
     const upstream = { UPSTREAM_URL: 'https://handle.example.org' };
     const { keys } = loadStartConfig({ env: { ...upstream, ...env }, readFile: () => '' });
     expect(keys.map((key) => key.shown)).toContain(shown);

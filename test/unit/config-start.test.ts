@@ -1,4 +1,4 @@
-// What a start needs beyond valid values: the upstream, and certificates that can be read.
+// Requirements of a start beyond valid values: the upstream, and readable certificates.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, loadStartConfig } from '../../src/config/load.js';
 import { createCertificate } from '../support/certificate.js';
@@ -28,8 +28,8 @@ function startProblemsOf({ env = {}, files = {} }: Given): string[] {
   return [];
 }
 
-describe('a configuration that the proxy cannot start with', () => {
-  it('has no upstream', () => {
+describe('configuration problems found at start', () => {
+  it('include a missing upstream', () => {
     expect(startProblemsOf({ env: { UPSTREAM_URL: '' } })).toEqual([
       '  upstream.url (default): set UPSTREAM_URL to the address of your Handle server, such as https://handle.example.org:8000',
     ]);
@@ -38,7 +38,7 @@ describe('a configuration that the proxy cannot start with', () => {
   it.each([
     ['UPSTREAM_CA_FILE', 'upstream.caFile'],
     ['REDIS_CA_FILE', 'redis.caFile'],
-  ])('names a file in %s that has no certificate', (variable, key) => {
+  ])('include a file in %s without a certificate', (variable, key) => {
     const problem = (files: Record<string, string>) => startProblemsOf({ env: { [variable]: '/ca' }, files });
     const start = `  ${key} (variable ${variable}): `;
     expect(problem({})).toEqual([`${start}/ca cannot be read: ENOENT: no such file or directory`]);
@@ -54,14 +54,14 @@ describe('a configuration that the proxy cannot start with', () => {
     expect(problem({ '/ca': `# our CA\n${certificate}${certificate}` })).toEqual([]);
   });
 
-  it('reports all of that at once', () => {
+  it('are all reported together', () => {
     expect(
       startProblemsOf({ env: { UPSTREAM_URL: '', UPSTREAM_CA_FILE: '/a', REDIS_CA_FILE: '/b' } }),
     ).toHaveLength(3);
   });
 });
 
-describe('keys that contradict each other', () => {
+describe('contradicting keys', () => {
   const FINGERPRINT = 'AB'.repeat(32);
 
   it('are a fingerprint and a plain http address', () => {

@@ -1,37 +1,39 @@
-// traffic.rules in the configuration: what is accepted, and what an invalid rule is told.
-import { expect, it } from 'vitest';
+// traffic.rules in the configuration: accepted forms, and the message for an invalid rule.
+import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';
 
 const rulesFrom = (rules: string) => configFrom({ yaml: `traffic:\n  rules: ${rules}` }).traffic.rules;
 
-it('takes single texts and lists, and fills in what is left out', () => {
-  expect(
-    rulesFrom(`[{ name: a, match: { userAgent: 'x, y', method: [GET, HEAD] }, limit: { perMinute: 5 } }]`),
-  ).toEqual([
-    {
-      name: 'a',
-      match: { userAgent: ['x, y'], method: ['GET', 'HEAD'] },
-      limit: { perMinute: 5, by: 'address' },
-      log: false,
-      shadow: false,
-    },
-  ]);
-});
+describe('traffic.rules in the configuration', () => {
+  it('accepts single strings and lists, and fills in defaults', () => {
+    expect(
+      rulesFrom(`[{ name: a, match: { userAgent: 'x, y', method: [GET, HEAD] }, limit: { perMinute: 5 } }]`),
+    ).toEqual([
+      {
+        name: 'a',
+        match: { userAgent: ['x, y'], method: ['GET', 'HEAD'] },
+        limit: { perMinute: 5, by: 'address' },
+        log: false,
+        shadow: false,
+      },
+    ]);
+  });
 
-it.each([
-  ['[{ match: {} }]', 'give a name of 1 to 64'],
-  ['[{ name: a }, { name: a }]', 'a name of its own'],
-  ['[{ name: a, limit: {} }]', 'either perSecond or perMinute'],
-  ['[{ name: a, limit: { perSecond: 1, perMinute: 1 } }]', 'either perSecond or perMinute'],
-  ['[{ name: a, limit: { perSecond: 1, by: country } }]', 'give one of address, network, rule, identity'],
-  ['[{ name: a, match: { prefix: 20.500 } }]', 'in quotes'],
-  ['[{ name: a, match: { network: loopback } }]', 'IP addresses and networks'],
-  ['[{ name: a, match: { interface: ldap } }]', 'record, v2, redirect, list, native'],
-  ['[{ name: a, answer: 503 }]', 'give 429 or 403'],
-  ['[{ name: a, class: best }]', 'give one of preferred, normal, background'],
-  ['[{ name: a, allow: true }]', 'allow'],
-])('%s is refused: %s', (rules, text) => {
-  expect(() => rulesFrom(rules)).toThrow(ConfigError);
-  expect(() => rulesFrom(rules)).toThrow(text);
+  it.each([
+    ['[{ match: {} }]', 'give a name of 1 to 64'],
+    ['[{ name: a }, { name: a }]', 'a name of its own'],
+    ['[{ name: a, limit: {} }]', 'either perSecond or perMinute'],
+    ['[{ name: a, limit: { perSecond: 1, perMinute: 1 } }]', 'either perSecond or perMinute'],
+    ['[{ name: a, limit: { perSecond: 1, by: country } }]', 'give one of address, network, rule, identity'],
+    ['[{ name: a, match: { prefix: 20.500 } }]', 'in quotes'],
+    ['[{ name: a, match: { network: loopback } }]', 'IP addresses and networks'],
+    ['[{ name: a, match: { interface: ldap } }]', 'record, v2, redirect, list, native'],
+    ['[{ name: a, answer: 503 }]', 'give 429 or 403'],
+    ['[{ name: a, class: best }]', 'give one of preferred, normal, background'],
+    ['[{ name: a, allow: true }]', 'allow'],
+  ])('%s is refused: %s', (rules, text) => {
+    expect(() => rulesFrom(rules)).toThrow(ConfigError);
+    expect(() => rulesFrom(rules)).toThrow(text);
+  });
 });

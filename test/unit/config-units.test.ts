@@ -39,7 +39,7 @@ describe('a size', () => {
   });
 });
 
-describe('a period by prefix', () => {
+describe('a period per prefix', () => {
   it.each([
     '24h',
     'forever',
@@ -58,7 +58,7 @@ describe('a period by prefix', () => {
     '{default: 24h, "*": 1d}',
     '{default: 24h, 21.t1: 1d, 21.T1: 1d}',
     '[24h]',
-  ])('%s is refused with what is allowed', (value) => {
+  ])('%s is refused with the allowed values', (value) => {
     const [problem = '', ...others] = problemsFrom({ yaml: `cache: { staleIfError: ${value} }` });
     expect(others).toEqual([]);
     expect(problem).toContain('cache.staleIfError');

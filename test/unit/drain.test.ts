@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect } from 'node:net';
 import timers from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createDrain } from '../../src/server/drain.js';
 
 /** Acts at the end of the next turn that is waited for, before who waits for it goes on. */
@@ -27,26 +27,28 @@ function atEndOfTurn(act: () => void): void {
   });
 }
 
-test('a connection that comes in the turn that closes the listener is answered', async () => {
-  const server = createServer((_req, res) => res.end('answered'));
-  const drain = createDrain(server);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const received = new Promise<string>((resolve, reject) => {
-    // After this turn has accepted what there was, and right before the drain looks at the queue.
-    atEndOfTurn(() => {
-      let text = '';
-      connect(port, '127.0.0.1')
-        .setEncoding('latin1')
-        .on('data', (part: string) => (text += part))
-        .on('end', () => {
-          resolve(text);
-        })
-        .on('error', reject)
-        .write('GET / HTTP/1.1\r\nHost: proxy\r\n\r\n');
+describe('drain of a listener', () => {
+  test('answers a connection that arrives in the tick that closes the listener', async () => {
+    const server = createServer((_req, res) => res.end('answered'));
+    const drain = createDrain(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const received = new Promise<string>((resolve, reject) => {
+      // After this turn has accepted what there was, and right before the drain looks at the queue.
+      atEndOfTurn(() => {
+        let text = '';
+        connect(port, '127.0.0.1')
+          .setEncoding('latin1')
+          .on('data', (part: string) => (text += part))
+          .on('end', () => {
+            resolve(text);
+          })
+          .on('error', reject)
+          .write('GET / HTTP/1.1\r\nHost: proxy\r\n\r\n');
+      });
     });
+    await Promise.all([drain(60_000), received]);
+    expect(await received).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*answered$/i);
   });
-  await Promise.all([drain(60_000), received]);
-  expect(await received).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*answered$/i);
 });

@@ -1,18 +1,20 @@
 // The report of connections that a listener closes: each is counted, and one line a minute is logged.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createDropReport } from '../../src/server/connection-bounds.js';
 import { testContext } from '../support/context.js';
 
-test('connections that are dropped within a minute are one line, the next one says how many there were', () => {
-  let now = 0;
-  const context = testContext({ clock: { ...systemClock, now: () => now } });
-  const report = createDropReport(context, 'http', 'too many');
-  for (let times = 0; times < 3; times++) report('total', '192.0.2.0/24');
-  now = 60_000;
-  report('network', '198.51.100.0/24');
-  expect(context.lines).toMatchObject([
-    { reason: 'total', network: '192.0.2.0/24', dropped: 1 },
-    { reason: 'network', network: '198.51.100.0/24', dropped: 3 },
-  ]);
+describe('report of dropped connections', () => {
+  test('logs the drops of a minute in one line, with their number in the next one', () => {
+    let now = 0;
+    const context = testContext({ clock: { ...systemClock, now: () => now } });
+    const report = createDropReport(context, 'http', 'too many');
+    for (let times = 0; times < 3; times++) report('total', '192.0.2.0/24');
+    now = 60_000;
+    report('network', '198.51.100.0/24');
+    expect(context.lines).toMatchObject([
+      { reason: 'total', network: '192.0.2.0/24', dropped: 1 },
+      { reason: 'network', network: '198.51.100.0/24', dropped: 3 },
+    ]);
+  });
 });

@@ -1,4 +1,4 @@
-// Which headers a request has when it is passed on: a pure function of what came and of what was read.
+// Headers of a forwarded request: a pure function of the received headers and the read body.
 import { describe, expect, test } from 'vitest';
 import { type ClientRequestHead, forwardedHeaders } from '../../src/record/forwarded-headers.js';
 
@@ -29,7 +29,7 @@ const BARE = {
   'x-forwarded-proto': 'http',
 };
 
-describe('framing', () => {
+describe('forwarded framing', () => {
   test.each([
     ['PUT', 0, '0'],
     ['POST', 0, '0'],
@@ -52,7 +52,7 @@ describe('framing', () => {
   });
 
   test.each(['content_length', 'transfer_encoding', 'Content_Length'.toLowerCase()])(
-    '%s is no alternative spelling',
+    '%s is not an alternative spelling',
     (name) => {
       expect(sent({ method: 'GET', headers: { [name]: '5' } })).toEqual(BARE);
     },
@@ -80,7 +80,7 @@ describe('Connection', () => {
   });
 });
 
-describe('X-Forwarded-* and Forwarded of a client', () => {
+describe('forwarded X-Forwarded-* and Forwarded of a client', () => {
   const claims = {
     'x-forwarded-for': '198.51.100.1, 198.51.100.2',
     'x-forwarded-proto': 'https',
@@ -92,11 +92,11 @@ describe('X-Forwarded-* and Forwarded of a client', () => {
     'client-cert': ':AA==:',
   };
 
-  test('is dropped when the client is not trusted', () => {
+  test('are dropped when the client is not trusted', () => {
     expect(sent({ method: 'GET', headers: claims })).toEqual(BARE);
   });
 
-  test('is kept and extended when it is', () => {
+  test('are kept and extended when it is trusted', () => {
     const peer = { address: '2001:db8::1', isTrusted: true };
     expect(sent({ method: 'GET', headers: { ...claims, host: 'b.example' }, peer })).toEqual({
       ...BARE,
@@ -107,7 +107,7 @@ describe('X-Forwarded-* and Forwarded of a client', () => {
     });
   });
 
-  test('no Forwarded is added for a trusted proxy without one', () => {
+  test('do not include Forwarded when a trusted proxy sent none', () => {
     const peer = { address: '192.0.2.9', isTrusted: true };
     expect(sent({ method: 'GET', peer })).toEqual({ ...BARE, 'x-forwarded-for': '192.0.2.9' });
   });

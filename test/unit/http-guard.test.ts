@@ -1,8 +1,8 @@
-// An uncaught error in a request listener is the 500 of its own request.
+// An uncaught error in a request listener is the 500 of the failing request only.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { putContext } from '../../src/http/context.js';
@@ -74,9 +74,8 @@ const FAILING: [string, Failing][] = [
   ['cannot count requests', wrap(() => undefined)],
 ];
 
-test.each(FAILING)(
-  'a listener that %s: 500, reported once, and the connection stays open',
-  async (_how, listener) => {
+describe('uncaught error in a request listener', () => {
+  test.each(FAILING)('that %s: 500, reported once, and the connection stays open', async (_how, listener) => {
     const { url, reported } = await startGuarded(listener);
     const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
     expect(closed).toBe(false);
@@ -89,54 +88,54 @@ test.each(FAILING)(
       expect(headers).not.toHaveProperty('etag');
     }
     expect(reported).toEqual([boom, boom]);
-  },
-);
+  });
 
-test('a response whose headers are sent is cut off', async () => {
-  const { url, reported } = await startGuarded((_req, res) => {
-    res.writeHead(200, { 'Content-Length': '10' }).write('half', () => {
-      res.emit('half');
+  test('cuts off a response whose headers are sent', async () => {
+    const { url, reported } = await startGuarded((_req, res) => {
+      res.writeHead(200, { 'Content-Length': '10' }).write('half', () => {
+        res.emit('half');
+      });
+      return new Promise((_resolve, reject) => res.once('half', reject.bind(undefined, boom)));
     });
-    return new Promise((_resolve, reject) => res.once('half', reject.bind(undefined, boom)));
+    await expect(exchange(url, GET)).rejects.toThrow('left over');
+    expect(reported).toEqual([boom]);
   });
-  await expect(exchange(url, GET)).rejects.toThrow('left over');
-  expect(reported).toEqual([boom]);
-});
 
-test('a response that has been sent stays, and the connection stays open', async () => {
-  const { url, reported } = await startGuarded((_req, res) => {
-    res.end('whole');
-    throw boom;
-  });
-  const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
-  expect([answers.map(({ body }) => body), closed]).toEqual([['whole', 'whole'], false]);
-  expect(reported).toEqual([boom, boom]);
-});
-
-test('an error is reported with the id of its request, which the 500 has too', async () => {
-  const reported: unknown[] = [];
-  const listener: Failing = (_req, res) => {
-    const target = { path: '/', query: '' };
-    putContext(res, {
-      family: 'record',
-      target,
-      match: undefined,
-      format: { pretty: false },
-      result: 'local',
+  test('leaves a response that is already sent, and keeps the connection open', async () => {
+    const { url, reported } = await startGuarded((_req, res) => {
+      res.end('whole');
+      throw boom;
     });
-    throw boom;
-  };
-  const { url } = await startGuarded(listener, (...report) => reported.push(...report));
-  const { answers } = await exchange(url, GET, { answers: 1 });
-  expect(reported).toEqual([boom, answers[0]?.headers['x-request-id']]);
-  expect(reported[1]).toMatch(/^[\da-f-]{36}$/);
-});
-
-test('a ServiceError is not reported again', async () => {
-  const { url, reported } = await startGuarded(() => {
-    throw new ServiceError('INTERNAL', { cause: boom });
+    const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
+    expect([answers.map(({ body }) => body), closed]).toEqual([['whole', 'whole'], false]);
+    expect(reported).toEqual([boom, boom]);
   });
-  const { answers } = await exchange(url, GET, { answers: 1 });
-  expect(answers.map(({ status }) => status)).toEqual([500]);
-  expect(reported).toEqual([]);
+
+  test('is reported with the request id, which is also in the 500', async () => {
+    const reported: unknown[] = [];
+    const listener: Failing = (_req, res) => {
+      const target = { path: '/', query: '' };
+      putContext(res, {
+        family: 'record',
+        target,
+        match: undefined,
+        format: { pretty: false },
+        result: 'local',
+      });
+      throw boom;
+    };
+    const { url } = await startGuarded(listener, (...report) => reported.push(...report));
+    const { answers } = await exchange(url, GET, { answers: 1 });
+    expect(reported).toEqual([boom, answers[0]?.headers['x-request-id']]);
+    expect(reported[1]).toMatch(/^[\da-f-]{36}$/);
+  });
+
+  test('is not reported again when it is a ServiceError', async () => {
+    const { url, reported } = await startGuarded(() => {
+      throw new ServiceError('INTERNAL', { cause: boom });
+    });
+    const { answers } = await exchange(url, GET, { answers: 1 });
+    expect(answers.map(({ status }) => status)).toEqual([500]);
+    expect(reported).toEqual([]);
+  });
 });

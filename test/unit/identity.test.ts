@@ -18,7 +18,7 @@ const spelled = (text: string, choices: readonly boolean[]): string =>
     .join('');
 
 describe('the identity of a Basic login', () => {
-  test('depends neither on the password nor on the spelling of the name', () => {
+  test('does not depend on the password or on the spelling of the name', () => {
     fc.assert(
       fc.property(
         fc.nat(99_999),
@@ -47,7 +47,7 @@ describe('the identity of a Basic login', () => {
   });
 
   test.each([undefined, '', 'Basic', 'Basic ???', 'Handle sessionId="abc"', 'Bearer x'])(
-    '%s has none',
+    '%s has no identity',
     (header) => {
       expect(identityOf(header)).toBeUndefined();
     },

@@ -1,30 +1,32 @@
 // The maximum nesting of parsed JSON.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { NestingError, parseJson } from '../../src/handle/json.js';
 
 const lists = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 const objects = (levels: number): string => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
 
-test.each([lists, objects])('parses a thousand levels and rejects one more', (nest) => {
-  expect(JSON.stringify(parseJson(nest(1000)), null, 2)).toContain('    ');
-  expect(() => parseJson(nest(1001))).toThrow(NestingError);
-  expect(() => parseJson(`[${nest(1000)}]`)).toThrow(NestingError);
-});
+describe('maximum JSON depth', () => {
+  test.each([lists, objects])('accepts a thousand levels and rejects one more', (nest) => {
+    expect(JSON.stringify(parseJson(nest(1000)), null, 2)).toContain('    ');
+    expect(() => parseJson(nest(1001))).toThrow(NestingError);
+    expect(() => parseJson(`[${nest(1000)}]`)).toThrow(NestingError);
+  });
 
-test.each([
-  ['beside each other', `[${Array<string>(5000).fill('[{}]').join()}]`],
-  ['in a text', JSON.stringify(['['.repeat(5000), '{"'.repeat(5000), '\\"['.repeat(5000)])],
-  ['in a text that ends in a backslash', `["${'['.repeat(2000)}\\\\"]`],
-])('brackets %s are no levels', (_where, json) => {
-  expect(parseJson(json)).toEqual(JSON.parse(json));
-});
+  test.each([
+    ['beside each other', `[${Array<string>(5000).fill('[{}]').join()}]`],
+    ['in a text', JSON.stringify(['['.repeat(5000), '{"'.repeat(5000), '\\"['.repeat(5000)])],
+    ['in a text that ends in a backslash', `["${'['.repeat(2000)}\\\\"]`],
+  ])('does not count brackets %s', (_where, json) => {
+    expect(parseJson(json)).toEqual(JSON.parse(json));
+  });
 
-test.each([
-  '['.repeat(1_000_000),
-  '"'.repeat(1001),
-  `${'['.repeat(1500)}"`,
-  ']'.repeat(3000),
-  `"${'\\'.repeat(5000)}`,
-])('what is no JSON is an error like any other, however long', (text) => {
-  expect(() => parseJson(text)).toThrow();
+  test.each([
+    '['.repeat(1_000_000),
+    '"'.repeat(1001),
+    `${'['.repeat(1500)}"`,
+    ']'.repeat(3000),
+    `"${'\\'.repeat(5000)}`,
+  ])('reports invalid JSON of any length as an error', (text) => {
+    expect(() => parseJson(text)).toThrow();
+  });
 });

@@ -1,6 +1,6 @@
 // The default prefix in Redis: another one for each Handle server and each database.
 import { hostname } from 'node:os';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { defaultKeyPrefix } from '../../src/cache/redis/namespace.js';
@@ -13,35 +13,37 @@ function prefixFor(env: Record<string, string>, machine?: string): string {
 const REDIS_URL = 'redis://user:secret@redis:6379';
 const HERE = { UPSTREAM_URL: 'https://hdl.example.org', REDIS_URL };
 
-test.each([
-  ['the name in capitals', { UPSTREAM_URL: 'HTTPS://HDL.Example.ORG' }],
-  ['the port that https has anyway', { UPSTREAM_URL: 'https://hdl.example.org:443/' }],
-  ['the first database by its number', { REDIS_URL: `${REDIS_URL}/0` }],
-  ['another Redis, another login', { REDIS_URL: 'rediss://elsewhere' }],
-  ['another machine', {}],
-])('is the same with %s', (_what, env) => {
-  expect(prefixFor({ ...HERE, ...env }, 'another')).toBe(prefixFor(HERE, 'one'));
-});
+describe('default Redis key prefix', () => {
+  test.each([
+    ['the name in capitals', { UPSTREAM_URL: 'HTTPS://HDL.Example.ORG' }],
+    ['the port that https has anyway', { UPSTREAM_URL: 'https://hdl.example.org:443/' }],
+    ['the first database by its number', { REDIS_URL: `${REDIS_URL}/0` }],
+    ['another Redis, another login', { REDIS_URL: 'rediss://elsewhere' }],
+    ['another machine', {}],
+  ])('is the same with %s', (_what, env) => {
+    expect(prefixFor({ ...HERE, ...env }, 'another')).toBe(prefixFor(HERE, 'one'));
+  });
 
-test.each([
-  ['another scheme', { UPSTREAM_URL: 'http://hdl.example.org' }],
-  ['another host', { UPSTREAM_URL: 'https://hdl2.example.org' }],
-  ['another port', { UPSTREAM_URL: 'https://hdl.example.org:8000' }],
-  ['another database', { REDIS_URL: `${REDIS_URL}/1` }],
-])('is another one with %s', (_what, env) => {
-  expect(prefixFor({ ...HERE, ...env })).not.toBe(prefixFor(HERE));
-});
+  test.each([
+    ['another scheme', { UPSTREAM_URL: 'http://hdl.example.org' }],
+    ['another host', { UPSTREAM_URL: 'https://hdl2.example.org' }],
+    ['another port', { UPSTREAM_URL: 'https://hdl.example.org:8000' }],
+    ['another database', { REDIS_URL: `${REDIS_URL}/1` }],
+  ])('differs with %s', (_what, env) => {
+    expect(prefixFor({ ...HERE, ...env })).not.toBe(prefixFor(HERE));
+  });
 
-test.each(['http://localhost:8000', 'http://127.0.0.1:8000', 'http://[::1]:8000'])(
-  'is another one on each machine with %s, which is another server there',
-  (url) => {
-    const env = { UPSTREAM_URL: url, REDIS_URL };
-    expect(prefixFor(env, 'one')).not.toBe(prefixFor(env, 'other'));
-    expect(prefixFor(env)).toBe(prefixFor(env, hostname()));
-  },
-);
+  test.each(['http://localhost:8000', 'http://127.0.0.1:8000', 'http://[::1]:8000'])(
+    'differs on each machine with %s, which is another server there',
+    (url) => {
+      const env = { UPSTREAM_URL: url, REDIS_URL };
+      expect(prefixFor(env, 'one')).not.toBe(prefixFor(env, 'other'));
+      expect(prefixFor(env)).toBe(prefixFor(env, hostname()));
+    },
+  );
 
-test('begins with hrp: and has no braces, which Redis Cluster would read', () => {
-  expect(prefixFor(HERE)).toMatch(/^hrp:[\w-]{12}:0:$/);
-  expect(prefixFor({ ...HERE, REDIS_URL: `${REDIS_URL}/7` })).toMatch(/:7:$/);
+  test('begins with hrp: and has no braces, which Redis Cluster would interpret', () => {
+    expect(prefixFor(HERE)).toMatch(/^hrp:[\w-]{12}:0:$/);
+    expect(prefixFor({ ...HERE, REDIS_URL: `${REDIS_URL}/7` })).toMatch(/:7:$/);
+  });
 });

@@ -1,5 +1,5 @@
 // Reports of native hits in the tunnel: what is kept between them.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createReportHit } from '../../src/native/reports.js';
 
 const hit = {
@@ -21,14 +21,16 @@ function reportTwice(target: string): object[] {
   return counted;
 }
 
-test('the same object reports hits of one target, so that its log line is written once', () => {
-  const [first, second] = reportTwice('/');
-  expect(second).toBe(first);
-  expect(first).toMatchObject({ method: 'POST', target: '/', status: 200 });
-});
+describe('reports of native hits in the tunnel', () => {
+  test('share one object for hits of the same target, so that its log line is built once', () => {
+    const [first, second] = reportTwice('/');
+    expect(second).toBe(first);
+    expect(first).toMatchObject({ method: 'POST', target: '/', status: 200 });
+  });
 
-test('a long target is not kept: one for each of 200,000 prepared answers would take gigabytes', () => {
-  const [first, second] = reportTwice(`/${'x'.repeat(4000)}`);
-  expect(second).toEqual(first);
-  expect(second).not.toBe(first);
+  test('do not keep a long target: 200,000 prepared responses would hold gigabytes', () => {
+    const [first, second] = reportTwice(`/${'x'.repeat(4000)}`);
+    expect(second).toEqual(first);
+    expect(second).not.toBe(first);
+  });
 });

@@ -12,8 +12,8 @@ function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {
   return verdict;
 }
 
-describe('the limit of answers', () => {
-  it('counts the bytes to each network by itself, from zero in each second', () => {
+describe('UDP response limit', () => {
+  it('counts bytes per network, from zero each second', () => {
     const limit = new AnswerLimit(150);
     expect(['192.0.2.1', '192.0.2.9'].map((address) => ask(limit, address, 0))).toEqual(['answer', 'answer']);
     expect(ask(limit, '198.51.100.1', 0)).toBe('answer');
@@ -22,7 +22,7 @@ describe('the limit of answers', () => {
     expect(ask(limit, '192.0.2.1', 1000)).toBe('answer');
   });
 
-  it('is none with 0', () => {
+  it('is off with 0', () => {
     const limit = new AnswerLimit(0);
     expect(Array.from({ length: 100 }, () => ask(limit, '192.0.2.1', 0))).not.toContain('drop');
   });
@@ -36,7 +36,7 @@ describe('the limit of answers', () => {
   });
 });
 
-describe('the memory of incomplete requests', () => {
+describe('reassembly buffer of incomplete UDP requests', () => {
   const LENGTH = 262_144;
   const packet = (requestId: number, sequence: number): [Envelope, Buffer] => [
     {
@@ -61,7 +61,7 @@ describe('the memory of incomplete requests', () => {
     expect(results.at(-1)).toMatchObject({ message: Buffer.alloc(LENGTH) });
   });
 
-  it('puts packets together in whatever order, each of them twice', () => {
+  it('reassembles packets in any order, with duplicates', () => {
     fc.assert(
       fc.property(fc.integer({ min: 493, max: 6000 }), fc.infiniteStream(fc.nat()), (length, numbers) => {
         const message = Buffer.from(Array.from({ length }, (_, at) => at % 251));
@@ -79,7 +79,7 @@ describe('the memory of incomplete requests', () => {
     );
   });
 
-  it('beyond 4 MiB loses the oldest', () => {
+  it('evicts the oldest request beyond 4 MiB', () => {
     const reassembly = new Reassembly();
     const [envelope, bytes] = packet(1, 0);
     const short = { ...envelope, length: 500 };
@@ -89,7 +89,7 @@ describe('the memory of incomplete requests', () => {
     expect(rest).toBe('incomplete');
   });
 
-  it('takes no packet of a wrong place or size', () => {
+  it('rejects a packet with a wrong offset or size', () => {
     const reassembly = new Reassembly();
     const [envelope, bytes] = packet(1, 0);
     expect(reassembly.add('a', { ...envelope, sequence: -1 }, bytes, 0)).toBe('invalid');

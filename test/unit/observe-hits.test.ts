@@ -1,6 +1,6 @@
-// Which hits are measured, and what the others weigh.
+// Sampling of hits, and the weight of a sample.
 import { Writable } from 'node:stream';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createHits } from '../../src/observe/hits.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { type MeasuredHits, createMetrics } from '../../src/observe/metrics.js';
@@ -42,43 +42,45 @@ function start(destination?: Writable) {
 const weightOf = (measured: readonly MeasuredHits[], handle: string): number =>
   measured.filter((hit) => hit.handle === handle).reduce((all, { weight }) => all + weight, 0);
 
-test('the first 1,000 hits of a second are measured, and of the others 1 in 16 for all 16', () => {
-  const { hit, measured, readings } = start();
-  hit('21.T1/first', 1000);
-  hit('21.T1/then', 16_000);
-  expect(weightOf(measured, '21.T1/first')).toBe(1000);
-  // A measured hit stands for those before it.
-  expect(weightOf(measured, '21.T1/then')).toBeGreaterThan(16_000 - 16);
-  expect(measured).toHaveLength(2000);
-  expect(readings()).toBe(1 + 2 * measured.length);
-  expect(measured.every(({ ms }) => ms === 0.25)).toBe(true);
-});
+describe('sampling of hits', () => {
+  test('measures the first 1,000 hits of a second, then 1 in 16 with weight 16', () => {
+    const { hit, measured, readings } = start();
+    hit('21.T1/first', 1000);
+    hit('21.T1/then', 16_000);
+    expect(weightOf(measured, '21.T1/first')).toBe(1000);
+    // A measured hit stands for those before it.
+    expect(weightOf(measured, '21.T1/then')).toBeGreaterThan(16_000 - 16);
+    expect(measured).toHaveLength(2000);
+    expect(readings()).toBe(1 + 2 * measured.length);
+    expect(measured.every(({ ms }) => ms === 0.25)).toBe(true);
+  });
 
-test('hits are measured again in the next second, the first for those that were not measured before', () => {
-  const { hit, measured, pass } = start();
-  hit('21.T1/before', 1016 + 15);
-  pass(1000);
-  hit('21.T1/after', 20);
-  expect(weightOf(measured, '21.T1/before') + weightOf(measured, '21.T1/after')).toBe(1051);
-});
+  test('starts again each second, first with handles that were not measured before', () => {
+    const { hit, measured, pass } = start();
+    hit('21.T1/before', 1016 + 15);
+    pass(1000);
+    hit('21.T1/after', 20);
+    expect(weightOf(measured, '21.T1/before') + weightOf(measured, '21.T1/after')).toBe(1051);
+  });
 
-test('the log line of a hit has its duration where it was measured, and no duration elsewhere', () => {
-  let text = '';
-  const { hit, flush } = start(
-    new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        text += chunk.toString();
-        done();
-      },
-    }),
-  );
-  hit('21.T1/a', 1002);
-  flush();
-  const lines = text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as { ms?: number });
-  expect(lines[0]).toMatchObject({ handle: '21.T1/a', result: 'hit', ms: 0.25, msg: 'request' });
-  expect(lines).toHaveLength(1002);
-  expect(lines[1001]).not.toHaveProperty('ms');
+  test('logs a duration only for measured hits', () => {
+    let text = '';
+    const { hit, flush } = start(
+      new Writable({
+        write(chunk: Buffer, _encoding, done) {
+          text += chunk.toString();
+          done();
+        },
+      }),
+    );
+    hit('21.T1/a', 1002);
+    flush();
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { ms?: number });
+    expect(lines[0]).toMatchObject({ handle: '21.T1/a', result: 'hit', ms: 0.25, msg: 'request' });
+    expect(lines).toHaveLength(1002);
+    expect(lines[1001]).not.toHaveProperty('ms');
+  });
 });

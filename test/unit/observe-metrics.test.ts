@@ -100,7 +100,7 @@ describe('the metrics', () => {
     expect(lines).toContain(`handle_proxy_redis_up ${state === 'up' ? 1 : 0}`);
   });
 
-  it('have no value for Redis where none is configured', async () => {
+  it('have no Redis state without a configured Redis', async () => {
     expect(await measured(() => undefined)).not.toContainEqual(
       expect.stringMatching(/^handle_proxy_redis_up/),
     );
@@ -111,7 +111,7 @@ describe('the metrics', () => {
     ).toContain('handle_proxy_redis_up 0');
   });
 
-  it('report the end of a certificate, and a snapshot that cannot be written', async () => {
+  it('report the expiry of a certificate, and a snapshot that cannot be written', async () => {
     const lines = await measured((metrics) => {
       metrics.setCertificateExpiry('https://a', '2026-12-01T00:00:00.000Z');
       metrics.setSnapshotFailing(true);
@@ -122,7 +122,7 @@ describe('the metrics', () => {
     expect(lines).toContain('handle_proxy_snapshot_failing 1');
   });
 
-  it('are exactly those of the list', async () => {
+  it('are exactly the listed ones', async () => {
     const metrics = createMetrics();
     const text = await metrics.exposition();
     const names = [...text.matchAll(/^# TYPE (handle_proxy_\w+) (\w+)/gm)].map(([, name, type]) => [
@@ -145,7 +145,7 @@ describe('the metrics', () => {
     expect(await createMetrics().exposition()).toContain('redis_errors_total{command="get"} 0');
   });
 
-  it('have every series at 0 from the start whose labels are known', async () => {
+  it('have each series with known labels at 0 from the start', async () => {
     const lines = await measured((metrics) => {
       metrics.addServer('http://a');
       metrics.addTrafficRule('crawlers');

@@ -1,5 +1,5 @@
 // Values of cache entries as objects: parsed once for a large record, in steps.
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { toBytes } from '../../src/handle/bytes.js';
 import { readValues, valuesOf } from '../../src/resolver/parsed-records.js';
 import { countSteps, finish } from '../support/steps.js';
@@ -9,33 +9,35 @@ const entryOf = (count: number, text: string) => {
   return { values, entry: { kind: 'found' as const, values: toBytes(JSON.stringify(values)) } };
 };
 
-test('the values of a record are the same in one piece and in steps', () => {
-  for (const [count, text] of [
-    [0, ''],
-    [1, 'ä漢😀"\\]}'],
-    [3000, 'steps ä'],
-    [2000, '[{,"'],
-  ] as const) {
-    const { values, entry } = entryOf(count, text);
-    expect(finish(readValues(entry))).toEqual(values);
-    expect(valuesOf(entry)).toEqual(values);
-  }
-  expect(valuesOf({ ...entryOf(1, 'x').entry, kind: 'not-found' })).toEqual([]);
-});
+describe('parsed values of a cache entry', () => {
+  test('are the same parsed at once and in steps', () => {
+    for (const [count, text] of [
+      [0, ''],
+      [1, 'ä漢😀"\\]}'],
+      [3000, 'steps ä'],
+      [2000, '[{,"'],
+    ] as const) {
+      const { values, entry } = entryOf(count, text);
+      expect(finish(readValues(entry))).toEqual(values);
+      expect(valuesOf(entry)).toEqual(values);
+    }
+    expect(valuesOf({ ...entryOf(1, 'x').entry, kind: 'not-found' })).toEqual([]);
+  });
 
-test('a large record is parsed once', () => {
-  const { entry } = entryOf(2000, 'parsed once');
-  const first = finish(readValues(entry));
-  const parse = vi.spyOn(JSON, 'parse');
-  const again = { ...entry, values: toBytes(`${entry.values} `.slice(0, -1)) };
-  expect(valuesOf(again)).toBe(first);
-  expect(finish(readValues(again))).toBe(first);
-  expect(parse).not.toHaveBeenCalled();
-});
+  test('of a large record are parsed once', () => {
+    const { entry } = entryOf(2000, 'parsed once');
+    const first = finish(readValues(entry));
+    const parse = vi.spyOn(JSON, 'parse');
+    const again = { ...entry, values: toBytes(`${entry.values} `.slice(0, -1)) };
+    expect(valuesOf(again)).toBe(first);
+    expect(finish(readValues(again))).toBe(first);
+    expect(parse).not.toHaveBeenCalled();
+  });
 
-test('twice the values are twice the steps', () => {
-  const steps = (count: number): number => countSteps(readValues(entryOf(count, 'counted').entry)).steps;
-  const once = steps(2000);
-  expect(once).toBeGreaterThan(0);
-  expect(steps(4000)).toBeLessThanOrEqual(2 * once);
+  test('take twice the steps for twice the values', () => {
+    const steps = (count: number): number => countSteps(readValues(entryOf(count, 'counted').entry)).steps;
+    const once = steps(2000);
+    expect(once).toBeGreaterThan(0);
+    expect(steps(4000)).toBeLessThanOrEqual(2 * once);
+  });
 });

@@ -1,14 +1,16 @@
-// Which peers are trusted proxies, as a reload may change it.
-import { expect, test } from 'vitest';
+// Trusted proxies, which a reload may change.
+import { describe, expect, test } from 'vitest';
 import { createProxyTrust } from '../../src/server/client-address.js';
 
-test('a proxy is trusted from the reload on that names it, and no more when another one does not', () => {
-  let configured = ['192.0.2.1'];
-  const isTrusted = createProxyTrust(() => configured);
-  const trusted = (): boolean[] => ['192.0.2.1', '198.51.100.1'].map(isTrusted);
-  expect(trusted()).toEqual([true, false]);
-  configured = ['198.51.100.1'];
-  expect(trusted()).toEqual([false, true]);
-  configured = [];
-  expect(trusted()).toEqual([false, false]);
+describe('trusted proxies', () => {
+  test('change with a reload: a proxy is trusted from the reload that names it until one that does not', () => {
+    let configured = ['192.0.2.1'];
+    const isTrusted = createProxyTrust(() => configured);
+    const trusted = (): boolean[] => ['192.0.2.1', '198.51.100.1'].map(isTrusted);
+    expect(trusted()).toEqual([true, false]);
+    configured = ['198.51.100.1'];
+    expect(trusted()).toEqual([false, true]);
+    configured = [];
+    expect(trusted()).toEqual([false, false]);
+  });
 });

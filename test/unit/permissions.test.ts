@@ -28,76 +28,78 @@ function shownBy(permissions: unknown): boolean[] {
   return [inRecord, inRefusal];
 }
 
-describe('the last four digits', () => {
-  test.each([
-    ['1110', true, 'rwr-'],
-    ['1100', false, 'rw--'],
-    ['1111', true, 'rwrw'],
-    ['0010', true, '--r-'],
-    ['01100', false, 'rw--'],
-    ['00110', true, '-wr-'],
-    ['10010', true, '--r-'],
-    ['001100', false, 'rw--'],
-    ['000000', false, '----'],
-    // What no server writes is kept from the public and left to administrators.
-    ['', false, 'rw--'],
-    ['1', false, 'rw--'],
-    ['10', false, 'rw--'],
-    ['111', false, 'rw--'],
-    ['rwr-', false, 'rw--'],
-    ['1 11110', false, 'rw--'],
-    ['1110\n', false, 'rw--'],
-    ['*', false, 'rw--'],
-    ['١١١٠', false, 'rw--'],
-  ])('decide: %j is public: %s', (permissions, expected, privs) => {
-    expect(isPublic({ permissions })).toBe(expected);
-    expect(shownBy(permissions)).toEqual([expected, expected]);
-    expect(showPermissions(permissions)).toBe(privs);
-  });
+describe('permissions of a value', () => {
+  describe('the last four digits', () => {
+    test.each([
+      ['1110', true, 'rwr-'],
+      ['1100', false, 'rw--'],
+      ['1111', true, 'rwrw'],
+      ['0010', true, '--r-'],
+      ['01100', false, 'rw--'],
+      ['00110', true, '-wr-'],
+      ['10010', true, '--r-'],
+      ['001100', false, 'rw--'],
+      ['000000', false, '----'],
+      // What no server writes is kept from the public and left to administrators.
+      ['', false, 'rw--'],
+      ['1', false, 'rw--'],
+      ['10', false, 'rw--'],
+      ['111', false, 'rw--'],
+      ['rwr-', false, 'rw--'],
+      ['1 11110', false, 'rw--'],
+      ['1110\n', false, 'rw--'],
+      ['*', false, 'rw--'],
+      ['١١١٠', false, 'rw--'],
+    ])('decide: %j is public: %s', (permissions, expected, privs) => {
+      expect(isPublic({ permissions })).toBe(expected);
+      expect(shownBy(permissions)).toEqual([expected, expected]);
+      expect(showPermissions(permissions)).toBe(privs);
+    });
 
-  test('decide for every string of up to six digits, and fewer than four are private', () => {
-    for (let length = 0; length <= 6; length++) {
-      for (let bits = 0; bits < 2 ** length; bits++) {
-        const permissions = length === 0 ? '' : bits.toString(2).padStart(length, '0');
-        const isReadable = length >= 4 && permissions.slice(-4)[2] === '1';
-        expect(isPublic({ permissions }), permissions).toBe(isReadable);
-        expect(showPermissions(permissions)[2] === 'r', permissions).toBe(isReadable);
+    test('decide for every string of up to six digits, and fewer than four digits are private', () => {
+      for (let length = 0; length <= 6; length++) {
+        for (let bits = 0; bits < 2 ** length; bits++) {
+          const permissions = length === 0 ? '' : bits.toString(2).padStart(length, '0');
+          const isReadable = length >= 4 && permissions.slice(-4)[2] === '1';
+          expect(isPublic({ permissions }), permissions).toBe(isReadable);
+          expect(showPermissions(permissions)[2] === 'r', permissions).toBe(isReadable);
+        }
       }
-    }
+    });
+
+    test('never make a value public when they are not zeros and ones', () => {
+      fc.assert(
+        fc.property(fc.string({ unit: 'binary', maxLength: 8 }), (permissions) => {
+          const isReadable = /^[01]*[01]{2}1[01]$/.test(permissions) && !permissions.includes('\n');
+          expect(isPublic({ permissions })).toBe(isReadable);
+        }),
+      );
+    });
+
+    test('default to those of a Handle server', () => {
+      expect(isPublic({})).toBe(true);
+      expect(lastFourPermissions(undefined)).toBe('1110');
+      expect(shownBy(undefined)).toEqual([true, true]);
+    });
+
+    test('are the same after a round trip', () => {
+      fc.assert(
+        fc.property(fc.stringMatching(/^[01]{4,6}$/), (permissions) => {
+          expect(lastFourPermissions(permissionsToSend(permissions).permissions)).toBe(permissions.slice(-4));
+        }),
+      );
+    });
   });
 
-  test('make no value public whose permissions are not zeros and ones', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 8 }), (permissions) => {
-        const isReadable = /^[01]*[01]{2}1[01]$/.test(permissions) && !permissions.includes('\n');
-        expect(isPublic({ permissions })).toBe(isReadable);
-      }),
+  test('recordings of a Handle server have four digits or none', () => {
+    const file = new URL('../fixtures/handle-server.json', import.meta.url);
+    const recordings = JSON.parse(readFileSync(file, 'utf8')) as { response: { body?: string } | null }[];
+    const bodies = recordings.map(({ response }) => response?.body ?? '');
+    const written = bodies.flatMap((body) =>
+      [...body.matchAll(/"permissions": ?"(\d*)"/g)].map(([, digits]) => digits ?? ''),
     );
+    // Twelve are those of an HS_ADMIN value's data.
+    const lengths = new Set(written.map(({ length }) => length));
+    expect([...lengths].sort((one, other) => one - other)).toEqual([4, 12]);
   });
-
-  test('default to those of a Handle server', () => {
-    expect(isPublic({})).toBe(true);
-    expect(lastFourPermissions(undefined)).toBe('1110');
-    expect(shownBy(undefined)).toEqual([true, true]);
-  });
-
-  test('are the same after a round trip', () => {
-    fc.assert(
-      fc.property(fc.stringMatching(/^[01]{4,6}$/), (permissions) => {
-        expect(lastFourPermissions(permissionsToSend(permissions).permissions)).toBe(permissions.slice(-4));
-      }),
-    );
-  });
-});
-
-test('a Handle server writes four digits or none', () => {
-  const file = new URL('../fixtures/handle-server.json', import.meta.url);
-  const recordings = JSON.parse(readFileSync(file, 'utf8')) as { response: { body?: string } | null }[];
-  const bodies = recordings.map(({ response }) => response?.body ?? '');
-  const written = bodies.flatMap((body) =>
-    [...body.matchAll(/"permissions": ?"(\d*)"/g)].map(([, digits]) => digits ?? ''),
-  );
-  // Twelve are those of an HS_ADMIN value's data.
-  const lengths = new Set(written.map(({ length }) => length));
-  expect([...lengths].sort((one, other) => one - other)).toEqual([4, 12]);
 });

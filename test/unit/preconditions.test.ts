@@ -12,84 +12,87 @@ const gone = { exists: false };
 const verdict = (method: string, headers: ConditionHeaders, state: Omit<ResourceState, 'method'> = there) =>
   evaluatePreconditions(headers, { method, ...state });
 
-describe('If-Match', () => {
-  it.each([
-    ['*', 'pass'],
-    ['"a"', 'pass'],
-    ['"b", "a"', 'pass'],
-    [', "b",,"a" ,', 'pass'],
-    ['"x,y", "a"', 'pass'],
-    ['"b"', 'failed'],
-    ['W/"a"', 'failed'],
-    ['""', 'failed'],
-  ])('%s of a handle with the tag "a": %s, for writes and for reads', (header, expected) => {
-    expect(verdict('PUT', { 'if-match': header })).toBe(expected);
-    expect(verdict('GET', { 'if-match': header })).toBe(expected);
+describe('preconditions (RFC 9110 section 13)', () => {
+  describe('If-Match', () => {
+    it.each([
+      ['*', 'pass'],
+      ['"a"', 'pass'],
+      ['"b", "a"', 'pass'],
+      [', "b",,"a" ,', 'pass'],
+      ['"x,y", "a"', 'pass'],
+      ['"b"', 'failed'],
+      ['W/"a"', 'failed'],
+      ['""', 'failed'],
+    ])('%s of a handle with the ETag "a": %s, for writes and for reads', (header, expected) => {
+      expect(verdict('PUT', { 'if-match': header })).toBe(expected);
+      expect(verdict('GET', { 'if-match': header })).toBe(expected);
+    });
+
+    it.each(['*', '"a"'])('%s of a missing handle fails', (header) => {
+      expect(verdict('PUT', { 'if-match': header }, gone)).toBe('failed');
+    });
+
+    it('fails with ETags for a handle without public values, and passes with *', () => {
+      expect(verdict('PUT', { 'if-match': '"a"' }, { exists: true })).toBe('failed');
+      expect(verdict('PUT', { 'if-match': '*' }, { exists: true })).toBe('pass');
+    });
   });
 
-  it.each(['*', '"a"'])('%s of a handle that is not there fails', (header) => {
-    expect(verdict('PUT', { 'if-match': header }, gone)).toBe('failed');
+  describe('If-None-Match', () => {
+    it.each([
+      ['*', 'failed', 'not-modified'],
+      ['"a"', 'failed', 'not-modified'],
+      ['W/"a"', 'failed', 'not-modified'],
+      ['"b", W/"a"', 'failed', 'not-modified'],
+      ['"b"', 'pass', 'pass'],
+    ])('%s of a handle with the ETag "a": %s for a write, %s for a read', (header, write, read) => {
+      for (const method of ['PUT', 'DELETE'])
+        expect(verdict(method, { 'if-none-match': header })).toBe(write);
+      for (const method of ['GET', 'HEAD']) expect(verdict(method, { 'if-none-match': header })).toBe(read);
+    });
+
+    it.each(['*', '"a"', '""'])('%s of a missing handle passes', (header) => {
+      expect(verdict('PUT', { 'if-none-match': header }, gone)).toBe('pass');
+    });
+
+    it('is evaluated after If-Match', () => {
+      expect(verdict('GET', { 'if-match': '"b"', 'if-none-match': '"a"' })).toBe('failed');
+      expect(verdict('GET', { 'if-match': '"a"', 'if-none-match': '"a"' })).toBe('not-modified');
+    });
   });
 
-  it('with tags of a handle that shows nothing fails, with * it passes', () => {
-    expect(verdict('PUT', { 'if-match': '"a"' }, { exists: true })).toBe('failed');
-    expect(verdict('PUT', { 'if-match': '*' }, { exists: true })).toBe('pass');
-  });
-});
+  describe('dates', () => {
+    const same = 'Thu, 01 Jan 2026 00:00:00 GMT';
+    const before = 'Wed, 31 Dec 2025 23:59:59 GMT';
 
-describe('If-None-Match', () => {
-  it.each([
-    ['*', 'failed', 'not-modified'],
-    ['"a"', 'failed', 'not-modified'],
-    ['W/"a"', 'failed', 'not-modified'],
-    ['"b", W/"a"', 'failed', 'not-modified'],
-    ['"b"', 'pass', 'pass'],
-  ])('%s of a handle with the tag "a": %s for a write, %s for a read', (header, write, read) => {
-    for (const method of ['PUT', 'DELETE']) expect(verdict(method, { 'if-none-match': header })).toBe(write);
-    for (const method of ['GET', 'HEAD']) expect(verdict(method, { 'if-none-match': header })).toBe(read);
-  });
+    it('decide whether a read was modified, by whole seconds', () => {
+      expect(verdict('GET', { 'if-modified-since': same })).toBe('not-modified');
+      expect(verdict('GET', { 'if-modified-since': before })).toBe('pass');
+      expect(verdict('PUT', { 'if-modified-since': same })).toBe('pass');
+    });
 
-  it.each(['*', '"a"', '""'])('%s of a handle that is not there passes', (header) => {
-    expect(verdict('PUT', { 'if-none-match': header }, gone)).toBe('pass');
-  });
+    it('decide whether a handle was changed', () => {
+      expect(verdict('PUT', { 'if-unmodified-since': same })).toBe('pass');
+      expect(verdict('PUT', { 'if-unmodified-since': before })).toBe('failed');
+    });
 
-  it('comes after If-Match', () => {
-    expect(verdict('GET', { 'if-match': '"b"', 'if-none-match': '"a"' })).toBe('failed');
-    expect(verdict('GET', { 'if-match': '"a"', 'if-none-match': '"a"' })).toBe('not-modified');
-  });
-});
-
-describe('dates', () => {
-  const same = 'Thu, 01 Jan 2026 00:00:00 GMT';
-  const before = 'Wed, 31 Dec 2025 23:59:59 GMT';
-
-  it('find out whether a read was modified, by whole seconds', () => {
-    expect(verdict('GET', { 'if-modified-since': same })).toBe('not-modified');
-    expect(verdict('GET', { 'if-modified-since': before })).toBe('pass');
-    expect(verdict('PUT', { 'if-modified-since': same })).toBe('pass');
+    it('are ignored besides ETags, and when invalid', () => {
+      expect(verdict('GET', { 'if-none-match': '"b"', 'if-modified-since': same })).toBe('pass');
+      expect(verdict('PUT', { 'if-match': '"a"', 'if-unmodified-since': before })).toBe('pass');
+      expect(verdict('GET', { 'if-modified-since': 'yesterday' })).toBe('pass');
+    });
   });
 
-  it('find out whether a handle was changed', () => {
-    expect(verdict('PUT', { 'if-unmodified-since': same })).toBe('pass');
-    expect(verdict('PUT', { 'if-unmodified-since': before })).toBe('failed');
+  it.each(['a', '"a', '"a" b', '"a""b"', 'w/"a"', '"a b"', '', '*, "a"', ','])(
+    'refuses %j as a list of ETags',
+    (header) => {
+      const refusal = expect.objectContaining({ code: 'BAD_REQUEST' }) as Error;
+      expect(() => verdict('PUT', { 'if-match': header })).toThrow(refusal);
+      expect(() => verdict('GET', { 'if-none-match': header })).toThrow(refusal);
+    },
+  );
+
+  it('passes without a condition', () => {
+    expect(verdict('PUT', {})).toBe('pass');
   });
-
-  it('do not count beside tags, nor when they are none', () => {
-    expect(verdict('GET', { 'if-none-match': '"b"', 'if-modified-since': same })).toBe('pass');
-    expect(verdict('PUT', { 'if-match': '"a"', 'if-unmodified-since': before })).toBe('pass');
-    expect(verdict('GET', { 'if-modified-since': 'yesterday' })).toBe('pass');
-  });
-});
-
-it.each(['a', '"a', '"a" b', '"a""b"', 'w/"a"', '"a b"', '', '*, "a"', ','])(
-  'refuses %j as a list of tags',
-  (header) => {
-    const refusal = expect.objectContaining({ code: 'BAD_REQUEST' }) as Error;
-    expect(() => verdict('PUT', { 'if-match': header })).toThrow(refusal);
-    expect(() => verdict('GET', { 'if-none-match': header })).toThrow(refusal);
-  },
-);
-
-it('passes without any condition', () => {
-  expect(verdict('PUT', {})).toBe('pass');
 });

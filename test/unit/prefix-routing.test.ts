@@ -1,6 +1,6 @@
 // The server of a handle: the longest matching prefix decides.
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { createPrefixRouting } from '../../src/upstream/routing.js';
 
@@ -12,60 +12,62 @@ const OTHERS = server('others', '*');
 const find = createPrefixRouting([ONE, DERIVED, OTHERS]);
 const names = (handle: string): string[] => find(handleRef(handle, false)).map(({ name }) => name);
 
-test.each([
-  ['a prefix', '21.T1/a', 'one'],
-  ['a prefix in other case', '21.t1/a', 'one'],
-  ['the handle of a prefix itself', '21.T1', 'one'],
-  ['a prefix derived from one without a pattern', '21.T1.X/a', 'others'],
-  ['a prefix that begins with the same characters', '21.T11/a', 'others'],
-  ['a derived prefix', '20.500.12345.8/a', 'one'],
-  ['a prefix derived twice', '20.500.12345.8.9/a', 'one'],
-  ['the longest of two patterns', '20.500.12345.7.1/a', 'derived'],
-  ['the base of the longest pattern', '20.500.12345.7/a', 'one'],
-  ['any other prefix', '99.X/a', 'others'],
-  ['a suffix with slashes', '21.T1/a/b/20.500.12345/c', 'one'],
-])('%s: %s is at %s', (_what, handle, name) => {
-  expect(names(handle)).toEqual([name]);
-});
+describe('prefix routing', () => {
+  test.each([
+    ['a prefix', '21.T1/a', 'one'],
+    ['a prefix in other case', '21.t1/a', 'one'],
+    ['the handle of a prefix itself', '21.T1', 'one'],
+    ['a prefix derived from one without a pattern', '21.T1.X/a', 'others'],
+    ['a prefix that begins with the same characters', '21.T11/a', 'others'],
+    ['a derived prefix', '20.500.12345.8/a', 'one'],
+    ['a prefix derived twice', '20.500.12345.8.9/a', 'one'],
+    ['the longest of two patterns', '20.500.12345.7.1/a', 'derived'],
+    ['the base of the longest pattern', '20.500.12345.7/a', 'one'],
+    ['any other prefix', '99.X/a', 'others'],
+    ['a suffix with slashes', '21.T1/a/b/20.500.12345/c', 'one'],
+  ])('%s: %s is at %s', (_what, handle, name) => {
+    expect(names(handle)).toEqual([name]);
+  });
 
-test('the record of a prefix is at the server of the prefix, or at the one for all others', () => {
-  expect(names('0.NA/21.T1')).toEqual(['one', 'others']);
-  expect(names('0.na/21.t1')).toEqual(['one', 'others']);
-  expect(names('0.NA/99.X')).toEqual(['others']);
-});
+  test('routes a prefix record to the server of the prefix, or to the default server', () => {
+    expect(names('0.NA/21.T1')).toEqual(['one', 'others']);
+    expect(names('0.na/21.t1')).toEqual(['one', 'others']);
+    expect(names('0.NA/99.X')).toEqual(['others']);
+  });
 
-test('a server for 0.NA has the records of all prefixes', () => {
-  const root = server('root', '0.NA');
-  const withRoot = createPrefixRouting([ONE, OTHERS, root]);
-  expect(withRoot(handleRef('0.NA/21.T1', false))).toEqual([root]);
-});
+  test('routes all prefix records to a server for 0.NA', () => {
+    const root = server('root', '0.NA');
+    const withRoot = createPrefixRouting([ONE, OTHERS, root]);
+    expect(withRoot(handleRef('0.NA/21.T1', false))).toEqual([root]);
+  });
 
-test('no server has a handle of a prefix that is not listed', () => {
-  expect(createPrefixRouting([ONE])(handleRef('99.X/a', false))).toEqual([]);
-  expect(createPrefixRouting([ONE])(handleRef('0.NA/99.X', false))).toEqual([]);
-});
+  test('routes a handle of an unlisted prefix to no server', () => {
+    expect(createPrefixRouting([ONE])(handleRef('99.X/a', false))).toEqual([]);
+    expect(createPrefixRouting([ONE])(handleRef('0.NA/99.X', false))).toEqual([]);
+  });
 
-const segment = fc.constantFrom('a', 'B', '1', '20');
-const prefix = fc.array(segment, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('.'));
+  const segment = fc.constantFrom('a', 'B', '1', '20');
+  const prefix = fc.array(segment, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('.'));
 
-test('no other matching pattern is longer than that of the chosen server', () => {
-  const patterns = fc.uniqueArray(
-    fc
-      .tuple(prefix, fc.boolean())
-      .map(([base, isDerived]) => `${base}${isDerived ? '.*' : ''}`.toUpperCase()),
-    { maxLength: 8 },
-  );
-  fc.assert(
-    fc.property(patterns, prefix, (list, asked) => {
-      const findAmong = createPrefixRouting(list.map((pattern) => server(pattern, pattern)));
-      const [found] = findAmong(handleRef(`${asked}/x`, false));
-      const wanted = asked.toUpperCase();
-      const matching = list.filter((pattern) =>
-        pattern.endsWith('.*') ? wanted.startsWith(pattern.slice(0, -1)) : wanted === pattern,
-      );
-      const exact = matching.find((pattern) => pattern === wanted);
-      const longest = matching.toSorted((one, other) => other.length - one.length)[0];
-      expect(found?.name).toBe(exact ?? longest);
-    }),
-  );
+  test('chooses the longest matching pattern', () => {
+    const patterns = fc.uniqueArray(
+      fc
+        .tuple(prefix, fc.boolean())
+        .map(([base, isDerived]) => `${base}${isDerived ? '.*' : ''}`.toUpperCase()),
+      { maxLength: 8 },
+    );
+    fc.assert(
+      fc.property(patterns, prefix, (list, asked) => {
+        const findAmong = createPrefixRouting(list.map((pattern) => server(pattern, pattern)));
+        const [found] = findAmong(handleRef(`${asked}/x`, false));
+        const wanted = asked.toUpperCase();
+        const matching = list.filter((pattern) =>
+          pattern.endsWith('.*') ? wanted.startsWith(pattern.slice(0, -1)) : wanted === pattern,
+        );
+        const exact = matching.find((pattern) => pattern === wanted);
+        const longest = matching.toSorted((one, other) => other.length - one.length)[0];
+        expect(found?.name).toBe(exact ?? longest);
+      }),
+    );
+  });
 });

@@ -1,8 +1,8 @@
-// The body of a response to a write, when the connection to the Handle server breaks while nobody reads it.
+// The body of a response to a write whose connection to the Handle server breaks before it is read.
 import { once } from 'node:events';
 import { type IncomingMessage, createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { peekResponseBody } from '../../src/record/relay-response.js';
 
 /** A response whose connection is cut after this; resolves when that has been seen. */
@@ -22,7 +22,11 @@ async function brokenOff(bytes: string): Promise<IncomingMessage> {
   return response;
 }
 
-test('a response that broke off before it is read is an error, and nobody waits for the rest', async () => {
-  const response = await brokenOff('{"responseCode":1,');
-  await expect(peekResponseBody(response, 1024)).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+describe('body of a relayed response', () => {
+  test('that broke off before it is read is an error, without waiting for the rest', async () => {
+    const response = await brokenOff('{"responseCode":1,');
+    await expect(peekResponseBody(response, 1024)).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+    });
+  });
 });

@@ -1,6 +1,6 @@
 // Reading replies without a network: every recorded answer of a real server, and corners of the format.
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import { parseHandle } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
@@ -29,64 +29,66 @@ const ordinary = recordings.filter(
 const read = (status: number, body: string, handle = '21.T1/a'): Outcome =>
   runToEnd(readOutcome({ status, body, handle, headers: {}, caseSensitive: false }));
 
-test('every recorded answer about a handle is understood', () => {
-  const kinds = new Map<string, number>();
-  for (const { request, response } of ordinary) {
-    const parsed = parseHandle(request.path.slice('/api/handles/'.length));
-    if (!parsed.ok || response?.body === undefined || response.html) continue;
-    const outcome = read(response.status, response.body, parsed.handle);
-    kinds.set(outcome.kind, (kinds.get(outcome.kind) ?? 0) + 1);
-    if (outcome.kind === 'found')
-      expect(response.body).toContain(toText(outcome.values).slice(1, -1).slice(0, 40));
-  }
-  expect([...kinds.keys()].sort()).toEqual(['empty', 'found', 'not-found', 'refused']);
-  expect(kinds.get('found')).toBeGreaterThan(20);
-});
-
-test('values of a pretty-printed record are kept on one line', () => {
-  const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'x' }, ttl: 1 }];
-  const body = JSON.stringify({ responseCode: 1, handle: '21.T1/a', values }, null, 2);
-  const outcome = read(200, body);
-  expect(outcome.kind === 'found' && toText(outcome.values)).toBe(JSON.stringify(values));
-});
-
-test('a value without a ttl has the default of a Handle server', () => {
-  const outcome = read(200, '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL"}]}');
-  expect(outcome).toMatchObject({ ttls: [86_400] });
-});
-
-test('the order of members does not matter', () => {
-  const outcome = read(
-    200,
-    '{"values":[{"index":1,"type":"URL","ttl":5}],"handle":"21.T1/a","responseCode":1}',
-  );
-  expect(outcome).toMatchObject({ kind: 'found', ttls: [5] });
-});
-
-test('values not found with an error status is an error response', () => {
-  expect(read(400, '{"responseCode":200,"handle":"21.T1/a"}')).toMatchObject({
-    kind: 'refused',
-    status: 400,
+describe('reply of a Handle server', () => {
+  test('is understood for every recorded answer about a handle', () => {
+    const kinds = new Map<string, number>();
+    for (const { request, response } of ordinary) {
+      const parsed = parseHandle(request.path.slice('/api/handles/'.length));
+      if (!parsed.ok || response?.body === undefined || response.html) continue;
+      const outcome = read(response.status, response.body, parsed.handle);
+      kinds.set(outcome.kind, (kinds.get(outcome.kind) ?? 0) + 1);
+      if (outcome.kind === 'found')
+        expect(response.body).toContain(toText(outcome.values).slice(1, -1).slice(0, 40));
+    }
+    expect([...kinds.keys()].sort()).toEqual(['empty', 'found', 'not-found', 'refused']);
+    expect(kinds.get('found')).toBeGreaterThan(20);
   });
-});
 
-function causeOf(work: () => unknown): string | undefined {
-  try {
-    work();
-  } catch (error) {
-    return error instanceof ServiceError ? error.diagnosis?.cause : undefined;
+  test('keeps the values of a pretty-printed record on one line', () => {
+    const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'x' }, ttl: 1 }];
+    const body = JSON.stringify({ responseCode: 1, handle: '21.T1/a', values }, null, 2);
+    const outcome = read(200, body);
+    expect(outcome.kind === 'found' && toText(outcome.values)).toBe(JSON.stringify(values));
+  });
+
+  test('gives a value without ttl the default TTL of a Handle server', () => {
+    const outcome = read(200, '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL"}]}');
+    expect(outcome).toMatchObject({ ttls: [86_400] });
+  });
+
+  test('may have its members in any order', () => {
+    const outcome = read(
+      200,
+      '{"values":[{"index":1,"type":"URL","ttl":5}],"handle":"21.T1/a","responseCode":1}',
+    );
+    expect(outcome).toMatchObject({ kind: 'found', ttls: [5] });
+  });
+
+  test('with “values not found” and an error status is an error response', () => {
+    expect(read(400, '{"responseCode":200,"handle":"21.T1/a"}')).toMatchObject({
+      kind: 'refused',
+      status: 400,
+    });
+  });
+
+  function causeOf(work: () => unknown): string | undefined {
+    try {
+      work();
+    } catch (error) {
+      return error instanceof ServiceError ? error.diagnosis?.cause : undefined;
+    }
+    return undefined;
   }
-  return undefined;
-}
 
-test('a response code that is no whole number is an invalid response', () => {
-  expect(causeOf(() => read(404, '{"responseCode":"100"}'))).toContain('no response code');
-});
+  test('with a response code that is no integer is an invalid response', () => {
+    expect(causeOf(() => read(404, '{"responseCode":"100"}'))).toContain('no response code');
+  });
 
-test('an operation the server does not support is a failure', () => {
-  expect(() => read(501, '{"responseCode":5}')).toThrow('response code 5 (HTTP 501)');
-});
+  test('for an unsupported operation is a failure', () => {
+    expect(() => read(501, '{"responseCode":5}')).toThrow('response code 5 (HTTP 501)');
+  });
 
-test('deeply nested rubbish is only an invalid response', () => {
-  expect(causeOf(() => read(200, '['.repeat(200_000)))).toContain('JSON nested deeper than 1000 levels');
+  test('of deeply nested garbage is an invalid response', () => {
+    expect(causeOf(() => read(200, '['.repeat(200_000)))).toContain('JSON nested deeper than 1000 levels');
+  });
 });

@@ -2,16 +2,18 @@
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createMemoryBudget, createWithBody } from '../../src/http/request-body.js';
 
-test('a body whose client left before it was read is refused and counts in no memory', async () => {
-  const budget = createMemoryBudget(1000);
-  const withBody = createWithBody({ maxBodyBytes: 100, budget });
-  const req = new IncomingMessage(new Socket());
-  req.destroy();
-  await once(req, 'close');
-  const reading = withBody(req, () => Promise.resolve('read'));
-  await expect(reading).rejects.toMatchObject({ code: 'BAD_REQUEST' });
-  expect(budget.holders.size).toBe(0);
+describe('request body', () => {
+  test('whose client left before it was read is refused and uses no memory budget', async () => {
+    const budget = createMemoryBudget(1000);
+    const withBody = createWithBody({ maxBodyBytes: 100, budget });
+    const req = new IncomingMessage(new Socket());
+    req.destroy();
+    await once(req, 'close');
+    const reading = withBody(req, () => Promise.resolve('read'));
+    await expect(reading).rejects.toMatchObject({ code: 'BAD_REQUEST' });
+    expect(budget.holders.size).toBe(0);
+  });
 });

@@ -1,7 +1,7 @@
-// Work of one request: at once for small records, in slices for large ones, and not for a client that has left.
+// Work of one request: in one piece for small records, in slices for large ones, stopped when the client leaves.
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createRunStepsOf } from '../../src/http/request-work.js';
 import { type Steps, TimeSlicer } from '../../src/time-slicer.js';
 
@@ -31,27 +31,29 @@ function start() {
   };
 }
 
-test('work on small records is done at once', () => {
-  const { run, work } = start();
-  expect(run(work(), 100)).toBe('done');
-});
+describe('request work', () => {
+  test('on small records runs in one piece', () => {
+    const { run, work } = start();
+    expect(run(work(), 100)).toBe('done');
+  });
 
-test('work on large records is done in slices', async () => {
-  const { run, work, turn, done } = start();
-  const running = run(work(), LARGE);
-  expect(running).toBeInstanceOf(Promise);
-  while (done().ended === 0) turn();
-  expect(await running).toBe('done');
-});
+  test('on large records runs in slices', async () => {
+    const { run, work, turn, done } = start();
+    const running = run(work(), LARGE);
+    expect(running).toBeInstanceOf(Promise);
+    while (done().ended === 0) turn();
+    expect(await running).toBe('done');
+  });
 
-test('nothing more is done for a client that has left', async () => {
-  const { res, run, work, turn, done } = start();
-  const running = run(work(), LARGE);
-  turn();
-  const { steps } = done();
-  res.emit('close');
-  turn();
-  await expect(running).rejects.toThrow('the client has left');
-  expect(done()).toEqual({ steps, ended: 1 });
-  expect(() => run(work(), LARGE)).toThrow('the client has left');
+  test('stops when the client has left', async () => {
+    const { res, run, work, turn, done } = start();
+    const running = run(work(), LARGE);
+    turn();
+    const { steps } = done();
+    res.emit('close');
+    turn();
+    await expect(running).rejects.toThrow('the client has left');
+    expect(done()).toEqual({ steps, ended: 1 });
+    expect(() => run(work(), LARGE)).toThrow('the client has left');
+  });
 });

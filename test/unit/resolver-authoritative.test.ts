@@ -1,5 +1,5 @@
 // An authoritative answer that may not be stored: whatever else is kept of the handle may be older.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
@@ -40,25 +40,27 @@ function start() {
   return { memory, changes, resolver, key: HANDLE.key };
 }
 
-test('takes the copies of others, also when nothing is kept here', async () => {
-  const { memory, changes, resolver, key } = start();
-  memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
-  await resolver.resolve(HANDLE, { authoritative: true });
-  expect(changes).toMatchObject([{ kind: 'forget', key }]);
-});
+describe('authoritative response that may not be stored', () => {
+  test('invalidates remote copies even when nothing is cached here', async () => {
+    const { memory, changes, resolver, key } = start();
+    memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
+    await resolver.resolve(HANDLE, { authoritative: true });
+    expect(changes).toMatchObject([{ kind: 'forget', key }]);
+  });
 
-test('leaves the same record that is kept here', async () => {
-  const { memory, changes, resolver, key } = start();
-  memory.set(key, { ...entryOf('same'), values: toBytes('[1]') }, memory.get(key).ticket);
-  memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
-  await resolver.resolve(HANDLE, { authoritative: true });
-  expect(changes).toEqual([]);
-});
+  test('keeps the local entry when the record is identical', async () => {
+    const { memory, changes, resolver, key } = start();
+    memory.set(key, { ...entryOf('same'), values: toBytes('[1]') }, memory.get(key).ticket);
+    memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
+    await resolver.resolve(HANDLE, { authoritative: true });
+    expect(changes).toEqual([]);
+  });
 
-test('replaces an entry with a different record', async () => {
-  const { memory, changes, resolver, key } = start();
-  memory.set(key, entryOf('other'), memory.get(key).ticket);
-  memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
-  await resolver.resolve(HANDLE, { authoritative: true });
-  expect(changes).toMatchObject([{ kind: 'forget', key }]);
+  test('replaces a local entry with a different record', async () => {
+    const { memory, changes, resolver, key } = start();
+    memory.set(key, entryOf('other'), memory.get(key).ticket);
+    memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
+    await resolver.resolve(HANDLE, { authoritative: true });
+    expect(changes).toMatchObject([{ kind: 'forget', key }]);
+  });
 });

@@ -1,5 +1,5 @@
 // An authoritative read that finds a change it cannot confirm while Redis is down (redis.disconnectedWrites: reject).
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
@@ -39,18 +39,20 @@ function start(): Resolver<unknown> {
   return resolver;
 }
 
-test('a reader is answered, and the failure is no uncaught one', async () => {
-  const uncaught: unknown[] = [];
-  const note = (error: unknown): number => uncaught.push(error);
-  process.on('unhandledRejection', note);
-  onTestFinished(() => void process.off('unhandledRejection', note));
-  expect(await start().resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'upstream' });
-  await settled();
-  expect(uncaught).toEqual([]);
-});
+describe('authoritative read whose invalidation is not confirmed (redis.writesWithout: refuse)', () => {
+  test('answers a reader without an unhandled rejection', async () => {
+    const uncaught: unknown[] = [];
+    const note = (error: unknown): number => uncaught.push(error);
+    process.on('unhandledRejection', note);
+    onTestFinished(() => void process.off('unhandledRejection', note));
+    expect(await start().resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'upstream' });
+    await settled();
+    expect(uncaught).toEqual([]);
+  });
 
-test('the authoritative caller gets an error that it is not confirmed', async () => {
-  await expect(start().resolve(HANDLE, { authoritative: true })).rejects.toMatchObject({
-    code: 'INVALIDATION_UNCONFIRMED',
+  test('answers the authoritative caller with NOT_CONFIRMED', async () => {
+    await expect(start().resolve(HANDLE, { authoritative: true })).rejects.toMatchObject({
+      code: 'INVALIDATION_UNCONFIRMED',
+    });
   });
 });

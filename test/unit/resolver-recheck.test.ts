@@ -1,5 +1,5 @@
 // A record is read again after a failed condition: many callers do not cost the Handle server as many reads.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
@@ -52,31 +52,33 @@ function start() {
   return { server, resolver, kept: () => memory.peek(key)?.values };
 }
 
-test('fifty callers at a time cost two reads, and none of them gets a read from before its call', async () => {
-  const { server, resolver, kept } = start();
-  const first = resolver.recheck(HANDLE, undefined);
-  await expect.poll(() => server.reads).toBe(1);
-  server.text = '["new"]';
-  const others = Array.from({ length: 49 }, () => resolver.recheck(HANDLE, undefined));
-  server.open();
-  await Promise.all([first, ...others]);
-  expect([server.reads, kept()]).toEqual([2, '["new"]']);
-});
+describe('recheck of a record after a failed If-Match', () => {
+  test('costs two reads for fifty concurrent callers, none of which gets an earlier read', async () => {
+    const { server, resolver, kept } = start();
+    const first = resolver.recheck(HANDLE, undefined);
+    await expect.poll(() => server.reads).toBe(1);
+    server.text = '["new"]';
+    const others = Array.from({ length: 49 }, () => resolver.recheck(HANDLE, undefined));
+    server.open();
+    await Promise.all([first, ...others]);
+    expect([server.reads, kept()]).toEqual([2, '["new"]']);
+  });
 
-test('a caller that comes later costs a read of its own', async () => {
-  const { server, resolver } = start();
-  server.open();
-  for (let times = 0; times < 3; times++) await resolver.recheck(HANDLE, undefined);
-  expect(server.reads).toBe(3);
-});
+  test('costs one more read for a later caller', async () => {
+    const { server, resolver } = start();
+    server.open();
+    for (let times = 0; times < 3; times++) await resolver.recheck(HANDLE, undefined);
+    expect(server.reads).toBe(3);
+  });
 
-test('a caller that waits for a read that fails gets the next one', async () => {
-  const { server, resolver, kept } = start();
-  server.failures = 1;
-  const first = resolver.recheck(HANDLE, undefined);
-  await expect.poll(() => server.reads).toBe(1);
-  const second = resolver.recheck(HANDLE, undefined);
-  server.open();
-  await Promise.all([first, second]);
-  expect([server.reads, kept()]).toEqual([2, '["old"]']);
+  test('gives a caller that waits for a failing read the next one', async () => {
+    const { server, resolver, kept } = start();
+    server.failures = 1;
+    const first = resolver.recheck(HANDLE, undefined);
+    await expect.poll(() => server.reads).toBe(1);
+    const second = resolver.recheck(HANDLE, undefined);
+    server.open();
+    await Promise.all([first, second]);
+    expect([server.reads, kept()]).toEqual([2, '["old"]']);
+  });
 });

@@ -1,6 +1,6 @@
 // A stale entry is served for a failing upstream, whenever its lease becomes known.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
@@ -41,34 +41,36 @@ function start() {
   return { world, resolver, memory };
 }
 
-test.each([0, 1, 2, 3, 4, 5, 6])(
-  'it is served when a lease begins %i steps after the request',
-  async (steps) => {
-    const { world, resolver } = start();
-    await resolver.resolve(HANDLE, { authoritative: false });
-    world.load = () => Promise.reject(new ServiceError('UPSTREAM_FAILED'));
-    world.trustedSince = NOW + 1;
+describe('stale entry while the upstream fails', () => {
+  test.each([0, 1, 2, 3, 4, 5, 6])(
+    'is served when a lease begins %i steps after the request',
+    async (steps) => {
+      const { world, resolver } = start();
+      await resolver.resolve(HANDLE, { authoritative: false });
+      world.load = () => Promise.reject(new ServiceError('UPSTREAM_FAILED'));
+      world.trustedSince = NOW + 1;
+      const resolving = resolver.resolve(HANDLE, { authoritative: false });
+      for (let step = 0; step < steps; step++) await Promise.resolve();
+      world.trustedSince = 0;
+      expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
+    },
+  );
+
+  test('is served when another request has stored it before the load fails', async () => {
+    const { world, resolver, memory } = start();
+    let fail: (failure: Error) => void = () => undefined;
+    world.load = () => new Promise((_resolve, reject) => (fail = reject));
     const resolving = resolver.resolve(HANDLE, { authoritative: false });
-    for (let step = 0; step < steps; step++) await Promise.resolve();
-    world.trustedSince = 0;
+    await nextTurn();
+    const times = { requestedAt: NOW, staleAt: NOW + 1000, deleteAt: NOW + 2000 };
+    memory.set(HANDLE.key, { kind: 'found', values: toBytes('[]'), message: '', ...times }, NOW);
+    fail(new ServiceError('UPSTREAM_FAILED'));
     expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
-  },
-);
+  });
 
-test('a record that another request has stored is served when the load fails', async () => {
-  const { world, resolver, memory } = start();
-  let fail: (failure: Error) => void = () => undefined;
-  world.load = () => new Promise((_resolve, reject) => (fail = reject));
-  const resolving = resolver.resolve(HANDLE, { authoritative: false });
-  await nextTurn();
-  const times = { requestedAt: NOW, staleAt: NOW + 1000, deleteAt: NOW + 2000 };
-  memory.set(HANDLE.key, { kind: 'found', values: toBytes('[]'), message: '', ...times }, NOW);
-  fail(new ServiceError('UPSTREAM_FAILED'));
-  expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
-});
-
-test('an entry that another load has put into memory meanwhile is from memory, not from Redis', async () => {
-  const { resolver } = start();
-  await resolver.resolve(HANDLE, { authoritative: false });
-  expect(await resolver.resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'memory' });
+  test('that another load put into memory meanwhile counts as a memory hit, not a Redis hit', async () => {
+    const { resolver } = start();
+    await resolver.resolve(HANDLE, { authoritative: false });
+    expect(await resolver.resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'memory' });
+  });
 });

@@ -1,16 +1,18 @@
-// Which Node.js on which system can share a port between processes.
-import { expect, test } from 'vitest';
+// Versions of Node.js and systems on which processes can share a port.
+import { describe, expect, test } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
 
-test.each([
-  ['20.19.5', 'linux', false],
-  ['22.11.0', 'linux', false],
-  ['22.12.0', 'linux', true],
-  ['23.0.0', 'linux', false],
-  ['23.1.0', 'linux', true],
-  ['24.0.0', 'freebsd', true],
-  ['24.0.0', 'darwin', false],
-  ['24.0.0', 'win32', false],
-])('a port can be shared with Node.js %s on %s: %s', (version, platform, can) => {
-  expect(canReusePort(version, platform)).toBe(can);
+describe('reusePort support', () => {
+  test.each([
+    ['20.19.5', 'linux', false],
+    ['22.11.0', 'linux', false],
+    ['22.12.0', 'linux', true],
+    ['23.0.0', 'linux', false],
+    ['23.1.0', 'linux', true],
+    ['24.0.0', 'freebsd', true],
+    ['24.0.0', 'darwin', false],
+    ['24.0.0', 'win32', false],
+  ])('of Node.js %s on %s: %s', (version, platform, can) => {
+    expect(canReusePort(version, platform)).toBe(can);
+  });
 });

@@ -17,103 +17,105 @@ function idOf(method: string, rawTarget: string, headers: Record<string, string>
   return match && routeFor(match, { method, headers } as unknown as IncomingMessage, target)?.id;
 }
 
-describe('a route answers', () => {
+describe('route table', () => {
+  describe('a route matches', () => {
+    test.each([
+      ['GET', '/api/handles/21.T1/a', 'resolveHandle'],
+      ['HEAD', '/api/handles/21.T1%2Fa', 'resolveHandle'],
+      ['GET', '/api/handles/..', 'resolveHandle'],
+      ['DELETE', '/api/handles/?x', 'deleteWithoutHandle'],
+      ['GET', '/api/handles?prefix=21.T1', 'listHandles'],
+      ['GET', '/api/handles/?handle=21.T1/a', 'resolveHandlesByQuery'],
+      ['GET', '/api/handles?handle=21.T1/a&prefix=21.T1', 'listHandles'],
+      ['POST', '/api/sessions/node01', 'openSession'],
+      ['GET', '/api/sessions/this', 'readSession'],
+      ['POST', '/api/sessions/this/', 'openSession'],
+      ['GET', '/api/verifications', 'verify'],
+      ['GET', '/hrls/ping', 'pingLookup'],
+      ['GET', '/hrls/handles/21.T1', 'lookUpHandlesOfPrefix'],
+      ['GET', '/hrls', 'relayToLookup'],
+      ['GET', '/api/v2/handles/', 'v2Prefixes'],
+      ['GET', '/api/v2/handles/21.T1/', 'v2Search'],
+      ['GET', '/api/v2/handles/21.T1//', 'v2Read'],
+      ['GET', '/api/v2/handles/21.T1%2fa', 'v2Read'],
+      ['GET', '/', 'lookUp'],
+      ['GET', '/openapi.json', 'readDescription'],
+      ['GET', '/openapi/', 'redirectHandle'],
+      ['GET', '/apis', 'redirectHandle'],
+      ['PUT', '/21.T1/a', undefined],
+      ['GET', '/API/handles', 'listHandles'],
+      ['GET', '/API/site', undefined],
+      ['GET', '/HRLS/ping', undefined],
+      ['GET', '/api', undefined],
+      ['GET', '/api/sitex', undefined],
+    ])('%s %s: %s', (method, target, id) => {
+      expect(idOf(method, target)).toBe(id);
+    });
+
+    const message = { accept: 'application/x-hdl-message', 'content-type': 'application/x-hdl-message' };
+
+    test.each([
+      ['/', 'sendMessage'],
+      ['/21.T1/a', 'sendMessageAnywhere'],
+      ['/static/x', 'redirectHandleByPost'],
+      ['/api/handles/21.T1/a', 'resolveHandleByPost'],
+    ])('a POST of a native message to %s: %s', (path, id) => {
+      expect(idOf('POST', path, message)).toBe(id);
+    });
+
+    test.each([
+      ['/hrls/handles/21.T1', 'lookUpHandlesOfPrefix'],
+      ['/hrls/x', 'relayToLookup'],
+      ['/api/v2/handles/21.T1/a', 'v2Read'],
+      ['/api/v2/handles/21.T1', 'v2Search'],
+      ['/api/handles/21.T1/a', 'resolveHandle'],
+      ['/21.T1/a', 'redirectHandle'],
+    ])('%s: %s, in any order of the routes', (path, id) => {
+      expect(idOf('GET', path, {}, new RouteTable(publicRoutes(ALL).reverse()))).toBe(id);
+    });
+
+    it('no path that ends before its parameter', () => {
+      const admin = new RouteTable(routesOfAdmin);
+      expect(admin.at('/traffic/blocked/x')?.rest).toBe('x');
+      expect(admin.at('/traffic/blocked/')).toBeUndefined();
+    });
+
+    it('only while its interface is enabled', () => {
+      const alone = new RouteTable(publicRoutes(NONE));
+      for (const path of ['/', '/21.T1/a', '/api/v2/handles', '/hrls/ping', '/api/resolve']) {
+        expect(alone.at(path)).toBeUndefined();
+      }
+      expect(idOf('GET', '/api/handles?handle=21.T1/a', {}, alone)).toBe('listHandles');
+    });
+  });
+
+  test('a table with a route without a handler is refused', () => {
+    expect(() => {
+      table.assertHandled({ forwardRead: () => undefined });
+    }).toThrow(/no handler \w+ for /);
+  });
+
   test.each([
-    ['GET', '/api/handles/21.T1/a', 'resolveHandle'],
-    ['HEAD', '/api/handles/21.T1%2Fa', 'resolveHandle'],
-    ['GET', '/api/handles/..', 'resolveHandle'],
-    ['DELETE', '/api/handles/?x', 'deleteWithoutHandle'],
-    ['GET', '/api/handles?prefix=21.T1', 'listHandles'],
-    ['GET', '/api/handles/?handle=21.T1/a', 'resolveHandlesByQuery'],
-    ['GET', '/api/handles?handle=21.T1/a&prefix=21.T1', 'listHandles'],
-    ['POST', '/api/sessions/node01', 'openSession'],
-    ['GET', '/api/sessions/this', 'readSession'],
-    ['POST', '/api/sessions/this/', 'openSession'],
-    ['GET', '/api/verifications', 'verify'],
-    ['GET', '/hrls/ping', 'pingLookup'],
-    ['GET', '/hrls/handles/21.T1', 'lookUpHandlesOfPrefix'],
-    ['GET', '/hrls', 'relayToLookup'],
-    ['GET', '/api/v2/handles/', 'v2Prefixes'],
-    ['GET', '/api/v2/handles/21.T1/', 'v2Search'],
-    ['GET', '/api/v2/handles/21.T1//', 'v2Read'],
-    ['GET', '/api/v2/handles/21.T1%2fa', 'v2Read'],
-    ['GET', '/', 'lookUp'],
-    ['GET', '/openapi.json', 'readDescription'],
-    ['GET', '/openapi/', 'redirectHandle'],
-    ['GET', '/apis', 'redirectHandle'],
-    ['PUT', '/21.T1/a', undefined],
-    ['GET', '/API/handles', 'listHandles'],
-    ['GET', '/API/site', undefined],
-    ['GET', '/HRLS/ping', undefined],
-    ['GET', '/api', undefined],
-    ['GET', '/api/sitex', undefined],
-  ])('%s %s: %s', (method, target, id) => {
-    expect(idOf(method, target)).toBe(id);
+    ['the public listener', publicRoutes(ALL)],
+    ['the admin listener', routesOfAdmin],
+  ])('an operationId names one route of %s', (_listener, routes) => {
+    const ids = routes.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
   });
 
-  const message = { accept: 'application/x-hdl-message', 'content-type': 'application/x-hdl-message' };
+  /** `target.ts` says which interface a path belongs to; `request-log.ts` hides session ids in paths without a route too. */
+  const MAY_COMPARE = ['http/target.ts', 'http/request-log.ts'];
 
-  test.each([
-    ['/', 'sendMessage'],
-    ['/21.T1/a', 'sendMessageAnywhere'],
-    ['/static/x', 'redirectHandleByPost'],
-    ['/api/handles/21.T1/a', 'resolveHandleByPost'],
-  ])('a POST of a native message to %s: %s', (path, id) => {
-    expect(idOf('POST', path, message)).toBe(id);
+  /** The path of an interface in a regular expression or in a comparison with a text. */
+  const PATH_PATTERN =
+    /\\\/\W{0,4}(?:api|hrls|openapi)\b|(?:===|startsWith\(|includes\() *['"`]\/(?:api|hrls|openapi)/;
+
+  test('paths are compared only in the route table and in target.ts', () => {
+    const root = new URL('../../src/', import.meta.url);
+    const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) =>
+      file.endsWith('.ts'),
+    );
+    const comparing = files.filter((file) => PATH_PATTERN.test(readFileSync(new URL(file, root), 'utf8')));
+    expect(comparing.sort()).toEqual([...MAY_COMPARE].sort());
   });
-
-  test.each([
-    ['/hrls/handles/21.T1', 'lookUpHandlesOfPrefix'],
-    ['/hrls/x', 'relayToLookup'],
-    ['/api/v2/handles/21.T1/a', 'v2Read'],
-    ['/api/v2/handles/21.T1', 'v2Search'],
-    ['/api/handles/21.T1/a', 'resolveHandle'],
-    ['/21.T1/a', 'redirectHandle'],
-  ])('%s: %s, in whatever order the routes are given', (path, id) => {
-    expect(idOf('GET', path, {}, new RouteTable(publicRoutes(ALL).reverse()))).toBe(id);
-  });
-
-  it('no path that ends before its parameter', () => {
-    const admin = new RouteTable(routesOfAdmin);
-    expect(admin.at('/traffic/blocked/x')?.rest).toBe('x');
-    expect(admin.at('/traffic/blocked/')).toBeUndefined();
-  });
-
-  it('only where its interface is on', () => {
-    const alone = new RouteTable(publicRoutes(NONE));
-    for (const path of ['/', '/21.T1/a', '/api/v2/handles', '/hrls/ping', '/api/resolve']) {
-      expect(alone.at(path)).toBeUndefined();
-    }
-    expect(idOf('GET', '/api/handles?handle=21.T1/a', {}, alone)).toBe('listHandles');
-  });
-});
-
-test('a table whose route has no handler is refused', () => {
-  expect(() => {
-    table.assertHandled({ forwardRead: () => undefined });
-  }).toThrow(/no handler \w+ for /);
-});
-
-test.each([
-  ['the public listener', publicRoutes(ALL)],
-  ['the admin listener', routesOfAdmin],
-])('an operationId names one route of %s', (_listener, routes) => {
-  const ids = routes.map(({ id }) => id);
-  expect(new Set(ids).size).toBe(ids.length);
-});
-
-/** `target.ts` says which interface a path belongs to; `request-log.ts` hides session ids in paths without a route too. */
-const MAY_COMPARE = ['http/target.ts', 'http/request-log.ts'];
-
-/** The path of an interface in a regular expression or in a comparison with a text. */
-const PATH_PATTERN =
-  /\\\/\W{0,4}(?:api|hrls|openapi)\b|(?:===|startsWith\(|includes\() *['"`]\/(?:api|hrls|openapi)/;
-
-test('a path of an interface is compared in the table of routes and in target.ts alone', () => {
-  const root = new URL('../../src/', import.meta.url);
-  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.ts'),
-  );
-  const comparing = files.filter((file) => PATH_PATTERN.test(readFileSync(new URL(file, root), 'utf8')));
-  expect(comparing.sort()).toEqual([...MAY_COMPARE].sort());
 });

@@ -1,5 +1,5 @@
-// Which addresses a site record gives for a handle.
-import { expect, test } from 'vitest';
+// Addresses that a site record gives for a handle.
+import { describe, expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { addressesOf } from '../../src/upstream/referrals.js';
 
@@ -18,88 +18,90 @@ function site(changes: Partial<SiteJson> = {}, server: Partial<SiteJson['servers
 const urls = (sites: SiteJson[], authoritative = false) =>
   addressesOf(sites, { handle: '21.T1/a', authoritative, ports: PORTS }).map(({ url }) => url);
 
-test('HTTPS comes before HTTP, and other protocols do not count', () => {
-  const tcp = { ...HTTP, protocol: 'TCP', port: 2641 };
-  expect(urls([site({}, { interfaces: [tcp, HTTP, HTTPS] })])).toEqual([
-    'https://192.0.2.7:8000',
-    'http://192.0.2.7',
-  ]);
-});
+describe('addresses of a site record', () => {
+  test('prefer HTTPS over HTTP, and ignore other protocols', () => {
+    const tcp = { ...HTTP, protocol: 'TCP', port: 2641 };
+    expect(urls([site({}, { interfaces: [tcp, HTTP, HTTPS] })])).toEqual([
+      'https://192.0.2.7:8000',
+      'http://192.0.2.7',
+    ]);
+  });
 
-test('an interface for administration only does not count', () => {
-  expect(urls([site({}, { interfaces: [{ ...HTTP, query: false, admin: true }] })])).toEqual([]);
-});
+  test('ignore an interface for administration only', () => {
+    expect(urls([site({}, { interfaces: [{ ...HTTP, query: false, admin: true }] })])).toEqual([]);
+  });
 
-test.each([
-  ['an IPv6 address', site({}, { address: '2001:db8::7', interfaces: [HTTP] }), ['http://[2001:db8::7]']],
-  [
-    'a domain',
-    site({ attributes: [{ name: 'domain', value: 'hdl.example.org' }] }, { interfaces: [HTTPS] }),
-    ['https://hdl.example.org:8000'],
-  ],
-  [
-    'the domain of one server',
-    site(
-      {
-        attributes: [
-          { name: 'domain', value: 'a.example' },
-          { name: 'domain.1', value: 'b.example' },
-        ],
-      },
-      { address: '0.0.0.0', interfaces: [HTTP] },
-    ),
-    ['http://b.example'],
-  ],
-  [
-    'a path',
-    site({ attributes: [{ name: 'path', value: '/hs/' }] }, { interfaces: [HTTP] }),
-    ['http://192.0.2.7/hs'],
-  ],
-  ['no address', site({}, { address: '0.0.0.0' }), []],
-  ['no server', site({ servers: [] }), []],
-  ['credentials in the domain', site({ attributes: [{ name: 'domain', value: 'me@evil.example' }] }), []],
-  ['a query in the path', site({ attributes: [{ name: 'path', value: 'x?y' }] }), []],
-  ['a port that is none', site({}, { interfaces: [{ ...HTTP, port: 700_000 }] }), []],
-])('%s', (_what, given, expected) => {
-  expect(urls([given])).toEqual(expected);
-});
+  test.each([
+    ['an IPv6 address', site({}, { address: '2001:db8::7', interfaces: [HTTP] }), ['http://[2001:db8::7]']],
+    [
+      'a domain',
+      site({ attributes: [{ name: 'domain', value: 'hdl.example.org' }] }, { interfaces: [HTTPS] }),
+      ['https://hdl.example.org:8000'],
+    ],
+    [
+      'the domain of one server',
+      site(
+        {
+          attributes: [
+            { name: 'domain', value: 'a.example' },
+            { name: 'domain.1', value: 'b.example' },
+          ],
+        },
+        { address: '0.0.0.0', interfaces: [HTTP] },
+      ),
+      ['http://b.example'],
+    ],
+    [
+      'a path',
+      site({ attributes: [{ name: 'path', value: '/hs/' }] }, { interfaces: [HTTP] }),
+      ['http://192.0.2.7/hs'],
+    ],
+    ['no address', site({}, { address: '0.0.0.0' }), []],
+    ['no server', site({ servers: [] }), []],
+    ['credentials in the domain', site({ attributes: [{ name: 'domain', value: 'me@evil.example' }] }), []],
+    ['a query in the path', site({ attributes: [{ name: 'path', value: 'x?y' }] }), []],
+    ['a port that is none', site({}, { interfaces: [{ ...HTTP, port: 700_000 }] }), []],
+  ])('%s', (_what, given, expected) => {
+    expect(urls([given])).toEqual(expected);
+  });
 
-test('an authoritative read is for a primary site', () => {
-  const mirror = site({ primarySite: false }, { address: '192.0.2.8', interfaces: [HTTP] });
-  const primary = site({}, { interfaces: [HTTP] });
-  expect(urls([mirror, primary])).toEqual(['http://192.0.2.8', 'http://192.0.2.7']);
-  expect(urls([mirror, primary], true)).toEqual(['http://192.0.2.7']);
-});
+  test('come from a primary site for an authoritative read', () => {
+    const mirror = site({ primarySite: false }, { address: '192.0.2.8', interfaces: [HTTP] });
+    const primary = site({}, { interfaces: [HTTP] });
+    expect(urls([mirror, primary])).toEqual(['http://192.0.2.8', 'http://192.0.2.7']);
+    expect(urls([mirror, primary], true)).toEqual(['http://192.0.2.7']);
+  });
 
-test('of several servers each handle has one, by its hash', () => {
-  const servers = [1, 2, 3].map((serverId) => ({
-    serverId,
-    address: `192.0.2.${serverId}`,
-    interfaces: [HTTP],
-  }));
-  const of = (handle: string, hashOption?: number) =>
-    addressesOf([site({ servers, ...(hashOption !== undefined && { hashOption }) })], {
-      ports: PORTS,
-      handle,
-      authoritative: false,
-    }).map(({ url }) => url);
-  const used = new Set(Array.from({ length: 60 }, (_, at) => of(`21.T1/${at}`)[0]));
-  expect(used.size).toBe(3);
-  expect(of('21.T1/a')).toEqual(of('21.t1/A'));
-  expect(new Set(Array.from({ length: 20 }, (_, at) => of(`21.T1/${at}`, 0)[0])).size).toBe(1);
-  expect(of('21.T1/same', 1)).toEqual(of('99.X/same', 1));
-});
+  test('are one of several servers for each handle, chosen by its hash', () => {
+    const servers = [1, 2, 3].map((serverId) => ({
+      serverId,
+      address: `192.0.2.${serverId}`,
+      interfaces: [HTTP],
+    }));
+    const of = (handle: string, hashOption?: number) =>
+      addressesOf([site({ servers, ...(hashOption !== undefined && { hashOption }) })], {
+        ports: PORTS,
+        handle,
+        authoritative: false,
+      }).map(({ url }) => url);
+    const used = new Set(Array.from({ length: 60 }, (_, at) => of(`21.T1/${at}`)[0]));
+    expect(used.size).toBe(3);
+    expect(of('21.T1/a')).toEqual(of('21.t1/A'));
+    expect(new Set(Array.from({ length: 20 }, (_, at) => of(`21.T1/${at}`, 0)[0])).size).toBe(1);
+    expect(of('21.T1/same', 1)).toEqual(of('99.X/same', 1));
+  });
 
-test('a site record leads to at most four addresses, at ports of the list', () => {
-  const interfaces = Array.from({ length: 2000 }, (_, at) => ({ ...HTTP, port: at }));
-  expect(urls([site({}, { interfaces })])).toEqual(['http://192.0.2.7', 'http://192.0.2.7:443']);
-  const many = Array.from({ length: 100 }, () => site());
-  expect(urls(many)).toHaveLength(4);
-});
+  test('are at most four, at listed ports', () => {
+    const interfaces = Array.from({ length: 2000 }, (_, at) => ({ ...HTTP, port: at }));
+    expect(urls([site({}, { interfaces })])).toEqual(['http://192.0.2.7', 'http://192.0.2.7:443']);
+    const many = Array.from({ length: 100 }, () => site());
+    expect(urls(many)).toHaveLength(4);
+  });
 
-test('a path of slashes costs no more than its length, and a long one is none', () => {
-  const path = (value: string) =>
-    urls([site({ attributes: [{ name: 'path', value }] }, { interfaces: [HTTP] })]);
-  expect(path(`${'/'.repeat(1000)}x${'/'.repeat(1000)}`)).toEqual(['http://192.0.2.7/x']);
-  expect(path(`${'/'.repeat(60_000)}x`)).toEqual([]);
+  test('take linear work for a path of slashes, and reject a long path', () => {
+    const path = (value: string) =>
+      urls([site({ attributes: [{ name: 'path', value }] }, { interfaces: [HTTP] })]);
+    expect(path(`${'/'.repeat(1000)}x${'/'.repeat(1000)}`)).toEqual(['http://192.0.2.7/x']);
+    expect(path(`${'/'.repeat(60_000)}x`)).toEqual([]);
+  });
 });

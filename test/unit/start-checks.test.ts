@@ -1,5 +1,5 @@
-// What an instance waits for before it reports ready for the first time.
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+// Conditions for an instance to report ready for the first time.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { addStartChecks, createReadiness } from '../../src/observe/health.js';
 
 beforeEach(() => {
@@ -32,49 +32,51 @@ function start(state: State, { readyWithoutUpstream = false } = {}) {
 const ALONE: State = { redis: 'disabled', entries: 0, isHeldInRedis: false };
 const WITH_REDIS: State = { ...ALONE, redis: 'down' };
 
-test('the upstream has to answer once', () => {
-  const { upstreamAnswered, notReady } = start(ALONE);
-  expect(notReady()).toEqual(['upstream']);
-  upstreamAnswered();
-  expect(notReady()).toEqual([]);
-});
+describe('readiness at start', () => {
+  test('requires one answer of the upstream', () => {
+    const { upstreamAnswered, notReady } = start(ALONE);
+    expect(notReady()).toEqual(['upstream']);
+    upstreamAnswered();
+    expect(notReady()).toEqual([]);
+  });
 
-test('admin.readyWithoutUpstream: it need not answer', () => {
-  expect(start(ALONE, { readyWithoutUpstream: true }).notReady()).toEqual([]);
-});
+  test('does not require it with admin.readyWithoutUpstream', () => {
+    expect(start(ALONE, { readyWithoutUpstream: true }).notReady()).toEqual([]);
+  });
 
-test('an entry in memory can be served without the upstream, and one is enough for good', () => {
-  const state = { ...ALONE, entries: 1 };
-  const { notReady } = start(state);
-  expect(notReady()).toEqual([]);
-  state.entries = 0;
-  expect(notReady()).toEqual([]);
-});
+  test('is reached once an entry is in memory, and stays', () => {
+    const state = { ...ALONE, entries: 1 };
+    const { notReady } = start(state);
+    expect(notReady()).toEqual([]);
+    state.entries = 0;
+    expect(notReady()).toEqual([]);
+  });
 
-test('an entry in Redis can be served without the upstream', async () => {
-  const { notReady } = start({ ...WITH_REDIS, redis: 'up', isHeldInRedis: true });
-  notReady();
-  await Promise.resolve();
-  await Promise.resolve();
-  expect(notReady()).toEqual([]);
-});
+  test('is reached when Redis holds an entry', async () => {
+    const { notReady } = start({ ...WITH_REDIS, redis: 'up', isHeldInRedis: true });
+    notReady();
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(notReady()).toEqual([]);
+  });
 
-test('the first contact with Redis is waited for, at most a second', () => {
-  const { upstreamAnswered, notReady } = start({ ...WITH_REDIS });
-  upstreamAnswered();
-  vi.advanceTimersByTime(999);
-  expect(notReady()).toEqual(['redis']);
-  vi.advanceTimersByTime(1);
-  expect(notReady()).toEqual([]);
-});
+  test('waits at most a second for the first contact with Redis', () => {
+    const { upstreamAnswered, notReady } = start({ ...WITH_REDIS });
+    upstreamAnswered();
+    vi.advanceTimersByTime(999);
+    expect(notReady()).toEqual(['redis']);
+    vi.advanceTimersByTime(1);
+    expect(notReady()).toEqual([]);
+  });
 
-test('a Redis that is lost after the first contact is not waited for', () => {
-  const state: State = { ...WITH_REDIS };
-  const { upstreamAnswered, notReady } = start(state);
-  upstreamAnswered();
-  expect(notReady()).toEqual(['redis']);
-  state.redis = 'up';
-  expect(notReady()).toEqual([]);
-  state.redis = 'down';
-  expect(notReady()).toEqual([]);
+  test('does not wait for a Redis that is lost after the first contact', () => {
+    const state: State = { ...WITH_REDIS };
+    const { upstreamAnswered, notReady } = start(state);
+    upstreamAnswered();
+    expect(notReady()).toEqual(['redis']);
+    state.redis = 'up';
+    expect(notReady()).toEqual([]);
+    state.redis = 'down';
+    expect(notReady()).toEqual([]);
+  });
 });

@@ -1,5 +1,5 @@
-// When the servers are tried at the start, and what the log says of it.
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+// Schedule and log lines of the probes at start.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Probe, startProbes } from '../../src/process/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';
 
@@ -38,78 +38,83 @@ function start(...probes: ReturnType<typeof serverWith>[]) {
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
-test('each server is tried once, and each has its line', async () => {
-  const upstream = serverWith('upstream', [GOOD]);
-  const mirror = serverWith('mirror', [refused()]);
-  const redis = serverWith('redis', [refused()]);
-  const { lines, onAnswered } = start(upstream, mirror, redis);
-  await pass(60_000);
-  expect(lines).toEqual([
-    ['info', 'http://upstream.test', 'probe succeeded'],
-    ['warn', 'http://mirror.test', 'probe failed'],
-    ['warn', 'http://redis.test', 'probe failed'],
-  ]);
-  expect([upstream, mirror, redis].map(({ run }) => run.mock.calls.length)).toEqual([1, 1, 1]);
-  expect(onAnswered).toHaveBeenCalledOnce();
-});
+describe('start probes', () => {
+  test('try each server once, with a log line each', async () => {
+    const upstream = serverWith('upstream', [GOOD]);
+    const mirror = serverWith('mirror', [refused()]);
+    const redis = serverWith('redis', [refused()]);
+    const { lines, onAnswered } = start(upstream, mirror, redis);
+    await pass(60_000);
+    expect(lines).toEqual([
+      ['info', 'http://upstream.test', 'probe succeeded'],
+      ['warn', 'http://mirror.test', 'probe failed'],
+      ['warn', 'http://redis.test', 'probe failed'],
+    ]);
+    expect([upstream, mirror, redis].map(({ run }) => run.mock.calls.length)).toEqual([1, 1, 1]);
+    expect(onAnswered).toHaveBeenCalledOnce();
+  });
 
-test('an upstream that does not answer is tried every two seconds, and logged when the reason changes', async () => {
-  const upstream = serverWith('upstream', [refused(), refused(), refused('unknown name'), GOOD]);
-  const redis = serverWith('redis', [refused()]);
-  const { lines, onAnswered } = start(upstream, redis);
-  await pass(5999);
-  expect(upstream.run).toHaveBeenCalledTimes(3);
-  expect(onAnswered).not.toHaveBeenCalled();
-  await pass(1);
-  expect(onAnswered).toHaveBeenCalledOnce();
-  await pass(60_000);
-  expect(upstream.run).toHaveBeenCalledTimes(4);
-  expect(redis.run).toHaveBeenCalledOnce();
-  expect(lines.filter(([, server]) => server === 'http://upstream.test')).toEqual([
-    ['warn', 'http://upstream.test', 'probe failed'],
-    ['warn', 'http://upstream.test', 'probe failed'],
-    ['info', 'http://upstream.test', 'probe succeeded'],
-  ]);
-});
+  test('retry an unresponsive upstream every two seconds, and log each new reason', async () => {
+    const upstream = serverWith('upstream', [refused(), refused(), refused('unknown name'), GOOD]);
+    const redis = serverWith('redis', [refused()]);
+    const { lines, onAnswered } = start(upstream, redis);
+    await pass(5999);
+    expect(upstream.run).toHaveBeenCalledTimes(3);
+    expect(onAnswered).not.toHaveBeenCalled();
+    await pass(1);
+    expect(onAnswered).toHaveBeenCalledOnce();
+    await pass(60_000);
+    expect(upstream.run).toHaveBeenCalledTimes(4);
+    expect(redis.run).toHaveBeenCalledOnce();
+    expect(lines.filter(([, server]) => server === 'http://upstream.test')).toEqual([
+      ['warn', 'http://upstream.test', 'probe failed'],
+      ['warn', 'http://upstream.test', 'probe failed'],
+      ['info', 'http://upstream.test', 'probe succeeded'],
+    ]);
+  });
 
-test('a mirror can answer reads, too', async () => {
-  const upstream = serverWith('upstream', [refused()]);
-  const { onAnswered } = start(upstream, serverWith('mirror', [GOOD]));
-  await pass(60_000);
-  expect(onAnswered).toHaveBeenCalledOnce();
-  expect(upstream.run).toHaveBeenCalledOnce();
-});
+  test('succeed when a mirror answers', async () => {
+    const upstream = serverWith('upstream', [refused()]);
+    const { onAnswered } = start(upstream, serverWith('mirror', [GOOD]));
+    await pass(60_000);
+    expect(onAnswered).toHaveBeenCalledOnce();
+    expect(upstream.run).toHaveBeenCalledOnce();
+  });
 
-test('an error of the server itself is an answer', async () => {
-  const failure = { code: 'UPSTREAM_INVALID_RESPONSE', cause: 'a redirect' };
-  const { lines, onAnswered } = start(serverWith('upstream', [{ ms: 1, failure, hasAnswered: true }]));
-  await pass(0);
-  expect(onAnswered).toHaveBeenCalledOnce();
-  expect(lines).toEqual([['warn', 'http://upstream.test', 'probe failed']]);
-});
+  test('count an error response of the server as an answer', async () => {
+    const failure = { code: 'UPSTREAM_INVALID_RESPONSE', cause: 'a redirect' };
+    const { lines, onAnswered } = start(serverWith('upstream', [{ ms: 1, failure, hasAnswered: true }]));
+    await pass(0);
+    expect(onAnswered).toHaveBeenCalledOnce();
+    expect(lines).toEqual([['warn', 'http://upstream.test', 'probe failed']]);
+  });
 
-test('the certificate of a server is looked at every hour, because it is renewed while the proxy runs', async () => {
-  const until = (expires: string): ProbeReport => ({ ...GOOD, certificate: { fingerprint: 'AB', expires } });
-  const results = ['2026-12-01', '2026-12-01', '2027-12-01'].map((day) => until(`${day}T00:00:00.000Z`));
-  const upstream = serverWith('upstream', results, 'https');
-  const mirror = serverWith('mirror', [GOOD]);
-  const { lines, setCertificateExpiry } = start(upstream, mirror);
-  await pass(2 * 3_600_000);
-  expect(setCertificateExpiry.mock.calls).toEqual([
-    ['https://upstream.test', '2026-12-01T00:00:00.000Z'],
-    ['https://upstream.test', '2026-12-01T00:00:00.000Z'],
-    ['https://upstream.test', '2027-12-01T00:00:00.000Z'],
-  ]);
-  expect(mirror.run).toHaveBeenCalledOnce();
-  expect(lines).toHaveLength(2);
-});
+  test('check the certificate of a server every hour, as it is renewed while the proxy runs', async () => {
+    const until = (expires: string): ProbeReport => ({
+      ...GOOD,
+      certificate: { fingerprint: 'AB', expires },
+    });
+    const results = ['2026-12-01', '2026-12-01', '2027-12-01'].map((day) => until(`${day}T00:00:00.000Z`));
+    const upstream = serverWith('upstream', results, 'https');
+    const mirror = serverWith('mirror', [GOOD]);
+    const { lines, setCertificateExpiry } = start(upstream, mirror);
+    await pass(2 * 3_600_000);
+    expect(setCertificateExpiry.mock.calls).toEqual([
+      ['https://upstream.test', '2026-12-01T00:00:00.000Z'],
+      ['https://upstream.test', '2026-12-01T00:00:00.000Z'],
+      ['https://upstream.test', '2027-12-01T00:00:00.000Z'],
+    ]);
+    expect(mirror.run).toHaveBeenCalledOnce();
+    expect(lines).toHaveLength(2);
+  });
 
-test('a stop ends the probes, and those under way say nothing', async () => {
-  const upstream = serverWith('upstream', [refused()]);
-  const { lines, cancel } = start(upstream);
-  cancel();
-  await pass(60_000);
-  expect(lines).toEqual([]);
-  expect(upstream.run).toHaveBeenCalledOnce();
-  expect(upstream.run.mock.calls[0]?.[0].aborted).toBe(true);
+  test('end on stop, and those in flight log nothing', async () => {
+    const upstream = serverWith('upstream', [refused()]);
+    const { lines, cancel } = start(upstream);
+    cancel();
+    await pass(60_000);
+    expect(lines).toEqual([]);
+    expect(upstream.run).toHaveBeenCalledOnce();
+    expect(upstream.run.mock.calls[0]?.[0].aborted).toBe(true);
+  });
 });

@@ -1,5 +1,5 @@
 // Percentiles of the statistics, and the last minute of the status page.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createHistory, percentilesOf } from '../../src/admin/statistics.js';
 
 const histogram = (...counts: [number, number, number]) => ({
@@ -10,39 +10,41 @@ const histogram = (...counts: [number, number, number]) => ({
   ],
 });
 
-test.each([
-  ['no measurement has none', histogram(0, 0, 0), { p50: null, p95: null, p99: null }],
-  ['one bucket is interpolated', histogram(100, 100, 100), { p50: 0.0005, p95: 0.000_95, p99: 0.000_99 }],
-  ['an empty bucket is skipped', histogram(0, 100, 100), { p50: 0.0055, p95: 0.009_55, p99: 0.009_91 }],
-  ['one beyond the last bound is that bound', histogram(50, 90, 100), { p50: 0.001, p95: 0.01, p99: 0.01 }],
-])('percentiles: %s', (_what, given, percentiles) => {
-  expect(percentilesOf(given)).toEqual(percentiles);
-});
-
-function statsOf(hits: number, misses: number) {
-  const counted = { total: hits + misses, hits, misses, stale: 0 };
-  return {
-    requests: { ...counted, latency: histogram(hits, hits + misses, hits + misses) },
-    upstream: { requests: misses, failures: 0, latency: histogram(0, misses, misses) },
-  } as unknown as Parameters<ReturnType<typeof createHistory>>[0];
-}
-
-test('the last minute has the difference of its first and last reading, and an interval for each reading between', () => {
-  let time = 0;
-  const add = createHistory(() => time);
-  expect(add(statsOf(1000, 0))).toMatchObject({
-    lastMinute: { hitRatio: null, requestsPerSecond: 0 },
-    history: [],
+describe('latency statistics', () => {
+  test.each([
+    ['no measurement has none', histogram(0, 0, 0), { p50: null, p95: null, p99: null }],
+    ['one bucket is interpolated', histogram(100, 100, 100), { p50: 0.0005, p95: 0.000_95, p99: 0.000_99 }],
+    ['an empty bucket is skipped', histogram(0, 100, 100), { p50: 0.0055, p95: 0.009_55, p99: 0.009_91 }],
+    ['one beyond the last bound is that bound', histogram(50, 90, 100), { p50: 0.001, p95: 0.01, p99: 0.01 }],
+  ])('percentiles: %s', (_what, given, percentiles) => {
+    expect(percentilesOf(given)).toEqual(percentiles);
   });
-  time = 1000;
-  add(statsOf(1003, 1));
-  time = 3000;
-  const { lastMinute, history } = add(statsOf(1003, 21));
-  expect(lastMinute).toMatchObject({ hitRatio: 0.125, requestsPerSecond: 8, upstream: { requests: 21 } });
-  expect(history).toMatchObject([
-    { hitRatio: 0.75, requestsPerSecond: 4, latency: { p50: 0.000_667 } },
-    { hitRatio: 0, requestsPerSecond: 10, latency: { p50: 0.0055 } },
-  ]);
-  time = 63_000;
-  expect(add(statsOf(1003, 21)).history).toHaveLength(1);
+
+  function statsOf(hits: number, misses: number) {
+    const counted = { total: hits + misses, hits, misses, stale: 0 };
+    return {
+      requests: { ...counted, latency: histogram(hits, hits + misses, hits + misses) },
+      upstream: { requests: misses, failures: 0, latency: histogram(0, misses, misses) },
+    } as unknown as Parameters<ReturnType<typeof createHistory>>[0];
+  }
+
+  test('the last minute shows the difference of its first and last reading, with an interval per reading', () => {
+    let time = 0;
+    const add = createHistory(() => time);
+    expect(add(statsOf(1000, 0))).toMatchObject({
+      lastMinute: { hitRatio: null, requestsPerSecond: 0 },
+      history: [],
+    });
+    time = 1000;
+    add(statsOf(1003, 1));
+    time = 3000;
+    const { lastMinute, history } = add(statsOf(1003, 21));
+    expect(lastMinute).toMatchObject({ hitRatio: 0.125, requestsPerSecond: 8, upstream: { requests: 21 } });
+    expect(history).toMatchObject([
+      { hitRatio: 0.75, requestsPerSecond: 4, latency: { p50: 0.000_667 } },
+      { hitRatio: 0, requestsPerSecond: 10, latency: { p50: 0.0055 } },
+    ]);
+    time = 63_000;
+    expect(add(statsOf(1003, 21)).history).toHaveLength(1);
+  });
 });

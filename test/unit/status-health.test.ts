@@ -21,54 +21,56 @@ const failingBefore = serverHealth({
 const redis = (state: string) => redisHealth({ state });
 const late = (delayMs: number) => processHealth({ eventLoopDelaySeconds: delayMs / 1000 });
 
-describe('the Handle server', () => {
-  test.each([
-    ['responds', healthy, 'good', 'Up'],
-    ['gets no requests', server(0, 0, 'closed'), 'good', 'Idle'],
-    ['fails rarely', server(100, 1, 'closed'), 'warn', 'Degraded'],
-    ['fails half of the requests', server(10, 5, 'closed'), 'bad', 'Failing'],
-    ['failed last, before the page was opened', failingBefore, 'warn', 'Degraded'],
-    ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
-    ['has an open breaker, but a mirror has not', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
-  ])('%s', (_what, judged, level, word) => {
-    expect(judged).toMatchObject({ level, word });
+describe('health on the status page', () => {
+  describe('health of the Handle server', () => {
+    test.each([
+      ['responds', healthy, 'good', 'Up'],
+      ['gets no requests', server(0, 0, 'closed'), 'good', 'Idle'],
+      ['fails rarely', server(100, 1, 'closed'), 'warn', 'Degraded'],
+      ['fails half of the requests', server(10, 5, 'closed'), 'bad', 'Failing'],
+      ['failed last, before the page was opened', failingBefore, 'warn', 'Degraded'],
+      ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
+      ['has an open breaker, but a mirror has not', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
+    ])('%s', (_what, judged, level, word) => {
+      expect(judged).toMatchObject({ level, word });
+    });
   });
-});
 
-describe('the overall health', () => {
-  test.each([
-    ['Healthy', 'good', healthy, redis('up'), late(2)],
-    ['Healthy', 'good', healthy, redis('disabled'), late(1)],
-    ['Redis unavailable', 'warn', healthy, redis('down'), late(1)],
-    ['Proxy overloaded', 'warn', healthy, redis('up'), late(800)],
-    ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('down'), late(800)],
-    ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('down'), late(1)],
-  ])('%s (%s)', (words, level, ...judged) => {
-    expect(overallHealth(...judged)).toEqual([level, words]);
+  describe('overall health', () => {
+    test.each([
+      ['Healthy', 'good', healthy, redis('up'), late(2)],
+      ['Healthy', 'good', healthy, redis('disabled'), late(1)],
+      ['Redis unavailable', 'warn', healthy, redis('down'), late(1)],
+      ['Proxy overloaded', 'warn', healthy, redis('up'), late(800)],
+      ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('down'), late(800)],
+      ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('down'), late(1)],
+    ])('%s (%s)', (words, level, ...judged) => {
+      expect(overallHealth(...judged)).toEqual([level, words]);
+    });
   });
-});
 
-test.each([
-  [percent(null), ['–']],
-  [percent(0.99996), ['99.9', '%']],
-  [percent(1), ['100', '%']],
-  [time(null), ['–']],
-  [time(0.000_05), ['0.05', 'ms']],
-  [time(0.012_345), ['12.3', 'ms']],
-  [time(1.84), ['1.84', 's']],
-  [bytes(0), ['0', 'KiB']],
-  [bytes(12_300), ['12', 'KiB']],
-  [bytes(3.5 * 1024 ** 2), ['3.5', 'MiB']],
-  [bytes(20 * 1024 ** 3), ['20', 'GiB']],
-])('%j is formatted as %j', (made, read) => {
-  expect(made).toEqual(read);
-});
+  test.each([
+    [percent(null), ['–']],
+    [percent(0.99996), ['99.9', '%']],
+    [percent(1), ['100', '%']],
+    [time(null), ['–']],
+    [time(0.000_05), ['0.05', 'ms']],
+    [time(0.012_345), ['12.3', 'ms']],
+    [time(1.84), ['1.84', 's']],
+    [bytes(0), ['0', 'KiB']],
+    [bytes(12_300), ['12', 'KiB']],
+    [bytes(3.5 * 1024 ** 2), ['3.5', 'MiB']],
+    [bytes(20 * 1024 ** 3), ['20', 'GiB']],
+  ])('formats %j as %j', (made, read) => {
+    expect(made).toEqual(read);
+  });
 
-test.each([
-  [59, '59 s'],
-  [61, '1 min 1 s'],
-  [3720, '1 h 2 min'],
-  [90_000, '1 d 1 h'],
-])('%d seconds are %s', (seconds, words) => {
-  expect(span(seconds)).toBe(words);
+  test.each([
+    [59, '59 s'],
+    [61, '1 min 1 s'],
+    [3720, '1 h 2 min'],
+    [90_000, '1 d 1 h'],
+  ])('formats %d seconds as %s', (seconds, words) => {
+    expect(span(seconds)).toBe(words);
+  });
 });

@@ -1,18 +1,24 @@
-// How often the watchdog of systemd is answered, by the variables that it sets: sd_watchdog_enabled(3).
-import { expect, test } from 'vitest';
+// Interval of the systemd watchdog, from its variables: sd_watchdog_enabled(3).
+import { describe, expect, test } from 'vitest';
 import { watchdogIntervalMs } from '../../src/process/systemd.js';
 
 const PID = 42;
 
-test.each<[what: string, env: Record<string, string>, ms: number | undefined]>([
-  ['twice in each period', { WATCHDOG_USEC: '30000000', WATCHDOG_PID: '42' }, 15_000],
-  ['twice in each period of whatever process', { WATCHDOG_USEC: '30000000' }, 15_000],
-  ['in a longer period as often as a timer of Node.js can', { WATCHDOG_USEC: '5000000000000' }, 2 ** 31 - 1],
-  ['never without a period', { WATCHDOG_PID: '42' }, undefined],
-  ['never for another process', { WATCHDOG_USEC: '30000000', WATCHDOG_PID: '43' }, undefined],
-  ['never in a period that is no number', { WATCHDOG_USEC: '30s' }, undefined],
-  ['never in an empty period', { WATCHDOG_USEC: '' }, undefined],
-  ['never in a period of 0', { WATCHDOG_USEC: '0' }, undefined],
-])('the watchdog is answered %s', (_what, env, ms) => {
-  expect(watchdogIntervalMs(env, PID)).toBe(ms);
+describe('systemd watchdog', () => {
+  test.each<[what: string, env: Record<string, string>, ms: number | undefined]>([
+    ['twice in each period', { WATCHDOG_USEC: '30000000', WATCHDOG_PID: '42' }, 15_000],
+    ['twice in each period of whatever process', { WATCHDOG_USEC: '30000000' }, 15_000],
+    [
+      'in a longer period as often as a timer of Node.js can',
+      { WATCHDOG_USEC: '5000000000000' },
+      2 ** 31 - 1,
+    ],
+    ['never without a period', { WATCHDOG_PID: '42' }, undefined],
+    ['never for another process', { WATCHDOG_USEC: '30000000', WATCHDOG_PID: '43' }, undefined],
+    ['never in a period that is no number', { WATCHDOG_USEC: '30s' }, undefined],
+    ['never in an empty period', { WATCHDOG_USEC: '' }, undefined],
+    ['never in a period of 0', { WATCHDOG_USEC: '0' }, undefined],
+  ])('is notified %s', (_what, env, ms) => {
+    expect(watchdogIntervalMs(env, PID)).toBe(ms);
+  });
 });

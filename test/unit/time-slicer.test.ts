@@ -36,12 +36,12 @@ function* stepsOf(
 }
 
 describe('time slicer', () => {
-  test('returns the value itself when one slice is enough', () => {
+  test('returns the value directly when one slice is enough', () => {
     const world = manual();
     expect(world.slicer.run(stepsOf(world, { count: 3, ms: 1 }), { client: 'a' })).toBe('end');
   });
 
-  test('interrupts a job after 5 ms, and ends it in later turns of the event loop', async () => {
+  test('interrupts a job after 5 ms, and finishes it in later turns of the event loop', async () => {
     const world = manual();
     let steps = 0;
     const result = world.slicer.run(stepsOf(world, { count: 12, ms: 1, done: () => steps++ }), {
@@ -55,7 +55,7 @@ describe('time slicer', () => {
     expect(await result).toBe('end');
   });
 
-  test('gives all jobs of one turn 5 ms together', () => {
+  test('gives all jobs of one turn of the event loop 5 ms together', () => {
     const world = manual();
     let steps = 0;
     const start = (client: string): unknown =>
@@ -64,7 +64,7 @@ describe('time slicer', () => {
     expect(steps).toBe(MAX_SLICE_MS);
   });
 
-  test('gives the clients turns, whatever the number of their jobs', () => {
+  test('serves clients round-robin, whatever the number of their jobs', () => {
     const world = manual();
     const order: string[] = [];
     const start = (client: string, name: string): void => {
@@ -93,7 +93,7 @@ describe('time slicer', () => {
     expect(steps).toBe(1);
   });
 
-  test('rejects with the error of a later step, and goes on with other jobs', async () => {
+  test('rejects with the error of a later step, and continues other jobs', async () => {
     const world = manual();
     const failing = world.slicer.run(
       stepsOf(world, {

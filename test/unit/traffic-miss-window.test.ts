@@ -1,4 +1,4 @@
-// When a network is limited for its misses, on a clock of its own.
+// Limiting a network by its misses, on a handed-in clock.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
@@ -11,199 +11,206 @@ import { testContext } from '../support/context.js';
 const LIMITS = { perMinute: 300, notFoundRatio: 0.9 };
 const counted = (answered: number, unknown: number, pressed = 0) => ({ answered, unknown, pressed });
 
-describe('the decision', () => {
-  test.each([
-    ['one read above the bound, none of them found', counted(301, 301), 0, 'unknown-names'],
-    ['just the share', counted(1000, 900), 0, 'unknown-names'],
-    ['as many reads as are allowed', counted(300, 300), 0, undefined],
-    ['fewer unknown names than the share', counted(1000, 899), 0, undefined],
-    ['a harvester that finds everything', counted(100_000, 0), 0, undefined],
-    ['most of the misses under pressure', counted(0, 0, 301), 600, 'most-misses'],
-    ['half of them', counted(0, 0, 301), 602, undefined],
-    ['all of them: nobody else waits', counted(0, 0, 5000), 5000, undefined],
-    ['most of a few', counted(0, 0, 300), 301, undefined],
-  ])('%s', (_what, counts, pressedOfAll, expected) => {
-    expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
-  });
-});
-
-/** Reads of one network, each some milliseconds after the one before. */
-const reads = fc.array(fc.record({ afterMs: fc.integer({ min: 0, max: 30_000 }), isUnknown: fc.boolean() }), {
-  minLength: 1,
-  maxLength: 200,
-});
-
-/** The moments of the reads, and those at which the network would be limited. */
-function judgeAll(given: readonly { afterMs: number; isUnknown: boolean }[], limits: typeof LIMITS) {
-  const window = new MissWindow();
-  let now = 1_000_000;
-  const at: number[] = [];
-  const limitedAt: number[] = [];
-  for (const { afterMs, isUnknown } of given) {
-    now += afterMs;
-    at.push(now);
-    const { counts, pressedOfAll } = window.count('n', { answered: 1, unknown: isUnknown ? 1 : 0 }, now);
-    if (judgeMisses(counts, pressedOfAll, limits) !== undefined) limitedAt.push(now);
-  }
-  return { at, limitedAt };
-}
-
-const mostInAMinute = (at: readonly number[]): number =>
-  Math.max(...at.map((end) => at.filter((time) => time <= end && time > end - 60_000).length));
-
-test('a network with at most so many reads in each minute is never limited', () => {
-  fc.assert(
-    fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
-      const { at, limitedAt } = judgeAll(given, { perMinute, notFoundRatio: 0.9 });
-      expect(mostInAMinute(at) <= perMinute && limitedAt.length > 0).toBe(false);
-    }),
-  );
-});
-
-test('a guesser with twice as many in some minute is limited', () => {
-  fc.assert(
-    fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
-      const unknown = given.map(({ afterMs }) => ({ afterMs, isUnknown: true }));
-      const { at, limitedAt } = judgeAll(unknown, { perMinute, notFoundRatio: 0.9 });
-      expect(mostInAMinute(at) > 2 * perMinute && limitedAt.length === 0).toBe(false);
-    }),
-  );
-});
-
-test('what one network asks for changes nothing for another', () => {
-  const networks = fc.constantFrom('a', 'b', 'c');
-  const asked = fc.array(fc.record({ network: networks, isUnknown: fc.boolean() }), { maxLength: 100 });
-  fc.assert(
-    fc.property(asked, (all) => {
-      const [together, alone] = [new MissWindow(), new MissWindow()];
-      for (const { network, isUnknown } of all) {
-        const added = { answered: 1, unknown: isUnknown ? 1 : 0 };
-        const { counts } = together.count(network, added, 0);
-        if (network === 'a') expect(alone.count('a', added, 0).counts).toEqual(counts);
-      }
-    }),
-  );
-});
-
-test('a million networks take no more memory than twenty thousand', () => {
-  const window = new MissWindow();
-  for (let at = 0; at < 1_000_000; at++) window.count(`2001:db8:${at}::/56`, { answered: 1 }, at % 1000);
-  expect(window.size).toBeLessThanOrEqual(20_000);
-  window.count('later', { answered: 1 }, 70_000);
-  expect(window.size).toBe(1);
-});
-
-describe('the limit', () => {
-  /** Reads as a caller; `clock.now` is the time. */
-  function start({ isUnderPressure }: { isUnderPressure: () => boolean } = { isUnderPressure: () => false }) {
-    const clock = { now: 0 };
-    const refused: string[] = [];
-    const quiet = (): void => undefined;
-    const networks = new LimitedNetworks({ now: () => clock.now, onLimited: quiet, onEnded: quiet });
-    let asked = 0;
-    const context = testContext({
-      metrics: { ...createMetrics(), countLimitedMiss: (reason) => refused.push(reason) },
-      clock: { ...systemClock, now: () => clock.now },
+describe('limit of networks by misses', () => {
+  describe('judgeMisses', () => {
+    test.each([
+      ['one read above the bound, none of them found', counted(301, 301), 0, 'unknown-names'],
+      ['just the share', counted(1000, 900), 0, 'unknown-names'],
+      ['as many reads as are allowed', counted(300, 300), 0, undefined],
+      ['fewer unknown names than the share', counted(1000, 899), 0, undefined],
+      ['a harvester that finds everything', counted(100_000, 0), 0, undefined],
+      ['most of the misses under pressure', counted(0, 0, 301), 600, 'most-misses'],
+      ['half of them', counted(0, 0, 301), 602, undefined],
+      ['all of them: nobody else waits', counted(0, 0, 5000), 5000, undefined],
+      ['most of a few', counted(0, 0, 300), 301, undefined],
+    ])('%s', (_what, counts, pressedOfAll, expected) => {
+      expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
     });
-    const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });
-    const enumeration = { perMinute: 3, notFoundRatio: 0.9, forMs: 10_000 };
-    const settings = () => ({ traffic: { enumeration } });
-    const limitMiss = createMissLimit(settings, context, { networks, servers: [{ usage }] });
-    const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
-      const caller = { class: given, client: network, network };
-      const count = (): Promise<void> => {
-        asked++;
-        return Promise.resolve();
-      };
-      await limitMiss(caller, count, () => isUnknown);
-    };
-    return { clock, read, networks, refused, asked: () => asked };
+  });
+
+  /** Reads of one network, each some milliseconds after the one before. */
+  const reads = fc.array(
+    fc.record({ afterMs: fc.integer({ min: 0, max: 30_000 }), isUnknown: fc.boolean() }),
+    {
+      minLength: 1,
+      maxLength: 200,
+    },
+  );
+
+  /** The moments of the reads, and those at which the network would be limited. */
+  function judgeAll(given: readonly { afterMs: number; isUnknown: boolean }[], limits: typeof LIMITS) {
+    const window = new MissWindow();
+    let now = 1_000_000;
+    const at: number[] = [];
+    const limitedAt: number[] = [];
+    for (const { afterMs, isUnknown } of given) {
+      now += afterMs;
+      at.push(now);
+      const { counts, pressedOfAll } = window.count('n', { answered: 1, unknown: isUnknown ? 1 : 0 }, now);
+      if (judgeMisses(counts, pressedOfAll, limits) !== undefined) limitedAt.push(now);
+    }
+    return { at, limitedAt };
   }
 
-  test('lets a network begin anew when its limit is lifted, also where another instance has set it', async () => {
-    const { read, networks, refused } = start();
-    for (let times = 0; times < 3; times++) await read('a');
-    networks.limit({ network: 'a', until: 10_000, reason: 'unknown-names' });
-    expect(await networks.lift('a')).toBe(true);
-    for (let times = 0; times < 3; times++) await read('a');
-    expect([networks.list(), refused]).toEqual([[], []]);
+  const mostInAMinute = (at: readonly number[]): number =>
+    Math.max(...at.map((end) => at.filter((time) => time <= end && time > end - 60_000).length));
+
+  test('never limits a network with at most the allowed reads in each minute', () => {
+    fc.assert(
+      fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
+        const { at, limitedAt } = judgeAll(given, { perMinute, notFoundRatio: 0.9 });
+        expect(mostInAMinute(at) <= perMinute && limitedAt.length > 0).toBe(false);
+      }),
+    );
   });
 
-  test('refuses after the read that exceeds it, tells for how long, and ends by itself', async () => {
-    const { clock, read, refused, asked } = start();
-    for (let times = 0; times < 4; times++) await read('a');
-    clock.now = 2500;
-    await expect(read('a')).rejects.toMatchObject({ code: 'RATE_LIMITED', retryAfterSeconds: 8 });
-    expect([asked(), refused]).toEqual([4, ['unknown-names']]);
-    await read('b');
-    clock.now = 10_000;
-    await read('a');
-    expect(asked()).toBe(6);
+  test('limits a guesser with twice the allowed reads in some minute', () => {
+    fc.assert(
+      fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
+        const unknown = given.map(({ afterMs }) => ({ afterMs, isUnknown: true }));
+        const { at, limitedAt } = judgeAll(unknown, { perMinute, notFoundRatio: 0.9 });
+        expect(mostInAMinute(at) > 2 * perMinute && limitedAt.length === 0).toBe(false);
+      }),
+    );
   });
 
-  test('concerns nobody who is not judged', async () => {
-    const { read, asked } = start({ isUnderPressure: () => true });
-    for (let times = 0; times < 50; times++) await read(undefined);
-    expect(asked()).toBe(50);
+  test('judges each network independently of the others', () => {
+    const networks = fc.constantFrom('a', 'b', 'c');
+    const asked = fc.array(fc.record({ network: networks, isUnknown: fc.boolean() }), { maxLength: 100 });
+    fc.assert(
+      fc.property(asked, (all) => {
+        const [together, alone] = [new MissWindow(), new MissWindow()];
+        for (const { network, isUnknown } of all) {
+          const added = { answered: 1, unknown: isUnknown ? 1 : 0 };
+          const { counts } = together.count(network, added, 0);
+          if (network === 'a') expect(alone.count('a', added, 0).counts).toEqual(counts);
+        }
+      }),
+    );
   });
 
-  test('under pressure refuses who makes most of the misses, once another one waits', async () => {
-    const { read, networks } = start({ isUnderPressure: () => true });
-    for (let times = 0; times < 20; times++) await read('greedy', 'normal', false);
-    expect(networks.list()).toEqual([]);
-    await read('polite', 'normal', false);
-    await expect(read('greedy', 'normal', false)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
-    expect(networks.list()).toEqual([{ network: 'greedy', until: 10_000, reason: 'most-misses' }]);
-    await read('polite', 'normal', false);
+  test('takes no more memory for a million networks than for twenty thousand', () => {
+    const window = new MissWindow();
+    for (let at = 0; at < 1_000_000; at++) window.count(`2001:db8:${at}::/56`, { answered: 1 }, at % 1000);
+    expect(window.size).toBeLessThanOrEqual(20_000);
+    window.count('later', { answered: 1 }, 70_000);
+    expect(window.size).toBe(1);
   });
 
-  test('under pressure leaves the background alone, which yields to others by itself', async () => {
-    const { read, networks } = start({ isUnderPressure: () => true });
-    await read('polite', 'normal', false);
-    for (let times = 0; times < 20; times++) await read('warm', 'background', false);
-    expect(networks.list()).toEqual([]);
-  });
-
-  test('a failed read counts neither as found nor as unknown', async () => {
-    const quiet = (): void => undefined;
-    const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
-    const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
-    const settings = () => ({ traffic: { enumeration } });
-    const limitMiss = createMissLimit(settings, testContext(), { networks, servers: [] });
-    const caller = { class: 'normal', client: 'a', network: 'a' } as const;
-    for (let times = 0; times < 5; times++) {
-      const failing = limitMiss(
-        caller,
-        () => Promise.reject(new Error('down')),
-        () => true,
-      );
-      await expect(failing).rejects.toThrow('down');
+  describe('a limited network', () => {
+    /** Reads as a caller; `clock.now` is the time. */
+    function start(
+      { isUnderPressure }: { isUnderPressure: () => boolean } = { isUnderPressure: () => false },
+    ) {
+      const clock = { now: 0 };
+      const refused: string[] = [];
+      const quiet = (): void => undefined;
+      const networks = new LimitedNetworks({ now: () => clock.now, onLimited: quiet, onEnded: quiet });
+      let asked = 0;
+      const context = testContext({
+        metrics: { ...createMetrics(), countLimitedMiss: (reason) => refused.push(reason) },
+        clock: { ...systemClock, now: () => clock.now },
+      });
+      const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });
+      const enumeration = { perMinute: 3, notFoundRatio: 0.9, forMs: 10_000 };
+      const settings = () => ({ traffic: { enumeration } });
+      const limitMiss = createMissLimit(settings, context, { networks, servers: [{ usage }] });
+      const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
+        const caller = { class: given, client: network, network };
+        const count = (): Promise<void> => {
+          asked++;
+          return Promise.resolve();
+        };
+        await limitMiss(caller, count, () => isUnknown);
+      };
+      return { clock, read, networks, refused, asked: () => asked };
     }
-    expect(networks.list()).toEqual([]);
-  });
-});
 
-test('limited networks are bounded too: the oldest are forgotten', () => {
-  const ended: string[] = [];
-  const networks = new LimitedNetworks({
-    now: () => 0,
-    onLimited: () => undefined,
-    onEnded: ({ network }) => ended.push(network),
-  });
-  for (let at = 0; at < 10_002; at++)
-    networks.limit({ network: `${at}`, until: 1, reason: LIMIT_REASONS[0] });
-  expect([networks.list().length, ended]).toEqual([10_000, ['0', '1']]);
-});
+    test('starts with empty counts when its limit is lifted, even when another instance set it', async () => {
+      const { read, networks, refused } = start();
+      for (let times = 0; times < 3; times++) await read('a');
+      networks.limit({ network: 'a', until: 10_000, reason: 'unknown-names' });
+      expect(await networks.lift('a')).toBe(true);
+      for (let times = 0; times < 3; times++) await read('a');
+      expect([networks.list(), refused]).toEqual([[], []]);
+    });
 
-test('a limit that Redis has not removed is not reported as ended, and stays', async () => {
-  const limited = { network: '198.51.100.0/24', until: 2000, reason: 'unknown-names' } as const;
-  const networks = new LimitedNetworks({
-    now: () => 1000,
-    shared: { run: () => Promise.resolve(undefined), isUp: () => false, keyPrefix: '' },
-    onLimited: () => undefined,
-    onEnded: () => undefined,
+    test('is refused after the read that exceeds the limit, with the remaining time, until it expires', async () => {
+      const { clock, read, refused, asked } = start();
+      for (let times = 0; times < 4; times++) await read('a');
+      clock.now = 2500;
+      await expect(read('a')).rejects.toMatchObject({ code: 'RATE_LIMITED', retryAfterSeconds: 8 });
+      expect([asked(), refused]).toEqual([4, ['unknown-names']]);
+      await read('b');
+      clock.now = 10_000;
+      await read('a');
+      expect(asked()).toBe(6);
+    });
+
+    test('is never one whose reads are not judged', async () => {
+      const { read, asked } = start({ isUnderPressure: () => true });
+      for (let times = 0; times < 50; times++) await read(undefined);
+      expect(asked()).toBe(50);
+    });
+
+    test('under pressure is the one with most of the misses, once another network waits', async () => {
+      const { read, networks } = start({ isUnderPressure: () => true });
+      for (let times = 0; times < 20; times++) await read('greedy', 'normal', false);
+      expect(networks.list()).toEqual([]);
+      await read('polite', 'normal', false);
+      await expect(read('greedy', 'normal', false)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+      expect(networks.list()).toEqual([{ network: 'greedy', until: 10_000, reason: 'most-misses' }]);
+      await read('polite', 'normal', false);
+    });
+
+    test('under pressure is never one of the background class, which yields anyway', async () => {
+      const { read, networks } = start({ isUnderPressure: () => true });
+      await read('polite', 'normal', false);
+      for (let times = 0; times < 20; times++) await read('warm', 'background', false);
+      expect(networks.list()).toEqual([]);
+    });
+
+    test('does not count a failed read as found or unknown', async () => {
+      const quiet = (): void => undefined;
+      const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
+      const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
+      const settings = () => ({ traffic: { enumeration } });
+      const limitMiss = createMissLimit(settings, testContext(), { networks, servers: [] });
+      const caller = { class: 'normal', client: 'a', network: 'a' } as const;
+      for (let times = 0; times < 5; times++) {
+        const failing = limitMiss(
+          caller,
+          () => Promise.reject(new Error('down')),
+          () => true,
+        );
+        await expect(failing).rejects.toThrow('down');
+      }
+      expect(networks.list()).toEqual([]);
+    });
   });
-  networks.limit(limited);
-  await expect(networks.lift(limited.network)).rejects.toMatchObject({ code: 'INVALIDATION_UNCONFIRMED' });
-  expect(networks.list()).toEqual([limited]);
+
+  test('the list of limited networks is bounded: the oldest are dropped', () => {
+    const ended: string[] = [];
+    const networks = new LimitedNetworks({
+      now: () => 0,
+      onLimited: () => undefined,
+      onEnded: ({ network }) => ended.push(network),
+    });
+    for (let at = 0; at < 10_002; at++)
+      networks.limit({ network: `${at}`, until: 1, reason: LIMIT_REASONS[0] });
+    expect([networks.list().length, ended]).toEqual([10_000, ['0', '1']]);
+  });
+
+  test('a limit that Redis has not removed is not reported as ended, and stays', async () => {
+    const limited = { network: '198.51.100.0/24', until: 2000, reason: 'unknown-names' } as const;
+    const networks = new LimitedNetworks({
+      now: () => 1000,
+      shared: { run: () => Promise.resolve(undefined), isUp: () => false, keyPrefix: '' },
+      onLimited: () => undefined,
+      onEnded: () => undefined,
+    });
+    networks.limit(limited);
+    await expect(networks.lift(limited.network)).rejects.toMatchObject({ code: 'INVALIDATION_UNCONFIRMED' });
+    expect(networks.list()).toEqual([limited]);
+  });
 });

@@ -1,5 +1,5 @@
 // Rules that do not concern hits cost a hit nothing.
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { TrafficRule } from '../../src/config/schema-traffic.js';
 import { RouteTable } from '../../src/http/route-table.js';
 import { createTrafficPolicy } from '../../src/traffic/policy.js';
@@ -17,14 +17,16 @@ const wrapped = (rules: TrafficRule[]): unknown =>
     isTrustedProxy: () => false,
   }).wrap(listener);
 
-test.each<[string, TrafficRule[]]>([
-  ['no rule', []],
-  ['a rule that gives a class', [{ ...plain, match: {}, class: 'preferred' }]],
-  ['a rule for misses', [{ ...plain, match: { reads: 'misses' }, answer: 429 }]],
-])('with %s requests are not judged before they are answered', (_what, rules) => {
-  expect(wrapped(rules)).toBe(listener);
-});
+describe('traffic policy', () => {
+  test.each<[string, TrafficRule[]]>([
+    ['no rule', []],
+    ['a rule that gives a class', [{ ...plain, match: {}, class: 'preferred' }]],
+    ['a rule for misses', [{ ...plain, match: { reads: 'misses' }, answer: 429 }]],
+  ])('with %s does not judge hits before they are answered', (_what, rules) => {
+    expect(wrapped(rules)).toBe(listener);
+  });
 
-test('with a rule for every request they are', () => {
-  expect(wrapped([{ ...plain, match: {}, answer: 429 }])).not.toBe(listener);
+  test('with a rule for every request judges hits, too', () => {
+    expect(wrapped([{ ...plain, match: {}, answer: 429 }])).not.toBe(listener);
+  });
 });

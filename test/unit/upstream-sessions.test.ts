@@ -10,12 +10,12 @@ const idIn = (challenge: string): string => /sessionId="([^"]*)"/.exec(challenge
 const CHALLENGE = 'Basic realm="handle", Handle sessionId="node01x", nonce="bm9uY2U="';
 
 describe('the server that opens sessions', () => {
-  it('gives out its ids as they are, and gets them', () => {
+  it('hands out its ids unchanged, and receives them', () => {
     expect(main.challengeOf(CHALLENGE)).toBe(CHALLENGE);
     expect(main.loginFor('Handle sessionId="node01x"')).toBe('Handle sessionId="node01x"');
   });
 
-  it('gets no id of another server', () => {
+  it('receives no id of another server', () => {
     expect(main.loginFor(`Handle sessionId="${idIn(other.challengeOf(CHALLENGE))}"`)).toBeUndefined();
   });
 });
@@ -30,7 +30,7 @@ describe('another server', () => {
       'handle version="0", sessionId = node01x, cnonce="YQ=="',
     ],
     ['HANDLE SESSIONID="%"', 'HANDLE SESSIONID="node01x"'],
-  ])('gets its own id as it gave it out: %j', (login, sent) => {
+  ])('receives its own id as handed out: %j', (login, sent) => {
     expect(other.loginFor(login.replace('%', marked))).toBe(sent);
   });
 
@@ -40,12 +40,12 @@ describe('another server', () => {
     'Handle sessionId=" node01x"',
     `Handle sessionId="${marked}", sessionId="node01x"`,
     `Handle sessionId="${idIn(sessionsOf(C, A).challengeOf(CHALLENGE))}"`,
-  ])('gets no other: %s', (login) => {
+  ])('receives no other id: %s', (login) => {
     expect(other.loginFor(login)).toBeUndefined();
   });
 
   it.each(['Basic eDp5', 'Bearer abc', 'Handle clientCert="true"', undefined])(
-    'gets a login without a session: %s',
+    'receives a login without a session: %s',
     (login) => {
       expect(other.loginFor(login)).toBe(login);
     },

@@ -2,144 +2,146 @@
 import { describe, expect, it } from 'vitest';
 import { readOne } from '../support/v2-values.js';
 
-describe('idx', () => {
-  it.each([
-    [1, 1],
-    ['7', 7],
-    [2 ** 31 - 1, 2 ** 31 - 1],
-    [-1, undefined],
-    ['-1', undefined],
-    [null, undefined],
-    [undefined, undefined],
-  ])('%j is %s', (idx, read) => {
-    expect(readOne({ idx }).idx).toBe(read);
-  });
-});
-
-describe('the content', () => {
-  /** A line of 60 characters, and four more. */
-  const wrapped = `${'QUJD'.repeat(15)}\nQUI=`;
-
-  it.each([
-    [{ parsed_data: '' }, ''],
-    [{ parsed_data: 5 }, '5'],
-    [{ parsed_data: true }, 'true'],
-    [{ parsed_data: '2013-11-26T11:58:14Z' }, '2013-11-26T11:58:14Z'],
-    [{ data: '' }, ''],
-    [{ parsed_data: null }, ''],
-    [{ data: null }, ''],
-    [{ parsed_data: null, data: null }, ''],
-    [{ data: 'AAE=', parsed_data: null }, '\0\u0001'],
-    [{ data: 'YQ==', parsed_data: 'a' }, 'a'],
-    [{ data: 'YQE=', parsed_data: 'a\u0001' }, 'a\u0001'],
-    [{ data: null, parsed_data: 'a' }, 'a'],
-  ])('%j is %j', (members, text) => {
-    expect(readOne(members).data.toString()).toBe(text);
+describe('forms of an ePIC v2 body', () => {
+  describe('idx', () => {
+    it.each([
+      [1, 1],
+      ['7', 7],
+      [2 ** 31 - 1, 2 ** 31 - 1],
+      [-1, undefined],
+      ['-1', undefined],
+      [null, undefined],
+      [undefined, undefined],
+    ])('%j is %s', (idx, read) => {
+      expect(readOne({ idx }).idx).toBe(read);
+    });
   });
 
-  it.each([
-    ['w6Q=', 'ä'],
-    ['YWJj', 'abc'],
-    ['+/+/', Buffer.from('+/+/', 'base64').toString()],
-    [wrapped, `${'ABC'.repeat(15)}AB`],
-    [wrapped.replace('\n', '\r\n'), `${'ABC'.repeat(15)}AB`],
-    ['QUJD'.repeat(15), 'ABC'.repeat(15)],
-  ])('data in canonical base64 is bytes: %j', (data, text) => {
-    expect(readOne({ data }).data.toString()).toBe(text);
+  describe('the content', () => {
+    /** A line of 60 characters, and four more. */
+    const wrapped = `${'QUJD'.repeat(15)}\nQUI=`;
+
+    it.each([
+      [{ parsed_data: '' }, ''],
+      [{ parsed_data: 5 }, '5'],
+      [{ parsed_data: true }, 'true'],
+      [{ parsed_data: '2013-11-26T11:58:14Z' }, '2013-11-26T11:58:14Z'],
+      [{ data: '' }, ''],
+      [{ parsed_data: null }, ''],
+      [{ data: null }, ''],
+      [{ parsed_data: null, data: null }, ''],
+      [{ data: 'AAE=', parsed_data: null }, '\0\u0001'],
+      [{ data: 'YQ==', parsed_data: 'a' }, 'a'],
+      [{ data: 'YQE=', parsed_data: 'a\u0001' }, 'a\u0001'],
+      [{ data: null, parsed_data: 'a' }, 'a'],
+    ])('%j is %j', (members, text) => {
+      expect(readOne(members).data.toString()).toBe(text);
+    });
+
+    it.each([
+      ['w6Q=', 'ä'],
+      ['YWJj', 'abc'],
+      ['+/+/', Buffer.from('+/+/', 'base64').toString()],
+      [wrapped, `${'ABC'.repeat(15)}AB`],
+      [wrapped.replace('\n', '\r\n'), `${'ABC'.repeat(15)}AB`],
+      ['QUJD'.repeat(15), 'ABC'.repeat(15)],
+    ])('data in canonical base64 is bytes: %j', (data, text) => {
+      expect(readOne({ data }).data.toString()).toBe(text);
+    });
+
+    it.each([
+      ['a URL', 'https://example.org/landing?a=1'],
+      ['letters alone', 'wwwexample'],
+      ['a digit too many', 'YWFhY'],
+      ['no padding', 'w6Q'],
+      ['padding that is short', 'YQ='],
+      ['padding that is long', 'YWJj===='],
+      ['padding alone', '===='],
+      ['unused bits that are set', 'w6R='],
+      ['unused bits that are set twice', 'YR=='],
+      ['the alphabet of URLs', 'a-_b'],
+      ['a space', 'YWJj YWJj'],
+      ['a line that is short', 'YWJj\nYWJj'],
+      ['a line feed at the end', 'YWJj\n'],
+      ['a first line of 64 digits', `${'QUJD'.repeat(16)}\nQUI=`],
+      ['a last line of 64 digits', `${'QUJD'.repeat(15)}\n${'QUJD'.repeat(16)}`],
+      ['letters beyond ASCII', 'Bücher'],
+    ])('data that is not canonical base64 is text: %s', (_what, data) => {
+      expect(readOne({ data }).data.toString()).toBe(data);
+      expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);
+    });
+
+    it('of an administrator in the older encoding matches its parsed form, and keeps the encoding', () => {
+      const all = Object.fromEntries(
+        'add_handle delete_handle add_naming_auth delete_naming_auth modify_value remove_value add_value read_value modify_admin remove_admin add_admin list_handles'
+          .split(' ')
+          .map((name) => [name, true]),
+      );
+      const data = Buffer.from('0fff0000000361' + '2f62' + '000000010000', 'hex').toString('base64');
+      const parsed_data = { adminId: 'a/b', adminIdIndex: 1, perms: all };
+      expect(readOne({ type: 'HS_ADMIN', data, parsed_data }).data.toString('base64')).toBe(data);
+    });
   });
 
-  it.each([
-    ['a URL', 'https://example.org/landing?a=1'],
-    ['letters alone', 'wwwexample'],
-    ['a digit too many', 'YWFhY'],
-    ['no padding', 'w6Q'],
-    ['padding that is short', 'YQ='],
-    ['padding that is long', 'YWJj===='],
-    ['padding alone', '===='],
-    ['unused bits that are set', 'w6R='],
-    ['unused bits that are set twice', 'YR=='],
-    ['the alphabet of URLs', 'a-_b'],
-    ['a space', 'YWJj YWJj'],
-    ['a line that is short', 'YWJj\nYWJj'],
-    ['a line feed at the end', 'YWJj\n'],
-    ['a first line of 64 digits', `${'QUJD'.repeat(16)}\nQUI=`],
-    ['a last line of 64 digits', `${'QUJD'.repeat(15)}\n${'QUJD'.repeat(16)}`],
-    ['letters beyond ASCII', 'Bücher'],
-  ])('data that is not canonical base64 is text: %s', (_what, data) => {
-    expect(readOne({ data }).data.toString()).toBe(data);
-    expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);
+  describe('the ttl', () => {
+    it.each([
+      [{}, 86400],
+      [{ ttl: null }, 86400],
+      [{ ttl_type: 0, ttl: 300 }, 300],
+      [{ ttl_type: '0', ttl: '300' }, 300],
+      [{ ttl: 300 }, 300],
+      [{ ttl: -300 }, 300],
+      [{ ttl: '-300' }, 300],
+      [{ ttl_type: 0, ttl: -300 }, 300],
+      [{ ttl_type: 0, ttl: '-2147483647' }, 2147483647],
+      [{ ttl_type: null, ttl: -300 }, 300],
+      [{ ttl: 0 }, 0],
+      [{ ttl_type: 1, ttl: 0 }, '1970-01-01T00:00:00Z'],
+      [{ ttl_type: 1, ttl: 1893456000 }, '2030-01-01T00:00:00Z'],
+      [{ ttl_type: '1', ttl: '1893456000' }, '2030-01-01T00:00:00Z'],
+      [{ ttl_type: 1, ttl: '2030-01-01T01:00:00.9+01:00' }, '2030-01-01T00:00:00Z'],
+      [{ ttl_type: 1, ttl: '2030-01-01' }, '2030-01-01T00:00:00Z'],
+      [{ ttl: '2030-01-01T00:00:00Z' }, '2030-01-01T00:00:00Z'],
+    ])('%j is %j', (members, ttl) => {
+      expect(readOne(members).ttl).toBe(ttl);
+    });
   });
 
-  it('of an administrator in the older encoding agrees with its parsed form, and keeps the encoding', () => {
-    const all = Object.fromEntries(
-      'add_handle delete_handle add_naming_auth delete_naming_auth modify_value remove_value add_value read_value modify_admin remove_admin add_admin list_handles'
-        .split(' ')
-        .map((name) => [name, true]),
-    );
-    const data = Buffer.from('0fff0000000361' + '2f62' + '000000010000', 'hex').toString('base64');
-    const parsed_data = { adminId: 'a/b', adminIdIndex: 1, perms: all };
-    expect(readOne({ type: 'HS_ADMIN', data, parsed_data }).data.toString('base64')).toBe(data);
+  describe('references', () => {
+    const one = [{ handle: 'a/b:c', index: 1 }];
+    it.each([
+      [undefined, []],
+      [null, []],
+      ['', []],
+      [[], []],
+      [[{ idx: 1, handle: 'a/b:c' }], one],
+      [[{ idx: '1', handle: 'a/b:c' }], one],
+      [['1:a/b:c'], one],
+      [
+        ['1:a/b:c', { idx: 2, handle: 'd' }],
+        [...one, { handle: 'd', index: 2 }],
+      ],
+    ])('%j are %j', (refs, read) => {
+      expect(readOne({ refs }).references).toEqual(read);
+    });
   });
-});
 
-describe('the ttl', () => {
-  it.each([
-    [{}, 86400],
-    [{ ttl: null }, 86400],
-    [{ ttl_type: 0, ttl: 300 }, 300],
-    [{ ttl_type: '0', ttl: '300' }, 300],
-    [{ ttl: 300 }, 300],
-    [{ ttl: -300 }, 300],
-    [{ ttl: '-300' }, 300],
-    [{ ttl_type: 0, ttl: -300 }, 300],
-    [{ ttl_type: 0, ttl: '-2147483647' }, 2147483647],
-    [{ ttl_type: null, ttl: -300 }, 300],
-    [{ ttl: 0 }, 0],
-    [{ ttl_type: 1, ttl: 0 }, '1970-01-01T00:00:00Z'],
-    [{ ttl_type: 1, ttl: 1893456000 }, '2030-01-01T00:00:00Z'],
-    [{ ttl_type: '1', ttl: '1893456000' }, '2030-01-01T00:00:00Z'],
-    [{ ttl_type: 1, ttl: '2030-01-01T01:00:00.9+01:00' }, '2030-01-01T00:00:00Z'],
-    [{ ttl_type: 1, ttl: '2030-01-01' }, '2030-01-01T00:00:00Z'],
-    [{ ttl: '2030-01-01T00:00:00Z' }, '2030-01-01T00:00:00Z'],
-  ])('%j is %j', (members, ttl) => {
-    expect(readOne(members).ttl).toBe(ttl);
+  describe('permissions', () => {
+    it.each([
+      [{}, '1110'],
+      [{ privs: 'rw--' }, '1100'],
+      [{ privs: '----' }, '0000'],
+      [{ pub_read: false }, '1100'],
+      [{ admin_read: false, admin_write: false, pub_read: false, pub_write: true }, '0001'],
+      [{ privs: 'rwr-', pub_read: false }, '1100'],
+    ])('%j are %s', (members, permissions) => {
+      expect(readOne(members).permissions).toBe(permissions);
+    });
   });
-});
 
-describe('references', () => {
-  const one = [{ handle: 'a/b:c', index: 1 }];
-  it.each([
-    [undefined, []],
-    [null, []],
-    ['', []],
-    [[], []],
-    [[{ idx: 1, handle: 'a/b:c' }], one],
-    [[{ idx: '1', handle: 'a/b:c' }], one],
-    [['1:a/b:c'], one],
-    [
-      ['1:a/b:c', { idx: 2, handle: 'd' }],
-      [...one, { handle: 'd', index: 2 }],
-    ],
-  ])('%j are %j', (refs, read) => {
-    expect(readOne({ refs }).references).toEqual(read);
+  it('ignores timestamps and unknown properties', () => {
+    for (const timestamp of ['2013-11-26T11:58:14Z', 'yesterday', 1385467094, null, {}]) {
+      expect(readOne({ timestamp, unknown: [1] })).toEqual(readOne({}));
+    }
   });
-});
-
-describe('permissions', () => {
-  it.each([
-    [{}, '1110'],
-    [{ privs: 'rw--' }, '1100'],
-    [{ privs: '----' }, '0000'],
-    [{ pub_read: false }, '1100'],
-    [{ admin_read: false, admin_write: false, pub_read: false, pub_write: true }, '0001'],
-    [{ privs: 'rwr-', pub_read: false }, '1100'],
-  ])('%j are %s', (members, permissions) => {
-    expect(readOne(members).permissions).toBe(permissions);
-  });
-});
-
-it('ignores timestamps and unknown properties', () => {
-  for (const timestamp of ['2013-11-26T11:58:14Z', 'yesterday', 1385467094, null, {}]) {
-    expect(readOne({ timestamp, unknown: [1] })).toEqual(readOne({}));
-  }
 });

@@ -14,48 +14,53 @@ const value: HandleValue = {
 const other = textValue(2, 'EMAIL');
 const etag = recordEtag([value, other]);
 
-it('is strong and has 22 characters', () => {
-  expect(etag).toMatch(/^"[\w-]{22}"$/);
-});
-
-describe('the ETag stays when', () => {
-  it.each<[string, HandleValue[]]>([
-    ['the values have another order', [other, value]],
-    ['the references have another order', [{ ...value, references: value.references!.toReversed() }, other]],
-    ['the timestamp is different', [{ ...value, timestamp: '2020-01-01T00:00:00Z' }, other]],
-    ['the same bytes are in base64', [{ ...value, data: { format: 'base64', value: 'eA==' } }, other]],
-    ['the default permissions are explicit', [{ ...value, permissions: '1110' }, other]],
-    ['a secret key is added', [value, other, textValue(300, 'HS_SECKEY')]],
-  ])('%s', (_case, values) => {
-    expect(recordEtag(values)).toBe(etag);
-  });
-});
-
-describe('the ETag changes when', () => {
-  it.each<[string, HandleValue[]]>([
-    ['a value is removed', [value]],
-    ['an index is different', [{ ...value, index: 3 }, other]],
-    ['a type is different', [{ ...value, type: 'URN' }, other]],
-    ['a byte is different', [{ ...value, data: { format: 'string', value: 'y' } }, other]],
-    ['the ttl is different', [{ ...value, ttl: 1 }, other]],
-    ['the ttl is a date', [{ ...value, ttl: '2030-01-02T03:04:05Z' }, other]],
-    ['a reference is different', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
-    ['the permissions are different', [{ ...value, permissions: '1100' }, other]],
-  ])('%s', (_case, values) => {
-    expect(recordEtag(values)).not.toBe(etag);
-  });
-});
-
-describe('Last-Modified', () => {
-  it('is the newest timestamp of the visible values', () => {
-    const dates = ['2026-01-02T00:00:00Z', '2026-03-01T00:00:00Z', '2025-12-31T00:00:00Z'];
-    const values = dates.map((timestamp, at) => ({ ...textValue(at + 1, 'X'), timestamp }));
-    const secret = { ...textValue(300, 'HS_SECKEY'), timestamp: '2027-01-01T00:00:00Z' };
-    expect(lastModified([...values, other, secret])).toEqual(new Date('2026-03-01T00:00:00Z'));
+describe('ePIC v2 ETag', () => {
+  it('is strong and has 22 characters', () => {
+    expect(etag).toMatch(/^"[\w-]{22}"$/);
   });
 
-  it('is missing without timestamps', () => {
-    expect(lastModified([other])).toBeUndefined();
-    expect(lastModified([])).toBeUndefined();
+  describe('stays the same when', () => {
+    it.each<[string, HandleValue[]]>([
+      ['the values have another order', [other, value]],
+      [
+        'the references have another order',
+        [{ ...value, references: value.references!.toReversed() }, other],
+      ],
+      ['the timestamp is different', [{ ...value, timestamp: '2020-01-01T00:00:00Z' }, other]],
+      ['the same bytes are in base64', [{ ...value, data: { format: 'base64', value: 'eA==' } }, other]],
+      ['the default permissions are explicit', [{ ...value, permissions: '1110' }, other]],
+      ['a secret key is added', [value, other, textValue(300, 'HS_SECKEY')]],
+    ])('%s', (_case, values) => {
+      expect(recordEtag(values)).toBe(etag);
+    });
+  });
+
+  describe('changes when', () => {
+    it.each<[string, HandleValue[]]>([
+      ['a value is removed', [value]],
+      ['an index is different', [{ ...value, index: 3 }, other]],
+      ['a type is different', [{ ...value, type: 'URN' }, other]],
+      ['a byte is different', [{ ...value, data: { format: 'string', value: 'y' } }, other]],
+      ['the ttl is different', [{ ...value, ttl: 1 }, other]],
+      ['the ttl is a date', [{ ...value, ttl: '2030-01-02T03:04:05Z' }, other]],
+      ['a reference is different', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
+      ['the permissions are different', [{ ...value, permissions: '1100' }, other]],
+    ])('%s', (_case, values) => {
+      expect(recordEtag(values)).not.toBe(etag);
+    });
+  });
+
+  describe('Last-Modified', () => {
+    it('is the newest timestamp of the visible values', () => {
+      const dates = ['2026-01-02T00:00:00Z', '2026-03-01T00:00:00Z', '2025-12-31T00:00:00Z'];
+      const values = dates.map((timestamp, at) => ({ ...textValue(at + 1, 'X'), timestamp }));
+      const secret = { ...textValue(300, 'HS_SECKEY'), timestamp: '2027-01-01T00:00:00Z' };
+      expect(lastModified([...values, other, secret])).toEqual(new Date('2026-03-01T00:00:00Z'));
+    });
+
+    it('is absent without timestamps', () => {
+      expect(lastModified([other])).toBeUndefined();
+      expect(lastModified([])).toBeUndefined();
+    });
   });
 });

@@ -1,37 +1,39 @@
 // Mapping with bounded concurrency.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/collection.js';
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('bounds the concurrency and keeps the order', async () => {
-  let running = 0;
-  let most = 0;
-  const work = async (item: number): Promise<number> => {
-    most = Math.max(most, ++running);
-    for (let turns = item % 3; turns >= 0; turns--) await soon();
-    running--;
-    return item * 2;
-  };
-  const items = Array.from({ length: 20 }, (_, at) => at);
-  expect(await mapLimited(items, 4, work)).toEqual(items.map((item) => item * 2));
-  expect(most).toBe(4);
-});
+describe('mapping with bounded concurrency', () => {
+  test('runs at most the allowed number at a time, and keeps the order', async () => {
+    let running = 0;
+    let most = 0;
+    const work = async (item: number): Promise<number> => {
+      most = Math.max(most, ++running);
+      for (let turns = item % 3; turns >= 0; turns--) await soon();
+      running--;
+      return item * 2;
+    };
+    const items = Array.from({ length: 20 }, (_, at) => at);
+    expect(await mapLimited(items, 4, work)).toEqual(items.map((item) => item * 2));
+    expect(most).toBe(4);
+  });
 
-test('starts nothing after a failure', async () => {
-  const begun: number[] = [];
-  const work = async (item: number): Promise<void> => {
-    begun.push(item);
+  test('starts nothing after a failure', async () => {
+    const begun: number[] = [];
+    const work = async (item: number): Promise<void> => {
+      begun.push(item);
+      await soon();
+      if (item === 1) throw new Error('one failed');
+      await soon();
+    };
+    await expect(mapLimited([0, 1, 2, 3, 4, 5], 2, work)).rejects.toThrow('one failed');
     await soon();
-    if (item === 1) throw new Error('one failed');
     await soon();
-  };
-  await expect(mapLimited([0, 1, 2, 3, 4, 5], 2, work)).rejects.toThrow('one failed');
-  await soon();
-  await soon();
-  expect(begun).toEqual([0, 1]);
-});
+    expect(begun).toEqual([0, 1]);
+  });
 
-test('maps an empty list to an empty list', async () => {
-  expect(await mapLimited([], 4, () => Promise.resolve(1))).toEqual([]);
+  test('maps an empty list to an empty list', async () => {
+    expect(await mapLimited([], 4, () => Promise.resolve(1))).toEqual([]);
+  });
 });

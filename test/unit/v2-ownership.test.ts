@@ -32,7 +32,7 @@ const weak = (admin: ValueReference): HandleValue => ({
   data: { format: 'admin', value: { ...admin, permissions: '110001100011' } },
 });
 
-describe('a write is allowed when an administrator', () => {
+describe('an ePIC v2 write is allowed when an administrator', () => {
   it.each<[string, HandleValue[]]>([
     ['is the caller', [adminValue(100, identity)]],
     [
@@ -46,7 +46,7 @@ describe('a write is allowed when an administrator', () => {
     await expect(writing(values)).resolves.toBeUndefined();
   });
 
-  it('stays unchanged, whatever it names', async () => {
+  it('stays unchanged, whoever it names', async () => {
     const current = [adminValue(5, stranger)];
     await expect(writing([adminValue(100, stranger)], { current })).resolves.toBeUndefined();
   });
@@ -68,7 +68,7 @@ describe('a write is allowed when an administrator', () => {
   });
 });
 
-describe('a write is rejected when', () => {
+describe('an ePIC v2 write is rejected when', () => {
   const refusal = expect.objectContaining({ code: 'V2_LOCKOUT', status: 400 }) as Error;
 
   it.each<[string, HandleValue[]]>([
@@ -85,7 +85,7 @@ describe('a write is rejected when', () => {
     await expect(writing(values)).rejects.toThrow(refusal);
   });
 
-  it('the caller replaces a group by another administrator', async () => {
+  it('the caller replaces a group with another administrator', async () => {
     await expect(writing([adminValue(1, stranger)], { current: [adminValue(1, group)] })).rejects.toThrow(
       refusal,
     );
@@ -105,7 +105,7 @@ describe('a write is rejected when', () => {
   });
 });
 
-describe('the search in groups', () => {
+describe('the group search of an ePIC v2 write', () => {
   it('ends when groups name each other', async () => {
     const readRecord = vi.fn<ReadGroup>(() => Promise.resolve(vlist(group)));
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow();
@@ -131,7 +131,7 @@ describe('the search in groups', () => {
     expect(readRecord).toHaveBeenCalledTimes(32);
   });
 
-  it('reads nothing when the caller is named', async () => {
+  it('reads nothing when the caller is named directly', async () => {
     const readRecord = vi.fn<ReadGroup>();
     await writing([adminValue(100, stranger), adminValue(101, identity)], { readRecord });
     expect(readRecord).not.toHaveBeenCalled();

@@ -7,122 +7,124 @@ import { adminValue, automaticAdmin, places, sent, textValue } from '../support/
 const first = (members: object): HandleValue =>
   sent([{ type: 'X', ...('data' in members ? {} : { parsed_data: 'x' }), ...members }])[0]!;
 
-describe('data', () => {
-  it.each<[object, unknown]>([
-    [{ parsed_data: 'ä\t\r\n漢😀' }, { format: 'string', value: 'ä\t\r\n漢😀' }],
-    [{ parsed_data: '' }, { format: 'string', value: '' }],
-    [{ data: 'https://example.org/' }, { format: 'string', value: 'https://example.org/' }],
-    [{ parsed_data: 'a\u0001' }, { format: 'base64', value: 'YQE=' }],
-    [{ data: '/w==' }, { format: 'base64', value: '/w==' }],
-    [{ data: 'YQ==' }, { format: 'string', value: 'a' }],
-    // The bytes of an empty HS_VLIST.
-    [{ data: 'AAAAAA==' }, { format: 'base64', value: 'AAAAAA==' }],
-    [
-      { type: 'HS_VLIST', parsed_data: [{ idx: '300', handle: '21.T1/USER01' }] },
-      { format: 'vlist', value: [{ handle: '21.T1/USER01', index: 300 }] },
-    ],
-    [
-      { type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' },
-      { format: 'admin', value: { handle: '0.NA/11239', index: 300, permissions: '011111110011' } },
-    ],
-  ])('%j are sent as %j', (members, data) => {
-    expect(first(members).data).toEqual(data);
+describe('ePIC v2 values as sent upstream', () => {
+  describe('data', () => {
+    it.each<[object, unknown]>([
+      [{ parsed_data: 'ä\t\r\n漢😀' }, { format: 'string', value: 'ä\t\r\n漢😀' }],
+      [{ parsed_data: '' }, { format: 'string', value: '' }],
+      [{ data: 'https://example.org/' }, { format: 'string', value: 'https://example.org/' }],
+      [{ parsed_data: 'a\u0001' }, { format: 'base64', value: 'YQE=' }],
+      [{ data: '/w==' }, { format: 'base64', value: '/w==' }],
+      [{ data: 'YQ==' }, { format: 'string', value: 'a' }],
+      // The bytes of an empty HS_VLIST.
+      [{ data: 'AAAAAA==' }, { format: 'base64', value: 'AAAAAA==' }],
+      [
+        { type: 'HS_VLIST', parsed_data: [{ idx: '300', handle: '21.T1/USER01' }] },
+        { format: 'vlist', value: [{ handle: '21.T1/USER01', index: 300 }] },
+      ],
+      [
+        { type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' },
+        { format: 'admin', value: { handle: '0.NA/11239', index: 300, permissions: '011111110011' } },
+      ],
+    ])('%j are sent as %j', (members, data) => {
+      expect(first(members).data).toEqual(data);
+    });
+
+    it('are empty for a value with neither', () => {
+      expect(sent([{ type: 'EMAIL' }])[0]).toMatchObject({ data: { format: 'string', value: '' } });
+    });
+
+    it('of an administrator with extra permission bits are sent as bytes', () => {
+      const data = 'F/MAAAAKMC5OQS8xMTIzOQAAASw=';
+      expect(first({ type: 'HS_ADMIN', data }).data).toEqual({ format: 'base64', value: data });
+    });
   });
 
-  it('are empty for a value with neither', () => {
-    expect(sent([{ type: 'EMAIL' }])[0]).toMatchObject({ data: { format: 'string', value: '' } });
+  describe('permissions', () => {
+    it.each([
+      ['rwr-', undefined],
+      ['rw--', '1100'],
+      ['rwrw', '1111'],
+      // The server ignores the first of four digits.
+      ['-wr-', '00110'],
+      ['----', '00000'],
+    ])('%s are sent as %s (omitted: 1110)', (privs, permissions) => {
+      expect(first({ privs }).permissions).toBe(permissions);
+    });
   });
 
-  it('of an administrator with extra permission bits are sent as bytes', () => {
-    const data = 'F/MAAAAKMC5OQS8xMTIzOQAAASw=';
-    expect(first({ type: 'HS_ADMIN', data }).data).toEqual({ format: 'base64', value: data });
-  });
-});
-
-describe('permissions', () => {
-  it.each([
-    ['rwr-', undefined],
-    ['rw--', '1100'],
-    ['rwrw', '1111'],
-    // The server ignores the first of four digits.
-    ['-wr-', '00110'],
-    ['----', '00000'],
-  ])('%s are sent as %s (omitted: 1110)', (privs, permissions) => {
-    expect(first({ privs }).permissions).toBe(permissions);
-  });
-});
-
-it('sends an absolute ttl as a date, references, and no timestamp', () => {
-  expect(first({ ttl_type: 1, ttl: 1893456000, refs: ['1:a/b'], timestamp: '2013-11-26T11:58:14Z' })).toEqual(
-    {
+  it('sends an absolute ttl as a date, references, and no timestamp', () => {
+    expect(
+      first({ ttl_type: 1, ttl: 1893456000, refs: ['1:a/b'], timestamp: '2013-11-26T11:58:14Z' }),
+    ).toEqual({
       index: 1,
       type: 'X',
       data: { format: 'string', value: 'x' },
       ttl: '2030-01-01T00:00:00Z',
       references: [{ handle: 'a/b', index: 1 }],
-    },
-  );
-});
-
-describe('indexes', () => {
-  const values = (...idxs: unknown[]) => idxs.map((idx, at) => ({ type: `T${at}`, parsed_data: 'x', idx }));
-
-  it('are the lowest free ones in order when missing', () => {
-    expect(places(sent(values(undefined, 2, '1', -1, undefined)))).toEqual([
-      '3 T0',
-      '2 T1',
-      '1 T2',
-      '4 T3',
-      '5 T4',
-      '100 HS_ADMIN',
-    ]);
+    });
   });
 
-  it('are assigned independently of the stored record, as in the original service', () => {
-    const current = [textValue(1, 'EMAIL'), adminValue(100, automaticAdmin.admin)];
-    expect(places(sent(values(undefined), current))).toEqual(['1 T0', '100 HS_ADMIN']);
+  describe('indexes', () => {
+    const values = (...idxs: unknown[]) => idxs.map((idx, at) => ({ type: `T${at}`, parsed_data: 'x', idx }));
+
+    it('are the lowest free ones, in order, when omitted', () => {
+      expect(places(sent(values(undefined, 2, '1', -1, undefined)))).toEqual([
+        '3 T0',
+        '2 T1',
+        '1 T2',
+        '4 T3',
+        '5 T4',
+        '100 HS_ADMIN',
+      ]);
+    });
+
+    it('are assigned independently of the stored record, as in the original service', () => {
+      const current = [textValue(1, 'EMAIL'), adminValue(100, automaticAdmin.admin)];
+      expect(places(sent(values(undefined), current))).toEqual(['1 T0', '100 HS_ADMIN']);
+    });
+
+    it('of hidden values are never assigned', () => {
+      const current = [textValue(1, 'HS_SECKEY'), textValue(100, 'HS_SECKEY')];
+      expect(places(sent(values(undefined), current))).toEqual(['2 T0', '101 HS_ADMIN']);
+    });
   });
 
-  it('of hidden values are never assigned', () => {
-    const current = [textValue(1, 'HS_SECKEY'), textValue(100, 'HS_SECKEY')];
-    expect(places(sent(values(undefined), current))).toEqual(['2 T0', '101 HS_ADMIN']);
-  });
-});
+  describe('the administrator', () => {
+    it('is added after the other values', () => {
+      expect(sent([{ type: 'X', parsed_data: 'x' }])).toEqual([
+        textValue(1, 'X'),
+        adminValue(100, automaticAdmin.admin),
+      ]);
+    });
 
-describe('the administrator', () => {
-  it('is added after the other values', () => {
-    expect(sent([{ type: 'X', parsed_data: 'x' }])).toEqual([
-      textValue(1, 'X'),
-      adminValue(100, automaticAdmin.admin),
-    ]);
-  });
+    it('uses the next free index', () => {
+      expect(places(sent([100, 101].map((idx) => ({ type: 'X', parsed_data: 'x', idx }))))).toContain(
+        '102 HS_ADMIN',
+      );
+    });
 
-  it('takes the next free index', () => {
-    expect(places(sent([100, 101].map((idx) => ({ type: 'X', parsed_data: 'x', idx }))))).toContain(
-      '102 HS_ADMIN',
-    );
-  });
+    it('is not added to a list that has one', () => {
+      const body = [{ idx: 5, type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' }];
+      expect(places(sent(body))).toEqual(['5 HS_ADMIN']);
+    });
 
-  it('is not added to a list with one', () => {
-    const body = [{ idx: 5, type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' }];
-    expect(places(sent(body))).toEqual(['5 HS_ADMIN']);
-  });
+    it('is added to a list with a subtype only', () => {
+      expect(places(sent([{ type: 'HS_ADMIN.X', parsed_data: 'x' }]))).toEqual([
+        '1 HS_ADMIN.X',
+        '100 HS_ADMIN',
+      ]);
+    });
 
-  it('is added to a list with a subtype only', () => {
-    expect(places(sent([{ type: 'HS_ADMIN.X', parsed_data: 'x' }]))).toEqual([
-      '1 HS_ADMIN.X',
-      '100 HS_ADMIN',
-    ]);
-  });
+    it('of an existing record is kept when the list has no administrator', () => {
+      const theirs = adminValue(101, { handle: '21.T1/GROUP', index: 200 });
+      const current = [{ ...theirs, timestamp: '2026-01-01T00:00:00Z' }];
+      expect(sent([{ type: 'URL', parsed_data: 'x' }], current)[1]).toEqual(theirs);
+    });
 
-  it('of an existing record is kept when the list has none', () => {
-    const theirs = adminValue(101, { handle: '21.T1/GROUP', index: 200 });
-    const current = [{ ...theirs, timestamp: '2026-01-01T00:00:00Z' }];
-    expect(sent([{ type: 'URL', parsed_data: 'x' }], current)[1]).toEqual(theirs);
-  });
-
-  it('of an existing record moves when its index is taken', () => {
-    const theirs = adminValue(1, { handle: '21.T1/GROUP', index: 200 });
-    expect(sent([{ type: 'URL', parsed_data: 'x' }], [theirs])[1]).toEqual({ ...theirs, index: 100 });
+    it('of an existing record moves when its index is taken', () => {
+      const theirs = adminValue(1, { handle: '21.T1/GROUP', index: 200 });
+      expect(sent([{ type: 'URL', parsed_data: 'x' }], [theirs])[1]).toEqual({ ...theirs, index: 100 });
+    });
   });
 });

@@ -49,45 +49,47 @@ const v2 = [
   },
 ];
 
-describe('the documented record', () => {
-  it('is shown as documented, including the order of the members', () => {
-    const shown = toV2(upstream.map((value) => ({ ...value, timestamp: TIMESTAMP })));
-    expect(JSON.stringify(shown)).toBe(JSON.stringify(v2));
+describe('ePIC v2 documentation examples', () => {
+  describe('the documented record', () => {
+    it('is shown as documented, including the order of the members', () => {
+      const shown = toV2(upstream.map((value) => ({ ...value, timestamp: TIMESTAMP })));
+      expect(JSON.stringify(shown)).toBe(JSON.stringify(v2));
+    });
+
+    it('is sent upstream as the values it was translated from', () => {
+      const [admin, ...others] = upstream;
+      expect(sent(v2)).toEqual([...others, admin]);
+    });
+
+    it('can be sent back with line feeds in its base64', () => {
+      const text = 'https://example.org/'.repeat(10);
+      const data = Buffer.from(text).toString('base64').replace(/.{60}/g, '$&\n');
+      expect(data).toContain('\n');
+      const long = { idx: 1, type: 'DESC', parsed_data: text };
+      expect(sent([{ ...long, data }])).toEqual(sent([long]));
+    });
+
+    it('accepts the permission names of version 8', () => {
+      const { add_naming_auth, delete_naming_auth, ...others } = perms;
+      const newer = {
+        ...others,
+        add_derived_prefix: add_naming_auth,
+        delete_derived_prefix: delete_naming_auth,
+      };
+      const parsed_data = { adminId: '0.NA/11239', adminIdIndex: '300', perms: newer };
+      expect(sent([{ idx: 100, type: 'HS_ADMIN', parsed_data }])).toEqual([upstream[0]]);
+    });
   });
 
-  it('is sent upstream as the values it was translated from', () => {
-    const [admin, ...others] = upstream;
-    expect(sent(v2)).toEqual([...others, admin]);
+  it('the documented body is translated to a URL at 1 and an administrator at 100', () => {
+    expect(sent([{ type: 'URL', parsed_data: 'http://www.grnet.gr/' }])).toEqual([
+      upstream[1],
+      {
+        index: 100,
+        type: 'HS_ADMIN',
+        data: { format: 'admin', value: { handle: '0.NA/21.T1', index: 300, permissions: '011111110011' } },
+        ttl: 86400,
+      },
+    ]);
   });
-
-  it('can be sent back with line feeds in its base64', () => {
-    const text = 'https://example.org/'.repeat(10);
-    const data = Buffer.from(text).toString('base64').replace(/.{60}/g, '$&\n');
-    expect(data).toContain('\n');
-    const long = { idx: 1, type: 'DESC', parsed_data: text };
-    expect(sent([{ ...long, data }])).toEqual(sent([long]));
-  });
-
-  it('accepts the permission names of version 8', () => {
-    const { add_naming_auth, delete_naming_auth, ...others } = perms;
-    const newer = {
-      ...others,
-      add_derived_prefix: add_naming_auth,
-      delete_derived_prefix: delete_naming_auth,
-    };
-    const parsed_data = { adminId: '0.NA/11239', adminIdIndex: '300', perms: newer };
-    expect(sent([{ idx: 100, type: 'HS_ADMIN', parsed_data }])).toEqual([upstream[0]]);
-  });
-});
-
-it('translates the documented body to a URL at 1 and an administrator at 100', () => {
-  expect(sent([{ type: 'URL', parsed_data: 'http://www.grnet.gr/' }])).toEqual([
-    upstream[1],
-    {
-      index: 100,
-      type: 'HS_ADMIN',
-      data: { format: 'admin', value: { handle: '0.NA/21.T1', index: 300, permissions: '011111110011' } },
-      ttl: 86400,
-    },
-  ]);
 });

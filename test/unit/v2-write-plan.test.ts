@@ -14,12 +14,12 @@ const whole = (current: HandleValue[], next: HandleValue[]): HandleValue[] => {
   return plan.values;
 };
 
-describe('with the whole record', () => {
+describe('ePIC v2 write plan with the whole record', () => {
   it('sends the new list and the secret keys together', () => {
     expect(whole([secret, url], [newUrl])).toEqual([newUrl, secretToSend]);
   });
 
-  it('drops values that the list leaves out', () => {
+  it('drops values that the list omits', () => {
     expect(places(whole([url, textValue(2, 'EMAIL')], [newUrl]))).toEqual(['1 URL']);
   });
 
@@ -40,7 +40,7 @@ describe('with the whole record', () => {
     expect(() => whole([secret], next)).toThrow('idx 300');
   });
 
-  it('accepts the same secret key in a repeated PUT', () => {
+  it('accepts the same secret key when a PUT is repeated', () => {
     expect(whole([secret], [secretToSend])).toEqual([secretToSend]);
   });
 
@@ -51,7 +51,7 @@ describe('with the whole record', () => {
   });
 });
 
-describe('with public values only', () => {
+describe('ePIC v2 write plan with public values only', () => {
   const current = [url, textValue(2, 'EMAIL'), textValue(3, 'HS_SECKEY')];
 
   it('adds, changes and removes by index, and keeps hidden values', () => {

@@ -1,10 +1,10 @@
-// Whether a write changed the record: the whole table.
+// Outcome of a write: changed, unchanged or unknown, as a whole table.
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
 import { combineOutcomes, judgeWrite } from '../../src/write/decisions.js';
 import type { WriteOutcome } from '../../src/handle/outcome.js';
 
-describe('a response', () => {
+describe('outcome of a write by response', () => {
   test.each<[WriteOutcome, [status: number, responseCode?: number][]]>([
     ['changed', [[200, 1], [201, 1], [204], [200], [299]]],
     ['changed', [[404, 100], [404]]],
@@ -26,7 +26,7 @@ describe('a response', () => {
   });
 });
 
-describe('an error instead of a response', () => {
+describe('outcome of a write by error', () => {
   test.each<[WriteOutcome, ErrorCode[]]>([
     ['unchanged', ['UPSTREAM_CONNECT_FAILED', 'OVERLOADED', 'BAD_REQUEST']],
     ['unknown', ['UPSTREAM_TIMEOUT', 'UPSTREAM_UNREACHABLE', 'UPSTREAM_INVALID_RESPONSE', 'INTERNAL']],
@@ -39,7 +39,7 @@ describe('an error instead of a response', () => {
   });
 });
 
-describe('a write in several steps', () => {
+describe('outcome of a write in several steps', () => {
   test.each<[WriteOutcome, WriteOutcome[]]>([
     ['unchanged', []],
     ['unchanged', ['unchanged', 'unchanged']],

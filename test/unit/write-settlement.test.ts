@@ -1,5 +1,5 @@
-// How a forwarded write settles its fence.
-import { expect, test } from 'vitest';
+// Settlement of the fence of a forwarded write.
+import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import { sendFenced } from '../../src/write/write.js';
@@ -19,39 +19,41 @@ function createFence(failing?: Error) {
 
 const responded = (status: number) => (): Promise<WriteAnswer> => Promise.resolve({ status });
 
-test.each([
-  [200, 'changed'],
-  [409, 'unchanged'],
-  [502, 'unknown'],
-])('a response %i settles the fence once, as %s', async (status, outcome) => {
-  const { fence, settled } = createFence();
-  await sendFenced(fence, [responded(status)]);
-  expect(settled).toEqual([outcome]);
-});
-
-test('a write that ended without a response settles the fence once, as unknown; nobody is told to repeat it', async () => {
-  const { fence, settled } = createFence();
-  const failure = new ServiceError('UPSTREAM_TIMEOUT');
-  await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toMatchObject({
-    code: 'UPSTREAM_TIMEOUT',
-    retryAfterSeconds: undefined,
+describe('settlement of a fence', () => {
+  test.each([
+    [200, 'changed'],
+    [409, 'unchanged'],
+    [502, 'unknown'],
+  ])('is made once for a response %i, as %s', async (status, outcome) => {
+    const { fence, settled } = createFence();
+    await sendFenced(fence, [responded(status)]);
+    expect(settled).toEqual([outcome]);
   });
-  expect(settled).toEqual(['unknown']);
-});
 
-test('a write that was never sent settles the fence once, as unchanged', async () => {
-  const { fence, settled } = createFence();
-  const failure = new ServiceError('UPSTREAM_CONNECT_FAILED');
-  await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toBe(failure);
-  expect(settled).toEqual(['unchanged']);
-});
-
-test('a change that is not confirmed is not settled again as unknown', async () => {
-  const failure = new ServiceError('INVALIDATION_UNCONFIRMED');
-  const { fence, settled } = createFence(failure);
-  await expect(sendFenced(fence, [responded(200)])).rejects.toMatchObject({
-    code: 'INVALIDATION_UNCONFIRMED',
-    retryAfterSeconds: undefined,
+  test('is made once as unknown for a write without a response, without asking to repeat it', async () => {
+    const { fence, settled } = createFence();
+    const failure = new ServiceError('UPSTREAM_TIMEOUT');
+    await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toMatchObject({
+      code: 'UPSTREAM_TIMEOUT',
+      retryAfterSeconds: undefined,
+    });
+    expect(settled).toEqual(['unknown']);
   });
-  expect(settled).toEqual(['changed']);
+
+  test('is made once as unchanged for a write that was never sent', async () => {
+    const { fence, settled } = createFence();
+    const failure = new ServiceError('UPSTREAM_CONNECT_FAILED');
+    await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toBe(failure);
+    expect(settled).toEqual(['unchanged']);
+  });
+
+  test('is not repeated as unknown when the change is not confirmed', async () => {
+    const failure = new ServiceError('INVALIDATION_UNCONFIRMED');
+    const { fence, settled } = createFence(failure);
+    await expect(sendFenced(fence, [responded(200)])).rejects.toMatchObject({
+      code: 'INVALIDATION_UNCONFIRMED',
+      retryAfterSeconds: undefined,
+    });
+    expect(settled).toEqual(['changed']);
+  });
 });

@@ -1,7 +1,7 @@
-// What a write does with the lock that it holds: it sends nothing when the lock may end, and reports a refused login.
+// A write under a lock: it is not sent when the lock may expire, and it reports a rejected login.
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { HandleServer } from '../../src/upstream/upstreams.js';
@@ -57,27 +57,29 @@ async function write(held: Held, status: number) {
   return { settled, sent, code: failure?.code };
 }
 
-test('a lock that may end before the Handle server has answered keeps the request from being sent', async () => {
-  const assertHeld = (): void => {
-    throw new ServiceError('LOCK_UNAVAILABLE');
-  };
-  expect(await write({ assertHeld, onRefused: () => undefined }, 200)).toEqual({
-    settled: ['unchanged'],
-    sent: [],
-    code: 'LOCK_UNAVAILABLE',
+describe('write under a lock', () => {
+  test('is not sent when the lock may expire before the Handle server answers', async () => {
+    const assertHeld = (): void => {
+      throw new ServiceError('LOCK_UNAVAILABLE');
+    };
+    expect(await write({ assertHeld, onRefused: () => undefined }, 200)).toEqual({
+      settled: ['unchanged'],
+      sent: [],
+      code: 'LOCK_UNAVAILABLE',
+    });
   });
-});
 
-test.each([
-  [200, 0],
-  [401, 1],
-  [403, 1],
-  [404, 0],
-])('an answer %i says %i times that the login was refused', async (status, times) => {
-  let refused = 0;
-  const onRefused = (): void => {
-    refused++;
-  };
-  await write({ assertHeld: () => undefined, onRefused }, status);
-  expect(refused).toBe(times);
+  test.each([
+    [200, 0],
+    [401, 1],
+    [403, 1],
+    [404, 0],
+  ])('with response %i reports a refused login %i times', async (status, times) => {
+    let refused = 0;
+    const onRefused = (): void => {
+      refused++;
+    };
+    await write({ assertHeld: () => undefined, onRefused }, status);
+    expect(refused).toBe(times);
+  });
 });

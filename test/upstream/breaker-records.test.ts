@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('a record that is answered with an error', () => {
+describe('a record that is answered with an error (circuit breaker)', () => {
   test('does not open the breaker, however often it is requested', async () => {
     const { client, state } = createWatched();
     for (let time = 0; time < 200; time++) await fail(client, ['21.T1/broken']);
@@ -23,7 +23,7 @@ describe('a record that is answered with an error', () => {
     expect(state()).toBe('closed');
   });
 
-  test('is no failure of the server, nor are ten times as many as that takes, less one', async () => {
+  test('is no server failure, even with ten times the failure threshold of different records, less one', async () => {
     const { client, state } = createWatched();
     await fail(client, handles(10 * FAILURES - 1));
     expect(state()).toBe('closed');
@@ -33,7 +33,7 @@ describe('a record that is answered with an error', () => {
   });
 });
 
-describe('a server whose every answer is an error', () => {
+describe('a server that answers everything with an error (circuit breaker)', () => {
   test('opens the breaker after ten times as many different records, and then gets few requests', async () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(10 * FAILURES));
@@ -46,7 +46,7 @@ describe('a server whose every answer is an error', () => {
     expect(state()).toBe('open');
   });
 
-  test('gets requests as before after the first good response', async () => {
+  test('gets all requests again after the first good response', async () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(10 * FAILURES));
     await answerWell(client);
@@ -56,7 +56,7 @@ describe('a server whose every answer is an error', () => {
   });
 });
 
-describe('a server that fails in a way that a record may cause', () => {
+describe('a failure that a record may cause (circuit breaker)', () => {
   test.each([
     [502, 'a gateway'],
     [503, 'a gateway'],
@@ -88,7 +88,7 @@ describe('a server that fails in a way that a record may cause', () => {
     },
   );
 
-  test('works all the same when it answered well within the last second', async () => {
+  test('does not count when the server answered well within the last second', async () => {
     const { client, states } = createWatched();
     await answerWell(client);
     pass(999);
@@ -99,7 +99,7 @@ describe('a server that fails in a way that a record may cause', () => {
     expect(states()).toEqual(['open']);
   });
 
-  test('works all the same when it has answered well since the requests were sent', async () => {
+  test('does not count when the server has answered well since the request was sent', async () => {
     const { client, states } = createWatched();
     let failAll = (): void => undefined;
     const over = new Promise<void>((resolve) => (failAll = resolve));

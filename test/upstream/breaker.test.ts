@@ -26,126 +26,128 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('a server that takes no connections', () => {
-  test('gets no request after three failures until upstream.retryAfter has passed', async () => {
-    const { client, states } = createWatched();
-    await refuse(client, 3);
-    const upstream = mockUpstream();
-    expect(await ask(client, '21.T1/a')).toBe('UPSTREAM_BACKOFF');
-    pass(OPEN_FOR_MS - 1);
-    expect(await ask(client, '21.T1/b')).toBe('UPSTREAM_BACKOFF');
-    expect(upstream.sent).toHaveLength(0);
-    expect(states()).toEqual(['open']);
+describe('circuit breaker', () => {
+  describe('a server that refuses connections', () => {
+    test('gets no request after three failures until upstream.retryAfter has passed', async () => {
+      const { client, states } = createWatched();
+      await refuse(client, 3);
+      const upstream = mockUpstream();
+      expect(await ask(client, '21.T1/a')).toBe('UPSTREAM_BACKOFF');
+      pass(OPEN_FOR_MS - 1);
+      expect(await ask(client, '21.T1/b')).toBe('UPSTREAM_BACKOFF');
+      expect(upstream.sent).toHaveLength(0);
+      expect(states()).toEqual(['open']);
+    });
+
+    test('gets no further requests when a trial fails', async () => {
+      const { client, states } = createWatched();
+      await refuse(client, 3);
+      pass(OPEN_FOR_MS);
+      await refuse(client, 1);
+      expect(await Promise.all(handles(20).map((handle) => ask(client, handle)))).toEqual(
+        Array<string>(20).fill('UPSTREAM_BACKOFF'),
+      );
+      expect(states()).toEqual(['open', 'half-open', 'open']);
+    });
+
+    test('gets all requests again when a trial is answered', async () => {
+      const { client, states, state } = createWatched();
+      await refuse(client, 3);
+      pass(OPEN_FOR_MS);
+      await answerWell(client, '21.T1/a');
+      expect(states()).toEqual(['open', 'half-open', 'closed']);
+      await refuse(client, 2);
+      expect(state()).toBe('closed');
+    });
+
+    test('gets all requests again when a trial is answered with an error for that record', async () => {
+      const { client, states } = createWatched();
+      await refuse(client, 3);
+      pass(OPEN_FOR_MS);
+      await fail(client, ['21.T1/broken']);
+      expect(states()).toEqual(['open', 'half-open', 'closed']);
+      await answerWell(client);
+    });
+
+    test('counts as failing however recently it answered well', async () => {
+      const { client, state } = createWatched();
+      await answerWell(client);
+      await refuse(client, 3);
+      expect(state()).toBe('open');
+    });
   });
 
-  test('gets no more requests when a trial fails', async () => {
-    const { client, states } = createWatched();
-    await refuse(client, 3);
-    pass(OPEN_FOR_MS);
-    await refuse(client, 1);
-    expect(await Promise.all(handles(20).map((handle) => ask(client, handle)))).toEqual(
-      Array<string>(20).fill('UPSTREAM_BACKOFF'),
-    );
-    expect(states()).toEqual(['open', 'half-open', 'open']);
+  describe('while the breaker is open', () => {
+    test('broken records use up one trial, and a good record is still tried', async () => {
+      const { client, states, state } = createWatched();
+      await fail(client, handles(FAILURES), 502);
+      expect(states()).toEqual(['open']);
+      const upstream = mockUpstream();
+      upstream.reply(502, { responseCode: 2 });
+      const again = await Promise.all(handles(FAILURES).map((handle) => ask(client, handle)));
+      expect(again.filter((code) => code === 'UPSTREAM_BACKOFF')).toHaveLength(FAILURES - 1);
+      expect(upstream.sent).toHaveLength(1);
+      await answerWell(client);
+      expect(state()).toBe('closed');
+    });
+
+    test('many callers of one record cause one trial', async () => {
+      const { client } = createWatched();
+      await fail(client, handles(FAILURES), 502);
+      pass(OPEN_FOR_MS);
+      const upstream = mockUpstream();
+      upstream.reply(502, { responseCode: 2 });
+      const codes = await Promise.all(Array.from({ length: 20 }, () => ask(client, '21.T1/a')));
+      expect(codes).toEqual(['UPSTREAM_FAILED', ...Array<string>(19).fill('UPSTREAM_BACKOFF')]);
+      expect(upstream.sent).toHaveLength(1);
+    });
+
+    test('a few records are tried in each period, and a failed record again in the next one', async () => {
+      const { client } = createWatched();
+      await fail(client, handles(FAILURES), 502);
+      for (let period = 0; period < 3; period++) {
+        await fail(client, [...handles(FAILURES, `period-${period}`), handles(1)[0]!], 502);
+        expect(await ask(client, '21.T1/late')).toBe('UPSTREAM_BACKOFF');
+        pass(OPEN_FOR_MS);
+      }
+    });
+
+    test('a late failure from before does not undo a trial', async () => {
+      const { client, states } = createWatched();
+      let failLate = (): void => undefined;
+      nock(UPSTREAM)
+        .get('/api/handles/21.T1/late')
+        .reply(
+          () =>
+            new Promise((answer) => {
+              failLate = () => {
+                answer([502, { responseCode: 2 }]);
+              };
+            }),
+        );
+      const late = ask(client, '21.T1/late');
+      await refuse(client, 3);
+      pass(OPEN_FOR_MS);
+      nock(UPSTREAM)
+        .get('/api/handles/21.T1/a')
+        .reply(async () => {
+          failLate();
+          await late;
+          return [404, { responseCode: 100 }];
+        });
+      expect(await client.resolve(question)).toEqual({ kind: 'not-found' });
+      expect(states()).toEqual(['open', 'half-open', 'closed']);
+    });
   });
 
-  test('gets requests as before when a trial is answered', async () => {
-    const { client, states, state } = createWatched();
-    await refuse(client, 3);
-    pass(OPEN_FOR_MS);
-    await answerWell(client, '21.T1/a');
-    expect(states()).toEqual(['open', 'half-open', 'closed']);
+  test('error responses and missing handles do not count as failures', async () => {
+    const { client, state } = createWatched();
+    await refuse(client, 2);
+    mockUpstream().reply(400, { responseCode: 301 });
+    await client.resolve(question);
+    await refuse(client, 2);
+    await answerWell(client);
     await refuse(client, 2);
     expect(state()).toBe('closed');
   });
-
-  test('gets requests as before when a trial is answered with an error for that record', async () => {
-    const { client, states } = createWatched();
-    await refuse(client, 3);
-    pass(OPEN_FOR_MS);
-    await fail(client, ['21.T1/broken']);
-    expect(states()).toEqual(['open', 'half-open', 'closed']);
-    await answerWell(client);
-  });
-
-  test('counts as such however well it answered a moment ago', async () => {
-    const { client, state } = createWatched();
-    await answerWell(client);
-    await refuse(client, 3);
-    expect(state()).toBe('open');
-  });
-});
-
-describe('while the breaker is open', () => {
-  test('callers of broken records use up one trial, and a good record is tried beside it', async () => {
-    const { client, states, state } = createWatched();
-    await fail(client, handles(FAILURES), 502);
-    expect(states()).toEqual(['open']);
-    const upstream = mockUpstream();
-    upstream.reply(502, { responseCode: 2 });
-    const again = await Promise.all(handles(FAILURES).map((handle) => ask(client, handle)));
-    expect(again.filter((code) => code === 'UPSTREAM_BACKOFF')).toHaveLength(FAILURES - 1);
-    expect(upstream.sent).toHaveLength(1);
-    await answerWell(client);
-    expect(state()).toBe('closed');
-  });
-
-  test('many callers of one record make one trial', async () => {
-    const { client } = createWatched();
-    await fail(client, handles(FAILURES), 502);
-    pass(OPEN_FOR_MS);
-    const upstream = mockUpstream();
-    upstream.reply(502, { responseCode: 2 });
-    const codes = await Promise.all(Array.from({ length: 20 }, () => ask(client, '21.T1/a')));
-    expect(codes).toEqual(['UPSTREAM_FAILED', ...Array<string>(19).fill('UPSTREAM_BACKOFF')]);
-    expect(upstream.sent).toHaveLength(1);
-  });
-
-  test('a few records are tried in each period, and a record that fails again in the next', async () => {
-    const { client } = createWatched();
-    await fail(client, handles(FAILURES), 502);
-    for (let period = 0; period < 3; period++) {
-      await fail(client, [...handles(FAILURES, `period-${period}`), handles(1)[0]!], 502);
-      expect(await ask(client, '21.T1/late')).toBe('UPSTREAM_BACKOFF');
-      pass(OPEN_FOR_MS);
-    }
-  });
-
-  test('a failure from before does not undo a trial', async () => {
-    const { client, states } = createWatched();
-    let failLate = (): void => undefined;
-    nock(UPSTREAM)
-      .get('/api/handles/21.T1/late')
-      .reply(
-        () =>
-          new Promise((answer) => {
-            failLate = () => {
-              answer([502, { responseCode: 2 }]);
-            };
-          }),
-      );
-    const late = ask(client, '21.T1/late');
-    await refuse(client, 3);
-    pass(OPEN_FOR_MS);
-    nock(UPSTREAM)
-      .get('/api/handles/21.T1/a')
-      .reply(async () => {
-        failLate();
-        await late;
-        return [404, { responseCode: 100 }];
-      });
-    expect(await client.resolve(question)).toEqual({ kind: 'not-found' });
-    expect(states()).toEqual(['open', 'half-open', 'closed']);
-  });
-});
-
-test('error responses and missing handles are no failures', async () => {
-  const { client, state } = createWatched();
-  await refuse(client, 2);
-  mockUpstream().reply(400, { responseCode: 301 });
-  await client.resolve(question);
-  await refuse(client, 2);
-  await answerWell(client);
-  await refuse(client, 2);
-  expect(state()).toBe('closed');
 });

@@ -1,5 +1,5 @@
 // Turns at the Handle server: one record gets a part of them only, and of the line.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 
 const WAIT_MS = 60_000;
@@ -11,89 +11,95 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   return first !== late;
 }
 
-test('one key gets an eighth of the turns; others go past those who wait for it', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 16, queue: 100, queueTimeoutMs: WAIT_MS });
-  const turns = await Promise.all([limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })]);
-  const third = limiter.acquire({ key: 'A' });
-  expect(await isSettled(third)).toBe(false);
-  const others = await Promise.all(Array.from({ length: 14 }, (_, at) => limiter.acquire({ key: `B${at}` })));
-  expect(limiter.usage()).toMatchObject({ running: 16, waiting: 1 });
-  const another = limiter.acquire({ key: 'C' });
-  others[0]?.();
-  expect(await isSettled(another)).toBe(true);
-  expect(await isSettled(third)).toBe(false);
-  turns[0]();
-  expect(await isSettled(third)).toBe(true);
-  expect(limiter.usage()).toMatchObject({ running: 16, waiting: 0 });
-});
-
-test('every turn that ends goes to the first who may have it, and all are free at the end', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 2, queue: 100, queueTimeoutMs: WAIT_MS });
-  const order: string[] = [];
-  const work = (name: string, key?: string): Promise<void> =>
-    limiter.run(
-      async () => {
-        order.push(name);
-        await new Promise(setImmediate);
-      },
-      { key },
+describe('concurrency limiter', () => {
+  test('limits a key to an eighth of the permits, and lets others pass its queue', async () => {
+    const limiter = new ConcurrencyLimiter({ concurrency: 16, queue: 100, queueTimeoutMs: WAIT_MS });
+    const turns = await Promise.all([limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })]);
+    const third = limiter.acquire({ key: 'A' });
+    expect(await isSettled(third)).toBe(false);
+    const others = await Promise.all(
+      Array.from({ length: 14 }, (_, at) => limiter.acquire({ key: `B${at}` })),
     );
-  await Promise.all([
-    work('A1', 'A'),
-    work('A2', 'A'),
-    work('B1', 'B'),
-    work('A3', 'A'),
-    work('none'),
-    work('B2', 'B'),
-  ]);
-  expect([...order].sort()).toEqual(['A1', 'A2', 'A3', 'B1', 'B2', 'none']);
-  expect(order.slice(0, 2)).toEqual(['A1', 'B1']);
-  expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
-});
-
-test('one key gets half of the line', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 1, queue: 4, queueTimeoutMs: WAIT_MS });
-  const leave = await limiter.acquire({ key: 'A' });
-  const waiting = [limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })];
-  await expect(limiter.acquire({ key: 'A' })).rejects.toMatchObject({ code: 'OVERLOADED' });
-  waiting.push(limiter.acquire({ key: 'B' }), limiter.acquire());
-  await expect(limiter.acquire({ key: 'B' })).rejects.toMatchObject({ code: 'OVERLOADED' });
-  leave();
-  for (const turn of waiting) (await turn)();
-  expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
-});
-
-test('without a key all turns are one line', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: WAIT_MS });
-  await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
-  expect(limiter.usage()).toMatchObject({ running: 4, waiting: 0 });
-});
-
-test('requests that fail, are rejected, time out or are preempted free their permit and their place in the queue', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: 20 });
-  const fail = (): Promise<never> => Promise.reject(new Error('failed'));
-  const held = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
-  const [ended] = held as [() => void];
-  const disallow = limiter.allowPreemption(() => {
-    ended();
-    return true;
+    expect(limiter.usage()).toMatchObject({ running: 16, waiting: 1 });
+    const another = limiter.acquire({ key: 'C' });
+    others[0]?.();
+    expect(await isSettled(another)).toBe(true);
+    expect(await isSettled(third)).toBe(false);
+    turns[0]();
+    expect(await isSettled(third)).toBe(true);
+    expect(limiter.usage()).toMatchObject({ running: 16, waiting: 0 });
   });
-  // The first in the queue gets the permit of the preempted request, three time out, and the others are rejected.
-  const results = await Promise.allSettled(Array.from({ length: 40 }, () => limiter.run(fail)));
-  const messages = results.map((result) => String((result as PromiseRejectedResult).reason));
-  expect(messages.filter((message) => message.includes('are waiting'))).toHaveLength(36);
-  expect(messages.some((message) => message.includes('failed'))).toBe(true);
-  disallow();
-  for (const release of held) {
-    release();
-    release();
-  }
-  expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
-  // With a place leaked the next four would not run, with a place in the queue leaked the last four would be rejected.
-  const again = await Promise.all(Array.from({ length: 8 }, () => limiter.run(() => Promise.resolve('ran'))));
-  expect(again).toEqual(Array<string>(8).fill('ran'));
-  await Promise.allSettled(Array.from({ length: 20 }, (_, at) => limiter.run(fail, { key: `K${at % 2}` })));
-  expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
-  const slots = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
-  expect(slots).toHaveLength(4);
+
+  test('grants each released permit to the first eligible waiter, and ends with all permits free', async () => {
+    const limiter = new ConcurrencyLimiter({ concurrency: 2, queue: 100, queueTimeoutMs: WAIT_MS });
+    const order: string[] = [];
+    const work = (name: string, key?: string): Promise<void> =>
+      limiter.run(
+        async () => {
+          order.push(name);
+          await new Promise(setImmediate);
+        },
+        { key },
+      );
+    await Promise.all([
+      work('A1', 'A'),
+      work('A2', 'A'),
+      work('B1', 'B'),
+      work('A3', 'A'),
+      work('none'),
+      work('B2', 'B'),
+    ]);
+    expect([...order].sort()).toEqual(['A1', 'A2', 'A3', 'B1', 'B2', 'none']);
+    expect(order.slice(0, 2)).toEqual(['A1', 'B1']);
+    expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
+  });
+
+  test('limits a key to half of the queue', async () => {
+    const limiter = new ConcurrencyLimiter({ concurrency: 1, queue: 4, queueTimeoutMs: WAIT_MS });
+    const leave = await limiter.acquire({ key: 'A' });
+    const waiting = [limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })];
+    await expect(limiter.acquire({ key: 'A' })).rejects.toMatchObject({ code: 'OVERLOADED' });
+    waiting.push(limiter.acquire({ key: 'B' }), limiter.acquire());
+    await expect(limiter.acquire({ key: 'B' })).rejects.toMatchObject({ code: 'OVERLOADED' });
+    leave();
+    for (const turn of waiting) (await turn)();
+    expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
+  });
+
+  test('uses one queue for all permits without a key', async () => {
+    const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: WAIT_MS });
+    await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
+    expect(limiter.usage()).toMatchObject({ running: 4, waiting: 0 });
+  });
+
+  test('frees permit and queue place of requests that fail, are rejected, time out or are preempted', async () => {
+    const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: 20 });
+    const fail = (): Promise<never> => Promise.reject(new Error('failed'));
+    const held = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
+    const [ended] = held as [() => void];
+    const disallow = limiter.allowPreemption(() => {
+      ended();
+      return true;
+    });
+    // The first in the queue gets the permit of the preempted request, three time out, and the others are rejected.
+    const results = await Promise.allSettled(Array.from({ length: 40 }, () => limiter.run(fail)));
+    const messages = results.map((result) => String((result as PromiseRejectedResult).reason));
+    expect(messages.filter((message) => message.includes('are waiting'))).toHaveLength(36);
+    expect(messages.some((message) => message.includes('failed'))).toBe(true);
+    disallow();
+    for (const release of held) {
+      release();
+      release();
+    }
+    expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
+    // With a place leaked the next four would not run, with a place in the queue leaked the last four would be rejected.
+    const again = await Promise.all(
+      Array.from({ length: 8 }, () => limiter.run(() => Promise.resolve('ran'))),
+    );
+    expect(again).toEqual(Array<string>(8).fill('ran'));
+    await Promise.allSettled(Array.from({ length: 20 }, (_, at) => limiter.run(fail, { key: `K${at % 2}` })));
+    expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
+    const slots = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
+    expect(slots).toHaveLength(4);
+  });
 });

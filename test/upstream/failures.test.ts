@@ -1,6 +1,6 @@
 // A Handle server that is cut off, slow, or left alone by the caller.
 import nock from 'nock';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import type { Tracer } from '../../src/observe/tracer.js';
@@ -15,66 +15,68 @@ const failWith = (code: string): nock.Scope =>
     .get(/.*/)
     .replyWithError(Object.assign(new Error(code), { code }));
 
-test('a connection that is cut is tried once more', async () => {
-  const upstream = mockUpstream();
-  const cut = failWith('ECONNRESET');
-  upstream.reply(404, { responseCode: 100 });
-  expect(await resolve('21.T1/a')).toEqual({ kind: 'not-found' });
-  expect(cut.isDone()).toBe(true);
-  expect(upstream.sent).toHaveLength(1);
-});
-
-test('a connection that is cut twice is not tried a third time', async () => {
-  failWith('ECONNRESET');
-  failWith('ECONNRESET');
-  await expect(resolve('21.T1/a')).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE', status: 502 });
-});
-
-test.each([
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed', 'set upstream.caFile or upstream.fingerprint'],
-  ['CERT_HAS_EXPIRED', 'expired', 'renew it'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'another name', 'upstream.url'],
-])(
-  'the certificate error %s is not retried and is diagnosed for the operator only',
-  async (code, cause, remedy) => {
-    failWith(code);
-    await expect(resolve('21.T1/a')).rejects.toMatchObject({
-      code: 'UPSTREAM_UNREACHABLE',
-      message: 'The Handle server is unreachable',
-      diagnosis: {
-        cause: expect.stringContaining(cause) as string,
-        remedy: expect.stringContaining(remedy) as string,
-      },
-    });
-  },
-);
-
-test('a response that takes too long is a timeout and is requested once', async () => {
-  nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });
-  await expect(resolve('21.T1/a', { timeoutMs: 30 })).rejects.toMatchObject({
-    code: 'UPSTREAM_TIMEOUT',
-    status: 504,
-    diagnosis: { remedy: expect.stringContaining('upstream.timeout') as string },
+describe('upstream failures', () => {
+  test('a reset connection is retried once', async () => {
+    const upstream = mockUpstream();
+    const cut = failWith('ECONNRESET');
+    upstream.reply(404, { responseCode: 100 });
+    expect(await resolve('21.T1/a')).toEqual({ kind: 'not-found' });
+    expect(cut.isDone()).toBe(true);
+    expect(upstream.sent).toHaveLength(1);
   });
-});
 
-test('each question is counted with its server and result, and traced with its duration, retry included', async () => {
-  const metrics = createMetrics();
-  const addCall = vi.fn<Tracer['addCall']>();
-  let time = 0;
-  const clock = { ...systemClock, now: () => (time += 5) };
-  const context = testContext({ metrics, clock, tracer: { addCall } as Partial<Tracer> as Tracer });
-  failWith('UND_ERR_SOCKET');
-  mockUpstream().reply(404, { responseCode: 100 });
-  await resolve('21.T1/a', {}, context);
-  mockUpstream().reply(200, 'rubbish');
-  await resolve('21.T1/a', {}, context).catch(() => undefined);
-  const call = { name: 'GET upstream', durationMs: 5 };
-  expect(addCall.mock.calls).toEqual([
-    [{ ...call, result: 'not-found', isFailure: false }],
-    [{ ...call, result: 'UPSTREAM_INVALID_RESPONSE', isFailure: true }],
-  ]);
-  const text = await metrics.exposition();
-  for (const outcome of ['not-found', 'UPSTREAM_INVALID_RESPONSE'])
-    expect(text).toContain(`upstream_requests_total{server="${UPSTREAM}",outcome="${outcome}"} 1`);
+  test('a connection that is reset twice is not retried again', async () => {
+    failWith('ECONNRESET');
+    failWith('ECONNRESET');
+    await expect(resolve('21.T1/a')).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE', status: 502 });
+  });
+
+  test.each([
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed', 'set upstream.caFile or upstream.fingerprint'],
+    ['CERT_HAS_EXPIRED', 'expired', 'renew it'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'another name', 'upstream.url'],
+  ])(
+    'the certificate error %s is not retried and is diagnosed for the operator only',
+    async (code, cause, remedy) => {
+      failWith(code);
+      await expect(resolve('21.T1/a')).rejects.toMatchObject({
+        code: 'UPSTREAM_UNREACHABLE',
+        message: 'The Handle server is unreachable',
+        diagnosis: {
+          cause: expect.stringContaining(cause) as string,
+          remedy: expect.stringContaining(remedy) as string,
+        },
+      });
+    },
+  );
+
+  test('a response that exceeds the timeout is not retried', async () => {
+    nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });
+    await expect(resolve('21.T1/a', { timeoutMs: 30 })).rejects.toMatchObject({
+      code: 'UPSTREAM_TIMEOUT',
+      status: 504,
+      diagnosis: { remedy: expect.stringContaining('upstream.timeout') as string },
+    });
+  });
+
+  test('each request is counted with server and result, and traced with its duration including the retry', async () => {
+    const metrics = createMetrics();
+    const addCall = vi.fn<Tracer['addCall']>();
+    let time = 0;
+    const clock = { ...systemClock, now: () => (time += 5) };
+    const context = testContext({ metrics, clock, tracer: { addCall } as Partial<Tracer> as Tracer });
+    failWith('UND_ERR_SOCKET');
+    mockUpstream().reply(404, { responseCode: 100 });
+    await resolve('21.T1/a', {}, context);
+    mockUpstream().reply(200, 'rubbish');
+    await resolve('21.T1/a', {}, context).catch(() => undefined);
+    const call = { name: 'GET upstream', durationMs: 5 };
+    expect(addCall.mock.calls).toEqual([
+      [{ ...call, result: 'not-found', isFailure: false }],
+      [{ ...call, result: 'UPSTREAM_INVALID_RESPONSE', isFailure: true }],
+    ]);
+    const text = await metrics.exposition();
+    for (const outcome of ['not-found', 'UPSTREAM_INVALID_RESPONSE'])
+      expect(text).toContain(`upstream_requests_total{server="${UPSTREAM}",outcome="${outcome}"} 1`);
+  });
 });

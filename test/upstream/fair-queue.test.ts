@@ -1,4 +1,4 @@
-// Who is next at a busy Handle server, and how many it gets at a time.
+// Order of requests at a busy Handle server, and its adaptive concurrency limit.
 import { describe, expect, it } from 'vitest';
 import { type AdaptiveLimit, nextLimit } from '../../src/upstream/adaptive-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
@@ -33,20 +33,20 @@ function queueOf(...waiters: Named[]): FairQueue<Named> {
   return queue;
 }
 
-describe('the queue', () => {
-  it('serves clients in turn, however many requests one of them has', () => {
+describe('the fair queue', () => {
+  it('serves clients round-robin, however many requests one of them has', () => {
     const greedy = [1, 2, 3, 4].map((at) => waiter(`greedy ${at}`, 'greedy'));
     const queue = queueOf(...greedy, waiter('polite 1', 'a'), waiter('polite 2', 'b'));
     expect(served(queue)).toEqual(['greedy 1', 'polite 1', 'polite 2', 'greedy 2', 'greedy 3', 'greedy 4']);
   });
 
-  it('serves the client with the fewest places in use first', () => {
+  it('serves the client with the fewest permits in use first', () => {
     const running: Record<string, number> = { a: 3, b: 1 };
     const queue = queueOf(waiter('a', 'a'), waiter('b', 'b'));
     expect(served(queue, { ...FREE, runningOf: (client = '') => running[client] ?? 0 })).toEqual(['b', 'a']);
   });
 
-  it('serves a client that comes back after a pause before one that was served meanwhile', () => {
+  it('serves a returning client before one that was served meanwhile', () => {
     const queue = queueOf(
       waiter('polite 1', 'polite'),
       waiter('greedy 1', 'greedy'),
@@ -61,7 +61,7 @@ describe('the queue', () => {
     expect([next(), next()]).toEqual(['polite 2', 'greedy 2']);
   });
 
-  it('serves a client that has waited for a second before one that comes for the first time', () => {
+  it('serves a client that has waited for a second before a new one', () => {
     const queue = queueOf(waiter('old 1', 'old'), waiter('old 2', 'old'));
     const next = (): string | undefined => queue.takeNext(FREE)?.name;
     expect(next()).toBe('old 1');
@@ -72,7 +72,7 @@ describe('the queue', () => {
     expect([next(), next(), next()]).toEqual(['new 1', 'old 2', 'new 2']);
   });
 
-  it('gives preferred clients most places, and the others some', () => {
+  it('gives preferred clients most permits, and the others some', () => {
     const classes = ['preferred', 'normal', 'background'] as const;
     const queue = queueOf(
       ...classes.flatMap((name) =>
@@ -84,13 +84,13 @@ describe('the queue', () => {
     expect(classes.map(countOf)).toEqual([80, 20, 5]);
   });
 
-  it('leaves out who may not have a place now', () => {
+  it('skips clients that may not have a permit now', () => {
     const queue = queueOf(waiter('a', 'a'), waiter('b', 'b'));
     expect(served(queue, { ...FREE, mayRun: (one: Waiter) => one.caller.client !== 'a' })).toEqual(['b']);
     expect(queue.size).toBe(1);
   });
 
-  it('when it is full, drops the last of the client with the most, and never one of a higher class', () => {
+  it('drops the last request of the client with the most when full, never one of a higher class', () => {
     const queue = queueOf(
       waiter('g1', 'g'),
       waiter('g2', 'g'),
@@ -104,7 +104,7 @@ describe('the queue', () => {
   });
 });
 
-describe('the limit', () => {
+describe('the adaptive concurrency limit', () => {
   const BOUNDS = { min: 8, max: 64 };
   const START: AdaptiveLimit = { limit: 64, quietMs: undefined };
 
@@ -118,11 +118,11 @@ describe('the limit', () => {
     return at;
   }
 
-  it('stays at its maximum where the server is fast enough', () => {
+  it('stays at its maximum while the server is fast enough', () => {
     expect(under(20_000, START, 100).limit).toBe(64);
   });
 
-  it('falls when the capacity falls, does not creep up again, and rises when it is back', () => {
+  it('falls with the capacity, stays low, and rises when the capacity is back', () => {
     const fast = under(20_000, START, 20);
     const slow = under(100, fast, 20);
     expect(slow.limit).toBeLessThan(20);
@@ -130,7 +130,7 @@ describe('the limit', () => {
     expect(under(20_000, slow, 60).limit).toBe(64);
   });
 
-  it('is at its minimum while the server does not answer in time', () => {
+  it('is at its minimum while the server times out', () => {
     const sample = { latenciesMs: [Infinity, Infinity, 5], running: 64 };
     expect(nextLimit({ limit: 64, quietMs: undefined }, sample, BOUNDS).limit).toBe(8);
     expect(nextLimit({ limit: 64, quietMs: 5 }, sample, BOUNDS).limit).toBe(32);

@@ -1,5 +1,5 @@
 // Adaptive concurrency: a client whose reads hang lowers its own share, and the others still get the rest.
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { Caller } from '../../src/upstream/caller.js';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
@@ -15,40 +15,42 @@ const clientNamed = (client: string): Caller => ({ class: 'normal', client, netw
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('the reserve of the others is there when the limit falls below what a client still holds', async () => {
-  const limiter = new ConcurrencyLimiter({
-    concurrency: 64,
-    minConcurrency: 8,
-    queue: 1000,
-    queueTimeoutMs: 2000,
-  });
-  let refused = 0;
-  const read = (client: string, work: () => Promise<void>): Promise<void> =>
-    limiter.run(work, { caller: clientNamed(client) }).catch((error: unknown) => {
-      if (error instanceof ServiceError && error.code === 'OVERLOADED') refused++;
+describe('adaptive concurrency with a hanging client', () => {
+  test('keeps the reserve for other clients when the limit falls below what the hanging client holds', async () => {
+    const limiter = new ConcurrencyLimiter({
+      concurrency: 64,
+      minConcurrency: 8,
+      queue: 1000,
+      queueTimeoutMs: 2000,
     });
-  const quick = (): Promise<void> => pause(5);
-  // The limiter learns how fast the server is.
-  for (let at = 0; at < 60; at++) {
-    const reading = read('honest', quick);
-    await vi.advanceTimersByTimeAsync(10);
-    await reading;
-  }
-  // 48 hang; the first time-outs lower the limit to a fraction of what they still hold.
-  const hang = (at: number) => async (): Promise<void> => {
-    await pause(at < 30 ? 3000 + 200 * (at % 3) : 10_000);
-    throw new ServiceError('UPSTREAM_TIMEOUT');
-  };
-  const hanging = Array.from({ length: 48 }, (_, at) => read('hostile', hang(at)));
-  await vi.advanceTimersByTimeAsync(3500);
-  const { limit, running } = limiter.usage();
-  expect(running).toBe(18);
-  expect(limit).toBeLessThan(running);
-  refused = 0;
-  const others = Array.from({ length: 61 }, () => read('honest', quick));
-  await vi.advanceTimersByTimeAsync(3000);
-  await Promise.all(others);
-  expect(refused).toBe(0);
-  await vi.advanceTimersByTimeAsync(10_000);
-  await Promise.all(hanging);
+    let refused = 0;
+    const read = (client: string, work: () => Promise<void>): Promise<void> =>
+      limiter.run(work, { caller: clientNamed(client) }).catch((error: unknown) => {
+        if (error instanceof ServiceError && error.code === 'OVERLOADED') refused++;
+      });
+    const quick = (): Promise<void> => pause(5);
+    // The limiter learns how fast the server is.
+    for (let at = 0; at < 60; at++) {
+      const reading = read('honest', quick);
+      await vi.advanceTimersByTimeAsync(10);
+      await reading;
+    }
+    // 48 hang; the first time-outs lower the limit to a fraction of what they still hold.
+    const hang = (at: number) => async (): Promise<void> => {
+      await pause(at < 30 ? 3000 + 200 * (at % 3) : 10_000);
+      throw new ServiceError('UPSTREAM_TIMEOUT');
+    };
+    const hanging = Array.from({ length: 48 }, (_, at) => read('hostile', hang(at)));
+    await vi.advanceTimersByTimeAsync(3500);
+    const { limit, running } = limiter.usage();
+    expect(running).toBe(18);
+    expect(limit).toBeLessThan(running);
+    refused = 0;
+    const others = Array.from({ length: 61 }, () => read('honest', quick));
+    await vi.advanceTimersByTimeAsync(3000);
+    await Promise.all(others);
+    expect(refused).toBe(0);
+    await vi.advanceTimersByTimeAsync(10_000);
+    await Promise.all(hanging);
+  });
 });

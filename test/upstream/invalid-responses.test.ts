@@ -1,5 +1,5 @@
 // Invalid responses are errors, are not requested twice, and reveal no value.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ServiceError } from '../../src/errors.js';
 import { useNock } from '../support/nock.js';
 import { mockUpstream, resolve } from './ask.js';
@@ -9,110 +9,112 @@ useNock();
 const JSON_TYPE = { 'content-type': 'application/json' };
 const HTML_TYPE = { 'content-type': 'text/html' };
 
-test.each([
-  {
-    what: 'broken JSON',
-    status: 200,
-    body: '{"responseCode":1,"handle":"21.T1/a","values":[{"s3cret',
-    says: 'no JSON',
-  },
-  { what: 'a JSON array', status: 200, body: '["s3cret"]', says: 'no JSON object' },
-  { what: 'null', status: 200, body: 'null', says: 'no JSON object' },
-  {
-    what: 'a JSON object of something else',
-    status: 200,
-    body: '{"error":"s3cret"}',
-    says: 'no response code',
-  },
-  { what: 'no body', status: 200, body: '', says: '0 characters' },
-  {
-    what: 'a record of another handle',
-    status: 200,
-    body: '{"responseCode":1,"handle":"21.T1/b","values":[]}',
-    says: 'another handle',
-  },
-  {
-    what: 'a record without handle',
-    status: 200,
-    body: '{"responseCode":1,"values":[]}',
-    says: 'without its handle',
-  },
-  {
-    what: 'values that are no array',
-    status: 200,
-    body: '{"responseCode":1,"handle":"21.T1/a","values":{}}',
-    says: 'without a list of values',
-  },
-  {
-    what: 'a value that is none',
-    status: 200,
-    body: '{"responseCode":1,"handle":"21.T1/a","values":["s3cret"]}',
-    says: 'something else than values',
-  },
-  {
-    what: 'a value with a strange ttl',
-    status: 200,
-    body: '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL","ttl":{}}]}',
-    says: 'ttl',
-  },
-  {
-    what: 'a success with an error status',
-    status: 500,
-    body: '{"responseCode":1,"handle":"21.T1/a","values":[]}',
-    says: 'contradicts',
-  },
-  { what: 'a not-found with status 200', status: 200, body: '{"responseCode":100}', says: 'contradicts' },
-  { what: 'an error with status 200', status: 200, body: '{"responseCode":2}', says: 'contradicts' },
-  {
-    what: 'a not-found of another handle',
-    status: 404,
-    body: '{"responseCode":100,"handle":"21.T1/b"}',
-    says: 'another handle',
-  },
-])('$what is an invalid response', async ({ status, body, says }) => {
-  const upstream = mockUpstream();
-  upstream.reply(status, body, JSON_TYPE);
-  const error = await resolve('21.T1/a').catch((thrown: unknown) => thrown as Error & { code: string });
-  expect(error).toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE', status: 502 });
-  const { message, diagnosis } = error as ServiceError;
-  expect(message).toBe('Invalid response from the Handle server');
-  expect(diagnosis?.cause).toContain(says);
-  expect(diagnosis?.cause).toContain(`HTTP ${status}`);
-  expect(diagnosis?.cause).not.toContain('s3cret');
-  expect(upstream.sent).toHaveLength(1);
-});
-
-test('an HTML page is an invalid response; the diagnosis quotes its visible text', async () => {
-  const upstream = mockUpstream();
-  const page = `<html><head><title>502 Bad Gateway</title></head>\n<body>${'nginx '.repeat(100)}</body></html>`;
-  upstream.reply(502, page, HTML_TYPE);
-  await expect(resolve('21.T1/a')).rejects.toMatchObject({
-    code: 'UPSTREAM_INVALID_RESPONSE',
-    diagnosis: {
-      cause: expect.stringMatching(
-        /HTTP 502, text\/html, \d+ characters, "502 Bad Gateway nginx .{1,58}"\)$/,
-      ) as string,
+describe('invalid upstream responses', () => {
+  test.each([
+    {
+      what: 'broken JSON',
+      status: 200,
+      body: '{"responseCode":1,"handle":"21.T1/a","values":[{"s3cret',
+      says: 'no JSON',
     },
+    { what: 'a JSON array', status: 200, body: '["s3cret"]', says: 'no JSON object' },
+    { what: 'null', status: 200, body: 'null', says: 'no JSON object' },
+    {
+      what: 'a JSON object of something else',
+      status: 200,
+      body: '{"error":"s3cret"}',
+      says: 'no response code',
+    },
+    { what: 'no body', status: 200, body: '', says: '0 characters' },
+    {
+      what: 'a record of another handle',
+      status: 200,
+      body: '{"responseCode":1,"handle":"21.T1/b","values":[]}',
+      says: 'another handle',
+    },
+    {
+      what: 'a record without handle',
+      status: 200,
+      body: '{"responseCode":1,"values":[]}',
+      says: 'without its handle',
+    },
+    {
+      what: 'values that are no array',
+      status: 200,
+      body: '{"responseCode":1,"handle":"21.T1/a","values":{}}',
+      says: 'without a list of values',
+    },
+    {
+      what: 'a value that is none',
+      status: 200,
+      body: '{"responseCode":1,"handle":"21.T1/a","values":["s3cret"]}',
+      says: 'something else than values',
+    },
+    {
+      what: 'a value with a strange ttl',
+      status: 200,
+      body: '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL","ttl":{}}]}',
+      says: 'ttl',
+    },
+    {
+      what: 'a success with an error status',
+      status: 500,
+      body: '{"responseCode":1,"handle":"21.T1/a","values":[]}',
+      says: 'contradicts',
+    },
+    { what: 'a not-found with status 200', status: 200, body: '{"responseCode":100}', says: 'contradicts' },
+    { what: 'an error with status 200', status: 200, body: '{"responseCode":2}', says: 'contradicts' },
+    {
+      what: 'a not-found of another handle',
+      status: 404,
+      body: '{"responseCode":100,"handle":"21.T1/b"}',
+      says: 'another handle',
+    },
+  ])('include $what', async ({ status, body, says }) => {
+    const upstream = mockUpstream();
+    upstream.reply(status, body, JSON_TYPE);
+    const error = await resolve('21.T1/a').catch((thrown: unknown) => thrown as Error & { code: string });
+    expect(error).toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE', status: 502 });
+    const { message, diagnosis } = error as ServiceError;
+    expect(message).toBe('Invalid response from the Handle server');
+    expect(diagnosis?.cause).toContain(says);
+    expect(diagnosis?.cause).toContain(`HTTP ${status}`);
+    expect(diagnosis?.cause).not.toContain('s3cret');
+    expect(upstream.sent).toHaveLength(1);
   });
-  expect(upstream.sent).toHaveLength(1);
-});
 
-test('a redirect is not followed', async () => {
-  const upstream = mockUpstream();
-  upstream.reply(301, '', { location: 'https://elsewhere.test/' });
-  await expect(resolve('21.T1/a')).rejects.toMatchObject({
-    code: 'UPSTREAM_INVALID_RESPONSE',
-    diagnosis: { remedy: expect.stringContaining('redirects are not followed') as string },
+  test('include an HTML page, whose visible text is in the diagnosis', async () => {
+    const upstream = mockUpstream();
+    const page = `<html><head><title>502 Bad Gateway</title></head>\n<body>${'nginx '.repeat(100)}</body></html>`;
+    upstream.reply(502, page, HTML_TYPE);
+    await expect(resolve('21.T1/a')).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+      diagnosis: {
+        cause: expect.stringMatching(
+          /HTTP 502, text\/html, \d+ characters, "502 Bad Gateway nginx .{1,58}"\)$/,
+        ) as string,
+      },
+    });
+    expect(upstream.sent).toHaveLength(1);
   });
-  expect(upstream.sent).toHaveLength(1);
-});
 
-test('the handle of a record may be written in another case on a server that ignores case', async () => {
-  const body = { responseCode: 200, handle: '21.t1/A', values: [] };
-  mockUpstream().reply(200, body);
-  expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });
-  mockUpstream().reply(200, body);
-  await expect(resolve('21.T1/a', { caseSensitive: true })).rejects.toMatchObject({
-    code: 'UPSTREAM_INVALID_RESPONSE',
+  test('include a redirect, which is not followed', async () => {
+    const upstream = mockUpstream();
+    upstream.reply(301, '', { location: 'https://elsewhere.test/' });
+    await expect(resolve('21.T1/a')).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+      diagnosis: { remedy: expect.stringContaining('redirects are not followed') as string },
+    });
+    expect(upstream.sent).toHaveLength(1);
+  });
+
+  test('do not include a record whose handle differs in case on a case-insensitive server', async () => {
+    const body = { responseCode: 200, handle: '21.t1/A', values: [] };
+    mockUpstream().reply(200, body);
+    expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });
+    mockUpstream().reply(200, body);
+    await expect(resolve('21.T1/a', { caseSensitive: true })).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+    });
   });
 });

@@ -1,5 +1,5 @@
-// A Handle server whose capacity falls to a tenth, with 10 greedy and 200 polite clients, on a clock of its own.
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+// A Handle server whose capacity falls to a tenth, with 10 greedy and 200 polite clients, on a simulated clock.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { Caller, CallerClass } from '../../src/upstream/caller.js';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
@@ -98,25 +98,27 @@ const GREEDY: Crowd = { clients: 10, parallel: 25, everyMs: 0.5 * SECOND, class:
 /** 80 requests a second: less than the server can give. */
 const POLITE: Crowd = { clients: 200, parallel: 1, everyMs: 2.5 * SECOND, class: 'normal' };
 
-test('polite clients get at least 90 % of what they ask for, and greedy ones the rest', async () => {
-  const { shares, limit } = await sharesOf(GREEDY, POLITE);
-  const [greedy, polite] = shares as [Share, Share];
-  expect(polite.answered / polite.asked).toBeGreaterThanOrEqual(0.9);
-  expect(greedy.answered).toBeGreaterThan(0);
-  expect(greedy.answered / MEASURED_SECONDS).toBeLessThan(0.4 * SLOW.perSecond);
-  const given = (greedy.answered + polite.answered) / MEASURED_SECONDS;
-  expect(given).toBeGreaterThan(0.9 * SLOW.perSecond);
-  expect(limit).toBeLessThan(32);
-});
-
-test('work in the background does not starve beside clients that take all they can', async () => {
-  const { shares } = await sharesOf(GREEDY, {
-    clients: 1,
-    parallel: 25,
-    everyMs: 0.5 * SECOND,
-    class: 'background',
+describe('fair shares of an overloaded Handle server', () => {
+  test('polite clients get at least 90 % of their demand, and greedy ones the rest', async () => {
+    const { shares, limit } = await sharesOf(GREEDY, POLITE);
+    const [greedy, polite] = shares as [Share, Share];
+    expect(polite.answered / polite.asked).toBeGreaterThanOrEqual(0.9);
+    expect(greedy.answered).toBeGreaterThan(0);
+    expect(greedy.answered / MEASURED_SECONDS).toBeLessThan(0.4 * SLOW.perSecond);
+    const given = (greedy.answered + polite.answered) / MEASURED_SECONDS;
+    expect(given).toBeGreaterThan(0.9 * SLOW.perSecond);
+    expect(limit).toBeLessThan(32);
   });
-  const [greedy, background] = shares as [Share, Share];
-  expect(greedy.answered).toBeGreaterThan(background.answered);
-  expect(background.answered).toBeGreaterThan(0.1 * SLOW.perSecond * MEASURED_SECONDS);
+
+  test('background work does not starve next to greedy clients', async () => {
+    const { shares } = await sharesOf(GREEDY, {
+      clients: 1,
+      parallel: 25,
+      everyMs: 0.5 * SECOND,
+      class: 'background',
+    });
+    const [greedy, background] = shares as [Share, Share];
+    expect(greedy.answered).toBeGreaterThan(background.answered);
+    expect(background.answered).toBeGreaterThan(0.1 * SLOW.perSecond * MEASURED_SECONDS);
+  });
 });

@@ -33,7 +33,7 @@ async function asked(
   return { answer, sent };
 }
 
-describe('the list of prefixes', () => {
+describe('the ePIC v2 list of prefixes', () => {
   const env = { V2_PREFIXES: '21.T11998/, 21.T12345' };
 
   test.each(['', '/'])('is v2.prefixes, with and without a trailing slash: %j', async (path) => {
@@ -53,7 +53,7 @@ describe('the list of prefixes', () => {
   });
 });
 
-describe('the list of handles', () => {
+describe('the ePIC v2 list of handles', () => {
   test.each([
     ['', 'page=0&pageSize=1000'],
     ['?limit=10', 'page=0&pageSize=10'],
@@ -77,7 +77,7 @@ describe('the list of handles', () => {
     expect([answer.headers['content-type'], answer.text]).toEqual([type, text]);
   });
 
-  test('with Depth: 1 has the values of each handle, through the cache', async () => {
+  test('with Depth: 1 includes the values of each handle, through the cache', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const script = [
       listed('A', 'GONE'),

@@ -24,8 +24,8 @@ async function removed(
   return { answer, sent };
 }
 
-describe('while deletion is off', () => {
-  test('an existing handle is 403 with the reason, and is not deleted', async () => {
+describe('ePIC v2 DELETE while deletion is off', () => {
+  test('of an existing handle is 403 with the reason, and deletes nothing', async () => {
     const { answer, sent } = await removed([reply.record(RECORD)], {});
     expect([answer.status, sent]).toEqual([403, [LOOK]]);
     expect(read(answer)).toMatchObject({
@@ -34,32 +34,32 @@ describe('while deletion is off', () => {
     });
   });
 
-  test('a missing handle is 404', async () => {
+  test('of a missing handle is 404', async () => {
     const { answer, sent } = await removed([reply.missing], {});
     expect([answer.status, sent]).toEqual([404, [LOOK]]);
   });
 
-  test('a failed precondition is 412 before 403', async () => {
+  test('with a failed precondition is 412 before 403', async () => {
     const { answer } = await removed([reply.missing], {}, { 'If-Match': '*' });
     expect(answer.status).toBe(412);
   });
 
-  test('handles of deletion.allowedFor are deleted', async () => {
+  test('of a handle in deletion.allowedFor deletes it', async () => {
     const script = [reply.record(RECORD), reply.done];
     const { answer, sent } = await removed(script, { DELETION_ALLOWED_FOR: '21.T11998/a*' });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
 });
 
-describe('while deletion is on', () => {
+describe('ePIC v2 DELETE while deletion is on', () => {
   const on = { DELETION_HANDLES: 'true' };
 
-  test('a read checks the login before the lock and the deletion', async () => {
+  test('checks the login by a read before taking the lock and deleting', async () => {
     const { answer, sent } = await removed([reply.record(RECORD), reply.done], on);
     expect([answer.status, answer.text, sent]).toEqual([204, '', [LOOK, REMOVE]]);
   });
 
-  test('a wrong login and a missing handle end at the read', async () => {
+  test('with a wrong login or of a missing handle ends at the read', async () => {
     for (const [said, status] of [
       [reply.wrongLogin, 401],
       [reply.missing, 404],
@@ -70,14 +70,14 @@ describe('while deletion is on', () => {
     }
   });
 
-  test('the current ETag deletes', async () => {
+  test('with the current ETag in If-Match deletes', async () => {
     const { answer, sent } = await removed([reply.record(RECORD), reply.done], on, {
       'If-Match': recordEtag(RECORD),
     });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
 
-  test('another ETag is 412', async () => {
+  test('with another ETag in If-Match is 412', async () => {
     const { answer, sent } = await removed([reply.record(RECORD)], on, { 'If-Match': '"old"' });
     expect([answer.status, sent]).toEqual([412, [LOOK]]);
   });

@@ -32,7 +32,7 @@ const forwarded = {
   'X-Forwarded-Prefix': '/epic/',
 };
 
-describe('Location', () => {
+describe('ePIC v2 Location header', () => {
   test.each([
     ['pid.example.org', 'http://pid.example.org'],
     ['pid.example.org:8443', 'http://pid.example.org:8443'],

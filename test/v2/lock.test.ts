@@ -46,7 +46,7 @@ function startServer(before: (method: string, authorization: string) => Promise<
 
 const put = (question: V2Question = {}): V2Question => ({ method: 'PUT', body: [URL_INPUT], ...question });
 
-describe('a wrong password', () => {
+describe('the ePIC v2 lock of a handle, with a wrong password,', () => {
   const writes: [string, V2Question][] = [
     ['a PUT', put()],
     ['a PUT that creates only', put({ headers: { 'If-None-Match': '*' } })],
@@ -54,7 +54,7 @@ describe('a wrong password', () => {
     ['a DELETE', { method: 'DELETE' }],
     ['a DELETE with a condition', { method: 'DELETE', headers: { 'If-Match': '*' } }],
   ];
-  test.each(writes)('takes no lock: %s', async (_what, write) => {
+  test.each(writes)('is not taken: %s', async (_what, write) => {
     const held = gate();
     const { asked } = startServer((_method, login) => (login === WRONG ? held.opened : Promise.resolve()));
     const env = { DELETION_HANDLES: 'true', V2_LOCK_WAIT: '300ms' };
@@ -67,8 +67,8 @@ describe('a wrong password', () => {
   });
 });
 
-describe('one caller with many writes of a handle', () => {
-  test('delays another caller by one of them', async () => {
+describe('the ePIC v2 lock of a handle, with many writes of one caller,', () => {
+  test('delays another caller by one write', async () => {
     const held = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const writers = (): string[] => asked.filter((line) => line.startsWith('PUT'));
@@ -88,7 +88,7 @@ describe('one caller with many writes of a handle', () => {
   });
 
   test(
-    'has a bounded number of them queued, and gets 503 with Retry-After for one more',
+    'queues a bounded number of them, and rejects one more with 503 and Retry-After',
     PATIENT,
     async () => {
       const held = gate();
@@ -109,10 +109,10 @@ describe('one caller with many writes of a handle', () => {
   );
 });
 
-describe('a record that was read before the lock was taken', () => {
+describe('a record that was read before the ePIC v2 lock was taken', () => {
   const second = { type: 'URL', parsed_data: 'https://example.org/two' };
 
-  test('is read again after a write in between, and a precondition that fails now is 412', async () => {
+  test('is read again after a write in between, and a precondition that now fails is 412', async () => {
     const held = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const v2 = askV2((await startProxy()).url);
@@ -127,7 +127,7 @@ describe('a record that was read before the lock was taken', () => {
     expect(asked.filter((line) => line === `GET ${USER02}`)).toHaveLength(2);
   });
 
-  test('is not read again otherwise, not even right after another write', async () => {
+  test('is not read again otherwise, even right after another write', async () => {
     const { asked } = startServer(() => Promise.resolve());
     const v2 = askV2((await startProxy()).url);
     await v2(`/${NAME}`, put());

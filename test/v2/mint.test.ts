@@ -25,7 +25,7 @@ async function posted(script: Scripted[], path = '/21.T11998', question: V2Quest
 
 const nameIn = ({ target }: SentUpstream): string => /^\/api\/handles\/([^?]*)/.exec(target)![1]!;
 
-describe('POST', () => {
+describe('ePIC v2 POST to a prefix', () => {
   test.each(['/21.T11998', '/21.T11998/'])('to %s creates a handle under a new name', async (path) => {
     const { answer, sent, url } = await posted([created, record], path);
     const name = nameIn(sent[0]!);
@@ -65,7 +65,7 @@ describe('POST', () => {
     expect(answer.text).toContain('gwdgpid');
   });
 
-  test('takes another name when the first exists', async () => {
+  test('tries another name when the first exists', async () => {
     const second = await posted([exists, created, record]);
     expect(second.answer.status).toBe(201);
     expect(new Set(second.sent.slice(0, 2).map(nameIn)).size).toBe(2);
@@ -77,7 +77,7 @@ describe('POST', () => {
   });
 });
 
-describe('a POST without an upstream response', () => {
+describe('an ePIC v2 POST without an upstream response', () => {
   test.each([noResponse, { status: 0, error: 'ECONNRESET' }, { status: 500, body: { responseCode: 2 } }])(
     'is 201 when the minted handle exists: %j',
     async (failure) => {
@@ -100,7 +100,7 @@ describe('a POST without an upstream response', () => {
   });
 });
 
-describe('a POST repeated after a 504', () => {
+describe('an ePIC v2 POST repeated after a 504', () => {
   const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
   const changed: Scripted = { status: 200, body: { responseCode: 1, values: [other, ADMIN_VALUE] } };
 
@@ -116,7 +116,7 @@ describe('a POST repeated after a 504', () => {
     return { names, statuses };
   }
 
-  test('gets the name of the first, once', async () => {
+  test('gets the minted name of the first, once', async () => {
     const { names, statuses } = await namesOf([created, record, created, record], [{}, {}]);
     expect(statuses).toEqual([504, 201, 201]);
     expect(names[1]).toBe(names[0]);
@@ -128,7 +128,7 @@ describe('a POST repeated after a 504', () => {
     expect([statuses, new Set(names).size]).toEqual([[504, 201], 1]);
   });
 
-  test('gets another name when the handle of the first was changed', async () => {
+  test('gets another name when the first handle was changed', async () => {
     const { names, statuses } = await namesOf([exists, changed, created, record], [{}]);
     expect(statuses).toEqual([504, 201]);
     expect(names.map((name) => name === names[0])).toEqual([true, true, false]);
@@ -144,7 +144,7 @@ describe('a POST repeated after a 504', () => {
     expect(names[1]).not.toBe(names[0]);
   });
 
-  test('leaves the name to the next one when it fails too', async () => {
+  test('leaves the name to the next POST when it fails too', async () => {
     const { names, statuses } = await namesOf(
       [{ status: 401, body: '' }, created, record],
       [{ as: basic('300:21.T11998/USER01', 'wrong') }, {}],
@@ -161,10 +161,10 @@ describe('a POST repeated after a 504', () => {
   });
 });
 
-describe('with an Idempotency-Key', () => {
+describe('an ePIC v2 POST with an Idempotency-Key', () => {
   const headers = { 'Idempotency-Key': 'order-17' };
 
-  test('a repeated POST gets the same handle, and another caller or key gets another', async () => {
+  test('that is repeated gets the same handle, and another caller or key gets another', async () => {
     const { sent } = scriptUpstream(
       created,
       record,
@@ -188,7 +188,7 @@ describe('with an Idempotency-Key', () => {
     expect(sent).toHaveLength(9);
   });
 
-  test('other values under the same key are 412', async () => {
+  test('that repeats the key with other values is 412', async () => {
     const body = [{ type: 'URL', parsed_data: 'https://example.org/two' }];
     const { answer } = await posted([exists, record], '/21.T11998', { headers, body });
     expect(answer.status).toBe(412);

@@ -30,7 +30,7 @@ async function answered(script: Scripted[], question: V2Question = {}, path = `/
   return { answer, sent, url };
 }
 
-describe('PUT of a handle that does not exist', () => {
+describe('ePIC v2 PUT of a missing handle', () => {
   test('reads, creates with overwrite=false, and reads the stored record', async () => {
     const { answer, sent, url } = await answered([reply.missing, reply.created, reply.record(RECORD)]);
     expect(sent).toEqual([GET, put('?overwrite=false'), GET]);
@@ -44,7 +44,7 @@ describe('PUT of a handle that does not exist', () => {
   });
 
   test.each(['https://example.org/one', 'wwwexample'])(
-    'accepts the text %s in data, as MyCoRe sends it',
+    'accepts the string %s in data, as MyCoRe sends it',
     async (data) => {
       const { sent } = await answered([reply.missing, reply.created, reply.missing], {
         body: [{ type: 'URL', data }],
@@ -56,7 +56,7 @@ describe('PUT of a handle that does not exist', () => {
     },
   );
 
-  test('reads again when the handle was created meanwhile', async () => {
+  test('reads again when the handle was created concurrently', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer, sent } = await answered([
       reply.missing,
@@ -81,7 +81,7 @@ describe('PUT of a handle that does not exist', () => {
   });
 });
 
-describe('PUT with If-None-Match: *', () => {
+describe('ePIC v2 PUT with If-None-Match: *', () => {
   const createOnly = { headers: { 'If-None-Match': '*' } };
 
   test('sends one write with overwrite=false and no read before it', async () => {
@@ -90,7 +90,7 @@ describe('PUT with If-None-Match: *', () => {
     expect(answer.status).toBe(201);
   });
 
-  test('gets the ETag of its own values when the record was replaced since', async () => {
+  test('returns the ETag of its own values when the record was replaced since', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer } = await answered([reply.created, reply.record([other, ADMIN_VALUE])], createOnly);
     expect([answer.status, answer.headers.etag]).toEqual([201, recordEtag(RECORD)]);
@@ -105,7 +105,7 @@ describe('PUT with If-None-Match: *', () => {
   });
 });
 
-describe('PUT of a handle that exists', () => {
+describe('ePIC v2 PUT of an existing handle', () => {
   test('replaces the record as a whole', async () => {
     const old = { ...URL_VALUE, type: 'DESC' };
     const { answer, sent } = await answered([
@@ -128,7 +128,7 @@ describe('PUT of a handle that exists', () => {
     expect(sent[1]).toEqual(put('?overwrite=true', [...SENT, withoutStamp(SECRET_VALUE)]));
   });
 
-  test('is 201 when the handle was deleted in between', async () => {
+  test('is 201 when the handle was deleted meanwhile', async () => {
     const { answer } = await answered([reply.record(RECORD), reply.created, reply.record(RECORD)]);
     expect(answer.status).toBe(201);
   });
@@ -161,7 +161,7 @@ describe('PUT of a handle that exists', () => {
     expect(answer.status).toBe(204);
   });
 
-  test('by index starts again when the handle was deleted meanwhile', async () => {
+  test('by index starts over when the handle was deleted meanwhile', async () => {
     const { answer, sent } = await answered([
       reply.forbidden,
       reply.record(RECORD),
@@ -192,9 +192,9 @@ describe('PUT of a handle that exists', () => {
   });
 });
 
-describe('PUT with preconditions', () => {
+describe('ePIC v2 PUT with preconditions', () => {
   test.each([{ 'If-Match': '"old"' }, { 'If-Match': '"a", "b"' }, { 'If-None-Match': '"x", W/TAG' }])(
-    'that do not hold writes nothing: %j',
+    'that fail writes nothing: %j',
     async (given) => {
       const tag = recordEtag(RECORD);
       const headers = JSON.parse(JSON.stringify(given).replace('TAG', tag.replaceAll('"', '\\"'))) as object;
@@ -208,20 +208,20 @@ describe('PUT with preconditions', () => {
     ['If-Match', `"x", ${recordEtag(RECORD)}`],
     ['If-Match', '*'],
     ['If-None-Match', '"x"'],
-  ])('that hold writes: %s %s', async (name, value) => {
+  ])('that pass writes: %s %s', async (name, value) => {
     const script = [reply.record(RECORD), reply.done, reply.record(RECORD)];
     const { answer, sent } = await answered(script, { headers: { [name]: value } });
     expect([answer.status, sent]).toEqual([204, [GET, put('?overwrite=true'), GET]]);
     expect(answer.headers.etag).toBe(recordEtag(RECORD));
   });
 
-  test('If-Match of a handle that does not exist is 412', async () => {
+  test('is 412 for If-Match of a missing handle', async () => {
     const { answer, sent } = await answered([reply.missing], { headers: { 'If-Match': '*' } });
     expect([answer.status, sent]).toEqual([412, [GET]]);
   });
 });
 
-describe('the suffix in a path', () => {
+describe('the suffix in an ePIC v2 path', () => {
   test.each([
     [`/${NAME}/`, NAME],
     [`/${NAME}/?URL=https://example.org/x`, NAME],

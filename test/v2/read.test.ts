@@ -15,8 +15,8 @@ const start = async (env: Record<string, string> = {}) => {
   return { v2: askV2(proxy.url), proxy };
 };
 
-describe('with a login', () => {
-  test('the response has the whole record, sorted, without its secret key', async () => {
+describe('ePIC v2 read with a login', () => {
+  test('returns the whole record, sorted, without its secret key', async () => {
     const { sent } = scriptUpstream(reply.record([...RECORD, SECRET_VALUE]));
     const { v2 } = await start();
     const answer = await v2(`/${NAME}`);
@@ -45,7 +45,7 @@ describe('with a login', () => {
     ]);
   });
 
-  test('a caller who cannot read every value gets the public values', async () => {
+  test('returns the public values to a caller who cannot read every value', async () => {
     const { sent } = scriptUpstream(reply.forbidden, reply.record(RECORD));
     const { v2 } = await start();
     expect((await v2(`/${NAME}`)).status).toBe(200);
@@ -55,7 +55,7 @@ describe('with a login', () => {
     ]);
   });
 
-  test('the cache is neither read nor filled', async () => {
+  test('neither reads nor fills the cache', async () => {
     const { sent } = scriptUpstream(reply.record(RECORD), reply.record(RECORD), reply.missing);
     const { v2, proxy } = await start();
     await v2(`/${NAME}`);
@@ -64,7 +64,7 @@ describe('with a login', () => {
     expect(sent.map(({ authorization }) => authorization)).toEqual([USER01, USER01, undefined]);
   });
 
-  test('a known ETag is 304', async () => {
+  test('answers a known ETag with 304', async () => {
     scriptUpstream(reply.record(RECORD), reply.record(RECORD));
     const { v2 } = await start();
     const headers = { 'If-None-Match': `"x", W/${recordEtag(RECORD)}` };
@@ -73,7 +73,7 @@ describe('with a login', () => {
     expect((await v2(`/${NAME}`, { headers: { 'If-Match': '"x"' } })).status).toBe(412);
   });
 
-  test('HEAD has no body', async () => {
+  test('answers HEAD without a body', async () => {
     scriptUpstream(reply.record(RECORD), reply.record(RECORD));
     const { v2 } = await start();
     const [get, head] = [await v2(`/${NAME}`), await v2(`/${NAME}`, { method: 'HEAD' })];
@@ -82,14 +82,14 @@ describe('with a login', () => {
   });
 });
 
-describe('without a login', () => {
-  test('GET is 401 with a challenge', async () => {
+describe('ePIC v2 read without a login', () => {
+  test('is 401 with a challenge', async () => {
     const { v2 } = await start();
     const answer = await v2(`/${NAME}`, { as: null });
     expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
   });
 
-  test('v2.anonymousRead answers from the cache that the record interface fills', async () => {
+  test('is answered with v2.anonymousRead from the cache that the record interface fills', async () => {
     const upstream = mockUpstream(recordOf(RECORD, NAME));
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     await proxy.ask(`/api/handles/${NAME}`);
@@ -107,7 +107,7 @@ describe('without a login', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('v2.anonymousRead answers 404, and needs a login for everything else', async () => {
+  test('is answered 404 with v2.anonymousRead, while everything else needs a login', async () => {
     const upstream = mockUpstream(notFound(NAME));
     const { v2 } = await start({ V2_ANONYMOUS_READ: 'true' });
     expect((await v2(`/${NAME}`, { as: null })).status).toBe(404);
@@ -117,7 +117,7 @@ describe('without a login', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('v2.anonymousRead answers stale records while the Handle server is down', async () => {
+  test('is answered with v2.anonymousRead from stale records while the Handle server is down', async () => {
     const upstream = mockUpstream(recordOf(RECORD, NAME));
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     await v2(`/${NAME}`, { as: null });

@@ -20,7 +20,7 @@ async function rejected(path: string, question: V2Question = {}, env: Record<str
   return answer;
 }
 
-describe('the login', () => {
+describe('the login of an ePIC v2 request', () => {
   test.each([
     ['none', null],
     ['Bearer', 'Bearer abc'],
@@ -58,7 +58,7 @@ describe('the login', () => {
   });
 });
 
-describe('the path', () => {
+describe('the path of an ePIC v2 request', () => {
   test.each([
     ['GET', '/%zz/x', 400],
     ['PUT', '/21.T11998/%00', 400],
@@ -85,7 +85,7 @@ describe('the path', () => {
   });
 });
 
-describe('the method', () => {
+describe('the method of an ePIC v2 request', () => {
   test.each([
     ['PUT', '/21.T11998', 'GET, HEAD, POST, OPTIONS'],
     ['PUT', '/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
@@ -100,7 +100,7 @@ describe('the method', () => {
   });
 });
 
-describe('requests that every interface rejects', () => {
+describe('ePIC v2 requests that every interface rejects', () => {
   test.each([
     [`/${NAME}`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
     ['/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
@@ -119,7 +119,7 @@ describe('requests that every interface rejects', () => {
   });
 });
 
-describe('the body of a PUT or POST', () => {
+describe('the body of an ePIC v2 PUT or POST', () => {
   const put = { method: 'PUT', body: [URL_INPUT] };
 
   test.each([

@@ -46,8 +46,8 @@ const three = [
   urlRecord('C', 'https://other.org/'),
 ];
 
-describe('without a reverse look-up service', () => {
-  test("handles are counted and listed with the caller's login, and read through the cache", async () => {
+describe('ePIC v2 search without a reverse look-up service', () => {
+  test("counts and lists handles with the caller's login, and reads them through the cache", async () => {
     const { answer, sent } = await found('URL=*example*', three);
     expect([answer.status, read(answer)]).toEqual([200, ['A', 'B']]);
     expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
@@ -74,19 +74,19 @@ describe('without a reverse look-up service', () => {
     expect([answer.status, read(answer)]).toEqual([200, suffixes]);
   });
 
-  test('more than v2.search.maxHandles is 501, with the keys to set', async () => {
+  test('over more than v2.search.maxHandles is 501, with the keys to set', async () => {
     const { answer, sent } = await found('URL=*', [counted(3)], { V2_SEARCH_MAX_HANDLES: '2' });
     expect([answer.status, sent.length]).toEqual([501, 1]);
     expect(answer.text).toContain('reverseLookup.url');
     expect(answer.text).toContain('v2.search.maxHandles');
   });
 
-  test('one unreadable record fails the search', async () => {
+  test('fails when one record is unreadable', async () => {
     const script = [...three.slice(0, 3), { status: 500, body: { responseCode: 2 } }];
     expect((await found('URL=*', script)).answer.status).toBe(502);
   });
 
-  test('a handle that was deleted meanwhile is left out', async () => {
+  test('omits a handle that was deleted meanwhile', async () => {
     const script = [...three.slice(0, 4), { status: 404, body: { responseCode: 100 } }];
     expect(read((await found('URL=*', script)).answer)).toEqual(['A', 'B']);
   });
@@ -97,7 +97,7 @@ describe('without a reverse look-up service', () => {
   });
 });
 
-describe('with a reverse look-up service', () => {
+describe('ePIC v2 search with a reverse look-up service', () => {
   const LOOKUP_URL = 'http://lookup.test:9000';
   const env = { REVERSE_LOOKUP_URL: LOOKUP_URL, REVERSE_LOOKUP_FORWARD_LOGIN: 'true' };
   const KEPT = { REVERSE_LOOKUP_URL: LOOKUP_URL };
@@ -108,7 +108,7 @@ describe('with a reverse look-up service', () => {
       .reply(status, body as nock.Body);
   }
 
-  test('the service gets the conditions of the caller, and no record is read', async () => {
+  test('sends it the conditions of the caller, and reads no record', async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=*x%2Fy*&EMAIL=a%40b&limit=1000`, 200, [
       `${PREFIX}/A`,
       `${PREFIX}/B/C`,
@@ -117,7 +117,7 @@ describe('with a reverse look-up service', () => {
     expect([answer.status, read(answer), sent]).toEqual([200, ['A', 'B%2FC'], []]);
   });
 
-  test('a later page is cut from one response: services number pages from 0 or from 1', async () => {
+  test('cuts a later page from one response, as services number pages from 0 or from 1', async () => {
     lookup(
       `/hrls/handles/${PREFIX}?URL=*&limit=4`,
       200,
@@ -126,7 +126,7 @@ describe('with a reverse look-up service', () => {
     expect(read((await found('URL=*&limit=2&page=2', [], env)).answer)).toEqual(['C', 'D']);
   });
 
-  test('no match is an empty list', async () => {
+  test('returns an empty list without a match', async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, 200, []);
     expect(read((await found('URL=x', [], env)).answer)).toEqual([]);
   });
@@ -137,7 +137,7 @@ describe('with a reverse look-up service', () => {
       .reply(status, body as nock.Body);
   }
 
-  test('it does not get the login, which the Handle server checks', async () => {
+  test('does not send it the login, which the Handle server checks', async () => {
     lookupWithoutLogin(200, [`${PREFIX}/A`]);
     const { answer, sent } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
     expect([answer.status, read(answer)]).toEqual([200, ['A']]);
@@ -146,15 +146,18 @@ describe('with a reverse look-up service', () => {
     ]);
   });
 
-  test('a login that the Handle server refuses is 401, and nothing is looked up', async () => {
+  test('is 401 when the Handle server rejects the login, without a look-up', async () => {
     expect((await found('URL=x', [{ status: 401 }], KEPT)).answer.status).toBe(401);
   });
 
-  test.each([401, 403])('without the login its %i is its own trouble: 502', async (status) => {
-    lookupWithoutLogin(status, '');
-    const { answer } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
-    expect(answer.status).toBe(502);
-  });
+  test.each([401, 403])(
+    'is 502 when the service answers %i to a request without the login',
+    async (status) => {
+      lookupWithoutLogin(status, '');
+      const { answer } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
+      expect(answer.status).toBe(502);
+    },
+  );
 
   test.each([
     [401, '', 401],
@@ -162,7 +165,7 @@ describe('with a reverse look-up service', () => {
     [404, '<html>', 502],
     [200, '{"responseCode":1}', 502],
     [500, '', 502],
-  ])('its %i %j is %i', async (status, body, ours) => {
+  ])('with its response %i %j is %i', async (status, body, ours) => {
     lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, status, body);
     expect((await found('URL=x', [], env)).answer.status).toBe(ours);
   });

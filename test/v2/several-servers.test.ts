@@ -49,49 +49,51 @@ async function start(env: Record<string, string> = {}) {
 
 const PUT: V2Question = { method: 'PUT', body: [urlTo('new')] };
 
-describe('the record of a prefix that its server does not have', () => {
-  test('is read at the server of all other prefixes, which gets no credentials', async () => {
-    const v2 = await start();
-    const answer = await v2('/0.NA/21.T1');
-    expect([answer.status, gist(answer)[0]]).toEqual([200, [1, 'DESC', 'at the root']]);
-    expect([own.asked, root.asked]).toEqual([1, 1]);
-    expect(root.lastRequest?.headers.authorization).toBeUndefined();
+describe('ePIC v2 over several upstream servers', () => {
+  describe('a prefix record that is not at its server', () => {
+    test('is read at the default server, without credentials', async () => {
+      const v2 = await start();
+      const answer = await v2('/0.NA/21.T1');
+      expect([answer.status, gist(answer)[0]]).toEqual([200, [1, 'DESC', 'at the root']]);
+      expect([own.asked, root.asked]).toEqual([1, 1]);
+      expect(root.lastRequest?.headers.authorization).toBeUndefined();
+    });
+
+    test.each<[string, V2Question, number]>([
+      ['PUT', PUT, 403],
+      ['PUT with If-None-Match: *', { ...PUT, headers: { 'If-None-Match': '*' } }, 403],
+      ['PUT with If-Match: *', { ...PUT, headers: { 'If-Match': '*' } }, 403],
+      // A Handle server knows no handle of a foreign prefix when it deletes (recordings "delete: …").
+      ['DELETE', { method: 'DELETE' }, 404],
+    ])('is not written at the default server: %s', async (_what, question, status) => {
+      const v2 = await start();
+      const answer = await v2('/0.NA/21.T1', question);
+      expect([answer.status, root.lastRequest?.method ?? 'GET']).toEqual([status, 'GET']);
+      expect((await v2('/0.NA/21.T1')).text).toContain('at the root');
+    });
   });
 
-  test.each<[string, V2Question, number]>([
-    ['PUT', PUT, 403],
-    ['PUT with If-None-Match: *', { ...PUT, headers: { 'If-None-Match': '*' } }, 403],
-    ['PUT with If-Match: *', { ...PUT, headers: { 'If-Match': '*' } }, 403],
-    // A Handle server knows no handle of a foreign prefix when it deletes (recordings "delete: …").
-    ['DELETE', { method: 'DELETE' }, 404],
-  ])('is not written at the other server: %s', async (_what, question, status) => {
+  test('a handle is looked up only at the server of its prefix, even when it is not found', async () => {
     const v2 = await start();
-    const answer = await v2('/0.NA/21.T1', question);
-    expect([answer.status, root.lastRequest?.method ?? 'GET']).toEqual([status, 'GET']);
-    expect((await v2('/0.NA/21.T1')).text).toContain('at the root');
+    expect((await v2('/21.T1/page')).status).toBe(200);
+    expect((await v2('/21.T1/none')).status).toBe(404);
+    expect((await v2('/21.T1/page', PUT)).status).toBe(204);
+    expect(root.asked).toBe(0);
   });
-});
 
-test('a handle is looked up only at the server of its prefix, found or not', async () => {
-  const v2 = await start();
-  expect((await v2('/21.T1/page')).status).toBe(200);
-  expect((await v2('/21.T1/none')).status).toBe(404);
-  expect((await v2('/21.T1/page', PUT)).status).toBe(204);
-  expect(root.asked).toBe(0);
-});
+  describe('a handle of a prefix without a server', () => {
+    const ALONE = { UPSTREAMS: JSON.stringify([{ prefixes: '21.T1', url: own.url }]) };
 
-describe('a handle of a prefix that no server here has', () => {
-  const ALONE = { UPSTREAMS: JSON.stringify([{ prefixes: '21.T1', url: own.url }]) };
-
-  test.each<[string, V2Question, number, number]>([
-    ['GET', {}, 404, 301],
-    ['PUT', PUT, 403, 400],
-    ['PUT with If-None-Match: *', { ...PUT, headers: { 'If-None-Match': '*' } }, 403, 400],
-    ['DELETE', { method: 'DELETE' }, 404, 100],
-  ])('%s', async (_what, question, status, responseCode) => {
-    const v2 = await start(ALONE);
-    const answer = await v2('/99.FAR/x', question);
-    expect([answer.status, read(answer)]).toMatchObject([status, { responseCode }]);
-    expect([own.asked, root.asked]).toEqual([0, 0]);
+    test.each<[string, V2Question, number, number]>([
+      ['GET', {}, 404, 301],
+      ['PUT', PUT, 403, 400],
+      ['PUT with If-None-Match: *', { ...PUT, headers: { 'If-None-Match': '*' } }, 403, 400],
+      ['DELETE', { method: 'DELETE' }, 404, 100],
+    ])('%s', async (_what, question, status, responseCode) => {
+      const v2 = await start(ALONE);
+      const answer = await v2('/99.FAR/x', question);
+      expect([answer.status, read(answer)]).toMatchObject([status, { responseCode }]);
+      expect([own.asked, root.asked]).toEqual([0, 0]);
+    });
   });
 });

@@ -1,4 +1,4 @@
-// Purges of many keys at once.
+// Bans: purges of many keys in one step.
 import { fc, test as propertyTest } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { Bans, MAX_BANS, type NumberedBan } from '../../../src/cache/coherence/bans.js';
@@ -9,7 +9,7 @@ const entry = entryOf('x');
 const stale = entryOf('x', { staleAt: 0 });
 
 describe('a ban', () => {
-  test('takes what is older and begins so, and nothing else', () => {
+  test('invalidates older entries under its prefix, and no others', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/A'));
     expect(bans.apply('21.T1/ABC', entry, 9)).toBeUndefined();
@@ -17,14 +17,14 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/B', entry, 9)).toEqual(entry);
   });
 
-  test('that is soft leaves it to be served stale', () => {
+  test('that is soft leaves entries to be served stale', () => {
     const bans = new Bans();
     bans.add(ban(10, '', true));
     expect(bans.apply('21.T1/A', entry, 9)).toEqual(stale);
     expect(stale.deleteAt).toBeGreaterThan(NOW);
   });
 
-  test('that is hard wins over one that is soft, whichever came first', () => {
+  test('that is hard overrides a soft one, in any order', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/', false));
     bans.add(ban(11, '21.T1/A', true));
@@ -32,7 +32,7 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/A', entry, 10)).toEqual(stale);
   });
 
-  test('makes loads of its keys void that began before it, and no others', () => {
+  test('voids loads of its keys that began before it, and no others', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/A', true));
     expect(bans.isBannedSince('21.T1/ABC', 9)).toBe(true);
@@ -40,7 +40,7 @@ describe('a ban', () => {
     expect(bans.isBannedSince('21.T1/B', 9)).toBe(false);
   });
 
-  test('is known once, and not again when a later one did as much', () => {
+  test('is added once, and not again when a later one covers it', () => {
     const bans = new Bans();
     expect(bans.add(ban(10, '21.T1/A'))).toBe(true);
     expect(bans.add(ban(10, '21.T1/A'))).toBe(false);
@@ -49,7 +49,7 @@ describe('a ban', () => {
     expect(bans.latest).toBe(12);
   });
 
-  test('that arrives late counts by its number', () => {
+  test('that arrives late is ordered by its number', () => {
     const bans = new Bans();
     bans.add(ban(12, '21.T1/B'));
     expect(bans.add(ban(11, '21.T1/A'))).toBe(true);
@@ -58,7 +58,7 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/A', entry, 11)).toEqual(entry);
   });
 
-  test('that was dropped because there are too many counts for every key', () => {
+  test('dropped from the full list applies to every key', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++) bans.add(ban(number, `21.T1/${number}-`));
     expect(bans.apply('21.T1/OTHER', entry, 0)).toBeUndefined();
@@ -66,7 +66,7 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/OTHER', entry, 1)).toEqual(entry);
   });
 
-  test('that was dropped and soft leaves every key to be served stale', () => {
+  test('that is soft and dropped leaves every key to be served stale', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++)
       bans.add(ban(number, `21.T1/${number}-`, number === 1));
@@ -74,7 +74,7 @@ describe('a ban', () => {
     expect(bans.isBannedSince('21.T1/OTHER', 0)).toBe(true);
   });
 
-  test('below the floor of Redis counts for every key, and is no news', () => {
+  test('below the floor of Redis applies to every key, and is not new', () => {
     const bans = new Bans();
     bans.raiseFloor(20);
     expect(bans.latest).toBe(20);
@@ -84,7 +84,7 @@ describe('a ban', () => {
   });
 });
 
-describe('a list of bans', () => {
+describe('the ban list', () => {
   const prefixes = fc.stringMatching(/^[AB]{0,3}$/);
   const sequences = fc
     .array(fc.record({ prefix: prefixes, isSoft: fc.boolean() }), { maxLength: 30 })
@@ -112,13 +112,13 @@ describe('a list of bans', () => {
     },
   );
 
-  test('holds one ban for a prefix that is purged again and again', () => {
+  test('holds one ban for a prefix that is purged repeatedly', () => {
     const bans = new Bans();
     for (let number = 1; number <= 2 * MAX_BANS; number++) expect(bans.add(ban(number, 'A'))).toBe(true);
     expect(bans.apply('B', entry, 0)).toEqual(entry);
   });
 
-  test('takes a new ban also when it drops the oldest one', () => {
+  test('accepts a new ban even when it drops the oldest one', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++)
       expect(bans.add(ban(number, `${number}-`))).toBe(true);

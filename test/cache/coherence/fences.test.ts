@@ -11,53 +11,59 @@ function raised(): Fences {
   return fences;
 }
 
-describe('a key with two writers', () => {
-  test('is fenced until both have lowered their fence', () => {
-    const fences = raised();
+describe('fences', () => {
+  describe('a key with two writers', () => {
+    test('is fenced until both have lowered their fence', () => {
+      const fences = raised();
+      fences.lower('A', 'one/0.1');
+      expect(fences.isRaised('A')).toBe(true);
+      fences.lower('A', 'two/0.1');
+      expect(fences.isRaised('A')).toBe(false);
+      expect(fences.size).toBe(1);
+    });
+
+    test('loses the expired fence and keeps the other one', () => {
+      const fences = raised();
+      expect(fences.removeExpired('A', 9)).toBe(false);
+      expect(fences.removeExpired('A', 10)).toBe(true);
+      expect(fences.isRaised('A')).toBe(true);
+      expect(fences.removeExpired('A', 20)).toBe(true);
+      expect(fences.isRaised('A')).toBe(false);
+    });
+
+    test('is returned by takeExpired as soon as one of its fences has expired', () => {
+      const fences = raised();
+      expect(fences.takeExpired(9)).toBeUndefined();
+      expect(fences.takeExpired(10)).toBe('A');
+      expect(fences.takeExpired(10)).toBeUndefined();
+    });
+  });
+
+  test('a key without a fence has nothing to remove or to lower', () => {
+    const fences = new Fences();
     fences.lower('A', 'one/0.1');
-    expect(fences.isRaised('A')).toBe(true);
-    fences.lower('A', 'two/0.1');
-    expect(fences.isRaised('A')).toBe(false);
-    expect(fences.size).toBe(1);
+    expect([fences.removeExpired('A', 10), fences.takeExpired(10), fences.size]).toEqual([
+      false,
+      undefined,
+      0,
+    ]);
   });
 
-  test('loses the expired fence and keeps the other one', () => {
+  test('a key that is fenced again moves to the end of the expiry order', () => {
     const fences = raised();
-    expect(fences.removeExpired('A', 9)).toBe(false);
-    expect(fences.removeExpired('A', 10)).toBe(true);
-    expect(fences.isRaised('A')).toBe(true);
-    expect(fences.removeExpired('A', 20)).toBe(true);
-    expect(fences.isRaised('A')).toBe(false);
+    fences.raise('A', 'one/0.3', 40);
+    // B is the first key now, and its fence runs until 30.
+    expect(fences.takeExpired(15)).toBeUndefined();
+    expect(fences.takeExpired(30)).toBe('B');
   });
 
-  test('is taken as soon as one of its fences has expired', () => {
+  test('the fences of one member are removed, and those of others stay', () => {
     const fences = raised();
-    expect(fences.takeExpired(9)).toBeUndefined();
-    expect(fences.takeExpired(10)).toBe('A');
-    expect(fences.takeExpired(10)).toBeUndefined();
+    expect(fences.keys()).toEqual(['A', 'B']);
+    expect(fences.removeOf('three')).toEqual([]);
+    expect(fences.removeOf('two')).toEqual(['A', 'B']);
+    expect(fences.keys()).toEqual(['A']);
+    expect(fences.removeOf('one')).toEqual(['A']);
+    expect(fences.size).toBe(0);
   });
-});
-
-test('a key without a fence has none to remove or to lower', () => {
-  const fences = new Fences();
-  fences.lower('A', 'one/0.1');
-  expect([fences.removeExpired('A', 10), fences.takeExpired(10), fences.size]).toEqual([false, undefined, 0]);
-});
-
-test('a key that is fenced again moves to the end of the order of expiry', () => {
-  const fences = raised();
-  fences.raise('A', 'one/0.3', 40);
-  // B is the first key now, and its fence runs until 30.
-  expect(fences.takeExpired(15)).toBeUndefined();
-  expect(fences.takeExpired(30)).toBe('B');
-});
-
-test('the fences of a member are removed, and those of others stay', () => {
-  const fences = raised();
-  expect(fences.keys()).toEqual(['A', 'B']);
-  expect(fences.removeOf('three')).toEqual([]);
-  expect(fences.removeOf('two')).toEqual(['A', 'B']);
-  expect(fences.keys()).toEqual(['A']);
-  expect(fences.removeOf('one')).toEqual(['A']);
-  expect(fences.size).toBe(0);
 });

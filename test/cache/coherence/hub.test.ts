@@ -1,5 +1,5 @@
-// How a change reaches every process, with Redis, without one, and while it is away.
-import { expect, test } from 'vitest';
+// Changes are published to every process, with Redis, without one, and while it is away.
+import { describe, expect, test } from 'vitest';
 import {
   Hub,
   type DisconnectedWrites,
@@ -24,250 +24,256 @@ const CHANGED_BY_ME: Change = { kind: 'changed', key: 'A', fence: 'me/1' };
 const UNKNOWN: Change = { kind: 'unknown', key: 'A', fence: '1', lifeMs: 60_000 };
 const notConfirmed = { code: 'INVALIDATION_UNCONFIRMED', status: 503, retryAfterSeconds: 1 };
 
-test('without Redis a change is applied here, and done', async () => {
-  const delivered: Message[] = [];
-  const hub = new Hub({ now: Date.now, deliver: (message) => delivered.push(message) });
-  await hub.publish(CHANGED);
-  expect(delivered).toEqual([{ ...CHANGED, fence: 'local/1' }]);
-  expect(hub.isLinked()).toBe(true);
-  expect(hub.trustedSince()).toBe(0);
-});
-
-const notBack: Membership['waitForReturn'] = () => Promise.resolve(false);
-
-/** An instance whose link to Redis is driven by the test. */
-function open(disconnectedWrites: DisconnectedWrites = 'wait') {
-  const clock = createManualClock();
-  const pending = new PendingInvalidations();
-  const delivered: Message[] = [];
-  const published: Change[] = [];
-  const world = {
-    leaseLeftMs: 1000,
-    isJoining: false,
-    /** Undefined: Redis is away. */
-    publish: (): Published | undefined => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(true) }),
-    returned: notBack,
-  };
-  const member: Membership = {
-    id: 'me',
-    leaseLeftMs: () => world.leaseLeftMs,
-    isJoining: () => world.isJoining,
-    publish(change) {
-      const result = world.publish();
-      if (result) published.push(change);
-      return Promise.resolve(result);
-    },
-    waitForReturn: (afterRenewalMs) => world.returned(afterRenewalMs),
-  };
-  const hub = new Hub({
-    now: clock.now,
-    deliver: (message) => delivered.push(message),
-    remote: { member, pending, disconnectedWrites, disconnectedMaxAgeMs: 5000 },
+describe('publishing of changes', () => {
+  test('without Redis completes when a change is applied locally', async () => {
+    const delivered: Message[] = [];
+    const hub = new Hub({ now: Date.now, deliver: (message) => delivered.push(message) });
+    await hub.publish(CHANGED);
+    expect(delivered).toEqual([{ ...CHANGED, fence: 'local/1' }]);
+    expect(hub.isLinked()).toBe(true);
+    expect(hub.trustedSince()).toBe(0);
   });
-  return { hub, clock, pending, delivered, published, world };
-}
 
-const away = (): undefined => undefined;
+  const notBack: Membership['waitForReturn'] = () => Promise.resolve(false);
 
-test('with Redis a change is done when this machine has applied it and the others have acknowledged it', async () => {
-  const { hub, delivered, world } = open();
-  const acknowledged = gate();
-  world.publish = () => ({ seq: 7, isStored: false, acknowledged: acknowledged.opened.then(() => true) });
-  const published = hub.publish(CHANGED);
-  expect(await isSettled(published)).toBe(false);
-  expect(delivered).toEqual([CHANGED_BY_ME]);
-  acknowledged.open();
-  await published;
-});
-
-test('nothing but a fence is applied before Redis has published it: what it gave before may still be copied', async () => {
-  const { hub, delivered, world } = open();
-  const before: Message[][] = [];
-  world.publish = () => {
-    before.push([...delivered]);
-    return { seq: 7, isStored: false, acknowledged: Promise.resolve(true) };
-  };
-  await hub.publish(RAISE);
-  await hub.publish(CHANGED);
-  const raised = { ...RAISE, fence: 'me/1' };
-  expect(before).toEqual([[raised], [raised]]);
-});
-
-test('a fence is raised when Redis has it, and waits for no acknowledgement', async () => {
-  const { hub, world } = open();
-  world.publish = () => ({ seq: 7, isStored: false, acknowledged: new Promise(() => undefined) });
-  expect(await isSettled(hub.publish(RAISE))).toBe(true);
-});
-
-test('a ban is applied with the number that Redis gave it', async () => {
-  const { hub, delivered } = open();
-  await hub.publish({ kind: 'ban', prefix: 'A', isSoft: false, number: 0 });
-  expect(delivered).toEqual([{ kind: 'ban', prefix: 'A', isSoft: false, number: 7 }]);
-});
-
-test('without a lease only young entries are fresh', () => {
-  const { hub, clock, world } = open();
-  expect([hub.isLinked(), hub.trustedSince()]).toEqual([true, 0]);
-  world.leaseLeftMs = 0;
-  expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, clock.now() - 5000]);
-});
-
-test('before it has joined an instance takes no entry for fresh', () => {
-  const { hub, world } = open();
-  world.leaseLeftMs = 0;
-  world.isJoining = true;
-  expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, Infinity]);
-});
-
-test('a change that cannot be published is applied here, is pending, and is published again on return', async () => {
-  const { hub, pending, delivered, published, world } = open();
-  const back = gate();
-  const acknowledged = gate();
-  world.publish = away;
-  world.returned = () => back.opened.then(() => true);
-  const publishing = hub.publish(CHANGED);
-  await settled();
-  expect(delivered).toEqual([CHANGED_BY_ME]);
-  expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
-  world.publish = () => ({ seq: 8, isStored: false, acknowledged: acknowledged.opened.then(() => true) });
-  back.open();
-  expect(await isSettled(publishing)).toBe(false);
-  expect(published).toEqual([CHANGED_BY_ME]);
-  acknowledged.open();
-  await publishing;
-});
-
-test.each<DisconnectedWrites>(['wait', 'reject'])(
-  '%s: a change that no server confirms is not acknowledged, however often Redis is back',
-  async (disconnectedWrites) => {
-    const { hub, pending, published, world } = open(disconnectedWrites);
-    world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
-    let returns = 0;
-    world.returned = () => (++returns < 20 ? Promise.resolve(true) : new Promise(() => undefined));
-    const publishing = hub.publish(CHANGED);
-    publishing.catch(() => undefined);
-    expect(await isSettled(publishing)).toBe(true);
-    await expect(publishing).rejects.toMatchObject(notConfirmed);
-    expect(published).toHaveLength(4);
-    expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
-  },
-);
-
-test('wait: when Redis is not back in time the write is acknowledged, and reported later', async () => {
-  const { hub, pending, world } = open('wait');
-  world.publish = away;
-  await hub.publish(RAISE);
-  await hub.publish(CHANGED);
-  expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
-});
-
-test('a write waits for Redis until this membership has ended and every other lease with it', async () => {
-  const { hub, world } = open();
-  const waits: number[] = [];
-  world.publish = away;
-  world.returned = (afterRenewalMs) => {
-    waits.push(afterRenewalMs);
-    return Promise.resolve(false);
-  };
-  await hub.publish(CHANGED);
-  // Redis can run the last renewal a lease later, and its clock may step by a second.
-  const membershipMs = MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + 1000);
-  expect(waits).toHaveLength(1);
-  expect(waits[0]).toBeGreaterThanOrEqual(membershipMs + LEASE_WAIT_MS + INSTANCE_LEASE_RENEWAL_MS);
-});
-
-test('reject: when Redis is not back in time the write is not confirmed, but reported later all the same', async () => {
-  const { hub, pending, world } = open('reject');
-  world.publish = away;
-  await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
-  expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
-});
-
-test('reject: a write whose fence cannot be raised is not confirmed, and leaves no fence behind', async () => {
-  const { hub, delivered, world } = open('reject');
-  world.publish = away;
-  await expect(hub.publish(RAISE)).rejects.toMatchObject(notConfirmed);
-  expect(delivered.at(-1)).toEqual({ kind: 'unchanged', key: 'A', fence: 'me/1' });
-});
-
-test.each<DisconnectedWrites>(['wait', 'reject'])(
-  '%s: when Redis is lost again before the change is published, it is waited for again',
-  async (disconnectedWrites) => {
-    const { hub, pending, published, world } = open(disconnectedWrites);
-    const second = gate();
-    let returns = 0;
-    world.publish = away;
-    world.returned = () => (++returns === 1 ? Promise.resolve(true) : second.opened.then(() => true));
-    const publishing = hub.publish(CHANGED);
-    expect(await isSettled(publishing)).toBe(false);
-    expect(pending.size).toBe(1);
-    world.publish = () => ({ seq: 8, isStored: false, acknowledged: Promise.resolve(true) });
-    second.open();
-    await publishing;
-    expect(published).toEqual([CHANGED_BY_ME]);
-  },
-);
-
-test('a write whose outcome is unknown waits for nobody, and is reported as soft', async () => {
-  const { hub, pending, world } = open('reject');
-  world.publish = away;
-  await hub.publish(UNKNOWN);
-  expect(pending.take(10)).toEqual([{ kind: 'soften', key: 'A' }]);
-});
-
-test('a refused write that cannot be published needs no report', async () => {
-  const { hub, pending, delivered, world } = open('reject');
-  world.publish = away;
-  await hub.publish({ kind: 'unchanged', key: 'A', fence: '1' });
-  expect(delivered).toEqual([{ kind: 'unchanged', key: 'A', fence: 'me/1' }]);
-  expect(pending.size).toBe(0);
-});
-
-test('a change that is not acknowledged in time is refused with disconnectedWrites: reject, and reported later', async () => {
-  const { hub, pending, published, world } = open('reject');
-  world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
-  await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
-  expect(published).toEqual([CHANGED_BY_ME]);
-  expect(pending.size).toBe(1);
-});
-
-test('a change that is not acknowledged in time is published again when Redis is back', async () => {
-  const { hub, published, world } = open();
-  const acknowledgements = [false, true];
-  world.publish = () => ({
-    seq: 7,
-    isStored: false,
-    acknowledged: Promise.resolve(acknowledgements.shift() ?? true),
-  });
-  world.returned = () => Promise.resolve(true);
-  await hub.publish(CHANGED);
-  expect(published).toEqual([CHANGED_BY_ME, CHANGED_BY_ME]);
-});
-
-test('memory keeps the replacement that Redis has stored, and is invalidated when Redis has refused it', async () => {
-  const replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
-  for (const isStored of [true, false]) {
-    const { hub, world, delivered } = open();
-    world.publish = () => ({ seq: 7, isStored, acknowledged: Promise.resolve(true) });
-    await hub.publish({ kind: 'forget', key: 'A', replacement });
-    expect(delivered).toHaveLength(isStored ? 0 : 1);
+  /** An instance whose link to Redis is driven by the test. */
+  function open(disconnectedWrites: DisconnectedWrites = 'wait') {
+    const clock = createManualClock();
+    const pending = new PendingInvalidations();
+    const delivered: Message[] = [];
+    const published: Change[] = [];
+    const world = {
+      leaseLeftMs: 1000,
+      isJoining: false,
+      /** Undefined: Redis is away. */
+      publish: (): Published | undefined => ({
+        seq: 7,
+        isStored: false,
+        acknowledged: Promise.resolve(true),
+      }),
+      returned: notBack,
+    };
+    const member: Membership = {
+      id: 'me',
+      leaseLeftMs: () => world.leaseLeftMs,
+      isJoining: () => world.isJoining,
+      publish(change) {
+        const result = world.publish();
+        if (result) published.push(change);
+        return Promise.resolve(result);
+      },
+      waitForReturn: (afterRenewalMs) => world.returned(afterRenewalMs),
+    };
+    const hub = new Hub({
+      now: clock.now,
+      deliver: (message) => delivered.push(message),
+      remote: { member, pending, disconnectedWrites, disconnectedMaxAgeMs: 5000 },
+    });
+    return { hub, clock, pending, delivered, published, world };
   }
-});
 
-test.each(['wait', 'reject'] as const)(
-  '%s: the same record again is pending, and not waited for',
-  async (disconnectedWrites) => {
-    const { hub, world, pending } = open(disconnectedWrites);
+  const away = (): undefined => undefined;
+
+  test('with Redis completes when a change is applied locally and acknowledged by the others', async () => {
+    const { hub, delivered, world } = open();
+    const acknowledged = gate();
+    world.publish = () => ({ seq: 7, isStored: false, acknowledged: acknowledged.opened.then(() => true) });
+    const published = hub.publish(CHANGED);
+    expect(await isSettled(published)).toBe(false);
+    expect(delivered).toEqual([CHANGED_BY_ME]);
+    acknowledged.open();
+    await published;
+  });
+
+  test('applies nothing but a fence before Redis has published it, as an older read may still be copied', async () => {
+    const { hub, delivered, world } = open();
+    const before: Message[][] = [];
+    world.publish = () => {
+      before.push([...delivered]);
+      return { seq: 7, isStored: false, acknowledged: Promise.resolve(true) };
+    };
+    await hub.publish(RAISE);
+    await hub.publish(CHANGED);
+    const raised = { ...RAISE, fence: 'me/1' };
+    expect(before).toEqual([[raised], [raised]]);
+  });
+
+  test('raises a fence once Redis has it, without waiting for acknowledgements', async () => {
+    const { hub, world } = open();
+    world.publish = () => ({ seq: 7, isStored: false, acknowledged: new Promise(() => undefined) });
+    expect(await isSettled(hub.publish(RAISE))).toBe(true);
+  });
+
+  test('applies a ban with the number assigned by Redis', async () => {
+    const { hub, delivered } = open();
+    await hub.publish({ kind: 'ban', prefix: 'A', isSoft: false, number: 0 });
+    expect(delivered).toEqual([{ kind: 'ban', prefix: 'A', isSoft: false, number: 7 }]);
+  });
+
+  test('without a lease treats only young entries as fresh', () => {
+    const { hub, clock, world } = open();
+    expect([hub.isLinked(), hub.trustedSince()]).toEqual([true, 0]);
+    world.leaseLeftMs = 0;
+    expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, clock.now() - 5000]);
+  });
+
+  test('before the first join treats no entry as fresh', () => {
+    const { hub, world } = open();
+    world.leaseLeftMs = 0;
+    world.isJoining = true;
+    expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, Infinity]);
+  });
+
+  test('applies an unpublished change locally, keeps it pending, and publishes it when Redis returns', async () => {
+    const { hub, pending, delivered, published, world } = open();
+    const back = gate();
+    const acknowledged = gate();
     world.publish = away;
-    world.returned = () => new Promise(() => undefined);
-    await hub.publish({ kind: 'forget', key: 'A', isUnchanged: true });
-    expect(pending.take(2)).toEqual([{ kind: 'forget', key: 'A' }]);
-  },
-);
+    world.returned = () => back.opened.then(() => true);
+    const publishing = hub.publish(CHANGED);
+    await settled();
+    expect(delivered).toEqual([CHANGED_BY_ME]);
+    expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+    world.publish = () => ({ seq: 8, isStored: false, acknowledged: acknowledged.opened.then(() => true) });
+    back.open();
+    expect(await isSettled(publishing)).toBe(false);
+    expect(published).toEqual([CHANGED_BY_ME]);
+    acknowledged.open();
+    await publishing;
+  });
 
-test('an acknowledged change is published once', async () => {
-  const { hub, pending, published, world } = open();
-  world.returned = () => Promise.resolve(true);
-  await hub.publish(CHANGED);
-  expect([published.length, pending.size]).toEqual([1, 0]);
+  test.each<DisconnectedWrites>(['wait', 'reject'])(
+    '%s: a change that no server confirms is not acknowledged, however often Redis returns',
+    async (disconnectedWrites) => {
+      const { hub, pending, published, world } = open(disconnectedWrites);
+      world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
+      let returns = 0;
+      world.returned = () => (++returns < 20 ? Promise.resolve(true) : new Promise(() => undefined));
+      const publishing = hub.publish(CHANGED);
+      publishing.catch(() => undefined);
+      expect(await isSettled(publishing)).toBe(true);
+      await expect(publishing).rejects.toMatchObject(notConfirmed);
+      expect(published).toHaveLength(4);
+      expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+    },
+  );
+
+  test('wait: acknowledges the write when Redis does not return in time, and reports it later', async () => {
+    const { hub, pending, world } = open('wait');
+    world.publish = away;
+    await hub.publish(RAISE);
+    await hub.publish(CHANGED);
+    expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+  });
+
+  test('waits for Redis until this membership and every other lease have ended', async () => {
+    const { hub, world } = open();
+    const waits: number[] = [];
+    world.publish = away;
+    world.returned = (afterRenewalMs) => {
+      waits.push(afterRenewalMs);
+      return Promise.resolve(false);
+    };
+    await hub.publish(CHANGED);
+    // Redis can run the last renewal a lease later, and its clock may step by a second.
+    const membershipMs = MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + 1000);
+    expect(waits).toHaveLength(1);
+    expect(waits[0]).toBeGreaterThanOrEqual(membershipMs + LEASE_WAIT_MS + INSTANCE_LEASE_RENEWAL_MS);
+  });
+
+  test('reject: does not confirm the write when Redis does not return in time, and still reports it later', async () => {
+    const { hub, pending, world } = open('reject');
+    world.publish = away;
+    await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
+    expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+  });
+
+  test('reject: does not confirm a write whose fence cannot be raised, and leaves no fence', async () => {
+    const { hub, delivered, world } = open('reject');
+    world.publish = away;
+    await expect(hub.publish(RAISE)).rejects.toMatchObject(notConfirmed);
+    expect(delivered.at(-1)).toEqual({ kind: 'unchanged', key: 'A', fence: 'me/1' });
+  });
+
+  test.each<DisconnectedWrites>(['wait', 'reject'])(
+    '%s: waits again when Redis is lost again before the change is published',
+    async (disconnectedWrites) => {
+      const { hub, pending, published, world } = open(disconnectedWrites);
+      const second = gate();
+      let returns = 0;
+      world.publish = away;
+      world.returned = () => (++returns === 1 ? Promise.resolve(true) : second.opened.then(() => true));
+      const publishing = hub.publish(CHANGED);
+      expect(await isSettled(publishing)).toBe(false);
+      expect(pending.size).toBe(1);
+      world.publish = () => ({ seq: 8, isStored: false, acknowledged: Promise.resolve(true) });
+      second.open();
+      await publishing;
+      expect(published).toEqual([CHANGED_BY_ME]);
+    },
+  );
+
+  test('does not wait for a write of unknown outcome, and reports it as a soft invalidation', async () => {
+    const { hub, pending, world } = open('reject');
+    world.publish = away;
+    await hub.publish(UNKNOWN);
+    expect(pending.take(10)).toEqual([{ kind: 'soften', key: 'A' }]);
+  });
+
+  test('does not report a rejected write that cannot be published', async () => {
+    const { hub, pending, delivered, world } = open('reject');
+    world.publish = away;
+    await hub.publish({ kind: 'unchanged', key: 'A', fence: '1' });
+    expect(delivered).toEqual([{ kind: 'unchanged', key: 'A', fence: 'me/1' }]);
+    expect(pending.size).toBe(0);
+  });
+
+  test('reject: rejects a change that is not acknowledged in time, and reports it later', async () => {
+    const { hub, pending, published, world } = open('reject');
+    world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
+    await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
+    expect(published).toEqual([CHANGED_BY_ME]);
+    expect(pending.size).toBe(1);
+  });
+
+  test('publishes a change that is not acknowledged in time again when Redis returns', async () => {
+    const { hub, published, world } = open();
+    const acknowledgements = [false, true];
+    world.publish = () => ({
+      seq: 7,
+      isStored: false,
+      acknowledged: Promise.resolve(acknowledgements.shift() ?? true),
+    });
+    world.returned = () => Promise.resolve(true);
+    await hub.publish(CHANGED);
+    expect(published).toEqual([CHANGED_BY_ME, CHANGED_BY_ME]);
+  });
+
+  test('keeps a replacement that Redis has stored in memory, and invalidates one that Redis refused', async () => {
+    const replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
+    for (const isStored of [true, false]) {
+      const { hub, world, delivered } = open();
+      world.publish = () => ({ seq: 7, isStored, acknowledged: Promise.resolve(true) });
+      await hub.publish({ kind: 'forget', key: 'A', replacement });
+      expect(delivered).toHaveLength(isStored ? 0 : 1);
+    }
+  });
+
+  test.each(['wait', 'reject'] as const)(
+    '%s: keeps an identical record pending without waiting',
+    async (disconnectedWrites) => {
+      const { hub, world, pending } = open(disconnectedWrites);
+      world.publish = away;
+      world.returned = () => new Promise(() => undefined);
+      await hub.publish({ kind: 'forget', key: 'A', isUnchanged: true });
+      expect(pending.take(2)).toEqual([{ kind: 'forget', key: 'A' }]);
+    },
+  );
+
+  test('publishes an acknowledged change once', async () => {
+    const { hub, pending, published, world } = open();
+    world.returned = () => Promise.resolve(true);
+    await hub.publish(CHANGED);
+    expect([published.length, pending.size]).toEqual([1, 0]);
+  });
 });

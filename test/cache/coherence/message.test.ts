@@ -32,59 +32,61 @@ const changes: fc.Arbitrary<Change> = fc.oneof(
   }),
 );
 
-describe('a change as a line', () => {
-  test.prop([changes, fc.uuid(), fc.constantFrom('', '1', '4711'), numbers])(
-    'is the same after it was written and read',
-    (change, member, call, seq) => {
-      const line = `${seq} ${formatChange(change, { member, call })}`;
-      const read = change.kind === 'ban' ? { ...change, number: seq } : change;
-      expect(parseMessage(line)).toEqual({ seq, member, call, change: read });
-    },
-  );
+describe('invalidation message', () => {
+  describe('a change as a line', () => {
+    test.prop([changes, fc.uuid(), fc.constantFrom('', '1', '4711'), numbers])(
+      'is unchanged by formatting and parsing',
+      (change, member, call, seq) => {
+        const line = `${seq} ${formatChange(change, { member, call })}`;
+        const read = change.kind === 'ban' ? { ...change, number: seq } : change;
+        expect(parseMessage(line)).toEqual({ seq, member, call, change: read });
+      },
+    );
 
-  test.each(['21.T1/a b', 'a\nb', '\n', ' ', '', '漢字 😀', '\u2028', 'forget x', '-'])(
-    'keeps the key %j as it is',
-    (key) => {
-      const line = `7 ${formatChange({ kind: 'forget', key }, { member: 'm', call: '' })}`;
-      expect(parseMessage(line)?.change).toEqual({ kind: 'forget', key });
-    },
-  );
+    test.each(['21.T1/a b', 'a\nb', '\n', ' ', '', '漢字 😀', '\u2028', 'forget x', '-'])(
+      'keeps the key %j unchanged',
+      (key) => {
+        const line = `7 ${formatChange({ kind: 'forget', key }, { member: 'm', call: '' })}`;
+        expect(parseMessage(line)?.change).toEqual({ kind: 'forget', key });
+      },
+    );
 
-  test.each([
-    '',
-    'x',
-    '1',
-    '1 m c',
-    '1 m c forget - 0',
-    '1 m c forget - x KEY',
-    'x m c forget - 0 KEY',
-    '99999999999999999999 m c forget - 0 KEY',
-  ])('is nothing when it is %j', (line) => {
-    expect(parseMessage(line)).toBeUndefined();
+    test.each([
+      '',
+      'x',
+      '1',
+      '1 m c',
+      '1 m c forget - 0',
+      '1 m c forget - x KEY',
+      'x m c forget - 0 KEY',
+      '99999999999999999999 m c forget - 0 KEY',
+    ])('is ignored when it is %j', (line) => {
+      expect(parseMessage(line)).toBeUndefined();
+    });
+
+    test.each(['unheard', 'epoch', 'bans', 'distrust', '__proto__', 'toString'])(
+      'is ignored when its kind is %j',
+      (kind) => {
+        expect(parseMessage(`1 m c ${kind} - 0 KEY`)).toBeUndefined();
+      },
+    );
+
+    test.prop([fc.string({ unit: 'binary' })])('never throws when parsed', (line) => {
+      expect(() => parseMessage(line)).not.toThrow();
+    });
   });
 
-  test.each(['unheard', 'epoch', 'bans', 'distrust', '__proto__', 'toString'])(
-    'of the kind %j, which is none, is nothing',
-    (kind) => {
-      expect(parseMessage(`1 m c ${kind} - 0 KEY`)).toBeUndefined();
-    },
-  );
-
-  test.prop([fc.string({ unit: 'binary' })])('is never an exception', (line) => {
-    expect(() => parseMessage(line)).not.toThrow();
+  test('names the member that raised a fence', () => {
+    expect(memberOf('some-member/3.17')).toBe('some-member');
   });
-});
 
-test('a fence names the member that raised it', () => {
-  expect(memberOf('some-member/3.17')).toBe('some-member');
-});
-
-test('a raised fence and a refused write invalidate nothing, all else does', () => {
-  const fence = { key: 'A', fence: 'm/0.1' };
-  expect(isInvalidation({ kind: 'raise', ...fence, lifeMs: 1 })).toBe(false);
-  expect(isInvalidation({ kind: 'unchanged', ...fence })).toBe(false);
-  expect(isInvalidation({ kind: 'changed', ...fence })).toBe(true);
-  expect(isInvalidation({ kind: 'unknown', ...fence, lifeMs: 1 })).toBe(true);
-  for (const kind of ['forget', 'soften'] as const) expect(isInvalidation({ kind, key: 'A' })).toBe(true);
-  expect(isInvalidation({ kind: 'ban', prefix: '', isSoft: true, number: 0 })).toBe(true);
+  test('invalidates unless it raises a fence or reports a rejected write', () => {
+    const fence = { key: 'A', fence: 'm/0.1' };
+    expect(isInvalidation({ kind: 'raise', ...fence, lifeMs: 1 })).toBe(false);
+    expect(isInvalidation({ kind: 'unchanged', ...fence })).toBe(false);
+    expect(isInvalidation({ kind: 'changed', ...fence })).toBe(true);
+    expect(isInvalidation({ kind: 'unknown', ...fence, lifeMs: 1 })).toBe(true);
+    for (const kind of ['forget', 'soften'] as const) expect(isInvalidation({ kind, key: 'A' })).toBe(true);
+    expect(isInvalidation({ kind: 'ban', prefix: '', isSoft: true, number: 0 })).toBe(true);
+  });
 });

@@ -1,5 +1,5 @@
-// What was changed while Redis was away, and has still to be reported.
-import { expect, test } from 'vitest';
+// Invalidations made while Redis was away, which are still to be reported.
+import { describe, expect, test } from 'vitest';
 import { MAX_BANS } from '../../../src/cache/coherence/bans.js';
 import type { Change } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
@@ -8,79 +8,81 @@ const EVERY_KEY: Change = { kind: 'ban', prefix: '', isSoft: false, number: 0 };
 const forget = (key: string): Change => ({ kind: 'forget', key });
 const soften = (key: string): Change => ({ kind: 'soften', key });
 
-test.each<[Change, Change]>([
-  [{ kind: 'changed', key: 'A', fence: 'm/0.1' }, forget('A')],
-  [{ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1 }, soften('A')],
-  [forget('A'), forget('A')],
-  [soften('A'), soften('A')],
-  [EVERY_KEY, EVERY_KEY],
-])('%j is reported as %j, and only once', (change, reported) => {
-  const pending = new PendingInvalidations();
-  pending.add(change);
-  expect(pending.size).toBe(1);
-  expect(pending.take(10)).toEqual([reported]);
-  expect(pending.take(10)).toEqual([]);
-});
+describe('pending invalidations', () => {
+  test.each<[Change, Change]>([
+    [{ kind: 'changed', key: 'A', fence: 'm/0.1' }, forget('A')],
+    [{ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1 }, soften('A')],
+    [forget('A'), forget('A')],
+    [soften('A'), soften('A')],
+    [EVERY_KEY, EVERY_KEY],
+  ])('report %j as %j once', (change, reported) => {
+    const pending = new PendingInvalidations();
+    pending.add(change);
+    expect(pending.size).toBe(1);
+    expect(pending.take(10)).toEqual([reported]);
+    expect(pending.take(10)).toEqual([]);
+  });
 
-test('a key that was changed and softened is deleted, whichever came first', () => {
-  for (const changes of [
-    [forget('A'), soften('A')],
-    [soften('A'), forget('A')],
-  ]) {
+  test('delete a key that was both invalidated and marked stale, in any order', () => {
+    for (const changes of [
+      [forget('A'), soften('A')],
+      [soften('A'), forget('A')],
+    ]) {
+      const pending = new PendingInvalidations();
+      for (const change of changes) pending.add(change);
+      expect(pending.take(10)).toEqual([forget('A')]);
+    }
+  });
+
+  test('are taken in batches, and requeued when they could not be published', () => {
+    const pending = new PendingInvalidations();
+    for (const key of ['A', 'B', 'C']) pending.add(forget(key));
+    const taken = pending.take(2);
+    expect(taken).toEqual([forget('A'), forget('B')]);
+    for (const change of taken) pending.add(change);
+    expect(pending.take(10)).toEqual([forget('C'), forget('A'), forget('B')]);
+  });
+
+  test('report a key again that changes while it is reported', () => {
+    const pending = new PendingInvalidations();
+    pending.add(forget('A'));
+    pending.take(10);
+    pending.add(forget('A'));
+    expect(pending.take(10)).toEqual([forget('A')]);
+  });
+
+  test('become one hard ban of every key when there are too many keys', () => {
+    const pending = new PendingInvalidations(2);
+    for (const key of ['A', 'B', 'C']) pending.add(soften(key));
+    expect(pending.take(10)).toEqual([EVERY_KEY]);
+  });
+
+  const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
+
+  test.each<[string, Change[], Change[]]>([
+    ['the same one', [ban('A'), ban('A')], [ban('A')]],
+    ['one of a longer prefix', [ban('A'), ban('AB'), ban('AC', true)], [ban('A')]],
+    ['one of a longer prefix that came first', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
+    ['a soft one', [ban('A', true), ban('A')], [ban('A')]],
+    ['no hard one', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
+  ])('merge bans: one covers %s', (_what, changes, reported) => {
     const pending = new PendingInvalidations();
     for (const change of changes) pending.add(change);
-    expect(pending.take(10)).toEqual([forget('A')]);
-  }
-});
+    expect(pending.take(10)).toEqual(reported);
+  });
 
-test('they are taken a few at a time, and what could not be published is taken again', () => {
-  const pending = new PendingInvalidations();
-  for (const key of ['A', 'B', 'C']) pending.add(forget(key));
-  const taken = pending.take(2);
-  expect(taken).toEqual([forget('A'), forget('B')]);
-  for (const change of taken) pending.add(change);
-  expect(pending.take(10)).toEqual([forget('C'), forget('A'), forget('B')]);
-});
+  test.each([
+    ['hard where one of them is', false],
+    ['soft where all of them are', true],
+  ])('become one ban of every key when there are more bans than Redis lists, %s', (_what, isSoft) => {
+    const pending = new PendingInvalidations();
+    for (let at = 0; at <= MAX_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
+    expect(pending.take(1000)).toEqual([ban('', isSoft)]);
+  });
 
-test('a key that is changed again while it is reported is reported again', () => {
-  const pending = new PendingInvalidations();
-  pending.add(forget('A'));
-  pending.take(10);
-  pending.add(forget('A'));
-  expect(pending.take(10)).toEqual([forget('A')]);
-});
-
-test('more keys than can be kept are one hard ban of every key', () => {
-  const pending = new PendingInvalidations(2);
-  for (const key of ['A', 'B', 'C']) pending.add(soften(key));
-  expect(pending.take(10)).toEqual([EVERY_KEY]);
-});
-
-const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
-
-test.each<[string, Change[], Change[]]>([
-  ['the same one', [ban('A'), ban('A')], [ban('A')]],
-  ['one of a longer prefix', [ban('A'), ban('AB'), ban('AC', true)], [ban('A')]],
-  ['one of a longer prefix that came first', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
-  ['a soft one', [ban('A', true), ban('A')], [ban('A')]],
-  ['no hard one', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
-])('a ban includes %s', (_what, changes, reported) => {
-  const pending = new PendingInvalidations();
-  for (const change of changes) pending.add(change);
-  expect(pending.take(10)).toEqual(reported);
-});
-
-test.each([
-  ['hard where one of them is', false],
-  ['soft where all of them are', true],
-])('more bans than Redis lists are one ban of every key, %s', (_what, isSoft) => {
-  const pending = new PendingInvalidations();
-  for (let at = 0; at <= MAX_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
-  expect(pending.take(1000)).toEqual([ban('', isSoft)]);
-});
-
-test('what is changed after that is reported by itself', () => {
-  const pending = new PendingInvalidations(2);
-  for (const key of ['A', 'B', 'C', 'D']) pending.add(forget(key));
-  expect(pending.take(10)).toEqual([EVERY_KEY, forget('D')]);
+  test('report later changes individually after such a ban', () => {
+    const pending = new PendingInvalidations(2);
+    for (const key of ['A', 'B', 'C', 'D']) pending.add(forget(key));
+    expect(pending.take(10)).toEqual([EVERY_KEY, forget('D')]);
+  });
 });

@@ -1,5 +1,5 @@
 // A sender waits until no other member answers with what its change invalidates.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
 import { Acknowledgements, awaitAcknowledgements, expel } from '../../../src/cache/link/acknowledgements.js';
 import type { OtherMembers } from '../../../src/cache/link/member-list.js';
@@ -42,144 +42,146 @@ function publish(listed: Record<string, string>, isAcknowledged = true) {
   return { clock, world, list, pass, expelAll, acknowledge };
 }
 
-test('a single instance does not wait', async () => {
-  expect(await isSettled(publish({}).pass())).toBe(true);
-});
+describe('acknowledgement barrier', () => {
+  test('a single instance does not wait', async () => {
+    expect(await isSettled(publish({}).pass())).toBe(true);
+  });
 
-test('it is over at once when all members have acknowledged', async () => {
-  const { world, pass, acknowledge } = publish({ a: '5', b: '5' });
-  const passed = pass();
-  acknowledge('a');
-  expect(await isSettled(passed)).toBe(false);
-  acknowledge('b');
-  expect(await isSettled(passed)).toBe(true);
-  expect(world.expelled).toEqual([]);
-});
+  test('passes immediately when all members have acknowledged', async () => {
+    const { world, pass, acknowledge } = publish({ a: '5', b: '5' });
+    const passed = pass();
+    acknowledge('a');
+    expect(await isSettled(passed)).toBe(false);
+    acknowledge('b');
+    expect(await isSettled(passed)).toBe(true);
+    expect(world.expelled).toEqual([]);
+  });
 
-test('a member that has acknowledged before the list was read is not waited for', async () => {
-  const { pass, acknowledge } = publish({ a: '5' });
-  acknowledge('a');
-  expect(await isSettled(pass())).toBe(true);
-});
+  test('does not wait for a member that acknowledged before the list was read', async () => {
+    const { pass, acknowledge } = publish({ a: '5' });
+    acknowledge('a');
+    expect(await isSettled(pass())).toBe(true);
+  });
 
-test('a member that does not renew is waited for until its lease is over', async () => {
-  const { clock, pass } = publish({ dead: '5' });
-  const passed = pass();
-  await clock.pass(LEASE_WAIT_MS - 1);
-  expect(await isSettled(passed)).toBe(false);
-  await clock.pass(1);
-  expect(await isSettled(passed)).toBe(true);
-});
+  test('waits for a member that does not renew until its lease has ended', async () => {
+    const { clock, pass } = publish({ dead: '5' });
+    const passed = pass();
+    await clock.pass(LEASE_WAIT_MS - 1);
+    expect(await isSettled(passed)).toBe(false);
+    await clock.pass(1);
+    expect(await isSettled(passed)).toBe(true);
+  });
 
-test('a member that acknowledges late is waited for no longer, and is not expelled', async () => {
-  const { clock, world, pass, acknowledge } = publish({ slow: '5' });
-  const passed = pass();
-  await clock.pass(LEASE_WAIT_MS / 2);
-  acknowledge('slow');
-  expect(await isSettled(passed)).toBe(true);
-  expect(world.expelled).toEqual([]);
-});
+  test('passes when a member acknowledges late, without expelling it', async () => {
+    const { clock, world, pass, acknowledge } = publish({ slow: '5' });
+    const passed = pass();
+    await clock.pass(LEASE_WAIT_MS / 2);
+    acknowledge('slow');
+    expect(await isSettled(passed)).toBe(true);
+    expect(world.expelled).toEqual([]);
+  });
 
-test('a member that renews and does not acknowledge is late', async () => {
-  const { clock, world, list, pass, acknowledge } = publish({ deaf: '5', good: '5', dead: '5' });
-  const passed = pass();
-  acknowledge('good');
-  list.set('deaf', '6');
-  list.set('good', '6');
-  await clock.pass(LEASE_WAIT_MS);
-  expect(await passed).toEqual(['deaf']);
-  expect(world.over).toEqual(['dead']);
-});
+  test('reports a member that renews and does not acknowledge as late', async () => {
+    const { clock, world, list, pass, acknowledge } = publish({ deaf: '5', good: '5', dead: '5' });
+    const passed = pass();
+    acknowledge('good');
+    list.set('deaf', '6');
+    list.set('good', '6');
+    await clock.pass(LEASE_WAIT_MS);
+    expect(await passed).toEqual(['deaf']);
+    expect(world.over).toEqual(['dead']);
+  });
 
-test('a member may have renewed since a list that arrived late was read', async () => {
-  const { clock, world, list, pass } = publish({ deaf: '5' });
-  let arrive = (): void => undefined;
-  world.arrives = new Promise((resolve) => (arrive = resolve));
-  const passed = pass();
-  await clock.pass(LEASE_WAIT_MS);
-  arrive();
-  expect(await isSettled(passed)).toBe(false);
-  list.set('deaf', '6');
-  await clock.pass(LEASE_WAIT_MS);
-  expect(await passed).toEqual(['deaf']);
-});
+  test('assumes that a member may have renewed since a list that arrived late was read', async () => {
+    const { clock, world, list, pass } = publish({ deaf: '5' });
+    let arrive = (): void => undefined;
+    world.arrives = new Promise((resolve) => (arrive = resolve));
+    const passed = pass();
+    await clock.pass(LEASE_WAIT_MS);
+    arrive();
+    expect(await isSettled(passed)).toBe(false);
+    list.set('deaf', '6');
+    await clock.pass(LEASE_WAIT_MS);
+    expect(await passed).toEqual(['deaf']);
+  });
 
-test('a member that is expelled is waited for until its lease is over', async () => {
-  const { clock, world, expelAll } = publish({ deaf: '5' });
-  const done = expelAll(['deaf']);
-  expect(await isSettled(done)).toBe(false);
-  await clock.pass(LEASE_WAIT_MS - 1);
-  expect(await isSettled(done)).toBe(false);
-  expect(world.expelled).toEqual(['deaf']);
-  await clock.pass(1);
-  expect(await isSettled(done)).toBe(true);
-});
+  test('waits for an expelled member until its lease has ended', async () => {
+    const { clock, world, expelAll } = publish({ deaf: '5' });
+    const done = expelAll(['deaf']);
+    expect(await isSettled(done)).toBe(false);
+    await clock.pass(LEASE_WAIT_MS - 1);
+    expect(await isSettled(done)).toBe(false);
+    expect(world.expelled).toEqual(['deaf']);
+    await clock.pass(1);
+    expect(await isSettled(done)).toBe(true);
+  });
 
-test('a member that another one removed meanwhile may have renewed', async () => {
-  const { clock, list, pass } = publish({ gone: '5' });
-  const passed = pass();
-  list.delete('gone');
-  await clock.pass(LEASE_WAIT_MS);
-  expect(await passed).toEqual(['gone']);
-});
+  test('assumes that a member removed meanwhile by another one may have renewed', async () => {
+    const { clock, list, pass } = publish({ gone: '5' });
+    const passed = pass();
+    list.delete('gone');
+    await clock.pass(LEASE_WAIT_MS);
+    expect(await passed).toEqual(['gone']);
+  });
 
-test('an incomplete member list is waited out, even when all listed members acknowledged', async () => {
-  const { clock, world, pass } = publish({});
-  world.incompleteForMs = 1000;
-  const passed = pass();
-  expect(await isSettled(passed)).toBe(false);
-  await clock.pass(999);
-  expect(await isSettled(passed)).toBe(false);
-  await clock.pass(1);
-  expect(await isSettled(passed)).toBe(true);
-});
+  test('waits out an incomplete member list, even when all listed members acknowledged', async () => {
+    const { clock, world, pass } = publish({});
+    world.incompleteForMs = 1000;
+    const passed = pass();
+    expect(await isSettled(passed)).toBe(false);
+    await clock.pass(999);
+    expect(await isSettled(passed)).toBe(false);
+    await clock.pass(1);
+    expect(await isSettled(passed)).toBe(true);
+  });
 
-test('a member that joins later is not waited for', async () => {
-  const { list, pass, acknowledge } = publish({ a: '5' });
-  const passed = pass();
-  expect(await isSettled(passed)).toBe(false);
-  list.set('late', '6');
-  acknowledge('a');
-  expect(await isSettled(passed)).toBe(true);
-});
+  test('does not wait for a member that joins later', async () => {
+    const { list, pass, acknowledge } = publish({ a: '5' });
+    const passed = pass();
+    expect(await isSettled(passed)).toBe(false);
+    list.set('late', '6');
+    acknowledge('a');
+    expect(await isSettled(passed)).toBe(true);
+  });
 
-test('a member that had been expelled and joins again has read what it missed', async () => {
-  const { clock, world, list, pass } = publish({ deaf: '-4' });
-  const passed = pass();
-  list.set('deaf', '6');
-  await clock.pass(LEASE_WAIT_MS - 1);
-  expect(await isSettled(passed)).toBe(false);
-  await clock.pass(1);
-  expect(await passed).toEqual([]);
-  expect(world.over).toEqual([]);
-});
+  test('does not wait for an expelled member that joins again, as it has read what it missed', async () => {
+    const { clock, world, list, pass } = publish({ deaf: '-4' });
+    const passed = pass();
+    list.set('deaf', '6');
+    await clock.pass(LEASE_WAIT_MS - 1);
+    expect(await isSettled(passed)).toBe(false);
+    await clock.pass(1);
+    expect(await passed).toEqual([]);
+    expect(world.over).toEqual([]);
+  });
 
-test('when the members cannot be read it is not known who has received it', async () => {
-  const { clock, world, pass, acknowledge } = publish({ a: '5' });
-  world.isRead = false;
-  acknowledge('a');
-  const passed = pass();
-  await clock.pass(LEASE_WAIT_MS - 1);
-  expect(await isSettled(passed)).toBe(false);
-  await clock.pass(1);
-  expect(await passed).toBeUndefined();
-});
+  test('confirms nothing when the member list cannot be read', async () => {
+    const { clock, world, pass, acknowledge } = publish({ a: '5' });
+    world.isRead = false;
+    acknowledge('a');
+    const passed = pass();
+    await clock.pass(LEASE_WAIT_MS - 1);
+    expect(await isSettled(passed)).toBe(false);
+    await clock.pass(1);
+    expect(await passed).toBeUndefined();
+  });
 
-test('when they cannot be read the second time, a member that is missing may have renewed', async () => {
-  const { clock, world, pass } = publish({ a: '5' });
-  const passed = pass();
-  expect(await isSettled(passed)).toBe(false);
-  world.isRead = false;
-  await clock.pass(LEASE_WAIT_MS);
-  expect(await passed).toEqual(['a']);
-});
+  test('assumes that a missing member may have renewed when the second read of the list fails', async () => {
+    const { clock, world, pass } = publish({ a: '5' });
+    const passed = pass();
+    expect(await isSettled(passed)).toBe(false);
+    world.isRead = false;
+    await clock.pass(LEASE_WAIT_MS);
+    expect(await passed).toEqual(['a']);
+  });
 
-test('without a call the lease is waited for, and nobody is expelled', async () => {
-  const { clock, world, pass } = publish({ a: '5' }, false);
-  const passed = pass();
-  await clock.pass(LEASE_WAIT_MS - 1);
-  expect(await isSettled(passed)).toBe(false);
-  await clock.pass(1);
-  expect(await isSettled(passed)).toBe(true);
-  expect(world.expelled).toEqual([]);
+  test('waits for the leases when there is no call, and expels nobody', async () => {
+    const { clock, world, pass } = publish({ a: '5' }, false);
+    const passed = pass();
+    await clock.pass(LEASE_WAIT_MS - 1);
+    expect(await isSettled(passed)).toBe(false);
+    await clock.pass(1);
+    expect(await isSettled(passed)).toBe(true);
+    expect(world.expelled).toEqual([]);
+  });
 });

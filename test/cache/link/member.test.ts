@@ -36,341 +36,343 @@ function open() {
 /** Without repetitions in a row: all numbers are read by several scripts. */
 const uniqueRuns = (calls: readonly string[]): string[] => calls.filter((call, at) => call !== calls[at - 1]);
 
-test('the first lease begins with a ping from after it was listed, and the numbers are read in between', async () => {
-  const { world, member } = open();
-  await member.renewNow();
-  // The first renewal gives the clock of Redis.
-  expect(uniqueRuns(world.asked)).toEqual(['enter from none', 'renew', 'numbers', 'ping', 'renew']);
-  expect(member.leaseLeftMs()).toBeGreaterThan(0);
-});
-
-test('a member whose lease has ended reads the numbers again, over the same connection, before it has one', async () => {
-  const { world, clock, delivered, member } = open();
-  await member.renewNow();
-  world.isConnected = false;
-  await clock.pass(2100);
-  world.isConnected = true;
-  world.number = '2';
-  world.asked.length = 0;
-  delivered.length = 0;
-  await member.renewNow();
-  expect(uniqueRuns(world.asked)).toEqual(['enter from era of run', 'renew', 'numbers', 'ping', 'renew']);
-  expect(delivered).toContainEqual({ kind: 'distrust' });
-  expect(member.leaseLeftMs()).toBeGreaterThan(0);
-});
-
-test('a member whose lease ends while its renewal is under way reads the numbers before it has one', async () => {
-  const { world, clock, member } = open();
-  await member.renewNow();
-  await clock.pass(100);
-  world.asked.length = 0;
-  const renewed = member.renewNow();
-  // The wall clock alone: the machine was paused.
-  clock.setBy(5000);
-  await renewed;
-  expect(world.asked).toEqual(['ping', 'renew']);
-  expect(member.leaseLeftMs()).toBe(0);
-  await member.renewNow();
-  expect(world.asked).toContain('numbers');
-  expect(member.leaseLeftMs()).toBeGreaterThan(0);
-});
-
-test('a member whose lease has ended publishes nothing before it has entered the era again, over the same connection too', async () => {
-  const { world, clock, member } = open();
-  await member.renewNow();
-  world.isConnected = false;
-  await clock.pass(2100);
-  world.isConnected = true;
-  expect(await member.publish({ kind: 'forget', key: KEY })).toBeUndefined();
-  await member.renewNow();
-  expect(await member.publish({ kind: 'forget', key: KEY })).toBeDefined();
-});
-
-test('on another server a member publishes nothing before it has entered the era', async () => {
-  const { world, member } = open();
-  await member.renewNow();
-  world.run = 'another';
-  world.asked.length = 0;
-  expect(await member.publish({ kind: 'forget', key: KEY })).toBeUndefined();
-  expect(world.asked).toEqual([]);
-  await member.renewNow();
-  expect(world.asked[0]).toBe('enter from era of run');
-  expect(await member.publish({ kind: 'forget', key: KEY })).toBeDefined();
-});
-
-test('a barrier confirms nothing when another server was entered during the wait: the publication may be lost', async () => {
-  const { world, clock, member } = open();
-  await member.renewNow();
-  const published = await member.publish({ kind: 'forget', key: KEY });
-  world.run = 'another';
-  await clock.pass(3000);
-  expect(member.leaseLeftMs()).toBeGreaterThan(0);
-  expect(await published?.acknowledged).toBe(false);
-});
-
-test('a barrier confirms a publication on the server that this member has still entered', async () => {
-  const { clock, member } = open();
-  await member.renewNow();
-  const published = await member.publish({ kind: 'forget', key: KEY });
-  await clock.pass(3000);
-  expect(await published?.acknowledged).toBe(true);
-});
-
-test('a barrier confirms nothing after the end of the lease, also while a renewal is under way', async () => {
-  const { world, clock, member } = open();
-  await member.renewNow();
-  const published = await member.publish({ kind: 'forget', key: KEY });
-  world.isSilent = true;
-  await clock.pass(2480);
-  expect(member.leaseLeftMs()).toBe(0);
-  expect(await isSettled(published!.acknowledged)).toBe(true);
-  expect(await published?.acknowledged).toBe(false);
-});
-
-test('a barrier waits for members that are not listed, on a server that its member has just come to', async () => {
-  const { world, clock, member } = open();
-  world.isListKnown = true;
-  await member.renewNow();
-  const before = await member.publish({ kind: 'forget', key: KEY });
-  expect(await isSettled(before!.acknowledged)).toBe(true);
-  world.run = 'another';
-  await member.renewNow();
-  const after = await member.publish({ kind: 'forget', key: KEY });
-  expect(await isSettled(after!.acknowledged)).toBe(false);
-  await clock.pass(3000);
-  expect(await after?.acknowledged).toBe(true);
-});
-
-test('a member that has come to another server has a new lease there, and removes no lapsed members yet', async () => {
-  const { world, clock, member } = open();
-  await clock.pass(4000);
-  expect(world.leases.at(-1)).toBe(2);
-  world.run = 'another';
-  await member.renewNow();
-  expect(world.leases.at(-1)).toBe(1);
-  await clock.pass(4000);
-  expect(world.leases.at(-1)).toBe(2);
-});
-
-test.each([
-  ['begins the next era, which the server cannot know', false, 2],
-  ['stays in the era when another member has a lease', true, 1],
-])('a member that has waited for a lapsed one in vain %s', async (_what, isVouched, entries) => {
-  const { world, clock, member } = open();
-  world.lapsed = ['gone'];
-  world.isVouched = isVouched;
-  await clock.pass(4000);
-  expect(member.leaseLeftMs()).toBeGreaterThan(0);
-  expect(world.asked.filter((call) => call.startsWith('enter'))).toHaveLength(entries);
-});
-
-test('a listed member gets its lease with each ping', async () => {
-  const { world, clock, member } = open();
-  await member.renewNow();
-  const before = member.leaseLeftMs();
-  await clock.pass(100);
-  world.asked.length = 0;
-  await member.renewNow();
-  expect(world.asked).toEqual(['ping', 'renew']);
-  expect(member.leaseLeftMs()).toBe(before);
-});
-
-test('an instance is joining until its first renewal, and not again when its lease has ended', async () => {
-  const { world, clock, member } = open();
-  expect(member.isJoining()).toBe(true);
-  await member.renewNow();
-  world.isConnected = false;
-  await clock.pass(3000);
-  expect([member.leaseLeftMs(), member.isJoining()]).toEqual([0, false]);
-});
-
-test('an expelled member is joining again until it is listed', async () => {
-  const { world, clock, member } = open();
-  await member.renewNow();
-  world.was = 'absent';
-  await clock.pass(500);
-  expect([member.leaseLeftMs(), member.isJoining()]).toEqual([0, true]);
-  await clock.pass(500);
-  expect([member.leaseLeftMs() > 0, member.isJoining()]).toEqual([true, false]);
-});
-
-test('an instance is joining as long as its connection is being opened, and for four failures more', async () => {
-  const { world, clock, member } = open();
-  world.isConnected = false;
-  await clock.pass(20_000);
-  expect(member.isJoining()).toBe(true);
-  world.hasFailed = true;
-  await clock.pass(1600);
-  expect(member.isJoining()).toBe(true);
-  await clock.pass(500);
-  expect(member.isJoining()).toBe(false);
-});
-
-test('an instance that Redis does not answer four times is not joining any more', async () => {
-  const { world, clock, member } = open();
-  world.isSilent = true;
-  await clock.pass(7000);
-  expect(member.isJoining()).toBe(true);
-  await clock.pass(3000);
-  expect(member.isJoining()).toBe(false);
-});
-
-test('a new lease is reported also when the end of the last one was not', async () => {
-  const { world, clock, leases, member } = open();
-  await clock.pass(100);
-  await member.renewNow();
-  world.isConnected = false;
-  await clock.pass(2100);
-  expect(member.leaseLeftMs()).toBe(0);
-  world.isConnected = true;
-  leases.length = 0;
-  await member.renewNow();
-  expect(leases).toEqual([true]);
-});
-
-test('a return is awaited from the last renewal that was sent, with or without a reply', async () => {
-  const { world, clock, member } = open();
-  await member.renewNow();
-  const returned = member.waitForReturn(1500);
-  world.isSilent = true;
-  await clock.pass(1600);
-  expect(await isSettled(returned)).toBe(false);
-  await clock.pass(500);
-  expect(await returned).toBe(false);
-});
-
-test('a return is awaited from the start where no renewal was sent yet', async () => {
-  const { world, clock, member } = open();
-  world.isConnected = false;
-  const returned = member.waitForReturn(1500);
-  await clock.pass(1400);
-  expect(await isSettled(returned)).toBe(false);
-  await clock.pass(200);
-  expect(await returned).toBe(false);
-});
-
-test('a fence counts only while a lease runs, also when its reply arrives', async () => {
-  const { world, clock, member } = open();
-  await member.renewNow();
-  let reply = (): void => undefined;
-  world.changed = new Promise((resolve) => (reply = resolve));
-  const raised = member.publish({ kind: 'raise', key: KEY, fence: '1', lifeMs: 60_000 });
-  world.isConnected = false;
-  // The wall clock alone: the machine was paused, so no timer has ended the wait.
-  clock.setBy(5000);
-  reply();
-  expect(await raised).toBeUndefined();
-});
-
-test('a message connection that is ready too late is closed, not kept beside the next one', async () => {
-  const { world, clock, member } = open();
-  const { opened, open: pass } = gate();
-  world.ready = opened;
-  void member.renewNow();
-  await clock.pass(2100);
-  world.ready = Promise.resolve();
-  await member.renewNow();
-  pass();
-  await settled();
-  expect([world.subscriptions, member.leaseLeftMs() > 0]).toEqual([1, true]);
-});
-
-describe('a member that is closed', () => {
-  test('while it subscribes keeps no connection, and does not join', async () => {
-    const { world, member } = open();
-    const { opened, open: pass } = gate();
-    world.ready = opened;
-    const renewed = member.renewNow();
-    await member.close();
-    pass();
-    await renewed;
-    await settled();
-    expect([world.subscriptions, world.asked]).toEqual([0, ['leave']]);
-  });
-
-  test('between its first two renewals does not join after it has left', async () => {
-    const { world, member } = open();
-    const { opened, open: pass } = gate();
-    world.renewed = opened;
-    const renewed = member.renewNow();
-    await settled();
-    await member.close();
-    pass();
-    await renewed;
-    expect(world.asked).toEqual(['enter from none', 'renew', 'leave']);
-  });
-
-  test('while it renews has no lease, and reports no failure', async () => {
+describe('cache coherence member', () => {
+  test('gets its first lease from a ping sent after it was listed and after the numbers were read', async () => {
     const { world, member } = open();
     await member.renewNow();
-    const { opened, open: pass } = gate();
-    world.renewed = opened;
+    // The first renewal gives the clock of Redis.
+    expect(uniqueRuns(world.asked)).toEqual(['enter from none', 'renew', 'numbers', 'ping', 'renew']);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+  });
+
+  test('reads the numbers again, over the same connection, before a new lease', async () => {
+    const { world, clock, delivered, member } = open();
+    await member.renewNow();
+    world.isConnected = false;
+    await clock.pass(2100);
+    world.isConnected = true;
+    world.number = '2';
+    world.asked.length = 0;
+    delivered.length = 0;
+    await member.renewNow();
+    expect(uniqueRuns(world.asked)).toEqual(['enter from era of run', 'renew', 'numbers', 'ping', 'renew']);
+    expect(delivered).toContainEqual({ kind: 'distrust' });
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+  });
+
+  test('reads the numbers before a new lease when the old one ends during a renewal', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    await clock.pass(100);
     world.asked.length = 0;
     const renewed = member.renewNow();
-    await settled();
-    await member.close();
-    pass();
+    // The wall clock alone: the machine was paused.
+    clock.setBy(5000);
     await renewed;
+    expect(world.asked).toEqual(['ping', 'renew']);
+    expect(member.leaseLeftMs()).toBe(0);
     await member.renewNow();
-    expect([member.leaseLeftMs(), world.asked]).toEqual([0, ['ping', 'renew', 'leave']]);
+    expect(world.asked).toContain('numbers');
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
-});
 
-test('what is pending is reported before the renewal', async () => {
-  const { world, pending, member } = open();
-  pending.add({ kind: 'forget', key: KEY });
-  await member.renewNow();
-  expect(world.asked.slice(0, 3)).toEqual(['enter from none', 'change', 'renew']);
-  expect(pending.size).toBe(0);
-});
+  test('publishes nothing after its lease has ended before it has entered the era again, over the same connection too', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    world.isConnected = false;
+    await clock.pass(2100);
+    world.isConnected = true;
+    expect(await member.publish({ kind: 'forget', key: KEY })).toBeUndefined();
+    await member.renewNow();
+    expect(await member.publish({ kind: 'forget', key: KEY })).toBeDefined();
+  });
 
-test('what is reported is applied here too: it may have been copied from Redis before', async () => {
-  const { pending, delivered, member } = open();
-  pending.add({ kind: 'forget', key: KEY });
-  await member.renewNow();
-  expect(delivered).toContainEqual({ kind: 'forget', key: KEY });
-});
+  test('publishes nothing on another server before it has entered the era', async () => {
+    const { world, member } = open();
+    await member.renewNow();
+    world.run = 'another';
+    world.asked.length = 0;
+    expect(await member.publish({ kind: 'forget', key: KEY })).toBeUndefined();
+    expect(world.asked).toEqual([]);
+    await member.renewNow();
+    expect(world.asked[0]).toBe('enter from era of run');
+    expect(await member.publish({ kind: 'forget', key: KEY })).toBeDefined();
+  });
 
-test('a member that was removed distrusts everything it keeps before it has a lease again', async () => {
-  const { world, clock, delivered, member } = open();
-  await member.renewNow();
-  delivered.length = 0;
-  world.was = 'absent';
-  await clock.pass(500);
-  expect(delivered).toContainEqual({ kind: 'distrust' });
-});
+  test('does not confirm a barrier when another server was entered meanwhile, as the publication may be lost', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    const published = await member.publish({ kind: 'forget', key: KEY });
+    world.run = 'another';
+    await clock.pass(3000);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+    expect(await published?.acknowledged).toBe(false);
+  });
 
-test('after a lease has ended, members that are lapsed are waited for, but not for ever', async () => {
-  const { world, clock, member } = open();
-  world.lapsed = ['gone'];
-  await clock.pass(2000);
-  expect(member.leaseLeftMs()).toBe(0);
-  await clock.pass(2000);
-  expect(member.leaseLeftMs()).toBeGreaterThan(0);
-});
+  test('confirms a barrier on the server it is still joined to', async () => {
+    const { clock, member } = open();
+    await member.renewNow();
+    const published = await member.publish({ kind: 'forget', key: KEY });
+    await clock.pass(3000);
+    expect(await published?.acknowledged).toBe(true);
+  });
 
-test('a fence of a lapsed member that arrives late leaves stale what is kept under it', async () => {
-  const { world, clock, delivered, member } = open();
-  world.lapsed = ['gone'];
-  await clock.pass(4000);
-  expect(member.leaseLeftMs()).toBeGreaterThan(0);
-  delivered.length = 0;
-  world.send(`9 ${raise}`);
-  await clock.pass(500);
-  expect(delivered).toContainEqual({ kind: 'soften', key: KEY });
-});
+  test('does not confirm a barrier after the end of its lease, even during a renewal', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    const published = await member.publish({ kind: 'forget', key: KEY });
+    world.isSilent = true;
+    await clock.pass(2480);
+    expect(member.leaseLeftMs()).toBe(0);
+    expect(await isSettled(published!.acknowledged)).toBe(true);
+    expect(await published?.acknowledged).toBe(false);
+  });
 
-test('the fences of a lapsed member leave stale what is kept under them, once', async () => {
-  const { world, clock, delivered, member } = open();
-  await clock.pass(1000);
-  expect(member.leaseLeftMs()).toBeGreaterThan(0);
-  world.lapsed = ['gone'];
-  delivered.length = 0;
-  world.send(`9 ${raise}`);
-  await clock.pass(1500);
-  // Once at once, and once more with its publication to Redis.
-  expect(delivered.filter(({ kind }) => kind === 'soften')).toEqual([
-    { kind: 'soften', key: KEY },
-    { kind: 'soften', key: KEY },
-  ]);
+  test('waits in a barrier for unlisted members on a server it has just come to', async () => {
+    const { world, clock, member } = open();
+    world.isListKnown = true;
+    await member.renewNow();
+    const before = await member.publish({ kind: 'forget', key: KEY });
+    expect(await isSettled(before!.acknowledged)).toBe(true);
+    world.run = 'another';
+    await member.renewNow();
+    const after = await member.publish({ kind: 'forget', key: KEY });
+    expect(await isSettled(after!.acknowledged)).toBe(false);
+    await clock.pass(3000);
+    expect(await after?.acknowledged).toBe(true);
+  });
+
+  test('gets a new lease on another server, and removes no lapsed members yet', async () => {
+    const { world, clock, member } = open();
+    await clock.pass(4000);
+    expect(world.leases.at(-1)).toBe(2);
+    world.run = 'another';
+    await member.renewNow();
+    expect(world.leases.at(-1)).toBe(1);
+    await clock.pass(4000);
+    expect(world.leases.at(-1)).toBe(2);
+  });
+
+  test.each([
+    ['begins the next era, which the server cannot know', false, 2],
+    ['stays in the era when another member has a lease', true, 1],
+  ])('that has waited in vain for a lapsed one %s', async (_what, isVouched, entries) => {
+    const { world, clock, member } = open();
+    world.lapsed = ['gone'];
+    world.isVouched = isVouched;
+    await clock.pass(4000);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+    expect(world.asked.filter((call) => call.startsWith('enter'))).toHaveLength(entries);
+  });
+
+  test('gets its lease with each ping once listed', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    const before = member.leaseLeftMs();
+    await clock.pass(100);
+    world.asked.length = 0;
+    await member.renewNow();
+    expect(world.asked).toEqual(['ping', 'renew']);
+    expect(member.leaseLeftMs()).toBe(before);
+  });
+
+  test('is joining until its first renewal, and not again when its lease has ended', async () => {
+    const { world, clock, member } = open();
+    expect(member.isJoining()).toBe(true);
+    await member.renewNow();
+    world.isConnected = false;
+    await clock.pass(3000);
+    expect([member.leaseLeftMs(), member.isJoining()]).toEqual([0, false]);
+  });
+
+  test('is joining again after an expulsion until it is listed', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    world.was = 'absent';
+    await clock.pass(500);
+    expect([member.leaseLeftMs(), member.isJoining()]).toEqual([0, true]);
+    await clock.pass(500);
+    expect([member.leaseLeftMs() > 0, member.isJoining()]).toEqual([true, false]);
+  });
+
+  test('is joining while its connection is being opened, and for four more failures', async () => {
+    const { world, clock, member } = open();
+    world.isConnected = false;
+    await clock.pass(20_000);
+    expect(member.isJoining()).toBe(true);
+    world.hasFailed = true;
+    await clock.pass(1600);
+    expect(member.isJoining()).toBe(true);
+    await clock.pass(500);
+    expect(member.isJoining()).toBe(false);
+  });
+
+  test('is no longer joining after four unanswered requests to Redis', async () => {
+    const { world, clock, member } = open();
+    world.isSilent = true;
+    await clock.pass(7000);
+    expect(member.isJoining()).toBe(true);
+    await clock.pass(3000);
+    expect(member.isJoining()).toBe(false);
+  });
+
+  test('reports a new lease even when the end of the last one was not reported', async () => {
+    const { world, clock, leases, member } = open();
+    await clock.pass(100);
+    await member.renewNow();
+    world.isConnected = false;
+    await clock.pass(2100);
+    expect(member.leaseLeftMs()).toBe(0);
+    world.isConnected = true;
+    leases.length = 0;
+    await member.renewNow();
+    expect(leases).toEqual([true]);
+  });
+
+  test('waits for a return from the last renewal sent, with or without a reply', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    const returned = member.waitForReturn(1500);
+    world.isSilent = true;
+    await clock.pass(1600);
+    expect(await isSettled(returned)).toBe(false);
+    await clock.pass(500);
+    expect(await returned).toBe(false);
+  });
+
+  test('waits for a return from the start when no renewal was sent yet', async () => {
+    const { world, clock, member } = open();
+    world.isConnected = false;
+    const returned = member.waitForReturn(1500);
+    await clock.pass(1400);
+    expect(await isSettled(returned)).toBe(false);
+    await clock.pass(200);
+    expect(await returned).toBe(false);
+  });
+
+  test('raises a fence only while a lease runs, also when the reply arrives', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    let reply = (): void => undefined;
+    world.changed = new Promise((resolve) => (reply = resolve));
+    const raised = member.publish({ kind: 'raise', key: KEY, fence: '1', lifeMs: 60_000 });
+    world.isConnected = false;
+    // The wall clock alone: the machine was paused, so no timer has ended the wait.
+    clock.setBy(5000);
+    reply();
+    expect(await raised).toBeUndefined();
+  });
+
+  test('closes a message connection that is ready too late', async () => {
+    const { world, clock, member } = open();
+    const { opened, open: pass } = gate();
+    world.ready = opened;
+    void member.renewNow();
+    await clock.pass(2100);
+    world.ready = Promise.resolve();
+    await member.renewNow();
+    pass();
+    await settled();
+    expect([world.subscriptions, member.leaseLeftMs() > 0]).toEqual([1, true]);
+  });
+
+  describe('when closed', () => {
+    test('while it subscribes keeps no connection and does not join', async () => {
+      const { world, member } = open();
+      const { opened, open: pass } = gate();
+      world.ready = opened;
+      const renewed = member.renewNow();
+      await member.close();
+      pass();
+      await renewed;
+      await settled();
+      expect([world.subscriptions, world.asked]).toEqual([0, ['leave']]);
+    });
+
+    test('between its first two renewals does not join again', async () => {
+      const { world, member } = open();
+      const { opened, open: pass } = gate();
+      world.renewed = opened;
+      const renewed = member.renewNow();
+      await settled();
+      await member.close();
+      pass();
+      await renewed;
+      expect(world.asked).toEqual(['enter from none', 'renew', 'leave']);
+    });
+
+    test('while it renews has no lease and reports no failure', async () => {
+      const { world, member } = open();
+      await member.renewNow();
+      const { opened, open: pass } = gate();
+      world.renewed = opened;
+      world.asked.length = 0;
+      const renewed = member.renewNow();
+      await settled();
+      await member.close();
+      pass();
+      await renewed;
+      await member.renewNow();
+      expect([member.leaseLeftMs(), world.asked]).toEqual([0, ['ping', 'renew', 'leave']]);
+    });
+  });
+
+  test('reports pending invalidations before the renewal', async () => {
+    const { world, pending, member } = open();
+    pending.add({ kind: 'forget', key: KEY });
+    await member.renewNow();
+    expect(world.asked.slice(0, 3)).toEqual(['enter from none', 'change', 'renew']);
+    expect(pending.size).toBe(0);
+  });
+
+  test('applies what it reports locally too, as it may have been copied from Redis before', async () => {
+    const { pending, delivered, member } = open();
+    pending.add({ kind: 'forget', key: KEY });
+    await member.renewNow();
+    expect(delivered).toContainEqual({ kind: 'forget', key: KEY });
+  });
+
+  test('distrusts all its entries after a removal before it has a lease again', async () => {
+    const { world, clock, delivered, member } = open();
+    await member.renewNow();
+    delivered.length = 0;
+    world.was = 'absent';
+    await clock.pass(500);
+    expect(delivered).toContainEqual({ kind: 'distrust' });
+  });
+
+  test('waits for lapsed members after a lease has ended, up to a limit', async () => {
+    const { world, clock, member } = open();
+    world.lapsed = ['gone'];
+    await clock.pass(2000);
+    expect(member.leaseLeftMs()).toBe(0);
+    await clock.pass(2000);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+  });
+
+  test('marks entries stale under a fence of a lapsed member that arrives late', async () => {
+    const { world, clock, delivered, member } = open();
+    world.lapsed = ['gone'];
+    await clock.pass(4000);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+    delivered.length = 0;
+    world.send(`9 ${raise}`);
+    await clock.pass(500);
+    expect(delivered).toContainEqual({ kind: 'soften', key: KEY });
+  });
+
+  test('marks entries stale under the fences of a lapsed member, once', async () => {
+    const { world, clock, delivered, member } = open();
+    await clock.pass(1000);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+    world.lapsed = ['gone'];
+    delivered.length = 0;
+    world.send(`9 ${raise}`);
+    await clock.pass(1500);
+    // Once at once, and once more with its publication to Redis.
+    expect(delivered.filter(({ kind }) => kind === 'soften')).toEqual([
+      { kind: 'soften', key: KEY },
+      { kind: 'soften', key: KEY },
+    ]);
+  });
 });

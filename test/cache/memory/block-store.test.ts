@@ -19,9 +19,9 @@ const acts = fc.array(
   { maxLength: 200 },
 );
 
-describe('blocks', () => {
+describe('the block store', () => {
   test.prop([acts])(
-    'give back each text that was not dropped, whatever came and went meanwhile',
+    'returns each text that was not dropped, after any sequence of writes and drops',
     (chosen) => {
       const blocks = new BlockStore();
       const kept = new Map<number, { first: number; text: Bytes }>();
@@ -42,14 +42,14 @@ describe('blocks', () => {
     },
   );
 
-  test('keep a text that is longer than one of them', () => {
+  test('keeps a text that is longer than a block', () => {
     const blocks = new BlockStore();
     blocks.write(bytesOf(100, 1));
     const text = bytesOf(3 * 1024 ** 2 + 1, 7);
     expect(blocks.read(blocks.write(text), text.length)).toBe(text);
   });
 
-  test('take no more memory when as many bytes are added as removed, of any length', () => {
+  test('takes no more memory when as many bytes are added as removed, of any length', () => {
     const blocks = new BlockStore();
     const most = 10_000;
     let leaving = blocks.write(bytesOf(most, 1));

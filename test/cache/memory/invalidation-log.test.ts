@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { InvalidationLog } from '../../../src/cache/memory/invalidation-log.js';
 
 describe('the invalidation log', () => {
-  test('knows which tickets are older than an invalidation', () => {
+  test('identifies tickets older than an invalidation', () => {
     const log = new InvalidationLog();
     const before = log.now();
     log.add('A');
@@ -11,7 +11,7 @@ describe('the invalidation log', () => {
     expect(log.isInvalidatedSince('A', log.now())).toBe(false);
   });
 
-  test('gives tickets of a new moment that are newer, without an invalidation', () => {
+  test('issues newer tickets without an invalidation', () => {
     const log = new InvalidationLog();
     const before = log.now();
     expect(log.advance()).toBeGreaterThan(before);
@@ -19,7 +19,7 @@ describe('the invalidation log', () => {
     expect(log.isInvalidatedSince('A', before)).toBe(false);
   });
 
-  test('refuses every older ticket once it had to drop a key, rather than believe it', () => {
+  test('refuses every older ticket once it had to drop a key', () => {
     const log = new InvalidationLog(2);
     const before = log.now();
     for (const key of ['A', 'B', 'C']) log.add(key);

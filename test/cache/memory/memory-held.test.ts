@@ -24,7 +24,7 @@ function heldIn(store: MemoryStore, key: string): EntryPin {
   return held;
 }
 
-describe('a place in the memory store', () => {
+describe('a pinned entry of the memory store', () => {
   test.each<[string, (store: MemoryStore) => unknown]>([
     [
       'forgotten',
@@ -80,7 +80,7 @@ describe('a place in the memory store', () => {
       },
     ],
     ['evicted', (store) => Array.from({ length: 100 }, (_, at) => put(store, `KEY${at}`))],
-  ])('knows by the place it holds that the entry was %s', (_how, change) => {
+  ])('is not current after it was %s', (_how, change) => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
@@ -89,7 +89,7 @@ describe('a place in the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
-  test('holds no other entry than the one it is asked to hold', () => {
+  test('is pinned only when it is the stored one', () => {
     const store = open();
     expect(store.pin('A', entryOf('A'))).toBeUndefined();
     put(store, 'A');
@@ -98,7 +98,7 @@ describe('a place in the memory store', () => {
     expect(store.pin('A', entryOf('A'))).toBeDefined();
   });
 
-  test('does not take an entry for the one that was held in its place', () => {
+  test('is not confused with a later one at the same place', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
@@ -111,7 +111,7 @@ describe('a place in the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
-  test('holds an entry while a write is in flight, and after it was refused', () => {
+  test('stays pinned while a write is in flight, and after it was rejected', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
@@ -121,7 +121,7 @@ describe('a place in the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(true);
   });
 
-  test('holds an entry no longer than the fence of a writer that died', () => {
+  test('expires with the fence of a writer that died', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
@@ -133,7 +133,7 @@ describe('a place in the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
-  test('keeps what is used by the place it is held at, while others come and go', () => {
+  test('that is touched is kept by the LRU while others are evicted', () => {
     const store = open({ found: { maxEntries: 100 } });
     for (let at = 0; at < 100; at++) put(store, `KEY${at}`);
     const held = heldIn(store, 'KEY0');

@@ -40,12 +40,12 @@ describe('the memory store', () => {
     expect(found?.entries).toBeGreaterThan(5);
   });
 
-  test('refuses an entry larger than all of it', () => {
+  test('refuses an entry larger than its maximum size', () => {
     const store = open({ maxBytes: 10_000 });
     expect(put(store, 'BIG', entryOf('x'.repeat(20_000)))).toBe(false);
   });
 
-  test('loses no record to a flood of unknown names', () => {
+  test('evicts no record for a flood of unknown names', () => {
     const store = open({ maxBytes: 100_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } });
     put(store, 'RECORD');
     for (let at = 0; at < 10_000; at++) put(store, `UNKNOWN${at}`, notFound);
@@ -53,7 +53,7 @@ describe('the memory store', () => {
     expect(store.usage().map(({ entries }) => entries)).toEqual([1, 10]);
   });
 
-  test('counts how often an entry was looked at since it was stored', () => {
+  test('counts the hits of an entry since it was stored', () => {
     const store = open();
     put(store, 'A');
     store.peek('A');
@@ -63,7 +63,7 @@ describe('the memory store', () => {
     expect(store.hits('A')).toBe(0);
   });
 
-  test('deletes all entries at once, and stores no load from before', () => {
+  test('deletes all entries with a ban, and stores no load from before', () => {
     const store = open();
     put(store, 'A');
     const { ticket } = store.get('B');
@@ -72,7 +72,7 @@ describe('the memory store', () => {
     expect(store.set('B', entryOf('b'), ticket)).toBe(false);
   });
 
-  test('makes its entries stale after messages were missed, and keeps them for a failing upstream', () => {
+  test('marks its entries stale after missed messages, and keeps them for stale-if-error', () => {
     const store = open();
     put(store, 'A');
     const { ticket } = store.get('B');
@@ -83,7 +83,7 @@ describe('the memory store', () => {
     expect(store.peek('A')).toEqual(entryOf('A'));
   });
 
-  test('takes a group for stale when its messages were missed, and no other', () => {
+  test('marks only the group stale whose messages were missed', () => {
     const store = open();
     put(store, 'A');
     put(store, 'B');
@@ -96,7 +96,7 @@ describe('the memory store', () => {
     expect(store.peek('A')).toEqual(entryOf('A'));
   });
 
-  test('lets what is replaced on purpose stand against what was loaded before it', () => {
+  test('keeps an explicit replacement against older loads', () => {
     const store = open();
     const before = store.get('A').ticket;
     expect(store.replace('A', entryOf('new'), store.get('A').ticket)).toBe(true);
@@ -104,7 +104,7 @@ describe('the memory store', () => {
     expect(store.peek('A')).toEqual(entryOf('new'));
   });
 
-  test('stores nothing of a key while a write of it is in flight, here or elsewhere', () => {
+  test('stores nothing for a key while a write is in flight, here or elsewhere (fence)', () => {
     const store = open();
     const before = store.get('A').ticket;
     store.raiseFence('A', 'writer', NOW + 1000);
@@ -115,7 +115,7 @@ describe('the memory store', () => {
     expect([before, during].map((ticket) => store.accepts('A', ticket))).toEqual([false, true]);
   });
 
-  test('stays fenced by one writer when the fence of another has run out', () => {
+  test('stays fenced by one writer when the fence of another has expired', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
@@ -129,7 +129,7 @@ describe('the memory store', () => {
     expect(put(store, 'A')).toBe(true);
   });
 
-  test('ends the fences of writers that never reported an outcome', () => {
+  test('expires the fences of writers that never reported an outcome', () => {
     let now = NOW;
     const fences = new Fences();
     const store = new MemoryStore({ bounds, now: () => now, fences });
@@ -144,7 +144,7 @@ describe('the memory store', () => {
     expect(store.peek('KEY0')?.staleAt).toBeLessThanOrEqual(now);
   });
 
-  test('keeps an entry stale after a fence has expired, also when the clock is set back', () => {
+  test('keeps an entry stale after a fence has expired, even when the clock is set back', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
@@ -156,7 +156,7 @@ describe('the memory store', () => {
   });
 });
 
-describe('a record whose text is kept as a string', () => {
+describe('a record whose text is cached as a string', () => {
   const large = (letter: string): ReturnType<typeof entryOf> =>
     entryOf('A', { values: toBytes(`["${letter.repeat(100_000)}"]`) });
 

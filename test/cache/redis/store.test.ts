@@ -1,5 +1,5 @@
 // Entries in a cluster: the bans may be on another master than the entry.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Bans } from '../../../src/cache/coherence/bans.js';
 import { RedisStore, type RedisStoreDeps } from '../../../src/cache/redis/store.js';
 import { stateName } from '../../../src/cache/redis/namespace.js';
@@ -34,23 +34,25 @@ function open() {
   return { world, store };
 }
 
-test('an entry is found as long as both masters are the same', async () => {
-  const { store } = open();
-  await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
-  expect((await store.get(KEY)).entry).toEqual(entryOf('kept'));
-});
+describe('Redis store in a cluster', () => {
+  test('finds an entry while both masters are unchanged', async () => {
+    const { store } = open();
+    await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
+    expect((await store.get(KEY)).entry).toEqual(entryOf('kept'));
+  });
 
-test('an entry from before another master took over the bans is a miss', async () => {
-  const { world, store } = open();
-  await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
-  world.bans = new Bans('2-run-of-the-bans');
-  expect((await store.get(KEY)).entry).toBeUndefined();
-});
+  test('misses an entry from before another master took over the bans', async () => {
+    const { world, store } = open();
+    await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
+    world.bans = new Bans('2-run-of-the-bans');
+    expect((await store.get(KEY)).entry).toBeUndefined();
+  });
 
-test('a load from before another master took over the bans is not stored', async () => {
-  const { world, store } = open();
-  const { ticket } = await store.get(KEY);
-  world.bans = new Bans('2-run-of-the-bans');
-  expect(await store.set(KEY, entryOf('old'), ticket)).toBe(false);
-  expect(world.stored).toBeUndefined();
+  test('does not store a load from before another master took over the bans', async () => {
+    const { world, store } = open();
+    const { ticket } = await store.get(KEY);
+    world.bans = new Bans('2-run-of-the-bans');
+    expect(await store.set(KEY, entryOf('old'), ticket)).toBe(false);
+    expect(world.stored).toBeUndefined();
+  });
 });

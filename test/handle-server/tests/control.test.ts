@@ -1,5 +1,5 @@
 // Tests and benches can count the requests of the demo server, slow it down and change its records.
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { startDemoServer } from '../../support/demo.js';
 
 const server = await startDemoServer();
@@ -11,71 +11,75 @@ afterEach(() => {
   server.reset();
 });
 
-it('counts every request, and those for a handle in any spelling', async () => {
-  await fetch(page);
-  await fetch(`${server.url}/api/handles/21.t11998%2FPAGE?index=1`);
-  await fetch(`${server.url}/api/site`);
-  expect(server.asked).toBe(3);
-  expect(server.askedFor('21.T11998/page')).toBe(2);
-  expect(server.askedFor('21.T11998/other')).toBe(0);
-});
-
-it('counts the probe of a starting proxy by itself, and spares it a fault for a number of requests', async () => {
-  const { probed } = server;
-  server.fail('reset', { times: 1 });
-  const probe = await fetch(`${server.url}/api/site`, { headers: { 'user-agent': 'handle-resolver-proxy' } });
-  expect(probe.status).toBe(200);
-  await expect(fetch(page)).rejects.toThrow();
-  expect([server.asked, server.probed - probed]).toEqual([1, 1]);
-});
-
-it('counts from nothing after a reset', async () => {
-  await fetch(page);
-  server.reset();
-  expect(server.asked).toBe(0);
-  expect(server.askedFor('21.T11998/page')).toBe(0);
-  expect(server.lastRequest).toBeUndefined();
-});
-
-it('shows the last request as it arrived', async () => {
-  await fetch(`${page}?type=URL`, { headers: { via: '1.1 somebody' } });
-  expect(server.lastRequest).toMatchObject({
-    method: 'GET',
-    target: '/api/handles/21.T11998/page?type=URL',
-    headers: { via: '1.1 somebody' },
+describe('demo server controls', () => {
+  it('count every request, and those for a handle in any spelling', async () => {
+    await fetch(page);
+    await fetch(`${server.url}/api/handles/21.t11998%2FPAGE?index=1`);
+    await fetch(`${server.url}/api/site`);
+    expect(server.asked).toBe(3);
+    expect(server.askedFor('21.T11998/page')).toBe(2);
+    expect(server.askedFor('21.T11998/other')).toBe(0);
   });
-});
 
-it('answers with records that were put and not with those removed behind its back', async () => {
-  server.put('21.T11998/sudden', [value]);
-  const found = await fetch(`${server.url}/api/handles/21.T11998/sudden`);
-  expect(await found.json()).toMatchObject({ responseCode: 1, values: [value] });
-  expect(server.remove('21.T11998/SUDDEN')).toBe(true);
-  expect(server.remove('21.T11998/sudden')).toBe(false);
-  expect((await fetch(`${server.url}/api/handles/21.T11998/sudden`)).status).toBe(404);
-});
+  it('count the probe of a starting proxy separately, and exempt it from faults', async () => {
+    const { probed } = server;
+    server.fail('reset', { times: 1 });
+    const probe = await fetch(`${server.url}/api/site`, {
+      headers: { 'user-agent': 'handle-resolver-proxy' },
+    });
+    expect(probe.status).toBe(200);
+    await expect(fetch(page)).rejects.toThrow();
+    expect([server.asked, server.probed - probed]).toEqual([1, 1]);
+  });
 
-it('answers late while a delay is set', async () => {
-  server.delay(60);
-  const startedAt = performance.now();
-  await fetch(page);
-  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(55);
-});
+  it('count from 0 after a reset', async () => {
+    await fetch(page);
+    server.reset();
+    expect(server.asked).toBe(0);
+    expect(server.askedFor('21.T11998/page')).toBe(0);
+    expect(server.lastRequest).toBeUndefined();
+  });
 
-it('lets requests over its capacity wait in line', async () => {
-  const narrow = await startDemoServer({ capacityPerSecond: 50 });
-  const startedAt = performance.now();
-  await Promise.all(Array.from({ length: 5 }, () => fetch(`${narrow.url}/api/site`)));
-  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(75);
-});
+  it('show the last request as received', async () => {
+    await fetch(`${page}?type=URL`, { headers: { via: '1.1 somebody' } });
+    expect(server.lastRequest).toMatchObject({
+      method: 'GET',
+      target: '/api/handles/21.T11998/page?type=URL',
+      headers: { via: '1.1 somebody' },
+    });
+  });
 
-it('changes its capacity while connections are open', async () => {
-  const server = await startDemoServer();
-  const ask = (): Promise<Response[]> =>
-    Promise.all(Array.from({ length: 5 }, () => fetch(`${server.url}/api/site`)));
-  await ask();
-  server.limit(50);
-  const startedAt = performance.now();
-  await ask();
-  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(75);
+  it('add and remove records behind its back', async () => {
+    server.put('21.T11998/sudden', [value]);
+    const found = await fetch(`${server.url}/api/handles/21.T11998/sudden`);
+    expect(await found.json()).toMatchObject({ responseCode: 1, values: [value] });
+    expect(server.remove('21.T11998/SUDDEN')).toBe(true);
+    expect(server.remove('21.T11998/sudden')).toBe(false);
+    expect((await fetch(`${server.url}/api/handles/21.T11998/sudden`)).status).toBe(404);
+  });
+
+  it('delay responses', async () => {
+    server.delay(60);
+    const startedAt = performance.now();
+    await fetch(page);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(55);
+  });
+
+  it('queue requests above its capacity', async () => {
+    const narrow = await startDemoServer({ capacityPerSecond: 50 });
+    const startedAt = performance.now();
+    await Promise.all(Array.from({ length: 5 }, () => fetch(`${narrow.url}/api/site`)));
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(75);
+  });
+
+  it('change its capacity while connections are open', async () => {
+    const server = await startDemoServer();
+    const ask = (): Promise<Response[]> =>
+      Promise.all(Array.from({ length: 5 }, () => fetch(`${server.url}/api/site`)));
+    await ask();
+    server.limit(50);
+    const startedAt = performance.now();
+    await ask();
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(75);
+  });
 });

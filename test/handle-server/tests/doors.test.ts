@@ -1,51 +1,53 @@
 // The demo server has doors: TLS, http that counts as TLS, and http as the real server treats it.
 import { request } from 'node:https';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createCertificate } from '../../support/certificate.js';
 import { basic, startDemoServer } from '../../support/demo.js';
 
 const authorization = basic('300:21.T11998/USER01', 'password');
 const PRIVATE = '/api/handles/21.T11998/private?type=NOTE';
 
-it('takes logins over TLS', async () => {
-  const { key, cert } = await createCertificate();
-  const { url } = await startDemoServer({ tls: { key, cert } });
-  const status = await new Promise((resolve, reject) => {
-    request(`${url}${PRIVATE}&publicOnly=false`, { ca: cert, headers: { authorization } }, (response) => {
-      response.resume();
-      resolve(response.statusCode);
-    })
-      .on('error', reject)
-      .end();
+describe('demo server listeners', () => {
+  it('accept logins over TLS', async () => {
+    const { key, cert } = await createCertificate();
+    const { url } = await startDemoServer({ tls: { key, cert } });
+    const status = await new Promise((resolve, reject) => {
+      request(`${url}${PRIVATE}&publicOnly=false`, { ca: cert, headers: { authorization } }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      })
+        .on('error', reject)
+        .end();
+    });
+    expect(url).toMatch(/^https:/);
+    expect(status).toBe(200);
   });
-  expect(url).toMatch(/^https:/);
-  expect(status).toBe(200);
-});
 
-it('accepts logins over http unless configured like the real server', async () => {
-  const lenient = await startDemoServer();
-  const strict = await startDemoServer({ treatHttpAsSecure: false });
-  const codes = [lenient, strict].map(async ({ url }) => {
-    const response = await fetch(`${url}${PRIVATE}`, { headers: { authorization } });
-    return ((await response.json()) as { responseCode: number }).responseCode;
+  it('accept logins over http unless configured like the real server', async () => {
+    const lenient = await startDemoServer();
+    const strict = await startDemoServer({ treatHttpAsSecure: false });
+    const codes = [lenient, strict].map(async ({ url }) => {
+      const response = await fetch(`${url}${PRIVATE}`, { headers: { authorization } });
+      return ((await response.json()) as { responseCode: number }).responseCode;
+    });
+    expect(await Promise.all(codes)).toEqual([1, 200]);
   });
-  expect(await Promise.all(codes)).toEqual([1, 200]);
-});
 
-it('has the same records behind a second door', async () => {
-  const server = await startDemoServer();
-  const { url } = await server.listenInsecurely(0);
-  server.put('21.T11998/both', [{ index: 1, type: 'URL', data: 'https://example.org/' }]);
-  expect((await fetch(`${url}/api/handles/21.T11998/both`)).status).toBe(200);
-  expect(server.askedFor('21.T11998/both')).toBe(1);
-});
+  it('share the same records', async () => {
+    const server = await startDemoServer();
+    const { url } = await server.listenInsecurely(0);
+    server.put('21.T11998/both', [{ index: 1, type: 'URL', data: 'https://example.org/' }]);
+    expect((await fetch(`${url}/api/handles/21.T11998/both`)).status).toBe(200);
+    expect(server.askedFor('21.T11998/both')).toBe(1);
+  });
 
-it('cuts open connections when it closes', async () => {
-  const server = await startDemoServer();
-  server.fail('hang');
-  const waiting = fetch(`${server.url}/api/site`);
-  waiting.catch(() => undefined);
-  while (server.asked === 0) await new Promise(setImmediate);
-  await server.close();
-  await expect(waiting).rejects.toThrow('fetch failed');
+  it('reset open connections when the server closes', async () => {
+    const server = await startDemoServer();
+    server.fail('hang');
+    const waiting = fetch(`${server.url}/api/site`);
+    waiting.catch(() => undefined);
+    while (server.asked === 0) await new Promise(setImmediate);
+    await server.close();
+    await expect(waiting).rejects.toThrow('fetch failed');
+  });
 });

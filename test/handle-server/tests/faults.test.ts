@@ -12,12 +12,12 @@ afterEach(() => {
   server.heal();
 });
 
-describe('the demo server', () => {
+describe('the demo server with a fault', () => {
   it.each([
     ['refuse', 503, '{"responseCode":3,"message":"Server too busy"}'],
     ['error', 500, '{"responseCode":2,"message":"Internal Error"}'],
     ['garbage', 200, '{"responseCode":1,"handle":"21.T11998/'],
-  ] as const)('answers as told by the fault %s', async (kind, status, body) => {
+  ] as const)('responds as configured by %s', async (kind, status, body) => {
     server.fail(kind);
     const response = await ask();
     expect(response.status).toBe(status);
@@ -40,14 +40,14 @@ describe('the demo server', () => {
     await expect(ask()).rejects.toMatchObject({ cause: { code: 'ECONNRESET' } });
   });
 
-  it('cuts the body off half-way', async () => {
+  it('truncates the body', async () => {
     server.fail('cut');
     const response = await ask();
     expect(response.status).toBe(200);
     await expect(response.text()).rejects.toThrow('terminated');
   });
 
-  it('stalls half-way through the body', async () => {
+  it('stalls in the middle of the body', async () => {
     server.fail('stall');
     const controller = new AbortController();
     const response = await ask({ signal: controller.signal });
@@ -70,13 +70,13 @@ describe('the demo server', () => {
     expect(server.asked).toBe(1);
   });
 
-  it('fails a given number of times and no more', async () => {
+  it('fails a given number of times only', async () => {
     server.fail('refuse', { times: 1 });
     expect((await ask()).status).toBe(503);
     expect((await ask()).status).toBe(200);
   });
 
-  it('is well again after healing', async () => {
+  it('responds normally after heal()', async () => {
     server.fail('refuse');
     server.heal();
     expect((await ask()).status).toBe(200);

@@ -1,5 +1,5 @@
 // Tests can stop the demo server between its commit and its acknowledgement.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ask } from '../../support/ask.js';
 import { startDemoServer } from '../../support/demo.js';
 import { numberIn, putNumbered } from '../../support/demo-writes.js';
@@ -7,18 +7,20 @@ import { numberIn, putNumbered } from '../../support/demo-writes.js';
 const server = await startDemoServer();
 const PATH = '/api/handles/21.T11998/held';
 
-it('carries out held requests, and answers them when they are released', async () => {
-  server.hold.begin('PUT');
-  let isAnswered = false;
-  const written = putNumbered(server.url, PATH, 1).then(({ status }) => {
-    isAnswered = true;
-    return status;
+describe('demo server hold', () => {
+  it('carries out held requests, and answers them on release', async () => {
+    server.hold.begin('PUT');
+    let isAnswered = false;
+    const written = putNumbered(server.url, PATH, 1).then(({ status }) => {
+      isAnswered = true;
+      return status;
+    });
+    await expect.poll(() => server.hold.size).toBe(1);
+    expect(numberIn(await ask(server.url, PATH)), 'other methods are answered, and see the record').toBe(1);
+    expect(isAnswered).toBe(false);
+    server.hold.end('PUT');
+    expect(await written).toBe(201);
+    expect(server.hold.size).toBe(0);
+    expect((await putNumbered(server.url, PATH, 2)).status).toBe(200);
   });
-  await expect.poll(() => server.hold.size).toBe(1);
-  expect(numberIn(await ask(server.url, PATH)), 'other methods are answered, and see the record').toBe(1);
-  expect(isAnswered).toBe(false);
-  server.hold.end('PUT');
-  expect(await written).toBe(201);
-  expect(server.hold.size).toBe(0);
-  expect((await putNumbered(server.url, PATH, 2)).status).toBe(200);
 });

@@ -1,25 +1,27 @@
 // The demo server reads what Gson reads when lenient, and complains in Gson's words.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readJson } from '../lenient-json.js';
 
-it.each([
-  ["{a:'it\\'s',b:[1,true,null],c:word}", { a: "it's", b: [1, true, null], c: 'word' }],
-  ['{"a" : "x\\u0041\\n", }', { a: 'xA\n' }],
-  ['  ', null],
-])('reads %s', (text, value) => {
-  expect(readJson(text)).toEqual(value);
-});
+describe('lenient JSON as in Gson', () => {
+  it.each([
+    ["{a:'it\\'s',b:[1,true,null],c:word}", { a: "it's", b: [1, true, null], c: 'word' }],
+    ['{"a" : "x\\u0041\\n", }', { a: 'xA\n' }],
+    ['  ', null],
+  ])('parses %s', (text, value) => {
+    expect(readJson(text)).toEqual(value);
+  });
 
-it.each([
-  ['{', 'java.io.EOFException: End of input at line 1 column 2 path $.'],
-  ['{"values":[', 'java.io.EOFException: End of input at line 1 column 12 path $.values[0]'],
-  ['[1,\n2', 'java.io.EOFException: End of input at line 2 column 2 path $[2]'],
-  ['{"a" 1}', "com.google.gson.stream.MalformedJsonException: Expected ':' at line 1 column 6 path $.a"],
-  [
-    '{"a":1 2}',
-    'com.google.gson.stream.MalformedJsonException: Unterminated object at line 1 column 8 path $.a',
-  ],
-  ["{'a", 'com.google.gson.stream.MalformedJsonException: Unterminated string at line 1 column 4 path $.'],
-])('refuses %s and reports where', (text, message) => {
-  expect(() => readJson(text)).toThrow(`com.google.gson.JsonSyntaxException: ${message}`);
+  it.each([
+    ['{', 'java.io.EOFException: End of input at line 1 column 2 path $.'],
+    ['{"values":[', 'java.io.EOFException: End of input at line 1 column 12 path $.values[0]'],
+    ['[1,\n2', 'java.io.EOFException: End of input at line 2 column 2 path $[2]'],
+    ['{"a" 1}', "com.google.gson.stream.MalformedJsonException: Expected ':' at line 1 column 6 path $.a"],
+    [
+      '{"a":1 2}',
+      'com.google.gson.stream.MalformedJsonException: Unterminated object at line 1 column 8 path $.a',
+    ],
+    ["{'a", 'com.google.gson.stream.MalformedJsonException: Unterminated string at line 1 column 4 path $.'],
+  ])('rejects %s with the position', (text, message) => {
+    expect(() => readJson(text)).toThrow(`com.google.gson.JsonSyntaxException: ${message}`);
+  });
 });

@@ -29,17 +29,19 @@ afterAll(async () => {
 /** Two recordings came in over a plain http port that the operator had marked as secure. */
 const cameSecurely = ({ secure, name }: Recording): boolean => secure || name.includes('secure-marked');
 
-describe('the demo server answers as the real server did:', () => {
-  it.each(handleServerRecordings)('$name', async (recording) => {
-    const baseUrl = cameSecurely(recording) ? secureUrl : plainUrl;
-    const answer = withoutPageText(await replay(world.turnTo(recording), { baseUrl }), recording);
-    const recorded = withoutPageText(recordedAnswer(recording), recording);
-    if (recording.name in waivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
-    else expect(answer).toEqual(recorded);
+describe('recordings of a Handle server', () => {
+  describe('are reproduced by the demo server:', () => {
+    it.each(handleServerRecordings)('$name', async (recording) => {
+      const baseUrl = cameSecurely(recording) ? secureUrl : plainUrl;
+      const answer = withoutPageText(await replay(world.turnTo(recording), { baseUrl }), recording);
+      const recorded = withoutPageText(recordedAnswer(recording), recording);
+      if (recording.name in waivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
+      else expect(answer).toEqual(recorded);
+    });
   });
-});
 
-it('every waiver names a recording', () => {
-  const names = handleServerRecordings.map(({ name }) => name);
-  expect(names).toEqual(expect.arrayContaining(Object.keys(waivers)));
+  it('include one for every waiver', () => {
+    const names = handleServerRecordings.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(Object.keys(waivers)));
+  });
 });

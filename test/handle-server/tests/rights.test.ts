@@ -1,5 +1,5 @@
-// Who may replace a record on the demo server: the rights in its HS_ADMIN value decide.
-import { expect, it } from 'vitest';
+// The rights in the HS_ADMIN value of a record decide who may replace it on the demo server.
+import { describe, expect, it } from 'vitest';
 import { adminValue, textValue } from '../seed.js';
 import { basic, startDemoServer } from '../../support/demo.js';
 
@@ -18,11 +18,13 @@ async function statusOfReplacing(permissions: string): Promise<number> {
   return response.status;
 }
 
-it.each([
-  ['of the difference itself', '000000010000', 200],
-  ['to add administrators', '001000000000', 200],
-  ['to delete the handle, with that to create it again', '000000000010', 200],
-  ['to add values only', '000001000000', 403],
-])('the right %s (%s) makes a replacing PUT %s', async (_, permissions, status) => {
-  expect(await statusOfReplacing(permissions)).toBe(status);
+describe('administrator rights on the demo server', () => {
+  it.each([
+    ['of the difference itself', '000000010000', 200],
+    ['to add administrators', '001000000000', 200],
+    ['to delete the handle, with that to create it again', '000000000010', 200],
+    ['to add values only', '000001000000', 403],
+  ])('%s (%s) make a replacing PUT %s', async (_, permissions, status) => {
+    expect(await statusOfReplacing(permissions)).toBe(status);
+  });
 });

@@ -27,7 +27,7 @@ describe('the demo records', () => {
     expect(await (await ask(suffix)).json()).toMatchObject(expected);
   });
 
-  it('hide a private value from strangers', async () => {
+  it('hide a private value from anonymous readers', async () => {
     const { values } = (await (await ask('private')).json()) as { values: { type: string }[] };
     expect(values.map(({ type }) => type)).toEqual(['URL', 'HS_ADMIN']);
   });

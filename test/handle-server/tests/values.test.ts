@@ -17,7 +17,7 @@ describe('the permissions of a value', () => {
     ['1', undefined],
     ['', undefined],
     ['*', '1111'],
-  ])('written as "%s" are kept as %s (nothing is 1110)', (given, kept) => {
+  ])('written as "%s" are stored as %s (nothing is 1110)', (given, kept) => {
     expect(stored({ permissions: given }).permissions).toBe(kept);
   });
 });
@@ -29,11 +29,11 @@ describe('the ttl of a value', () => {
     [1.9, 1],
     ['2030-01-01', '2030-01-01T00:00:00Z'],
     ['2030-01-01T01:00:00.5+01:00', '2030-01-01T00:00:00Z'],
-  ])('written as %s is kept as %s', (given, kept) => {
+  ])('written as %s is stored as %s', (given, kept) => {
     expect(stored({ ...(given !== undefined && { ttl: given }) }).ttl).toBe(kept);
   });
 
-  it('written as a number in quotes becomes a nonsense date of 1933', () => {
+  it('written as a string becomes a wrong date in 1933', () => {
     expect(stored({ ttl: '300' }).ttl).toMatch(/^1933-/);
   });
 
@@ -66,11 +66,11 @@ describe('the data of a value', () => {
       { format: 'string', value: 'a\u0014' },
       { format: 'base64', value: 'YRQ=' },
     ],
-  ])('written as %j come back as %j', (data, shown) => {
+  ])('written as %j are returned as %j', (data, shown) => {
     expect(stored({ data }).data).toEqual(shown);
   });
 
-  it('of an administrator are shown decoded whatever they were written in', () => {
+  it('of an administrator are returned decoded, in whatever format they were written', () => {
     const data = { format: 'base64', value: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' };
     expect(stored({ type: 'HS_ADMIN', data }).data).toEqual({
       format: 'admin',
@@ -85,17 +85,17 @@ describe('the data of a value', () => {
     ['11', '000000000011'],
     [11111110011, '011111110011'],
     [[true, false, true], '000000000101'],
-  ])('of an administrator take permissions %j as %s', (permissions, shown) => {
+  ])('of an administrator store permissions %j as %s', (permissions, shown) => {
     const data = { format: 'admin', value: { handle: 'a/b', index: 1, permissions } };
     expect(stored({ type: 'HS_ADMIN', data }).data).toMatchObject({ value: { permissions: shown } });
   });
 
-  it('of another type than the format are shown as bytes', () => {
+  it('of another type than the format are returned as bytes', () => {
     const data = { format: 'vlist', value: [{ handle: 'a/b', index: 1 }] };
     expect(stored({ data }).data).toEqual({ format: 'base64', value: 'AAAAAQAAAANhL2IAAAAB' });
   });
 
-  it('that do not decode as their type are shown as text', () => {
+  it('that do not decode as their type are returned as text', () => {
     expect(stored({ type: 'HS_ADMIN', data: 'nobody' }).data).toEqual({ format: 'string', value: 'nobody' });
   });
 
