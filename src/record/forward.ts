@@ -95,6 +95,9 @@ export interface ForwardingHop {
   isTrustedProxy: IsTrustedProxy;
 }
 
+/** Where a body may name a session. */
+const SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
+
 /** A server that is only read gets no credentials. */
 export function createForwarder(
   server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
@@ -130,8 +133,9 @@ export function createForwarder(
     },
   });
 
-  return async function forward(req, res, { target, body }) {
+  return async function forward(req, res, { target, body: given }) {
     const { method } = req;
+    const body = SESSIONS.test(target) ? sessions.bodyFor(given) : given;
     const client = {
       method,
       httpVersion: req.httpVersion,
