@@ -108,7 +108,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     connections: shared,
     native,
     nativeListeners: createNativeListeners(config, context, nativeParts),
-    admin: createAdmin(config, context, { readiness, heldMs: eventLoop.heldMs, operations }),
+    admin: createAdmin(settings, context, { readiness, heldMs: eventLoop.heldMs, operations }),
     readiness,
     operations,
     addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
