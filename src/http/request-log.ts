@@ -9,8 +9,11 @@ type AddressOf = (req: IncomingMessage) => { address: string; network: string };
 /** Reports the request when it ends; its context must exist. */
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** Counts, logs and traces requests. Neither headers nor query are logged, so no credentials. */
-export function createRequestLog({ metrics, log, tracer }: Context, findClient: AddressOf): RequestLog {
+/** Counts and traces requests, and logs them as `log.requests` says. Neither headers nor query are logged, so no credentials. */
+export function createRequestLog(
+  { metrics, log, isLogged, tracer }: Context,
+  findClient: AddressOf,
+): RequestLog {
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();
@@ -45,7 +48,7 @@ export function createRequestLog({ metrics, log, tracer }: Context, findClient: 
         code: failure?.code,
       });
       metrics.countRequest(request);
-      log.info(request, 'request');
+      if (isLogged(result)) log.info(request, 'request');
     });
   };
 }

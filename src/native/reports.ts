@@ -40,7 +40,7 @@ const OPERATIONS: Partial<Record<number, string>> = {
 };
 
 /** Of messages on TCP and UDP that are answered anew; those in the tunnel are reported as HTTP requests. */
-export function createReport({ metrics, log, tracer }: Context): ReportMessage {
+export function createReport({ metrics, log, isLogged, tracer }: Context): ReportMessage {
   return function report(family, work) {
     const startedAt = performance.now();
     const answer = (trace?: TraceOfMessage): AnsweredMessage | Promise<AnsweredMessage> => {
@@ -52,7 +52,9 @@ export function createReport({ metrics, log, tracer }: Context): ReportMessage {
         metrics.countRequest({ family, handle, result, status, ms, code: failure?.code });
         const problem = failure && { code: failure.code, ...failure.diagnosis };
         const traceId = trace && { traceId: trace.traceId };
-        log.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');
+        if (isLogged(result)) {
+          log.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');
+        }
         trace?.describe(attributesOf({ family, handle, status, result }));
         trace?.end(result === 'error');
         return answered;

@@ -1,6 +1,6 @@
 // Counts, measures and logs hits that are sent as prepared, for all interfaces.
 import { type DestinationStream, pino } from 'pino';
-import type { Logger } from './logger.js';
+import type { IsLogged, Logger } from './logger.js';
 import type { LabelValue } from './metric-list.js';
 import type { Metrics } from './metrics.js';
 
@@ -22,6 +22,7 @@ export type Hits = ReturnType<typeof createHits>;
 interface HitsDeps {
   metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
   log: Logger;
+  isLogged: IsLogged;
   clock: { now: () => number; monotonic: () => number };
 }
 
@@ -31,7 +32,7 @@ const SAMPLE = 16;
 const SECOND_MS = 1000;
 
 /** A reading of the clock costs 165 ns, a hundredth of a hit. */
-export function createHits({ metrics, log: logger, clock: { now, monotonic } }: HitsDeps) {
+export function createHits({ metrics, log: logger, isLogged, clock: { now, monotonic } }: HitsDeps) {
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -71,7 +72,7 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
         ms = measure(hit, startedAt, hits.unmeasured);
         hits.unmeasured = 0;
       }
-      log(hit, requestId, ms);
+      if (isLogged('hit')) log(hit, requestId, ms);
     },
     /** Writes the buffered log lines. */
     flush,

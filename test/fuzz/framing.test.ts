@@ -118,6 +118,7 @@ test(`${COUNT} requests that try to move their own end`, async () => {
     DELETION_HANDLES: 'true',
     DELETION_VALUES: 'true',
     SERVER_HEADERS_TIMEOUT: '2s',
+    LOG_REQUESTS: 'all',
     SERVER_REQUEST_TIMEOUT: '4s',
   });
   const { streams, complaints, statuses } = await exchangeAll(proxy.url);

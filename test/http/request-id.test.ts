@@ -95,7 +95,7 @@ describe('the id of a request', () => {
 
   test('is in the log line of a hit when it came with the request', async () => {
     mockUpstream();
-    const { proxy, logged } = await startLogged(TRUSTED);
+    const { proxy, logged } = await startLogged({ ...TRUSTED, LOG_REQUESTS: 'all' });
     await proxy.ask(PATH);
     for (const id of ['one', 'two']) {
       const { headers } = await proxy.ask(PATH, from(id));

@@ -26,7 +26,7 @@ const askOften = (proxy: BuiltProxy): Promise<unknown> =>
 demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/')]);
 
 test('every call of the operator is in the log, at the level that one of them has set', async () => {
-  const proxy = await start();
+  const proxy = await start({ LOG_REQUESTS: 'all' });
   await askOften(proxy);
   expect(JSON.parse((await call(proxy, 'GET', '/stats')).text)).toMatchObject({
     requests: { total: 40 },
