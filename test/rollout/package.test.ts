@@ -97,6 +97,7 @@ test('it holds what runs and what an operator reads, and nothing else', () => {
       'config/troubleshooting.md',
       'config/examples/handle-resolver-proxy.service',
       'config/grafana/handle-resolver-proxy.json',
+      'config/helm/values.yaml',
       'config/man/handle-resolver-proxy.1',
       'config/prometheus/alerts.yaml',
     ]),
