@@ -142,9 +142,8 @@ export function createForwarder(
       headers: { ...req.headers, authorization: sessions.loginFor(req.headers.authorization) },
       peer: peerOf(req, isTrustedProxy),
     };
-    const requestId = requestIdOf(res);
-    const hop = { host, pseudonym, withCredentials: !readOnly, bodyBytes: body.length, requestId };
-    const headers = forwardedHeaders(client, hop);
+    const ofRequest = { bodyBytes: body.length, requestId: requestIdOf(res) };
+    const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
     return new Promise((resolve, reject) => {
       const onResponse = (response: IncomingMessage): void => {
         resolve(withChallenges(response, sessions));
