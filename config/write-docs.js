@@ -1,7 +1,8 @@
-// `npm run docs`: writes config/default.yaml, the manual page and the tables of keys, metrics, errors and modules.
-// The tests in test/docs fail when the files are out of date.
+// `npm run docs`: writes config/default.yaml, the manual page, the Helm chart and the tables of keys, metrics, errors and modules.
+// Tests fail when the files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createViteServer } from 'vitest/node';
+import { chartFiles } from './helm-chart.js';
 import { manPage } from './man-page.js';
 import { moduleRows } from './module-table.js';
 
@@ -76,6 +77,8 @@ const path = (name) => new URL(`../${name}`, import.meta.url);
 
 writeFileSync(path('config/default.yaml'), manual());
 writeFileSync(path('config/man/handle-resolver-proxy.1'), manPage(createProgram()));
+for (const [name, text] of Object.entries(chartFiles(JSON.parse(readFileSync(path('package.json'), 'utf8')))))
+  writeFileSync(path(`config/helm/${name}`), text);
 replaceTable('config/README.md', 'key', configRows());
 replaceTable('src/observe/README.md', 'name', metricRows());
 replaceTable('config/troubleshooting.md', 'code', errorRows());

@@ -24,7 +24,7 @@ import {
   addStartChecks,
 } from './observe/health.js';
 import { createHits } from './observe/hits.js';
-import type { Logger } from './observe/logger.js';
+import { type Logger, createIsLogged } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import { createTracing } from './observe/tracer.js';
 import { createPublicListener } from './public-listener.js';
@@ -86,7 +86,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   if (!isUpstreamGiven(config)) throw new Error('upstream.url is not set');
   let current = settingsOf(config);
   const settings = (): AppSettings => current;
-  const { context, closeTracing } = createContext(config, deps);
+  const { context, closeTracing } = createContext(settings, deps);
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams } = sources;
@@ -107,7 +107,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     connections: shared,
     native,
     nativeListeners: createNativeListeners(config, context, nativeParts),
-    admin: createAdmin(config, context, { readiness, blockedMs: eventLoop.blockedMs, operations }),
+    admin: createAdmin(settings, context, { readiness, blockedMs: eventLoop.blockedMs, operations }),
     readiness,
     operations,
     addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
@@ -129,10 +129,19 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   };
 }
 
-function createContext(config: Config, { logger: log, metrics, now = Date.now }: Omit<AppDeps, 'config'>) {
+function createContext(
+  settings: () => AppSettings,
+  { logger: log, metrics, now = Date.now }: Omit<AppDeps, 'config'>,
+) {
   const clock = { ...systemClock, now };
-  const tracing = createTracing(config, { log, clock });
-  const context: Context = { log, metrics, clock, tracer: tracing?.tracer };
+  const tracing = createTracing(settings(), { log, clock });
+  const context: Context = {
+    log,
+    isLogged: createIsLogged(settings),
+    metrics,
+    clock,
+    tracer: tracing?.tracer,
+  };
   return { context, closeTracing: async () => tracing?.close() };
 }
 

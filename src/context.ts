@@ -1,11 +1,13 @@
 // The log, the metrics, the clock and the tracer, which every part receives. They are fixed for the life of a process.
 import type { Clock } from './cache/clock.js';
-import type { Logger } from './observe/logger.js';
+import type { IsLogged, Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { Tracer } from './observe/tracer.js';
 
 export interface Context {
   readonly log: Logger;
+  /** Whether a request with this result has a line in the log; a reload may change it. */
+  readonly isLogged: IsLogged;
   readonly metrics: Metrics;
   readonly clock: Clock;
   /** Undefined when no tracing endpoint is configured. */

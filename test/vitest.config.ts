@@ -18,13 +18,13 @@ const ALONE = [
 
 /**
  * Alone too, and not part of `.ci/run`: figures, what a pause of the machine fails, rolling updates behind each web server,
- * and the proof of coherence.pml.
+ * the image, which downloads packages, and the proof of coherence.pml.
  */
 const MEASURED = [
   'test/live/{bench,broken-records,redis-slow}.test.ts',
   'test/live/redis-{frozen,stopped}-writes.test.ts',
   'test/model/*.test.ts',
-  'test/rollout/front-rolling-updates.test.ts',
+  'test/rollout/{front-rolling-updates,image}.test.ts',
   'test/soak/*.test.ts',
 ];
 

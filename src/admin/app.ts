@@ -35,14 +35,18 @@ const DESCRIPTION = {
   cacheControl: 'no-store',
 };
 
-export function createAdmin(config: AdminSettings, context: Context, parts: AdminParts): RequestListener {
+export function createAdmin(
+  settings: () => AdminSettings,
+  context: Context,
+  parts: AdminParts,
+): RequestListener {
   const { log, metrics } = context;
   /** Logs and counts an error that the caller did not cause. */
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();
   };
-  const openApi = createOpenApi(config, DESCRIPTION);
+  const openApi = createCurrentOpenApi(settings);
   const handlers = createHandlers({ ...parts, metrics, openApi, onUnexpected });
   const table = new RouteTable(routesOfAdmin);
   const app = express();
@@ -54,7 +58,7 @@ export function createAdmin(config: AdminSettings, context: Context, parts: Admi
     next();
   });
   app.use(createCallLog(context)); // before the token check, so that rejected calls are logged
-  app.use(createTokenCheck(config.admin.token)); // before every route
+  app.use(createTokenCheck(settings().admin.token)); // before every route
   app.use(createDispatch(table, handlers));
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
@@ -69,6 +73,19 @@ export function createAdmin(config: AdminSettings, context: Context, parts: Admi
     sendProblem(res, failure);
   });
   return guard(expressListener(app), onUnexpected);
+}
+
+/** A reload may change the title and the look of the page. */
+function createCurrentOpenApi(settings: () => AdminSettings): RequestHandler {
+  let current = settings();
+  let openApi = createOpenApi(current, DESCRIPTION);
+  return (req, res, next) => {
+    if (current !== settings()) {
+      current = settings();
+      openApi = createOpenApi(current, DESCRIPTION);
+    }
+    return openApi(req, res, next);
+  };
 }
 
 interface HandlerDeps extends AdminParts {

@@ -15,6 +15,8 @@ import {
 
 /** Log levels from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+/** Which requests have a line in the log. */
+const LOGGED_REQUESTS = ['all', 'misses-and-errors', 'none'] as const;
 
 const host = text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ });
 
@@ -139,6 +141,11 @@ export const admin = section({
 
 export const log = section({
   level: reloadable(oneOf(LOG_LEVELS, 'info').describe(`Minimum log level: ${LOG_LEVELS.join(', ')}.`)),
+  requests: reloadable(
+    oneOf(LOGGED_REQUESTS, 'misses-and-errors').describe(
+      'Which requests have a line in the log, at the level `info`: `all`, `misses-and-errors` (all but hits) or `none`. The line of a hit has about 230 bytes, any other about 290.',
+    ),
+  ),
 });
 
 export const tracing = section({

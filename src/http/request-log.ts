@@ -9,8 +9,14 @@ type AddressOf = (req: IncomingMessage) => { address: string; network: string };
 /** Reports a request when its response is closed. The request must have a context. */
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** Counts, logs and traces requests. Headers and query are not logged, because they may hold credentials. */
-export function createRequestLog({ metrics, log, tracer }: Context, findClient: AddressOf): RequestLog {
+/**
+ * Counts and traces requests, and logs those that `log.requests` selects. Headers and query are not logged, because they may
+ * hold credentials.
+ */
+export function createRequestLog(
+  { metrics, log, isLogged, tracer }: Context,
+  findClient: AddressOf,
+): RequestLog {
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();
@@ -45,7 +51,7 @@ export function createRequestLog({ metrics, log, tracer }: Context, findClient: 
         code: failure?.code,
       });
       metrics.countRequest(request);
-      log.info(request, 'request');
+      if (isLogged(result)) log.info(request, 'request');
     });
   };
 }

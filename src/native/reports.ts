@@ -30,7 +30,7 @@ const OPERATIONS: Partial<Record<number, string>> = {
 };
 
 /** Reports messages on TCP and UDP without a prepared answer. */
-export function createReport({ metrics, log, tracer }: Context): ReportMessage {
+export function createReport({ metrics, log, isLogged, tracer }: Context): ReportMessage {
   return function report(family, work) {
     const startedAt = performance.now();
     const answer = (trace?: TraceOfMessage): AnsweredMessage | Promise<AnsweredMessage> => {
@@ -42,10 +42,12 @@ export function createReport({ metrics, log, tracer }: Context): ReportMessage {
         metrics.countRequest({ interface: family, handle, result, status, ms, code: failure?.code });
         const problem = failure && { code: failure.code, ...failure.diagnosis };
         const traceId = trace && { traceId: trace.traceId };
-        log.info(
-          { interface: family, method, handle, status, result, ms, ...problem, ...traceId },
-          'request',
-        );
+        if (isLogged(result)) {
+          log.info(
+            { interface: family, method, handle, status, result, ms, ...problem, ...traceId },
+            'request',
+          );
+        }
         trace?.describe(attributesOf({ family, handle, status, result }));
         trace?.end(result === 'error');
         return answered;

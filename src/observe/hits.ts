@@ -1,6 +1,6 @@
 // Counts, measures and logs prepared hits, for all interfaces.
 import { type DestinationStream, pino } from 'pino';
-import type { Logger } from './logger.js';
+import type { IsLogged, Logger } from './logger.js';
 import type { LabelValue } from './metric-list.js';
 import type { Metrics } from './metrics.js';
 
@@ -24,6 +24,7 @@ export type Hits = ReturnType<typeof createHits>;
 interface HitsDeps {
   metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
   log: Logger;
+  isLogged: IsLogged;
   clock: { now: () => number; monotonic: () => number };
 }
 
@@ -32,7 +33,7 @@ const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
 
-export function createHits({ metrics, log: logger, clock: { now, monotonic } }: HitsDeps) {
+export function createHits({ metrics, log: logger, isLogged, clock: { now, monotonic } }: HitsDeps) {
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -72,7 +73,7 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
         ms = measure(hit, startedAt, hits.unmeasured);
         hits.unmeasured = 0;
       }
-      log(hit, requestId, ms);
+      if (isLogged('hit')) log(hit, requestId, ms);
     },
     /** Writes the buffered log lines. */
     flush,

@@ -2,8 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 
+import type { Config } from '../config/schema.js';
+
 export { LOG_LEVELS } from '../config/schema-server.js';
 export type { DestinationStream as LogDestination, Logger };
+
+export type IsLogged = (result: string) => boolean;
 
 interface LoggerOptions {
   level: string;
@@ -20,6 +24,14 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
   };
   return pino(options, destination ?? bufferedStdout());
 }
+
+/** Hits are most requests, and their lines cost the most. */
+export const createIsLogged =
+  (settings: () => Pick<Config, 'log'>): IsLogged =>
+  (result) => {
+    const { requests } = settings().log;
+    return requests === 'all' || (requests === 'misses-and-errors' && result !== 'hit');
+  };
 
 /** Buffered, because a write per line costs more than a cache hit. pino flushes the buffer when the process exits. */
 const bufferedStdout = (): DestinationStream =>

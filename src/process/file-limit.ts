@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import type { Logger } from '../observe/logger.js';
+import { MAX_REFERRED_CONNECTIONS } from '../upstream/referred-servers.js';
 
 const LIMITS = '/proc/self/limits';
 
@@ -22,10 +23,12 @@ export function readFileLimit(): number | undefined {
 function otherFiles(config: Config): number {
   const { reverseLookup, upstream } = config;
   const ofReverse = reverseLookup.url === undefined ? 0 : 2 * upstream.connections;
+  // The root, where a referral is looked up, is only read.
+  const ofReferrals = upstream.followReferrals ? upstream.connections + MAX_REFERRED_CONNECTIONS : 0;
   return upstreamServers(config).reduce(
     // Reads at the server and at each mirror; forwarded requests at the server alone.
     (sum, { mirrors, connections }) => sum + (2 + mirrors.length) * connections,
-    PROCESS_FILES + ADMIN_FILES + ofReverse,
+    PROCESS_FILES + ADMIN_FILES + ofReverse + ofReferrals,
   );
 }
 

@@ -95,6 +95,9 @@ export interface ForwardingHop {
   isTrustedProxy: IsTrustedProxy;
 }
 
+/** Requests whose body may contain a session id. */
+const SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
+
 /** Creates the forwarder of a server. A read-only server gets no credentials. */
 export function createForwarder(
   server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
@@ -130,17 +133,17 @@ export function createForwarder(
     },
   });
 
-  return async function forward(req, res, { target, body }) {
+  return async function forward(req, res, { target, body: given }) {
     const { method } = req;
+    const body = SESSIONS.test(target) ? sessions.bodyFor(given) : given;
     const client = {
       method,
       httpVersion: req.httpVersion,
       headers: { ...req.headers, authorization: sessions.loginFor(req.headers.authorization) },
       peer: peerOf(req, isTrustedProxy),
     };
-    const requestId = requestIdOf(res);
-    const hop = { host, pseudonym, withCredentials: !readOnly, bodyBytes: body.length, requestId };
-    const headers = forwardedHeaders(client, hop);
+    const ofRequest = { bodyBytes: body.length, requestId: requestIdOf(res) };
+    const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
     return new Promise((resolve, reject) => {
       const onResponse = (response: IncomingMessage): void => {
         resolve(withChallenges(response, sessions));

@@ -119,6 +119,7 @@ describe('fuzz: request framing (smuggling)', () => {
       DELETION_HANDLES: 'true',
       DELETION_VALUES: 'true',
       SERVER_HEADERS_TIMEOUT: '2s',
+      LOG_REQUESTS: 'all',
       SERVER_REQUEST_TIMEOUT: '4s',
     });
     const { streams, complaints, statuses } = await exchangeAll(proxy.url);

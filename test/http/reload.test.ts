@@ -1,4 +1,5 @@
 // Keys that change while the proxy runs: each as a client meets it, before and after.
+import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { ask, type Asked } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
@@ -96,6 +97,19 @@ describe('configuration reload', () => {
     expect(await seen(proxy)).toEqual(after);
     reload(proxy, {});
     expect(await seen(proxy)).toEqual(before);
+  });
+
+  test('updates the title of the OpenAPI document of the admin listener', async () => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    const titles = async (): Promise<boolean[]> => {
+      const [page, json] = await Promise.all(
+        ['/openapi', '/openapi.json'].map((path) => request(proxy.app.admin).get(path)),
+      );
+      return [page?.text, json?.text].map((text) => text?.includes('Example PIDs') === true);
+    };
+    expect(await titles()).toEqual([false, false]);
+    reload(proxy, { PAGE_TITLE: 'Example PIDs' });
+    expect(await titles()).toEqual([true, true]);
   });
 
   test('applies a new traffic limit from then on, and removes a deleted one', async () => {

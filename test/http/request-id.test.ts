@@ -95,7 +95,7 @@ describe('the request id', () => {
 
   test('is in the log line of a hit when the request carried one', async () => {
     mockUpstream();
-    const { proxy, logged } = await startLogged(TRUSTED);
+    const { proxy, logged } = await startLogged({ ...TRUSTED, LOG_REQUESTS: 'all' });
     await proxy.ask(PATH);
     for (const id of ['one', 'two']) {
       const { headers } = await proxy.ask(PATH, from(id));

@@ -194,6 +194,16 @@ describe('several upstream servers', () => {
     ).toBe(200);
     await ask('/api/handles/21.T1/page', { headers: sessionOf(sessionId) });
     expect(a.lastRequest?.headers.authorization).toBeUndefined();
+    const asJson = JSON.stringify({
+      sessionId,
+      id: '300:20.500.99/USER',
+      type: 'HS_SECKEY',
+      cnonce,
+      signature,
+    });
+    const json = { 'Content-Type': 'application/json' };
+    const refusedHere = await ask('/api/sessions/this', { method: 'POST', headers: json, body: asJson });
+    expect([refusedHere.status, a.lastRequest?.headers['content-length']]).toEqual([403, '0']);
   });
 
   test('a prefix record that its server refers elsewhere is read at the default server', async () => {

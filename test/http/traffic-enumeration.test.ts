@@ -60,7 +60,7 @@ async function isLimited(proxy: Proxy, address: string, server = demo): Promise<
   return status === 429;
 }
 
-describe('limit of networks that enumerate handles (traffic.unknown)', () => {
+describe('limit of networks that enumerate handles (traffic.enumeration)', () => {
   test('a network that guesses names gets 429 with Retry-After, without an upstream request', async () => {
     const proxy = await start();
     await proxy.ask(PAGE, from(OTHER));

@@ -27,7 +27,7 @@ demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/')]);
 
 describe('admin calls of the built program', () => {
   test('are all logged, at the level set by one of them', async () => {
-    const proxy = await start();
+    const proxy = await start({ LOG_REQUESTS: 'all' });
     await askOften(proxy);
     expect(JSON.parse((await call(proxy, 'GET', '/stats')).text)).toMatchObject({
       requests: { total: 40 },

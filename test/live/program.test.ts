@@ -107,7 +107,7 @@ describe('built program', () => {
       proxy.logs().filter(({ msg }) => msg === 'request');
 
     test('has one JSON line for each request, with its outcome', async () => {
-      const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+      const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, LOG_REQUESTS: 'all' });
       await ask(proxy.url, PATH);
       await ask(proxy.url, PATH);
       await ask(proxy.url, '/api/handles/21.T11998/nobody');

@@ -161,7 +161,10 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
     });
     const collector = await startOtlpReceiver();
     const logger = createLogger({ level: 'info', destination });
-    const proxy = await startProxy({ ...ON, TRACING_ENDPOINT: collector.endpoint }, { logger });
+    const proxy = await startProxy(
+      { ...ON, TRACING_ENDPOINT: collector.endpoint, LOG_REQUESTS: 'all' },
+      { logger },
+    );
     await askTwice(proxy);
     for (let times = 0; times < 3; times++) await send(proxy);
     const family = `native-${transport}`;

@@ -66,4 +66,14 @@ describe('file limit', () => {
   test.runIf(process.platform === 'linux')('of this process is known', () => {
     expect(readFileLimit()).toBeGreaterThan(100);
   });
+
+  test('counts the connections to the root and to the servers that records refer to', () => {
+    const env = { UPSTREAM_CONNECTIONS: '10', UPSTREAM_FOLLOW_REFERRALS: 'true' };
+    const wanted = 10_000 + 3 * 10 + 256 * 16 + 64;
+    expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(wanted);
+    expect(fit(12_000, env)).toMatchObject({
+      http: 12_000 - (wanted - 10_000),
+      lines: [[{ wanted }, expect.any(String)]],
+    });
+  });
 });

@@ -65,6 +65,8 @@ const NGINX = { 'Content-Type': 'text/html', Server: 'nginx/1.22.1' };
 const demo = await startDemoServer();
 const certificate = await createCertificate();
 const expired = await createCertificate({ notAfterDate: new Date(Date.now() - 1000) });
+const early = await createCertificate({ notAfterDate: new Date(Date.now() + 24 * 3_600_000) });
+const misnamed = await createCertificate({ ip: '192.0.2.1' });
 const sshd = createServer((socket) => {
   socket.on('error', () => undefined).write('SSH-2.0-OpenSSH_9.2\r\n');
 });
@@ -76,6 +78,8 @@ const places: Record<string, string> = {
   ...{ demo: placeOf(demo), 'demo port': new URL(demo.url).port },
   tls: placeOf(await startDemoServer({ tls: certificate })),
   expired: placeOf(await startDemoServer({ tls: expired })),
+  ...{ early: placeOf(await startDemoServer({ tls: early })), 'early.pem': fileOf(early.cert) },
+  ...{ misnamed: placeOf(await startDemoServer({ tls: misnamed })), 'misnamed.pem': fileOf(misnamed.cert) },
   sshd: await listen(sshd),
   hanging: await listen(http.createServer(() => undefined)),
   ...{ 'nginx 200': await web(200, NGINX), 'nginx 404': await web(404, NGINX) },

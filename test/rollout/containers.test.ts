@@ -177,5 +177,10 @@ describe('the Kubernetes manifests', () => {
   it('run the version of this project', () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect(container.image).toMatch(new RegExp(`:${version.replaceAll('.', '\\.')}$`));
+    const bake = exampleText('docker-bake.hcl');
+    const defaultOf = (name: string): string =>
+      new RegExp(`variable "${name}" \\{\\n +default = "(.*)"`).exec(bake)?.[1] ?? '';
+    const [, tag = ''] = /tags += \["(.*)"\]/.exec(bake) ?? [];
+    expect(tag.replace(/\$\{(\w+)\}/g, (_all, name: string) => defaultOf(name))).toBe(container.image);
   });
 });

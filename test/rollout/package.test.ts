@@ -98,6 +98,7 @@ describe('npm package', () => {
         'config/troubleshooting.md',
         'config/examples/handle-resolver-proxy.service',
         'config/grafana/handle-resolver-proxy.json',
+        'config/helm/values.yaml',
         'config/man/handle-resolver-proxy.1',
         'config/prometheus/alerts.yaml',
       ]),

@@ -157,7 +157,11 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     const demo = createDemoServer();
     const { url } = await demo.listen(0);
     onTestFinished(() => demo.close());
-    const proxy = await startBuiltProxy({ UPSTREAM_URL: url, HTTP_TRUSTED_PROXIES: 'loopback' });
+    const proxy = await startBuiltProxy({
+      UPSTREAM_URL: url,
+      HTTP_TRUSTED_PROXIES: 'loopback',
+      LOG_REQUESTS: 'all',
+    });
     const front = await startFront(name, new URL(proxy.url).host);
     const path = '/api/handles/21.T11998/page';
     await front.ask(path);

@@ -45,5 +45,5 @@ export function createAdminAlone({
   Object.assign(context.log, { error: ({ err }: { err: unknown }) => onUnexpected?.(err) });
   const config = configFrom({ env: token === '' ? {} : { ADMIN_TOKEN: token } });
   const defaults = { readiness: createReadiness(), blockedMs: () => undefined, operations: noOperations };
-  return createAdmin(config, context, { ...defaults, ...parts });
+  return createAdmin(() => config, context, { ...defaults, ...parts });
 }

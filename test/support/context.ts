@@ -17,6 +17,7 @@ export function testContext(changes: Partial<Context> = {}): TestContext {
   const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
   return {
     log: createLogger({ level: 'trace', destination: { write } }),
+    isLogged: () => true,
     metrics: METRICS,
     // Read anew, because a test may set the clock of the process.
     clock: { ...systemClock, now: () => Date.now() },

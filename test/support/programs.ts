@@ -35,6 +35,19 @@ export function itWithProgram(program: string, name: string, test: () => Promise
   }
 }
 
+/** An `it` that needs programs and root, and a network: skipped and listed where one is missing. */
+export function itWithRoot(
+  programs: readonly string[],
+  name: string,
+  test: () => Promise<void>,
+  timeoutMs: number,
+): void {
+  const missing = programs.filter((program) => !isThere(program));
+  if (process.getuid?.() !== 0) missing.push('root');
+  if (missing.length > 0) process.stderr.write(`\n!!! NOT RUN, it needs ${missing.join(', ')}: ${name}\n`);
+  it.skipIf(missing.length > 0)(name, test, timeoutMs);
+}
+
 /** An `it` for two instances on one port: skipped and listed where Node.js or the system cannot, with `CI` too. */
 export function testWithReusePort(name: string, test: () => Promise<void>): void {
   if (canReusePort()) {

@@ -14,6 +14,7 @@ function start(destination?: Writable) {
   const hits = createHits({
     metrics: { ...createMetrics(), observeHits: (hit) => measured.push(hit) },
     log: createLogger(destination ? { level: 'info', destination } : { level: 'silent' }),
+    isLogged: () => true,
     clock: {
       now: () => 1_000_000,
       monotonic: () => {

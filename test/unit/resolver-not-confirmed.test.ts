@@ -39,7 +39,7 @@ function start(): Resolver<unknown> {
   return resolver;
 }
 
-describe('authoritative read whose invalidation is not confirmed (redis.writesWithout: refuse)', () => {
+describe('authoritative read whose invalidation is not confirmed (redis.disconnectedWrites: reject)', () => {
   test('answers a reader without an unhandled rejection', async () => {
     const uncaught: unknown[] = [];
     const note = (error: unknown): number => uncaught.push(error);
@@ -50,7 +50,7 @@ describe('authoritative read whose invalidation is not confirmed (redis.writesWi
     expect(uncaught).toEqual([]);
   });
 
-  test('answers the authoritative caller with NOT_CONFIRMED', async () => {
+  test('answers the authoritative caller with INVALIDATION_UNCONFIRMED', async () => {
     await expect(start().resolve(HANDLE, { authoritative: true })).rejects.toMatchObject({
       code: 'INVALIDATION_UNCONFIRMED',
     });

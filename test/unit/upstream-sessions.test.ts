@@ -20,6 +20,27 @@ describe('the server that opens sessions', () => {
   });
 });
 
+describe('a JSON body', () => {
+  const marked = idIn(other.challengeOf(CHALLENGE));
+
+  it.each([
+    '',
+    '{}',
+    '{"sessionId":"node01x","id":"300:21.T1/USER~12345678"}',
+    '{"cnonce":"YQ==","alg":"sessionId"}',
+    'no JSON',
+  ])('without a session of another server goes as it came: %s', (text) => {
+    expect(main.bodyFor(Buffer.from(text)).toString()).toBe(text);
+  });
+
+  it.each(['{"sessionId":"%"}', '{ "a": 1, "sessionId" : "%" }', "{'sessionId':'%'}", '{sessionId=%;id=a}'])(
+    'is empty with a session of another server: %s',
+    (text) => {
+      expect(main.bodyFor(Buffer.from(text.replace('%', marked))).length).toBe(0);
+    },
+  );
+});
+
 describe('another server', () => {
   const marked = idIn(other.challengeOf(CHALLENGE));
 

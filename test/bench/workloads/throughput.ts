@@ -18,7 +18,7 @@ export const LOGGING = 'logging each request';
 export const hot: Workload = async (bench) => {
   const upstream = await bench.crew.start(startUpstream('demo', 10));
   const peers = await startPeers(bench, upstream.url);
-  const log = { LOG_LEVEL: 'info' };
+  const log = { LOG_LEVEL: 'info', LOG_REQUESTS: 'all' };
   peers.push(await bench.crew.start(startProxy({ upstreamUrl: upstream.url, name: LOGGING, env: log })));
   const target = targetOf(nameOf(1));
   for (const peer of peers) await assertRightAnswers(peer, [target], upstream.url);

@@ -1,0 +1,18 @@
+# The image for two architectures, pushed to a registry of yours. From the top folder:
+#   REGISTRY=registry.example.org docker buildx bake --file config/examples/docker-bake.hcl --push
+# Another architecture than that of the machine needs QEMU, or a builder on such a machine (docker buildx create --append).
+variable "REGISTRY" {
+  default = "registry.example.org"
+}
+
+variable "VERSION" {
+  default = "0.3.0"
+}
+
+target "default" {
+  context   = "."
+  platforms = ["linux/amd64", "linux/arm64"]
+  tags      = ["${REGISTRY}/handle-resolver-proxy:${VERSION}"]
+  # The list of packages in the image, and how it was made.
+  attest = ["type=sbom", "type=provenance,mode=max"]
+}

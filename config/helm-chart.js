@@ -1,0 +1,85 @@
+// The Helm chart, made from the Kubernetes files: they differ in what values.yaml sets, and in the names.
+import { readFileSync } from 'node:fs';
+import { parseAllDocuments } from 'yaml';
+
+const FOLDER = new URL('examples/kubernetes/', import.meta.url);
+const NAME = 'handle-resolver-proxy';
+const RELEASE = '{{ .Release.Name }}';
+
+const kubernetesText = (name) => readFileSync(new URL(`${name}.yaml`, FOLDER), 'utf8');
+const onlyDocument = (name) => parseAllDocuments(kubernetesText(name))[0].toJS();
+
+/** In each file: what the template has instead. */
+const CHANGES = {
+  configmap: [[/^data:\n(?: .*\n)+/m, 'data: {{ toJson .Values.env }}\n']],
+  deployment: [
+    [/(?<=replicas: )\d+/, '{{ .Values.replicas }}'],
+    [/(?<=image: ).*/, '{{ .Values.image }}'],
+    [`secretRef: { name: ${NAME} }`, 'secretRef: { name: {{ .Values.secret }} }'],
+    [/(?<=requests: ).*/, '{{ toJson .Values.resources.requests }}'],
+    [/(?<=limits: ).*/, '{{ toJson .Values.resources.limits }}'],
+    // Pods read the ConfigMap when they start: another one starts them again.
+    [
+      '    metadata:\n',
+      '    metadata:\n      annotations: { checksum/config: {{ toJson .Values.env | sha256sum }} }\n',
+    ],
+  ],
+  'network-policy': [
+    [/from:\n.*\n.*ingress-nginx }/, 'from: {{ toJson .Values.networkPolicy.http }}'],
+    [/from:\n.*\n.*monitoring }/, 'from: {{ toJson .Values.networkPolicy.admin }}'],
+  ],
+  'pod-disruption-budget': [],
+  service: [],
+};
+
+/** @throws Error when a Kubernetes file no longer has what the template changes */
+function templateOf(name) {
+  let text = kubernetesText(name).replace(/^ *#.*\n/gm, '');
+  for (const [found, instead] of CHANGES[name]) {
+    const changed = text.replace(found, () => instead);
+    if (changed === text) throw new Error(`${name}.yaml has no ${found}`);
+    text = changed;
+  }
+  return `# Made from config/examples/kubernetes/${name}.yaml by \`npm run docs\`.\n${text}`
+    .replace(/^( *)app\.kubernetes\.io\/name: .*$/gm, `$&\n$1app.kubernetes.io/instance: ${RELEASE}`)
+    .replace(new RegExp(`(?<=[ {]name: )${NAME}`, 'g'), RELEASE);
+}
+
+/** The values that change nothing, with the comments of the ConfigMap. */
+function valuesText() {
+  const { spec } = onlyDocument('deployment');
+  const [{ image, resources }] = spec.template.spec.containers;
+  const [http, admin] = onlyDocument('network-policy').spec.ingress;
+  const [, data] = /^data:\n([^]*)/m.exec(kubernetesText('configmap'));
+  return `# Made from config/examples/kubernetes by \`npm run docs\`; what is explained there is not repeated here.
+replicas: ${spec.replicas}
+# Build it with the Dockerfile of this project and push it to a registry of yours.
+image: ${image}
+# A Secret with ADMIN_TOKEN and REDIS_URL; make it with
+#   kubectl create secret generic ${NAME} \\
+#     --from-literal=ADMIN_TOKEN=$(openssl rand -hex 24) --from-literal=REDIS_URL=redis://redis:6379
+secret: ${NAME}
+# Each key is a variable of config/default.yaml. Helm adds these to yours: set what is to be left out to null.
+env:
+${data}# Who reaches the public port and the admin port: lists of peers of a NetworkPolicy.
+networkPolicy:
+  http: ${JSON.stringify(http.from)}
+  admin: ${JSON.stringify(admin.from)}
+resources: ${JSON.stringify(resources)}
+`;
+}
+
+const chartText = ({ version, description }) => `apiVersion: v2
+name: ${NAME}
+description: ${description}
+type: application
+version: ${version}
+appVersion: ${version}
+`;
+
+/** The files of the chart by their paths, but for values.schema.json. */
+export const chartFiles = (project) => ({
+  'Chart.yaml': chartText(project),
+  'values.yaml': valuesText(),
+  ...Object.fromEntries(Object.keys(CHANGES).map((name) => [`templates/${name}.yaml`, templateOf(name)])),
+});

@@ -1,0 +1,77 @@
+// Which requests have a line in the log, by `log.requests`.
+import { expect, test } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
+import { configFrom } from '../support/load-config.js';
+import { askTcp } from '../support/native-client.js';
+import { startDemoServer } from '../support/demo.js';
+import { startProxy } from '../support/proxy.js';
+
+const demo = await startDemoServer();
+const HANDLE = '21.T11998/DEMO';
+const PATH = `/api/handles/${HANDLE}`;
+const RULES = JSON.stringify([{ name: 'refused', match: { userAgent: 'greedy' }, answer: 429 }]);
+const ENV = { UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: '0', TRAFFIC_RULES: RULES };
+
+const MISSES_AND_ERRORS = ['record 200 miss', 'record 404 miss', 'record 429 invalid', 'record 502 error'];
+const HITS = [
+  'record 200 hit',
+  'record 200 hit',
+  'record 304 hit',
+  'redirect 302 hit',
+  'redirect 302 hit',
+  'native-tcp 1 hit',
+  'native-tcp 1 hit',
+];
+
+async function start(env: Record<string, string>) {
+  const lines: Record<string, unknown>[] = [];
+  const write = (text: string): void => {
+    for (const line of text.trimEnd().split('\n')) lines.push(JSON.parse(line) as Record<string, unknown>);
+  };
+  const logger = createLogger({ level: 'info', destination: { write } });
+  const proxy = await startProxy({ ...ENV, ...env }, { logger });
+  /** Everything that has been logged once the proxy is closed, and with it the buffer of the hits. */
+  const logged = async (): Promise<string[]> => {
+    await proxy.close();
+    return lines
+      .filter(({ msg }) => msg === 'request')
+      .map(({ family, status, result }) => [family, status, result].join(' '))
+      .sort();
+  };
+  return { proxy, logged };
+}
+
+async function askEverything({ ask, tcpPort }: Awaited<ReturnType<typeof startProxy>>): Promise<void> {
+  await ask(PATH);
+  await ask(PATH);
+  const { headers } = await ask(PATH);
+  await ask(PATH, { headers: { 'If-None-Match': headers.etag ?? '' } });
+  for (let times = 0; times < 2; times++) await ask(`/${HANDLE}`);
+  for (let times = 0; times < 2; times++) await askTcp(tcpPort, HANDLE);
+  await ask('/api/handles/21.T11998/nobody');
+  await ask(PATH, { headers: { 'User-Agent': 'greedy' } });
+  demo.fail('reset');
+  await ask('/api/handles/21.T11998/page');
+  demo.heal();
+}
+
+test.each([
+  ['without a setting', {}, MISSES_AND_ERRORS],
+  ['with misses-and-errors', { LOG_REQUESTS: 'misses-and-errors' }, MISSES_AND_ERRORS],
+  ['with all', { LOG_REQUESTS: 'all' }, [...HITS, ...MISSES_AND_ERRORS]],
+  ['with none', { LOG_REQUESTS: 'none' }, []],
+])('%s', async (_name, env, lines) => {
+  const { proxy, logged } = await start(env);
+  await askEverything(proxy);
+  expect(await logged()).toEqual([...lines].sort());
+});
+
+test('a reload changes it', async () => {
+  const { proxy, logged } = await start({ LOG_REQUESTS: 'all' });
+  await proxy.ask(PATH);
+  await proxy.ask(PATH);
+  proxy.app.reload(configFrom({ env: { ...ENV, LOG_REQUESTS: 'none' } }));
+  await proxy.ask(PATH);
+  await proxy.ask('/api/handles/21.T11998/nobody');
+  expect(await logged()).toEqual(['record 200 hit', 'record 200 miss']);
+});
