@@ -22,7 +22,7 @@ import {
 } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
-import { type Reply, createSendMade, representReply } from '../http/reply.js';
+import { type Reply, createEndOfTurn, createSendMade, representReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Target, isList, rawHandleOf, readHandle, readTarget } from '../http/target.js';
@@ -34,13 +34,15 @@ import { type Steps, runToEnd } from '../time-slicer.js';
 import { isBatch } from './batch/request.js';
 import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
 import type { RequestCheck } from './pipeline.js';
-import type { PreparedResponse, ResponseCache } from './response-cache.js';
+import type { Hit, PreparedResponse, ResponseCache } from './response-cache.js';
 import { type PreparedRecipient, createSendPrepared } from './send.js';
 
 export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
+  /** A redirect that memory answers, by the raw request target; undefined where redirects are off. */
+  findRedirect: ((target: string, now: number) => Hit | undefined) | undefined;
   resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
   /** Called for reads that memory does not answer. */
   admit: Admit;
@@ -120,7 +122,7 @@ interface Rendered {
  * → reply.
  *
  * Express keeps what passes through to the Handle server (requests with credentials, for private values, for lists).
- * Redirects are answered here once they are prepared.
+ * Redirects are answered here where memory has the record and nothing else takes part.
  */
 export function createRead(config: Pick<Config, 'http'>, context: Context, parts: ReadParts): Read {
   const { scanHeaders, check, responses, resolver, hits } = parts;
@@ -144,13 +146,21 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     if (headers.hasCredentials) return false;
     const refusal = check(req, target, headers);
     const at = now();
-    const prepared = refusal === undefined ? responses.currentResponse(target, at) : undefined;
-    if (prepared !== undefined && sendHit(res, prepared, { method, headers, startedAt }, at)) return true;
+    const recipient = { method, headers, startedAt };
+    const current = refusal === undefined ? responses.currentResponse(target, at) : undefined;
+    if (sendHit(res, current, recipient, at)) return true;
     const request = parseRecordRequest(target, resolver.refOf, refusal);
-    if (request === undefined) return false;
+    if (request === undefined) {
+      return refusal === undefined && sendHit(res, prepareRedirect(target, at), recipient, at);
+    }
     const call = { req, res, method, target, headers: { ...headers }, startedAt };
     if ('failure' in request) return sendReply(call, request, Promise.reject(request.failure));
     return resolve(call, request);
+  }
+
+  function prepareRedirect(target: string, at: number): PreparedResponse | undefined {
+    const hit = deps.findRedirect?.(target, at);
+    return hit && responses.prepare(hit);
   }
 
   function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
@@ -167,7 +177,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     const hit = { target: call.target, handle: handle.text, entry: found.entry, status: reply.status };
     // A body that is compressed first is not sent synchronously.
     const prepared = made instanceof Promise ? undefined : responses.prepare({ ...hit, made });
-    if (prepared !== undefined && sendHit(call.res, prepared, call, now())) return true;
+    if (sendHit(call.res, prepared, call, now())) return true;
     return sendReply(call, request, rendered);
   }
 
@@ -180,17 +190,17 @@ interface TimedRecipient extends PreparedRecipient {
 
 type SendHit = (
   res: ServerResponse,
-  prepared: PreparedResponse,
+  prepared: PreparedResponse | undefined,
   recipient: TimedRecipient,
   now: number,
 ) => boolean;
 
-/** Sends and reports a prepared response; false when it is not prepared in the encoding of this caller. */
+/** Sends and reports a prepared response; false when there is none in the encoding of this caller. */
 function createSendHit({ hits, acceptRequestId, ...deps }: ReadDeps): SendHit {
   const sendPrepared = createSendPrepared(deps);
   return function sendHit(res, prepared, recipient, now) {
-    const status = sendPrepared(res, prepared, recipient, now);
-    if (status === undefined) return false;
+    const status = prepared && sendPrepared(res, prepared, recipient, now);
+    if (prepared === undefined || status === undefined) return false;
     const { method, headers, startedAt } = recipient;
     const { family, handle, target } = prepared;
     // Nearly always the prepared response itself, which log and metrics recognise.
@@ -235,21 +245,6 @@ type SendReply = (
   request: ValidRequest | FailedRequest,
   rendered: Rendered | Promise<Rendered>,
 ) => Promise<void>;
-
-/**
- * Resolves at the end of this turn of the event loop, so that the responses of a turn are written together. A write
- * wakes a client that sleeps; a write to one that is awake costs half.
- */
-function createEndOfTurn(): () => Promise<void> {
-  let ending: Promise<void> | undefined;
-  return () =>
-    (ending ??= new Promise((resolve) => {
-      setImmediate(() => {
-        ending = undefined;
-        resolve();
-      });
-    }));
-}
 
 /** Replies with a log line of their own: all but synchronous hits. */
 function createSendReply(deps: ReadDeps): SendReply {

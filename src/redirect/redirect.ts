@@ -4,7 +4,7 @@ import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import { type HandleRef, handleInUrl, handleToPath } from '../handle/handle.js';
+import { handleInUrl, handleToPath } from '../handle/handle.js';
 import { brandingOf } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
@@ -14,12 +14,14 @@ import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
+import type { RouteTable } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { openCountries } from './locations/addresses.js';
 import { frontPage } from './pages.js';
+import { createFindRedirect } from './plain.js';
 import { createSendProblem } from './problems.js';
-import { readRedirectParameters } from './request.js';
+import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { createLocationListParser } from './locations/location-list.js';
 import { createOtherRecords, createPrefixRecords } from './locations/other-records.js';
@@ -32,6 +34,7 @@ interface RedirectParts extends Pick<RespondDeps, 'responses' | 'runStepsOf' | '
   /** Of request bodies. */
   bodies: MemoryBudget;
   refusalOfHandle: RefusalOfHandle | undefined;
+  table: RouteTable;
 }
 
 /** Answers a request that has a context. */
@@ -39,6 +42,8 @@ type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export interface RedirectInterface {
   handlers: Readonly<Record<string, Handler>>;
+  /** For the read path. */
+  findRedirect: ReturnType<typeof createFindRedirect>;
   /** Errors of all paths outside the APIs. */
   sendError: SendError;
 }
@@ -73,7 +78,7 @@ export function createRedirect(
     icon: sendFile('image/svg+xml', ICON),
   };
   const sendError = createSendProblem({ sender, onUnexpected: createReportUnexpected(context) });
-  return { handlers, sendError };
+  return { handlers, findRedirect: createFindRedirect(parts.table, { ...deps, ...parts }), sendError };
 }
 
 function createRespondDeps(
@@ -105,30 +110,31 @@ function createRoute(
   sendFront: Handler,
 ): Handler {
   const { withBody, refusalOfHandle } = deps;
+  async function answerFront(req: IncomingMessage, res: ServerResponse, parameters: URLSearchParams) {
+    const text = handleInUrl(parameters.get('hdl') ?? '');
+    if (text === '') await sendFront(req, res);
+    else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
+    else {
+      const handle = deps.refOf(parseHandleInUrl(encodeURIComponent(text)));
+      // The handle of a form is not in the request line, where the traffic rules look.
+      const refusal = await refusalOfHandle?.(req, handle);
+      if (refusal !== undefined) throw refusal;
+      await respondToHandle(req, res, { handle, query: readRedirectQuery(parameters), deps });
+    }
+  }
+
   return async function redirectRoute(req, res) {
     const { target } = contextOf(res);
     const path = withoutFragment(target.path);
-    const parameters = parametersOf(withoutFragment(target.query), await readForm(req, withBody));
-    const formHandle = path === '/' ? handleInUrl(parameters.get('hdl') ?? '') : '';
-    if (path === '/' && formHandle === '') await sendFront(req, res);
-    else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
-    else {
-      const text = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
-      const handle = deps.refOf(text);
-      if (path === '/') await judgeForm(req, handle, refusalOfHandle);
-      await respondToHandle(req, res, { handle, parameters, deps });
+    let query = NO_PARAMETERS;
+    if (path === '/' || target.query !== '' || req.method === 'POST') {
+      const parameters = parametersOf(withoutFragment(target.query), await readForm(req, withBody));
+      if (path === '/') return answerFront(req, res, parameters);
+      query = readRedirectQuery(parameters);
     }
+    const handle = deps.refOf(parseHandleInUrl(path.slice(1)));
+    return respondToHandle(req, res, { handle, query, deps });
   };
-}
-
-/** The handle of a form is not in the request line, where the traffic rules look. @throws ServiceError */
-async function judgeForm(
-  req: IncomingMessage,
-  handle: HandleRef,
-  refusalOfHandle: RefusalOfHandle | undefined,
-): Promise<void> {
-  const refusal = await refusalOfHandle?.(req, handle);
-  if (refusal !== undefined) throw refusal;
 }
 
 /** As on HDLProxy (recording "page: /robots.txt"). */
