@@ -120,7 +120,7 @@ function createListener(
     responses: new ResponseCache(kept.preparing),
   };
   const onUnexpected = createReportUnexpected(context);
-  const pages = config.redirect.enabled ? createRedirect(config, context, { ...steps, table }) : undefined;
+  const pages = config.redirect.enabled ? createRedirect(config, context, steps) : undefined;
   const read = createRead(config, context, { ...steps, findRedirect: pages?.findRedirect });
   const tunnelHit = createTunnelHit(config, context, { ...steps, ...kept.native });
   const answer = createInterfaces(config, context, { ...steps, routes, table, pages });

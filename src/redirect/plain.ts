@@ -2,7 +2,7 @@
 import type { Entry } from '../cache/entry.js';
 import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
 import { representRedirect } from '../html/send.js';
-import type { RouteTable } from '../http/route-table.js';
+import { ownerOf, readTarget } from '../http/target.js';
 import type { Hit } from '../record/response-cache.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
@@ -51,13 +51,13 @@ function urlOf(entry: Entry, rules: TargetRules): RedirectUrl | undefined {
 
 /** For the read path: the redirect of a GET, by the raw request target, when memory has the record. */
 export function createFindRedirect(
-  table: RouteTable,
-  { resolver, ...deps }: PlainDeps & { resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'> },
+  refOf: (text: string) => HandleRef,
+  { resolver, ...deps }: PlainDeps & { resolver: Pick<Resolver<unknown>, 'fromMemory'> },
 ): (target: string, now: number) => Hit | undefined {
   return function findRedirect(target, now) {
-    const text = handleIn(target, table);
+    const text = handleIn(target);
     if (text === '') return undefined;
-    const handle = resolver.refOf(text);
+    const handle = refOf(text);
     const found = resolver.fromMemory(handle);
     const plain = found && plainRedirect(found, { handle, now, deps });
     return plain && { target, handle: text, entry: found.entry, ...plain };
@@ -65,10 +65,11 @@ export function createFindRedirect(
 }
 
 /** Empty for any other target. Parameters may ask for the record or select values; a fragment is no part of the handle. */
-function handleIn(target: string, table: RouteTable): string {
+function handleIn(target: string): string {
   if (/[?#]/.test(target)) return '';
-  const { routes = [], rest = '' } = table.locate(target).match ?? {};
-  if (routes.find(({ method }) => method === 'GET')?.handler !== 'redirect') return '';
-  const parsed = parseHandle(rest);
+  const { path } = readTarget(target);
+  // A path of one segment may be a file of the site.
+  if (ownerOf(path) !== 'redirect' || !path.includes('/', 1)) return '';
+  const parsed = parseHandle(path.slice(1));
   return parsed.ok ? handleInUrl(parsed.handle) : '';
 }

@@ -4,7 +4,7 @@ import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import { handleInUrl, handleToPath } from '../handle/handle.js';
+import { type HandleRef, handleInUrl, handleToPath } from '../handle/handle.js';
 import { brandingOf } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
@@ -14,7 +14,6 @@ import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
-import type { RouteTable } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { openCountries } from './locations/addresses.js';
@@ -34,7 +33,6 @@ interface RedirectParts extends Pick<RespondDeps, 'responses' | 'runStepsOf' | '
   /** Of request bodies. */
   bodies: MemoryBudget;
   refusalOfHandle: RefusalOfHandle | undefined;
-  table: RouteTable;
 }
 
 /** Answers a request that has a context. */
@@ -78,7 +76,7 @@ export function createRedirect(
     icon: sendFile('image/svg+xml', ICON),
   };
   const sendError = createSendProblem({ sender, onUnexpected: createReportUnexpected(context) });
-  return { handlers, findRedirect: createFindRedirect(parts.table, { ...deps, ...parts }), sendError };
+  return { handlers, findRedirect: createFindRedirect(deps.refOf, { ...deps, ...parts }), sendError };
 }
 
 function createRespondDeps(
@@ -94,7 +92,7 @@ function createRespondDeps(
     ...freshnessRules(config),
     context,
     resolve: (handle, options) => resolver.resolve(handle, options),
-    refOf: resolver.refOf,
+    refOf: keepLast(resolver.refOf),
     parseList: createLocationListParser(),
     otherRecords,
     prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
@@ -103,6 +101,12 @@ function createRespondDeps(
     gzipMinBytes: config.http.gzipMinBytes,
     random: Math.random,
   };
+}
+
+/** What the read path has parsed, the handler of the same request does not parse again. */
+function keepLast(refOf: (text: string) => HandleRef): (text: string) => HandleRef {
+  let last: HandleRef | undefined;
+  return (text) => (last = last?.text === text ? last : refOf(text));
 }
 
 function createRoute(
