@@ -23,7 +23,7 @@ import { createForwardRead } from './record/pass-through.js';
 import { createPipeline, createRequestCheck } from './record/pipeline.js';
 import { type ReadParts, createRead } from './record/read.js';
 import { createWriteRoute } from './record/write.js';
-import { createRedirect } from './redirect/redirect.js';
+import { type RedirectInterface, createRedirect } from './redirect/redirect.js';
 import type { Resolver } from './resolver/resolver.js';
 import { routesOf } from './routes.js';
 import type { FindClient, IsTrustedProxy } from './server/client-address.js';
@@ -120,9 +120,10 @@ function createListener(
     prepared: kept.preparedCache(),
   };
   const onUnexpected = createReportUnexpected(context);
-  const read = createRead(config, context, steps);
+  const pages = config.redirect.enabled ? createRedirect(config, context, steps) : undefined;
+  const read = createRead(config, context, { ...steps, findRedirect: pages?.findRedirect });
   const tunnelHit = createTunnelHit(config, context, { ...steps, ...kept.native });
-  const answer = createInterfaces(config, context, { ...steps, routes, table });
+  const answer = createInterfaces(config, context, { ...steps, routes, table, pages });
   const handler: Listener = (req, res) => {
     const reading = read(req, res);
     if (reading !== false) return reading;
@@ -139,7 +140,7 @@ function createListener(
 }
 
 /** The parts that the read path, the tunnel and the pipeline share. */
-interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, keyof KeptParts> {}
+interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, 'findRedirect' | keyof KeptParts> {}
 
 const DESCRIPTION = {
   summary: 'Resolve and write persistent identifiers through a caching proxy.',
@@ -150,6 +151,7 @@ const DESCRIPTION = {
 interface InterfaceParts extends RequestSteps {
   routes: readonly Route[];
   table: RouteTable;
+  pages: RedirectInterface | undefined;
 }
 
 /** Creates the enabled interfaces. */
@@ -160,7 +162,7 @@ function createInterfaces(
 ): ReturnType<typeof createPipeline> {
   const parts = { ...steps, carryOut: createCarryOut({ ...steps, rules: config.deletion }) };
   const epic = config.v2.enabled ? createV2(config, context, parts) : undefined;
-  const pages = config.redirect.enabled ? createRedirect(config, context, parts) : undefined;
+  const { pages } = steps;
   return createPipeline(config, context, {
     ...parts,
     plainHandlers: {

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toBytes } from '../handle/bytes.js';
 import { varyOf } from '../http/cache-headers.js';
-import { createSendMade, recipientOf } from '../http/reply.js';
+import { createEndOfTurn, createSendMade, recipientOf } from '../http/reply.js';
 import { type Representation, represent } from '../http/representation.js';
 import { escapeText } from './html.js';
 import { type PageBranding, type PageLayout, type SitePage, createPageLayout } from './layout.js';
@@ -23,13 +23,9 @@ type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePag
 
 interface RedirectResponse {
   status: number;
-  url: string;
-  /** Headers that are not part of the representation. */
+  /** Headers that change with time. */
   headers: Record<string, string>;
-  /** Request headers on which the URL depends. */
-  varies?: readonly string[];
-  /** Additional headers; names may repeat. */
-  lines?: readonly (readonly [name: string, value: string])[];
+  made: Representation;
 }
 
 /** Sends pages with the configured branding. */
@@ -39,8 +35,7 @@ export interface PageSender extends PageLayout {
   sendText: (req: IncomingMessage, res: ServerResponse, response: TextResponse) => Promise<void>;
   /** Adds the security headers. */
   sendPage: (req: IncomingMessage, res: ServerResponse, response: PageResponse) => Promise<void>;
-  /** Sends a redirect and returns its representation. */
-  sendRedirect: (req: IncomingMessage, res: ServerResponse, response: RedirectResponse) => Representation;
+  sendRedirect: (req: IncomingMessage, res: ServerResponse, response: RedirectResponse) => Promise<void>;
 }
 
 export function createPageSender(
@@ -50,6 +45,7 @@ export function createPageSender(
 ): PageSender {
   const layout = createPageLayout(branding);
   const sendMade = createSendMade(now);
+  const endOfTurn = createEndOfTurn();
 
   async function sendText(
     req: IncomingMessage,
@@ -74,20 +70,23 @@ export function createPageSender(
         text: layout.renderPage(page),
         headers: { ...layout.securityHeaders, ...headers },
       }),
-    sendRedirect(req, res, { status, headers, ...target }) {
-      const made = representRedirect(target);
+    async sendRedirect(req, res, { status, headers, made }) {
+      await endOfTurn();
       sendMade(res, { status, headers }, made, recipientOf(req));
-      return made;
     },
   };
 }
 
+interface RedirectTo {
+  url: string;
+  /** Request headers on which the URL depends. */
+  varies?: readonly string[];
+  /** Additional headers; names may repeat. */
+  lines?: readonly (readonly [name: string, value: string])[];
+}
+
 /** The body links to the target, as RFC 9110 §15.4 recommends. */
-function representRedirect({
-  url,
-  varies = [],
-  lines = [],
-}: Pick<RedirectResponse, 'url' | 'varies' | 'lines'>): Representation {
+export function representRedirect({ url, varies = [], lines = [] }: RedirectTo): Representation {
   const link = escapeText(url);
   const body = toBytes(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
   return {

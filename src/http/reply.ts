@@ -84,6 +84,21 @@ export function createSendMade(now: () => number): SendMade {
   };
 }
 
+/**
+ * Resolves at the end of this turn of the event loop, so that the responses of a turn are written together: waking a
+ * sleeping client makes a write twice as expensive.
+ */
+export function createEndOfTurn(): () => Promise<void> {
+  let ending: Promise<void> | undefined;
+  return () =>
+    (ending ??= new Promise((resolve) => {
+      setImmediate(() => {
+        ending = undefined;
+        resolve();
+      });
+    }));
+}
+
 /** Sends JSON in the format of the request context, and returns the representation. */
 export async function sendReply(
   req: IncomingMessage,

@@ -10,7 +10,7 @@ import { type Representation, acceptsGzip, matchesEtag } from '../http/represent
 import type { Hits, PreparedHit } from '../observe/hits.js';
 
 /** A response that depends on nothing but its target and an entry in memory. */
-interface Hit extends AnsweredEntry {
+export interface Hit extends AnsweredEntry {
   /** The raw request target. */
   target: string;
   status: number;
@@ -32,7 +32,7 @@ interface PreparedVariant {
  * Also the report of a GET with the whole response: with many responses in memory, each further object would be one
  * more CPU cache line to fetch.
  */
-interface PreparedResponse extends PreparedHit, Prepared {
+export interface PreparedResponse extends PreparedHit, Prepared {
   family: 'record' | 'redirect';
   target: string;
   identity: PreparedVariant | undefined;
@@ -98,7 +98,7 @@ export interface HitRecipient {
 
 type SendHit = (
   res: ServerResponse,
-  prepared: PreparedResponse,
+  prepared: PreparedResponse | undefined,
   recipient: HitRecipient,
   now: number,
 ) => boolean;
@@ -108,7 +108,7 @@ interface SendHitParts extends FreshnessRules {
   hits: Pick<Hits, 'count'>;
 }
 
-/** Sends and reports a prepared response; false when it is not prepared in the encoding of this client. */
+/** Sends and reports a prepared response; false without one in the encoding of this client. */
 export function createSendHit(parts: SendHitParts): SendHit {
   const { hits, acceptRequestId } = parts;
   const hitLines = {
@@ -117,23 +117,27 @@ export function createSendHit(parts: SendHitParts): SendHit {
   };
   const sendRaw = createSendRaw();
   return function sendHit(res, prepared, { method, headers, startedAt }, now) {
-    const { family, handle, target } = prepared;
+    if (prepared === undefined) return false;
     const variant = variantFor(prepared, headers.acceptEncoding);
     if (variant === undefined) return false;
     const { head, commonLength, body, etag } = variant;
     const isKnown = etag !== undefined && matchesEtag(headers.ifNoneMatch, etag);
     const status = isKnown ? 304 : prepared.status;
-    const ofEntry = hitLines[family](prepared, now);
+    const ofEntry = hitLines[prepared.family](prepared, now);
     const lines = (ofEntry + (isKnown ? head.slice(0, commonLength) : head)) as HeaderLines;
     const { origin } = headers;
     const all = origin === undefined ? lines : linesWithCors(lines, origin);
     sendRaw(res, { status, lines: all, body: isKnown || method === 'HEAD' ? '' : body }, now);
-    // Nearly always the prepared response itself, which log and metrics recognise.
-    const isUsual = method === prepared.method && status === prepared.status;
-    const answered = isUsual ? prepared : { family, handle, target, method, status };
-    hits.count(answered, acceptRequestId(headers.requestId, res.req), startedAt);
+    hits.count(reportOf(prepared, method, status), acceptRequestId(headers.requestId, res.req), startedAt);
     return true;
   };
+}
+
+/** Usually the prepared response itself, so that log and metrics cache by identity. */
+function reportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
+  if (method === prepared.method && status === prepared.status) return prepared;
+  const { family, handle, target } = prepared;
+  return { family, handle, target, method, status };
 }
 
 const variantFor = (

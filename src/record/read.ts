@@ -23,7 +23,7 @@ import {
 } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
-import { type Reply, createSendMade, representReply } from '../http/reply.js';
+import { type Reply, createEndOfTurn, createSendMade, representReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Target, isList, rawHandleOf, readHandle, readTarget } from '../http/target.js';
@@ -35,12 +35,21 @@ import { type Steps, runToEnd } from '../time-slicer.js';
 import { isBatch } from './batch/request.js';
 import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
 import type { RequestCheck } from './pipeline.js';
-import { type HitRecipient, createSendHit, currentResponse, prepareResponse } from './prepared-responses.js';
+import {
+  type Hit,
+  type HitRecipient,
+  type PreparedResponse,
+  createSendHit,
+  currentResponse,
+  prepareResponse,
+} from './prepared-responses.js';
 
 export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   prepared: PreparedCache;
+  /** The redirect from a record in memory, by the raw request target; undefined if redirects are off. */
+  findRedirect: ((target: string, now: number) => Hit | undefined) | undefined;
   resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
   /** Called for reads that miss in memory. */
   admit: Admit;
@@ -119,8 +128,8 @@ interface Rendered {
  * Order: headers → rejected? → prepared response current? → target → fresh in memory? → traffic rules → Redis, upstream or
  * stale → reply.
  *
- * Requests with credentials, for private values and for lists pass through Express to the Handle server. Prepared
- * redirects are served here too.
+ * Requests with credentials, for private values and for lists pass through Express to the Handle server. A plain redirect
+ * from memory is served here too.
  */
 export function createRead(config: Pick<Config, 'http'>, context: Context, parts: ReadParts): Read {
   const { scanHeaders, check, resolver, hits } = parts;
@@ -144,13 +153,21 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     if (headers.hasCredentials) return false;
     const refusal = check(req, target, headers);
     const at = now();
-    const prepared = refusal === undefined ? currentResponse(parts.prepared, target, at) : undefined;
-    if (prepared !== undefined && sendHit(res, prepared, { method, headers, startedAt }, at)) return true;
+    const recipient = { method, headers, startedAt };
+    const current = refusal === undefined ? currentResponse(parts.prepared, target, at) : undefined;
+    if (sendHit(res, current, recipient, at)) return true;
     const request = parseRecordRequest(target, resolver.refOf, refusal);
-    if (request === undefined) return false;
+    if (request === undefined) {
+      return refusal === undefined && sendHit(res, prepareRedirect(target, at), recipient, at);
+    }
     const call = { req, res, method, target, headers: { ...headers }, startedAt };
     if ('failure' in request) return sendReply(call, request, Promise.reject(request.failure));
     return resolve(call, request);
+  }
+
+  function prepareRedirect(target: string, at: number): PreparedResponse | undefined {
+    const hit = deps.findRedirect?.(target, at);
+    return hit && prepareResponse(deps.prepared, hit);
   }
 
   function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
@@ -167,7 +184,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
     // A body that must be compressed is not sent synchronously.
     const prepared = made instanceof Promise ? undefined : prepareResponse(deps.prepared, { ...hit, made });
-    if (prepared !== undefined && sendHit(call.res, prepared, call, now())) return true;
+    if (sendHit(call.res, prepared, call, now())) return true;
     return sendReply(call, request, rendered);
   }
 
@@ -208,21 +225,6 @@ type SendReply = (
   request: ValidRequest | FailedRequest,
   rendered: Rendered | Promise<Rendered>,
 ) => Promise<void>;
-
-/**
- * Resolves at the end of this turn of the event loop, so that the responses of a turn are written together: waking a
- * sleeping client makes a write twice as expensive.
- */
-function createEndOfTurn(): () => Promise<void> {
-  let ending: Promise<void> | undefined;
-  return () =>
-    (ending ??= new Promise((resolve) => {
-      setImmediate(() => {
-        ending = undefined;
-        resolve();
-      });
-    }));
-}
 
 /** Sends the replies that are logged one by one, which are all except synchronous hits. */
 function createSendReply(deps: ReadDeps): SendReply {

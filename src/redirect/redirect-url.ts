@@ -37,10 +37,11 @@ function problemOfHost(
   allowedHosts: UrlRules['allowedHosts'],
 ): 'malformed' | 'host' | undefined {
   if (!/^[a-z]+:\/\/[^/?#]/i.test(url) || !URL.canParse(url)) return 'malformed';
+  if (allowedHosts === undefined) return undefined;
   const host = new URL(url).hostname.replace(/\.$/, '');
   const matches = (allowed: string): boolean =>
     allowed.startsWith('*.') ? host.endsWith(allowed.slice(1)) && !host.startsWith('.') : host === allowed;
-  return allowedHosts === undefined || allowedHosts.some(matches) ? undefined : 'host';
+  return allowedHosts.some(matches) ? undefined : 'host';
 }
 
 /**

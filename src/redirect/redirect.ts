@@ -18,8 +18,9 @@ import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { openCountries } from './locations/addresses.js';
 import { frontPage } from './pages.js';
+import { createFindRedirect } from './plain.js';
 import { createSendProblem } from './problems.js';
-import { readRedirectParameters } from './request.js';
+import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { createLocationListParser } from './locations/location-list.js';
 import { createOtherRecords, createPrefixRecords } from './locations/other-records.js';
@@ -39,6 +40,8 @@ type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export interface RedirectInterface {
   handlers: Readonly<Record<string, Handler>>;
+  /** For the read path. */
+  findRedirect: ReturnType<typeof createFindRedirect>;
   /** Errors of all paths outside the APIs. */
   sendError: SendError;
 }
@@ -73,7 +76,7 @@ export function createRedirect(
     icon: sendFile('image/svg+xml', ICON),
   };
   const sendError = createSendProblem({ sender, onUnexpected: createReportUnexpected(context) });
-  return { handlers, sendError };
+  return { handlers, findRedirect: createFindRedirect(deps.refOf, { ...deps, ...parts }), sendError };
 }
 
 function createRespondDeps(
@@ -89,7 +92,7 @@ function createRespondDeps(
     ...freshnessRules(config),
     context,
     resolve: (handle, options) => resolver.resolve(handle, options),
-    refOf: resolver.refOf,
+    refOf: keepLast(resolver.refOf),
     parseList: createLocationListParser(),
     otherRecords,
     prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
@@ -100,35 +103,42 @@ function createRespondDeps(
   };
 }
 
+/** What the read path has parsed, the handler of the same request does not parse again. */
+function keepLast(refOf: (text: string) => HandleRef): (text: string) => HandleRef {
+  let last: HandleRef | undefined;
+  return (text) => (last = last?.text === text ? last : refOf(text));
+}
+
 function createRoute(
   deps: RespondDeps & Pick<RedirectParts, 'refusalOfHandle'> & { withBody: WithBody },
   sendFront: Handler,
 ): Handler {
   const { withBody, refusalOfHandle } = deps;
+  async function answerFront(req: IncomingMessage, res: ServerResponse, parameters: URLSearchParams) {
+    const text = handleInUrl(parameters.get('hdl') ?? '');
+    if (text === '') await sendFront(req, res);
+    else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
+    else {
+      const handle = deps.refOf(parseHandleInUrl(encodeURIComponent(text)));
+      // The handle of a form is not in the request line, where the traffic rules look.
+      const refusal = await refusalOfHandle?.(req, handle);
+      if (refusal !== undefined) throw refusal;
+      await respondToHandle(req, res, { handle, query: readRedirectQuery(parameters), deps });
+    }
+  }
+
   return async function redirectRoute(req, res) {
     const { target } = contextOf(res);
     const path = withoutFragment(target.path);
-    const parameters = parametersOf(withoutFragment(target.query), await readForm(req, withBody));
-    const formHandle = path === '/' ? handleInUrl(parameters.get('hdl') ?? '') : '';
-    if (path === '/' && formHandle === '') await sendFront(req, res);
-    else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
-    else {
-      const text = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
-      const handle = deps.refOf(text);
-      if (path === '/') await judgeForm(req, handle, refusalOfHandle);
-      await respondToHandle(req, res, { handle, parameters, deps });
+    let query = NO_PARAMETERS;
+    if (path === '/' || target.query !== '' || req.method === 'POST') {
+      const parameters = parametersOf(withoutFragment(target.query), await readForm(req, withBody));
+      if (path === '/') return answerFront(req, res, parameters);
+      query = readRedirectQuery(parameters);
     }
+    const handle = deps.refOf(parseHandleInUrl(path.slice(1)));
+    return respondToHandle(req, res, { handle, query, deps });
   };
-}
-
-/** The handle of a form is not in the request line, where the traffic rules look. @throws ServiceError */
-async function judgeForm(
-  req: IncomingMessage,
-  handle: HandleRef,
-  refusalOfHandle: RefusalOfHandle | undefined,
-): Promise<void> {
-  const refusal = await refusalOfHandle?.(req, handle);
-  if (refusal !== undefined) throw refusal;
 }
 
 /** As on HDLProxy (recording "page: /robots.txt"). */

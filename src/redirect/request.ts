@@ -79,3 +79,6 @@ export function prefersJson(accept: string | undefined): boolean {
   const [best = 'text/html'] = new Negotiator({ headers: { accept } }).mediaTypes(TYPES);
   return best !== 'text/html';
 }
+
+/** Of most requests. */
+export const NO_PARAMETERS = readRedirectQuery(new URLSearchParams());

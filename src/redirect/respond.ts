@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type HandleRef, handleToPath, prefixRecordOf } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import type { PageSender } from '../html/send.js';
+import { type PageSender, representRedirect } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
 import { contextOf, unjudgedCaller } from '../http/context.js';
@@ -10,8 +10,9 @@ import type { Representation } from '../http/representation.js';
 import { prepareResponse } from '../record/prepared-responses.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
-import { type RedirectQuery, prefersJson, readRedirectQuery } from './request.js';
-import { earlierOf, followAliases } from './aliases.js';
+import { plainRedirect } from './plain.js';
+import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
+import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import { candidatesOf } from './locations/candidates.js';
 import {
   type GatheredLists,
@@ -74,30 +75,30 @@ interface ResolvedRequest extends FoundRecord {
 
 interface HandleRequest {
   handle: HandleRef;
-  parameters: URLSearchParams;
+  query: RedirectQuery;
   deps: RespondDeps;
 }
 
 export async function respondToHandle(
   req: IncomingMessage,
   res: ServerResponse,
-  { handle, parameters, deps: shared }: HandleRequest,
+  { handle, query, deps }: HandleRequest,
 ): Promise<void> {
   const context = contextOf(res);
   context.handle = handle;
-  const query = readRedirectQuery(parameters);
-  const resolve: RespondDeps['resolve'] = (name, options) =>
-    shared.resolve(name, { caller: context.caller, ...options });
-  const deps = { ...shared, resolve };
+  const { authoritative } = query;
+  const { caller } = context;
+  const resolve = (name: HandleRef): Promise<Resolution> => deps.resolve(name, { authoritative, caller });
   if (query.show === 'api') {
-    await answerRecord(req, res, { handle, query, deps });
+    await answerRecord(req, res, { handle, query, deps: { ...deps, resolve } });
     return;
   }
-  const first = { handle, resolution: await resolve(handle, query) };
+  const first = { handle, resolution: await resolve(handle) };
   context.result = resultOf(first.resolution, query);
-  const call = { req, res, deps, query, run: deps.runStepsOf(res) };
-  const resolveAlias = (name: HandleRef): Promise<Resolution> => resolve(name, query);
-  const { end, ...chain } = await followAliases(first, { ...call, ...deps, resolve: resolveAlias });
+  const run = deps.runStepsOf(res);
+  const call = { req, res, deps, query, run };
+  if (await sendPlain(call, first)) return;
+  const { end, ...chain } = await followAliases(first, { query, resolve, refOf: deps.refOf, run });
   const { resolution } = end;
   if (resolution.kind === 'refused') {
     const failure = refusedError(end.handle.text, resolution.refused);
@@ -110,14 +111,24 @@ export async function respondToHandle(
     ? await deps.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
     : undefined;
   if (await sendMissing(found, handle.text, prefix)) return;
-  if (query.show === 'redirect' && found.aliases.length > 0 && req.method !== 'POST') {
-    reportStale(found);
-    redirectToAlias(found);
-    return;
-  }
+  if (await sendAlias(found)) return;
   const request = await gather(found, { handle: prefixHandle, record: prefix });
   reportStale(request);
   await respond(request);
+}
+
+/** False when more than the URL values of the record decides. */
+async function sendPlain(
+  { req, res, deps, query }: RedirectCall,
+  { handle, resolution }: ResolvedHandle,
+): Promise<boolean> {
+  if (query !== NO_PARAMETERS || resolution.kind !== 'entry') return false;
+  const now = deps.context.clock.now();
+  const plain = plainRedirect(resolution, { handle, now, deps });
+  if (plain === undefined) return false;
+  const headers = cacheHeaders({ resolution, authoritative: false, now, freshness: deps.redirectFreshness });
+  await deps.sender.sendRedirect(req, res, { ...plain, headers });
+  return true;
 }
 
 /** A response is stale when one of its records is. */
@@ -189,23 +200,27 @@ async function respond(request: ResolvedRequest): Promise<void> {
   };
   const finding = findTarget({ handle: handle.text, values, query, ...facts }, gathered, deps.target);
   const target = await run(finding, chars);
-  if (query.show === 'redirect' && target.url?.ok === true) redirect(request, target, target.url.url);
+  if (query.show === 'redirect' && target.url?.ok === true) await redirect(request, target, target.url.url);
   else if (prefersJson(accept)) await sendRecord(request);
   else await sendRecordPage(request, target);
 }
 
-/** A permanent redirect to the URL of the last handle on this proxy. */
-function redirectToAlias(request: FoundRecord): void {
-  const { req, res, handle, deps } = request;
+/** A permanent redirect to the URL of the last handle on this proxy; false for a handle that is no alias. */
+async function sendAlias(request: FoundRecord): Promise<boolean> {
+  const { req, res, handle, aliases, deps } = request;
+  if (request.query.show !== 'redirect' || aliases.length === 0 || req.method === 'POST') return false;
+  reportStale(request);
   const { query } = contextOf(res).target;
   const path = `/${handleToPath(handle.text)}`;
   // Node reads raw bytes as Latin-1; RFC 3986 wants them escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
   const headers = headersOf(request, deps.redirectFreshness);
-  deps.sender.sendRedirect(req, res, { status: request.query.isDry ? 200 : 301, url, headers });
+  const status = request.query.isDry ? 200 : 301;
+  await deps.sender.sendRedirect(req, res, { status, headers, made: representRedirect({ url }) });
+  return true;
 }
 
-function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): void {
+async function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): Promise<void> {
   const { req, res, deps } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
@@ -214,8 +229,8 @@ function redirect(request: ResolvedRequest, target: RedirectTarget, url: string)
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
   const status = statusFor(request, target);
-  const response = { status, url, headers, varies: variation.headers, lines: target.headers };
-  const made = deps.sender.sendRedirect(req, res, response);
+  const made = representRedirect({ url, varies: variation.headers, lines: target.headers });
+  await deps.sender.sendRedirect(req, res, { status, headers, made });
   if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparable(status)) {
     prepareRedirect(request, status, made);
   }

@@ -109,7 +109,7 @@ function takesPart(gathered: GatheredLists | undefined): gathered is GatheredLis
 }
 
 /** The first value of type URL in the order of the record, else the first of a subtype. */
-function pickUrl(values: readonly HandleValue[]): ChosenTarget | undefined {
+export function pickUrl(values: readonly HandleValue[]): ChosenTarget | undefined {
   if (!mayRedirect(values)) return undefined;
   const isUsable = (value: HandleValue): boolean => (textOf(value) ?? '').trim() !== '';
   const value =

@@ -62,7 +62,7 @@ export const isFamily = ({ type }: HandleValue, family: string): boolean =>
 
 const FAMILIES: readonly string[] = ['URL', '10320/LOC', '10320/LINKS', '10320/HEADERS'];
 
-const mayMatter = (value: HandleValue): boolean =>
+export const mayMatter = (value: HandleValue): boolean =>
   isOfType(value, 'HS_ALIAS', '0.TYPE/URL') || FAMILIES.some((family) => isFamily(value, family));
 
 /** Each redirect asks it of all values of a record, and nearly all of them differ in length or first letter. */

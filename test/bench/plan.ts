@@ -6,6 +6,8 @@ export const WORKLOADS = [
   'revalidate',
   'zipf',
   'redirect',
+  'redirect-tail',
+  'redirect-cold',
   'mixed',
   'servers',
   'herd',
@@ -71,7 +73,7 @@ export const USAGE = `npm run bench -- [options]
   --seconds NUMBER    how long a peer is driven in a round (${FULL.seconds})
   --handles NUMBER    handles of zipf, redirect, mixed and servers (${FULL.handles})
   --records NUMBER    records of the workload memory (${FULL.records})
-  --compare COMMIT    the proxy of this commit as one more peer of hot, zipf, redirect, mixed and miss
+  --compare COMMIT    the proxy of this commit as one more peer of hot, zipf, redirect…, mixed and miss
   --json FILE         where the figures are written (bench.json)
 `;
 

@@ -8,6 +8,7 @@ import { miss } from './workloads/miss.js';
 import { mixed, servers } from './workloads/mixed.js';
 import { native } from './workloads/native.js';
 import { overload } from './workloads/overload.js';
+import { redirectCold, redirectTail } from './workloads/redirect-once.js';
 import { revalidate } from './workloads/revalidate.js';
 import { hot, redirect, startFilledPeers, zipf } from './workloads/throughput.js';
 import type { Bench, Workload } from './workloads/workload.js';
@@ -39,6 +40,8 @@ export const STAGES: readonly Stage[] = [
       return results;
     },
   },
+  alone('redirect-tail', redirectTail),
+  alone('redirect-cold', redirectCold),
   alone('mixed', mixed),
   alone('servers', servers),
   alone('herd', herd),

@@ -38,9 +38,14 @@ async function openBare(): Promise<Upstream> {
   let asked = 0;
   const server = createServer((req, res) => {
     asked++;
-    const name = (req.url ?? '').slice(`/api/handles/${PREFIX}/`.length);
-    const body = before + name + between + name + after;
-    res.writeHead(200, [
+    const handle = (req.url ?? '').slice('/api/handles/'.length);
+    const name = handle.slice(PREFIX.length + 1);
+    // The record of the prefix adds nothing to its redirects.
+    const isFound = handle.startsWith(`${PREFIX}/`);
+    const body = isFound
+      ? before + name + between + name + after
+      : JSON.stringify({ responseCode: 100, handle });
+    res.writeHead(isFound ? 200 : 404, [
       'Content-Type',
       'application/json;charset=utf-8',
       'Content-Length',

@@ -8,6 +8,7 @@ import { TWO_INSTANCES } from '../workloads/herd.js';
 import { EMPTY, FULL, OVERFLOWING } from '../workloads/memory.js';
 import { NAME_OF } from '../workloads/native.js';
 import { QUIET, nameOfLimit } from '../workloads/overload.js';
+import { RECORDS } from '../workloads/redirect-once.js';
 
 interface Goal {
   workload: WorkloadName;
@@ -80,12 +81,22 @@ const nativeGoal = (native: Wire, http: Wire): Goal => ({
   most: 1.1,
 });
 
+/** Against the same records by the record interface. */
+const redirectGoal = (workload: WorkloadName, most: number): Goal => ({
+  workload,
+  text: 'times the CPU of the record interface',
+  figure: (of) => divided(of(OURS, 'cpuMicroseconds'), of(RECORDS, 'cpuMicroseconds')),
+  most,
+});
+
 const HOSTILE = Object.keys(EXPENSIVE_REQUESTS);
 
 const GOALS: readonly Goal[] = [
   ...speedGoals('hot'),
   ...speedGoals('zipf'),
   ...speedGoals('redirect'),
+  redirectGoal('redirect-tail', 1.25),
+  redirectGoal('redirect-cold', 1.18),
   ...mixedGoals('mixed', 'nginx', 4),
   ...mixedGoals('mixed', 'Varnish', 4),
   ...mixedGoals('servers', 'nginx', 4),

@@ -1,0 +1,75 @@
+// Redirects that depend on the URL values of a record alone, as nearly all do: answered without a promise.
+import type { Entry } from '../cache/entry.js';
+import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
+import { representRedirect } from '../html/send.js';
+import { ownerOf, readTarget } from '../http/target.js';
+import type { Hit } from '../record/prepared-responses.js';
+import { valuesOf } from '../resolver/parsed-records.js';
+import type { FromEntry } from '../resolver/resolution.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { PrefixRecords } from './locations/other-records.js';
+import { type RedirectUrl, toRedirectUrl } from './redirect-url.js';
+import { type TargetRules, pickUrl } from './target.js';
+import { isFamily, isOfType, mayMatter } from './values.js';
+
+export interface PlainDeps {
+  target: TargetRules;
+  /** Undefined when lists of prefixes are turned off. */
+  prefixRecords: Pick<PrefixRecords, 'plainPrefixOf'> | undefined;
+}
+
+export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'beside'>;
+
+/** Longer records are read in slices. */
+const MAX_CHARS = 16 * 1024;
+/** Nearly always types that take part: the record is not parsed twice. */
+const OTHER_TYPES = /10320\/|HS_ALIAS/i;
+
+/**
+ * Of a request without parameters. Undefined where an alias, a list, the prefix or the request headers may take part, or
+ * where there is no redirect.
+ */
+export function plainRedirect(
+  { entry, stale }: FromEntry,
+  { handle, now, deps }: { handle: HandleRef; now: number; deps: PlainDeps },
+): PlainRedirect | undefined {
+  const { prefixRecords, target } = deps;
+  const beside = prefixRecords?.plainPrefixOf(handle, now);
+  if (stale !== undefined || (prefixRecords !== undefined && beside === undefined)) return undefined;
+  const url = urlOf(entry, target);
+  return url?.ok === true ? { status: 302, made: representRedirect(url), beside } : undefined;
+}
+
+function urlOf(entry: Entry, rules: TargetRules): RedirectUrl | undefined {
+  const { kind, values: text } = entry;
+  if (kind !== 'found' || text.length > MAX_CHARS || OTHER_TYPES.test(text)) return undefined;
+  const values = valuesOf(entry).filter(mayMatter);
+  if (!values.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
+  const chosen = pickUrl(values);
+  return chosen && toRedirectUrl(chosen.text, rules);
+}
+
+/** For the read path: the redirect of a GET, by the raw request target, when memory has the record. */
+export function createFindRedirect(
+  refOf: (text: string) => HandleRef,
+  { resolver, ...deps }: PlainDeps & { resolver: Pick<Resolver<unknown>, 'fromMemory'> },
+): (target: string, now: number) => Hit | undefined {
+  return function findRedirect(target, now) {
+    const text = handleIn(target);
+    if (text === '') return undefined;
+    const handle = refOf(text);
+    const found = resolver.fromMemory(handle);
+    const plain = found && plainRedirect(found, { handle, now, deps });
+    return plain && { target, handle, entry: found.entry, ...plain };
+  };
+}
+
+/** Empty for any other target. Parameters may ask for the record or select values; a fragment is no part of the handle. */
+function handleIn(target: string): string {
+  if (/[?#]/.test(target)) return '';
+  const { path } = readTarget(target);
+  // A path of one segment may be a file of the site.
+  if (ownerOf(path) !== 'redirect' || !path.includes('/', 1)) return '';
+  const parsed = parseHandle(path.slice(1));
+  return parsed.ok ? handleInUrl(parsed.handle) : '';
+}
