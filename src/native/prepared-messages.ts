@@ -12,7 +12,7 @@ interface PreparedMessage extends Prepared, PreparedHit {
 }
 
 /** A received message. */
-interface ReceivedMessage {
+interface RawRequest {
   /** Raw envelope and message; undefined for a message in several pieces. */
   received?: Buffer;
   transport: Transport;
@@ -76,7 +76,7 @@ export class PreparedMessages {
   }
 
   /** Prepares the answer to a request, if it was made of a fresh entry in memory. */
-  prepare({ received, transport }: ReceivedMessage, request: Request, answered: AnsweredMessage): void {
+  prepare({ received, transport }: RawRequest, request: Request, answered: AnsweredMessage): void {
     const { reply, handle, outcome } = answered;
     const { entry, responseCode: status } = outcome;
     if (received === undefined || handle === undefined || entry === undefined) return;

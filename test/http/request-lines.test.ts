@@ -1,5 +1,5 @@
 // Which requests have a line in the log, by `log.requests`.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { configFrom } from '../support/load-config.js';
 import { askTcp } from '../support/native-client.js';
@@ -35,7 +35,7 @@ async function start(env: Record<string, string>) {
     await proxy.close();
     return lines
       .filter(({ msg }) => msg === 'request')
-      .map(({ family, status, result }) => [family, status, result].join(' '))
+      .map(({ interface: name, status, result }) => [name, status, result].join(' '))
       .sort();
   };
   return { proxy, logged };
@@ -55,23 +55,25 @@ async function askEverything({ ask, tcpPort }: Awaited<ReturnType<typeof startPr
   demo.heal();
 }
 
-test.each([
-  ['without a setting', {}, MISSES_AND_ERRORS],
-  ['with misses-and-errors', { LOG_REQUESTS: 'misses-and-errors' }, MISSES_AND_ERRORS],
-  ['with all', { LOG_REQUESTS: 'all' }, [...HITS, ...MISSES_AND_ERRORS]],
-  ['with none', { LOG_REQUESTS: 'none' }, []],
-])('%s', async (_name, env, lines) => {
-  const { proxy, logged } = await start(env);
-  await askEverything(proxy);
-  expect(await logged()).toEqual([...lines].sort());
-});
+describe('request lines of the log (log.requests)', () => {
+  test.each([
+    ['without a setting', {}, MISSES_AND_ERRORS],
+    ['with misses-and-errors', { LOG_REQUESTS: 'misses-and-errors' }, MISSES_AND_ERRORS],
+    ['with all', { LOG_REQUESTS: 'all' }, [...HITS, ...MISSES_AND_ERRORS]],
+    ['with none', { LOG_REQUESTS: 'none' }, []],
+  ])('log the requests of the setting: %s', async (_name, env, lines) => {
+    const { proxy, logged } = await start(env);
+    await askEverything(proxy);
+    expect(await logged()).toEqual([...lines].sort());
+  });
 
-test('a reload changes it', async () => {
-  const { proxy, logged } = await start({ LOG_REQUESTS: 'all' });
-  await proxy.ask(PATH);
-  await proxy.ask(PATH);
-  proxy.app.reload(configFrom({ env: { ...ENV, LOG_REQUESTS: 'none' } }));
-  await proxy.ask(PATH);
-  await proxy.ask('/api/handles/21.T11998/nobody');
-  expect(await logged()).toEqual(['record 200 hit', 'record 200 miss']);
+  test('follow log.requests after a reload', async () => {
+    const { proxy, logged } = await start({ LOG_REQUESTS: 'all' });
+    await proxy.ask(PATH);
+    await proxy.ask(PATH);
+    proxy.app.reload(configFrom({ env: { ...ENV, LOG_REQUESTS: 'none' } }));
+    await proxy.ask(PATH);
+    await proxy.ask('/api/handles/21.T11998/nobody');
+    expect(await logged()).toEqual(['record 200 hit', 'record 200 miss']);
+  });
 });

@@ -1,7 +1,7 @@
-// Redirects by a URL value alone, which memory answers at once, and what must not be taken for one.
+// Plain redirects: those decided by a URL value alone, which memory answers synchronously, and records that look like them.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -34,33 +34,35 @@ const records = {
   none: [value(1, 'DESC', 'text')],
 };
 
-test.each(Object.keys(records))(
-  'the redirect of a record in memory is that of a request whose parameters change nothing: %s',
-  async (name) => {
-    const leads = await startLeads(records, { REDIRECT_ALLOWED_HOSTS: 'example.org' });
-    const path = encodeURIComponent(name);
-    const answer = async (target: string): Promise<unknown[]> => {
-      const { status, headers, text } = await leads.get(target);
-      const more = ['cache-control', 'expires', 'age', 'cache-status', 'vary', 'content-type', 'link'];
-      const shown = [headers.location, text].map((part) => part?.replaceAll('?nothing', ''));
-      return [status, ...shown, ...more.map((header) => headers[header])];
-    };
-    // Both are in memory: the record, and those of prefixes.
-    await answer('url?nothing');
-    await answer(`${path}?nothing`);
-    const wanted = await answer(`${path}?nothing`);
-    expect(await answer(path)).toEqual(wanted);
-    expect(await answer(path)).toEqual(wanted);
-  },
-);
+describe('plain redirects from memory', () => {
+  test.each(Object.keys(records))(
+    'equal the redirect of a request with inert parameters: %s',
+    async (name) => {
+      const leads = await startLeads(records, { REDIRECT_ALLOWED_HOSTS: 'example.org' });
+      const path = encodeURIComponent(name);
+      const answer = async (target: string): Promise<unknown[]> => {
+        const { status, headers, text } = await leads.get(target);
+        const more = ['cache-control', 'expires', 'age', 'cache-status', 'vary', 'content-type', 'link'];
+        const shown = [headers.location, text].map((part) => part?.replaceAll('?nothing', ''));
+        return [status, ...shown, ...more.map((header) => headers[header])];
+      };
+      // Both are in memory: the record, and those of prefixes.
+      await answer('url?nothing');
+      await answer(`${path}?nothing`);
+      const wanted = await answer(`${path}?nothing`);
+      expect(await answer(path)).toEqual(wanted);
+      expect(await answer(path)).toEqual(wanted);
+    },
+  );
 
-test('memory answers a redirect in the turn of its request', async () => {
-  const leads = await startLeads(records);
-  await leads.get('mail');
-  expect((await leads.ask('/api/handles/21.T11998/url')).status).toBe(200);
-  const req = new IncomingMessage(new Socket());
-  Object.assign(req, { method: 'GET', url: '/21.T11998/url' });
-  const res = new ServerResponse(req);
-  leads.app.handler(req, res);
-  expect([res.writableEnded, res.statusCode]).toEqual([true, 302]);
+  test('are answered in the event loop turn of the request', async () => {
+    const leads = await startLeads(records);
+    await leads.get('mail');
+    expect((await leads.ask('/api/handles/21.T11998/url')).status).toBe(200);
+    const req = new IncomingMessage(new Socket());
+    Object.assign(req, { method: 'GET', url: '/21.T11998/url' });
+    const res = new ServerResponse(req);
+    leads.app.handler(req, res);
+    expect([res.writableEnded, res.statusCode]).toEqual([true, 302]);
+  });
 });

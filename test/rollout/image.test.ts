@@ -1,5 +1,5 @@
 // The image of the Dockerfile, built and run.
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
@@ -9,29 +9,31 @@ import { itWithRoot } from '../support/programs.js';
 /** Packages are downloaded, and src is built. */
 const BUILD_MS = 1_800_000;
 
-itWithRoot(
-  ['buildah', 'runc', 'dpkg-query'],
-  'the image runs as its user on a read-only file system, answers, is healthy, and stops with 0',
-  async () => {
-    const image = await buildImage();
-    expect(image.config).toMatchObject({ User: '10001:10001', Entrypoint: ['tini', '--'] });
-    const demo = await startDemoServer();
-    const [port, adminPort] = [await freePort(), await freePort()];
-    const container = await runImage(image, {
-      UPSTREAM_URL: demo.url,
-      HOST: '127.0.0.1',
-      PORT: String(port),
-      ADMIN_PORT: String(adminPort),
-    });
-    await expect.poll(container.output).toContain('"probe succeeded"');
-    const read = await ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/page');
-    expect([read.status, read.headers['cache-status']]).toEqual([200, expect.stringContaining('fwd=miss')]);
-    expect(await container.execute('id', '-u')).toBe('10001');
-    const [kind, ...check] = image.config.Healthcheck.Test;
-    expect(kind).toBe('CMD');
-    await container.execute(...check);
-    expect(await container.stop()).toBe(0);
-    expect(container.output()).toContain('"stopped"');
-  },
-  BUILD_MS,
-);
+describe('the container image', () => {
+  itWithRoot(
+    ['buildah', 'runc', 'dpkg-query'],
+    'runs as its user on a read-only file system, answers, is healthy and stops with exit code 0',
+    async () => {
+      const image = await buildImage();
+      expect(image.config).toMatchObject({ User: '10001:10001', Entrypoint: ['tini', '--'] });
+      const demo = await startDemoServer();
+      const [port, adminPort] = [await freePort(), await freePort()];
+      const container = await runImage(image, {
+        UPSTREAM_URL: demo.url,
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        ADMIN_PORT: String(adminPort),
+      });
+      await expect.poll(container.output).toContain('"probe succeeded"');
+      const read = await ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/page');
+      expect([read.status, read.headers['cache-status']]).toEqual([200, expect.stringContaining('fwd=miss')]);
+      expect(await container.execute('id', '-u')).toBe('10001');
+      const [kind, ...check] = image.config.Healthcheck.Test;
+      expect(kind).toBe('CMD');
+      await container.execute(...check);
+      expect(await container.stop()).toBe(0);
+      expect(container.output()).toContain('"stopped"');
+    },
+    BUILD_MS,
+  );
+});

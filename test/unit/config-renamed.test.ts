@@ -1,5 +1,5 @@
-// Keys of earlier versions that have another name now: the start is refused, and the line names the new key.
-import { expect, it } from 'vitest';
+// Renamed configuration keys: the start fails, and the message names the new key.
+import { describe, expect, it } from 'vitest';
 import { configKeys, variableOf } from '../../src/config/keys.js';
 import { problemsFrom } from '../support/load-config.js';
 
@@ -30,15 +30,17 @@ const IN_FILE = [
   ],
 ] as const;
 
-it.each(RENAMED)('the variable of %s is refused, and the line names %s', (before, now) => {
-  const variable = variableOf(before);
-  expect(configKeys().map(({ key }) => key)).toContain(now);
-  expect(problemsFrom({ env: { [variable]: '1' } })).toEqual([
-    expect.stringContaining(`  ${before} (variable ${variable}): renamed to ${now}`),
-  ]);
-});
+describe('renamed configuration keys', () => {
+  it.each(RENAMED)('reject the variable of %s and name %s', (before, now) => {
+    const variable = variableOf(before);
+    expect(configKeys().map(({ key }) => key)).toContain(now);
+    expect(problemsFrom({ env: { [variable]: '1' } })).toEqual([
+      expect.stringContaining(`  ${before} (variable ${variable}): renamed to ${now}`),
+    ]);
+  });
 
-it.each(IN_FILE)('%s is refused, and the line names its successor', (yaml, before, now) => {
-  const env = yaml.startsWith('upstreams') ? { UPSTREAM_URL: '' } : {};
-  expect(problemsFrom({ yaml, env })).toEqual([`  ${before} (file /etc/proxy.yaml): renamed to ${now}`]);
+  it.each(IN_FILE)('reject %s in a file and name its successor', (yaml, before, now) => {
+    const env = yaml.startsWith('upstreams') ? { UPSTREAM_URL: '' } : {};
+    expect(problemsFrom({ yaml, env })).toEqual([`  ${before} (file /etc/proxy.yaml): renamed to ${now}`]);
+  });
 });
