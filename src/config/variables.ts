@@ -35,7 +35,9 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
 /** The successor of a removed key or section of a file; undefined for a name that never existed. */
 export function successorOf(unknown: string): string | undefined {
   const key = unknown.replace(/^upstreams\.\d+\./, 'upstream.');
-  return Object.entries(REMOVED_KEYS).find(([removed]) => removed === key || removed.startsWith(`${key}.`))?.[1];
+  return Object.entries(REMOVED_KEYS).find(
+    ([removed]) => removed === key || removed.startsWith(`${key}.`),
+  )?.[1];
 }
 
 export const removedVariables = (env: Environment): (VariableProblem & { key: string })[] =>
