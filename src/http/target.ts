@@ -45,6 +45,11 @@ export function ownerOf(path: string): Owner {
   return OF_V2.test(path) ? 'v2' : 'record';
 }
 
+const OF_SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
+
+/** Whether the body of a request to this target may contain a session id. */
+export const mayNameSession = (target: string): boolean => OF_SESSIONS.test(target);
+
 /** The part of the path after `/api/handles/`; undefined for any other path. */
 export function rawHandleOf(path: string): string | undefined {
   if (path === '/api/handles') return '';

@@ -6,7 +6,7 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
 import { handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
 import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
-import { originForm } from '../http/target.js';
+import { mayNameSession, originForm } from '../http/target.js';
 import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import type { Sessions } from '../upstream/sessions.js';
@@ -95,9 +95,6 @@ export interface ForwardingHop {
   isTrustedProxy: IsTrustedProxy;
 }
 
-/** Requests whose body may contain a session id. */
-const SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
-
 /** Creates the forwarder of a server. A read-only server gets no credentials. */
 export function createForwarder(
   server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
@@ -135,7 +132,7 @@ export function createForwarder(
 
   return async function forward(req, res, { target, body: given }) {
     const { method } = req;
-    const body = SESSIONS.test(target) ? sessions.bodyFor(given) : given;
+    const body = mayNameSession(target) ? sessions.bodyFor(given) : given;
     const client = {
       method,
       httpVersion: req.httpVersion,
