@@ -39,7 +39,7 @@ const OTHERWISE: [name: RegExp, responseCode: number][] = [
   // HDLProxy responds with 2, this proxy with the code of its Handle server.
   [/HDLProxy: prefix unknown/, RESPONSE_CODE.notResponsible],
   [/HDLProxy: GET_SITE_INFO/, RESPONSE_CODE.success],
-  // The proxy requests site values first, and returns the values in that order.
+  // HDLProxy requests the site values first, and returns the values in that order.
   [/HDLProxy: prefix handle/, RESPONSE_CODE.success],
 ];
 /** Accepted although the body has another length than its header states. */
