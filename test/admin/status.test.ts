@@ -29,14 +29,14 @@ async function listen(listener: RequestListener): Promise<{ url: string; close: 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
-/** The admin listener alone, with statistics that count how often they were asked for. */
+/** Starts the admin listener alone, with statistics that count their calls. */
 async function listenAlone(stats = vi.fn(noOperations.stats)) {
   const onUnexpected = vi.fn();
   const app = createAdminAlone({ operations: { ...noOperations, stats }, onUnexpected });
   return { ...(await listen(app)), stats, onUnexpected };
 }
 
-/** Reads the stream; `next` gives one message, or undefined at its end. */
+/** Reads the stream; `next` returns one message, or undefined at its end. */
 async function watch(url: string, headers: Record<string, string> = {}) {
   const leaving = new AbortController();
   onTestFinished(() => {
@@ -68,7 +68,7 @@ async function watch(url: string, headers: Record<string, string> = {}) {
   };
 }
 
-/** The seconds of the stream pass by hand; everything else keeps its time. */
+/** Fakes the interval of the stream; all other timers stay real. */
 const holdTheStream = (): void => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
 };
@@ -122,7 +122,7 @@ describe('status page', () => {
       const { url } = await listen(proxy.app.admin);
       const refused = await fetch(url + path);
       expect(refused.status).toBe(401);
-      // A browser reads a line of its own for each scheme, and asks for a password only when it knows one.
+      // Browsers parse one scheme per header line, and prompt for a password only for a known scheme.
       const { rawHeaders } = await ask(url, path);
       expect(rawHeaders.filter((_, at) => rawHeaders[at - 1] === 'WWW-Authenticate')).toEqual([
         'Basic realm="admin"',

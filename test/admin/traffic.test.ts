@@ -1,4 +1,4 @@
-// GET /traffic and the end of a limit, by the admin listener of the real app.
+// GET /traffic and the early end of a limit, through the admin listener of the real app.
 import '../support/real-sockets.js';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
@@ -69,7 +69,7 @@ describe('admin API for traffic', () => {
     await end().set('Sec-Fetch-Site', 'cross-site').expect(403);
     await end().expect(204, '');
     expect(await trafficOf(proxy)).toMatchObject({ blocked: [] });
-    // Counted from the beginning.
+    // The count starts again from zero.
     for (let times = 0; times < 4; times++) expect(await guess(proxy, address)).toBe(404);
     expect(await guess(proxy, address)).toBe(429);
     await end().expect(204);

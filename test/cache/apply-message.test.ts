@@ -1,4 +1,4 @@
-// The cache of a process applies messages about changes elsewhere.
+// Messages about remote changes, applied to the cache of a process.
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { groupOf } from '../../src/cache/coherence/groups.js';

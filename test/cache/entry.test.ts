@@ -1,4 +1,4 @@
-// An entry of an instance whose clock is ahead.
+// Entries from an instance whose clock is ahead.
 import { describe, expect, test } from 'vitest';
 import { withoutSkew } from '../../src/cache/entry.js';
 import { NOW, entryOf } from '../support/store-contract.js';

@@ -1,4 +1,4 @@
-// One cache and one bound of memory for the prepared answers of all interfaces.
+// The prepared response cache: one memory bound for the responses of all interfaces.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import { type Prepared, PreparedCache, type PreparedName } from '../../src/cache/prepared-cache.js';
@@ -42,7 +42,7 @@ const textOf = (cache: PreparedCache, name: string, now = 1): string | undefined
 describe('prepared response cache', () => {
   test.each([
     ['entries', { ...ON, maxEntries: 4 }],
-    // Two answers reach half of it.
+    // Two responses reach half of this bound.
     ['bytes', { ...ON, maxBytes: 4 * ANSWER_BYTES }],
   ])('a new answer evicts by %s what is not used', (_what, bounds) => {
     const cache = cacheOf(bounds);

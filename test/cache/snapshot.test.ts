@@ -1,4 +1,4 @@
-// Timing of writing and reading a snapshot: slices and pauses are counted, not measured.
+// Scheduling of snapshot writes and reads: slices and pauses are counted, not timed.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -20,19 +20,19 @@ function memoryOf(records: number): MemoryStore {
 
 interface Traced {
   snapshot: Snapshot;
-  /** What happened, in order. */
+  /** The steps in order. */
   trace: string[];
-  /** The fields of the log lines. */
+  /** Fields of the log lines. */
   written: object[];
   loaded: object[];
   errors: object[];
-  /** Ends the time for the last snapshot. */
+  /** Ends the time limit of the last snapshot. */
   runOut: () => void;
-  /** The most bytes that one slice may have. */
+  /** Returns the maximum size that was requested for one slice. */
   sliceBytes: () => number;
 }
 
-/** Timers run at once, and no time passes but in them. `onRest` is called at the rests of the work. */
+/** Runs timers without delay; the clock advances only in them. `onRest` is called at each pause. */
 function trace(file: string, memory: MemoryStore, onRest: (rests: number) => void = () => undefined): Traced {
   const traced: string[] = [];
   const [written, loaded, errors]: [object[], object[], object[]] = [[], [], []];

@@ -1,4 +1,4 @@
-// Memory before Redis: what Redis gives while a change is published does not come back to memory.
+// Memory in front of Redis: an old entry read from Redis during a publication does not return to memory.
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import type { Change, Replacement } from '../../src/cache/coherence/message.js';
@@ -25,14 +25,14 @@ describe('tiered store (memory before Redis)', () => {
   interface FakeRedis {
     isStored: boolean | undefined;
     isFenced: boolean;
-    /** False: the state of the key has been lost, or Redis is away. */
+    /** False if Redis is down or the state of the key is lost. */
     isAsked: boolean;
     isReadable: boolean;
   }
 
   const FAKE_REDIS: FakeRedis = { isStored: true, isFenced: false, isAsked: true, isReadable: true };
 
-  /** A store on a Redis that holds one entry, and publishes changes when it is let. */
+  /** Opens a store with one entry in Redis. Publications wait for `pass`. */
   function open(options: Partial<FakeRedis> = {}) {
     const { isStored, isFenced, isAsked, isReadable } = { ...FAKE_REDIS, ...options };
     let clockError = 0;
@@ -87,7 +87,7 @@ describe('tiered store (memory before Redis)', () => {
   ])('has nothing fresh after %s', async (_what, left, purge) => {
     const { memory, store, pass } = open();
     const purged = purge(store);
-    // A reader comes in between, and the entry of Redis is copied into memory.
+    // A read in between copies the entry from Redis into memory.
     expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
     expect(memory.peek(KEY)).toEqual(entryOf('old'));
     pass();

@@ -1,4 +1,4 @@
-// The lock of a handle: one client in whatever spelling of its login, and one place for a login that is refused.
+// The lock of a handle: one client for all spellings of its login, and one place for rejected logins.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';
@@ -21,7 +21,7 @@ const as = (name: string): IncomingMessage =>
     headers: { authorization: `Basic ${Buffer.from(`${name}:x`).toString('base64')}` },
   }) as unknown as IncomingMessage;
 
-/** The same name with one character more percent-encoded each time. */
+/** Returns the same name with different percent-encodings. */
 const spellings = (count: number): string[] =>
   Array.from(
     { length: count },

@@ -1,4 +1,4 @@
-// The lock of one process.
+// The lock within one process.
 import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';
 import { testKeyLock } from '../support/lock-contract.js';

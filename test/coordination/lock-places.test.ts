@@ -1,4 +1,4 @@
-// Places in the line for a lock: by identity and by network.
+// Places in the queue for a lock, by identity and by network.
 import { describe, expect, it } from 'vitest';
 import { LockPlaces } from '../../src/coordination/lock-places.js';
 

@@ -1,8 +1,8 @@
-// The queue for a lock: fair among clients, bounded, and with the time of the last release.
+// The queue for a lock: fair among clients, bounded, with the time of the last release.
 import { describe, expect, test, vi } from 'vitest';
 import { LockQueue, type QueueEntry } from '../../src/coordination/lock-queue.js';
 
-/** A queue for one key, and the clients that were granted the lock so far. */
+/** Starts a queue for one key, with the clients that have been granted the lock. */
 function startQueue() {
   const queue = new LockQueue();
   const grants: string[] = [];
@@ -74,7 +74,7 @@ describe('lock queue bounds', () => {
 });
 
 describe('lock queue time since a key was last held', () => {
-  /** A millisecond passes with each reading of the clock. */
+  /** Each reading of the clock advances it by a millisecond. */
   const startTimed = () => {
     let now = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => ++now);

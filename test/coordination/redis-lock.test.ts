@@ -1,4 +1,4 @@
-// The lock over all instances by a clock that the test drives, before a Redis that answers, loses answers or is away.
+// The lock across instances, on a manual clock, with a Redis that answers, loses answers or is down.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { type LockGrant, createKeyLock } from '../../src/coordination/key-lock.js';
@@ -7,17 +7,17 @@ import { type ManualClock, createManualClock, isSettled, settled } from '../supp
 
 const REDIS_WAIT_MS = 5000;
 const WRITE_MS = 30_000;
-/** ioredis waits no longer for any command. */
+/** Maximum wait of ioredis for one command. */
 const ANSWER_MS = 500;
 const LOCK_UNAVAILABLE = { code: 'LOCK_UNAVAILABLE', status: 503, retryAfterSeconds: 1 };
 
 /**
- * `lost`: the command is carried out, its answer is not received. `slow`: it is received late. `away`: no command is
+ * `lost`: the command runs, its answer is lost. `slow`: the answer is late. `away`: no command is
  * sent.
  */
 type State = 'up' | 'slow' | 'lost' | 'away';
 
-/** One lock in Redis, and the commands in the order in which they were carried out. */
+/** A Redis with one lock. `done` lists the commands in the order they ran. */
 class FakeRedis {
   readonly keyPrefix = 't:';
   state: State = 'up';
@@ -206,7 +206,7 @@ describe('Redis lock', () => {
     test('covers it up to its time limit by the lock TTL in Redis, despite clock drift and steps', async () => {
       const world = start();
       const { end } = await hold(world);
-      // 5 s: how old a renewal may be.
+      // 5 s is the maximum age of a renewal.
       expect(world.redis.lifeMs).toBeGreaterThanOrEqual(1.1 * (WRITE_MS + 5000) + 1000);
       end();
     });

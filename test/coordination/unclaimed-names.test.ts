@@ -1,4 +1,4 @@
-// Minted names whose response was lost: kept for a while, given out once.
+// Minted names whose response was lost: kept for a limited time, assigned once.
 import { describe, expect, test } from 'vitest';
 import { type UnclaimedNames, createUnclaimedNames } from '../../src/coordination/unclaimed-names.js';
 

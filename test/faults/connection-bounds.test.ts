@@ -1,4 +1,4 @@
-// Connections in all and by network: the least useful idle one makes room, and a request under way is never cut.
+// Limits of connections, total and by network: the least useful idle connection is closed, none in use is cut.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -18,7 +18,7 @@ const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 const GET = `GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-/** The clock and the sampling of idle connections; sockets are real. */
+/** Fakes the clock and the sampling of idle connections; sockets are real. */
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
 });
@@ -36,7 +36,7 @@ async function statusOn(socket: Socket): Promise<number> {
   return status;
 }
 
-/** Waits until the other side has closed it. */
+/** Waits until the proxy has closed the connection. */
 async function closed(socket: Socket): Promise<void> {
   if (!socket.closed) await once(socket.resume(), 'close');
 }
@@ -54,7 +54,7 @@ describe('server.maxConnections reached', () => {
   test('closes the least recently answered idle connections first, one for each new one', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '3' });
     const [a, b, c] = [await openSocket(proxy.url), await openSocket(proxy.url), await openSocket(proxy.url)];
-    // a was used first and last.
+    // Connection a is used first and last.
     for (const socket of [a, c, b, a]) {
       expect(await statusOn(socket)).toBe(200);
       pass();
@@ -109,7 +109,7 @@ describe('server.maxConnections reached', () => {
     first.write('GET / HTTP');
     later.write(GET.slice(0, 20));
     await expect.poll(() => demo.askedFor('21.T11998/slow')).toBe(1);
-    // By the time a request is answered the pieces before it have been read.
+    // When a request is answered, the pieces before it have been read.
     expect(await statusOn(idle)).toBe(200);
     pass(5000);
 
@@ -169,7 +169,7 @@ describe('connection limit per network', () => {
     expect(await statusOn(await openSocket(proxy.url))).toBe(200);
   });
 
-  test('does not apply to a trusted proxy, even one that a reload adds', async () => {
+  test('does not apply to a trusted proxy, including a proxy that a reload adds', async () => {
     const proxy = await start({ ...PER_NETWORK, HTTP_TRUSTED_PROXIES: NEAR });
     const openMany = async (): Promise<Socket> => {
       for (let at = 0; at < 5; at++) await openSocket(proxy.url, NEAR);

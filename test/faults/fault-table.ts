@@ -1,4 +1,4 @@
-// What can go wrong at the Handle server, and what everybody gets then. src/upstream/README.md shows the same rows.
+// Faults of the Handle server and the responses to readers and writers. src/upstream/README.md shows the same rows.
 import type { ServerResponse } from 'node:http';
 import type { Certificate } from '../support/certificate.js';
 import type { FaultyServer } from './faulty-server.js';
@@ -6,22 +6,22 @@ import type { FaultyServer } from './faulty-server.js';
 export interface FaultRow {
   fault: string;
   breakIt: (server: FaultyServer, certificates: Certificates) => unknown;
-  /** A reader of a record whose time is over gets it all the same, because of this. */
+  /** Reason for which the reader of an expired record gets it stale. */
   stale: 'error' | 'timeout';
-  /** Status for a reader of a record that is not kept. */
+  /** Status for the reader of a record that is not cached. */
   noEntry: number;
-  /** Number of upstream requests for each of them. */
+  /** Number of upstream requests for each such reader. */
   asked: number;
-  /** What is counted: connections that are tried, where none comes about; else requests that arrive. */
+  /** `connections` counts attempted connections, for faults that prevent them; the default counts requests. */
   counts?: 'connections';
   write: number;
-  /** Its answer begins and never ends. */
+  /** The response to a write begins and never ends. */
   cutsWrite?: true;
-  /** Whether the kept record counts as before after the write: it was surely not carried out. */
+  /** Whether the cached record stays fresh after the write, because the server has certainly not carried it out. */
   staysFresh: boolean;
-  /** Over TLS. */
+  /** Trust of a server with TLS. */
   tls?: 'authority' | 'pin';
-  /** The server's Retry-After (ms). */
+  /** Retry-After of the server (ms). */
   restMs?: number;
 }
 
@@ -45,7 +45,7 @@ const startOfBody = (response: ServerResponse): void => {
   response.writeHead(200, { ...JSON_TYPE, 'Content-Length': '500' }).write('{"responseCode":1,');
 };
 
-/** A hundred of them, as fast as they are taken. */
+/** Sends 100 MiB at the pace of the reader. */
 function sendMegabytes(response: ServerResponse, left = 100): void {
   if (left === 0 || response.destroyed) response.end();
   else

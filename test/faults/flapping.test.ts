@@ -1,4 +1,4 @@
-// A server that fails every other time, and one that is right under a wrong name: readers do not notice.
+// A server that fails every other time, and a server with a wrong Content-Type: readers do not notice.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { numberIn } from '../support/demo-writes.js';

@@ -1,4 +1,4 @@
-// One of two Handle servers hangs: the misses of the other keep their 99th percentile.
+// One of two Handle servers hangs: the misses of the other server keep their 99th percentile.
 // HANGING_MISSES=20000 measures for longer; the figures are printed.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
@@ -14,15 +14,15 @@ import { startDemoServer } from '../support/demo.js';
 const MISSES = Number(process.env['HANGING_MISSES'] ?? '2000');
 const ROUNDS = 5;
 const CALLERS = 8;
-/** While the callers of the other server connect. */
+/** Number of misses that are not measured, while the clients of the other server connect. */
 const UNMEASURED = 100;
 const CALLERS_OF_HANGING = 128;
-/** Of a caller that was refused: at once it would measure refusals. */
+/** Pause of a client after its response; without it rejections would dominate the load. */
 const PAUSE_MS = 250;
 
 const hanging = await startDemoServer({ prefixes: ['21.T1'], seed: {} });
 
-/** Has a record for every handle. */
+/** Returns a record for every handle. */
 const working = createServer((req, res) => {
   const handle = decodeURIComponent((req.url ?? '').slice('/api/handles/'.length));
   const value = {
@@ -42,7 +42,7 @@ afterAll(() => {
 
 let asked = 0;
 
-/** Latencies (ms) of misses at the server that works. */
+/** Returns the latencies (ms) of misses at the working server. */
 async function miss(url: string, count: number): Promise<{ latencies: number[]; statuses: number[] }> {
   const latencies: number[] = [];
   const statuses: number[] = [];
@@ -59,7 +59,7 @@ async function miss(url: string, count: number): Promise<{ latencies: number[]; 
   return { latencies, statuses };
 }
 
-/** Asks the server that hangs until `end` is called, which gives the statuses of all answers. */
+/** Sends requests to the hanging server until `end`, which returns the statuses of all responses. */
 async function askHanging(url: string): Promise<{ end: () => Promise<number[]> }> {
   hanging.hold.begin('GET');
   let isOver = false;

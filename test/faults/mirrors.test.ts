@@ -1,4 +1,4 @@
-// Several Handle servers: ordinary reads go to one that works, everything else to the primary alone.
+// Several Handle servers: ordinary reads go to a working server, everything else to the primary alone.
 import '../support/real-sockets.js';
 import { afterEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -17,7 +17,7 @@ const mirror = await startDemoServer();
 const start = (env: Record<string, string> = {}): Promise<Proxy> =>
   startProxy({ UPSTREAM_URL: primary.url, UPSTREAM_MIRRORS: mirror.url, DELETION_HANDLES: 'true', ...env });
 
-/** The primary has the newer record. */
+/** Gives the primary the newer records. */
 function prepare(): void {
   for (const at of ['kept', 'other', 'third']) {
     primary.put(`21.T11998/${at}`, numbered(2));

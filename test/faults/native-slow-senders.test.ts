@@ -1,4 +1,4 @@
-// Native TCP clients that send byte by byte block no other client when all places are taken.
+// Native TCP clients that send byte by byte: they block no other client when the connection limit is reached.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -12,7 +12,7 @@ const HANDLE = '21.T11998/page';
 const REQUEST = nativeRequest(HANDLE);
 const demo = await startDemoServer();
 
-/** The clock and the sampling of connections; sockets are real. */
+/** Fakes the clock and the sampling of connections; sockets are real. */
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
 });
@@ -23,7 +23,7 @@ afterEach(() => {
 const start = (env: Record<string, string>): Promise<Proxy> =>
   startProxy({ UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: '0', ...env });
 
-/** Connections that have sent the first bytes of a message, which the proxy has read. */
+/** Opens connections whose first bytes of a message the proxy has read. */
 async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[]> {
   const slow: Socket[] = [];
   for (let at = 0; at < count; at++) {

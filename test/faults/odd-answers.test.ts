@@ -1,4 +1,4 @@
-// Answers to what is passed on that HTTP has no place for: they are not handed on as they are.
+// Responses to forwarded requests that are not valid HTTP: they are not relayed unchanged.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';

@@ -1,4 +1,4 @@
-// More misses than the upstream and its queue can take: hits go on, other requests get 503 with Retry-After.
+// More misses than the upstream and its queue can take: hits continue, other requests get 503 with Retry-After.
 // OVERLOAD_SECONDS=60 measures for a minute; the figures are printed.
 import '../support/real-sockets.js';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,7 +12,7 @@ const CAPACITY = 40;
 const HITS_PER_SECOND = 1000;
 const HITS = HITS_PER_SECOND * SECONDS;
 const HIT = '/api/handles/21.T11998/page';
-/** Many more than fit into turns and queue, and each comes again after a pause: a slow machine is overloaded as well. */
+/** Many more clients than permits and queue places, each with a pause, so that a slow machine is overloaded too. */
 const ASKERS = 120;
 const ASKER_PAUSE_MS = 250;
 const MIB = 1024 * 1024;
@@ -27,7 +27,7 @@ interface Hits {
   latency: { p99: number };
 }
 
-/** Hits at a rate that does not fill the machine, over four connections, from a process of their own. */
+/** Sends hits at a rate below the capacity of the machine, over four connections, from a separate process. */
 async function hit(proxy: BuiltProxy): Promise<Hits> {
   const args = ['-c', '4', '-R', String(HITS_PER_SECOND), '-a', String(HITS), '--json', '--no-progress'];
   const load = startProgram(['node_modules/autocannon/autocannon.js', ...args, `${proxy.url}${HIT}`], {});
@@ -35,7 +35,7 @@ async function hit(proxy: BuiltProxy): Promise<Hits> {
   return JSON.parse(load.stdout()) as Hits;
 }
 
-/** Asks for handles nobody asked for before, until `isOver`. */
+/** Requests new handles until `isOver`. */
 async function miss(proxy: BuiltProxy, isOver: () => boolean): Promise<Asked[]> {
   const answers: Asked[] = [];
   let count = 0;

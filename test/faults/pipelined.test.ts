@@ -1,4 +1,4 @@
-// Pipelined requests: answered in order, and few are read at a time.
+// Pipelined requests: answered in order, and only a few are read at a time.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -47,7 +47,7 @@ describe('pipelined requests', () => {
     let received = '';
     socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
     const answered = (): number => received.split('HTTP/1.1 200').length - 1;
-    // Express answers pages.
+    // Express serves this page.
     socket.write(get('/21.T11998/page?noredirect').repeat(1000));
     await expect.poll(answered, { interval: 1 }).toBeGreaterThan(0);
     await ask(proxy.url, HIT);
@@ -86,7 +86,7 @@ describe('pipelined requests', () => {
     expect((await proxy.ask(HIT)).status).toBe(200);
     for (const socket of sockets) socket.destroy();
     demo.hold.end('GET');
-    // That a client has gone is noticed when it is answered.
+    // A closed connection is noticed when its response is sent.
     await expect.poll(() => proxy.connections()).toBe(0);
     const again = await exchange(proxy.url, get(HIT).repeat(1000), { answers: 1000 });
     expect(again.answers).toHaveLength(1000);

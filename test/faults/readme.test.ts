@@ -1,4 +1,4 @@
-// src/upstream/README.md shows the table of faults as it is measured here.
+// The table of faults in src/upstream/README.md, compared with the tested one.
 import { describe, expect, it } from 'vitest';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 import { FAULTS, type FaultRow } from './fault-table.js';

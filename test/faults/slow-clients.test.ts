@@ -1,4 +1,4 @@
-// Clients that are slow on purpose are cut, and too many connections are not taken.
+// Clients that are slow on purpose: they are disconnected, and excess connections are not accepted.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -72,7 +72,7 @@ describe('slow clients', () => {
       const slow = [];
       for (let count = 0; count < 2; count++) {
         slow.push(exchange(proxy.url, headOf(2000, path) + part, { answers: 1 }));
-        // By the time a request is answered the part before it has been read.
+        // When a request is answered, the part before it has been read.
         await proxy.ask(OTHER);
       }
       const third = exchange(proxy.url, headOf(2000) + part, { answers: 1 });

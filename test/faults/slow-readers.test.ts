@@ -1,4 +1,4 @@
-// Clients that take their time to read: they hold neither a turn at the Handle server nor their answer for long.
+// Clients that read slowly: they occupy neither a permit of the Handle server nor memory for long.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type ServerResponse, createServer } from 'node:http';
@@ -15,7 +15,7 @@ const SITE = '/api/site';
 const MIB = 1024 * 1024;
 const SIZE = 64 * MIB;
 
-/** Gives a list or a record of 64 MiB as fast as it is taken, or piece by piece, and anything else at once. */
+/** Interval of the pieces (ms) of a list or record; undefined sends 64 MiB at the pace of the reader. */
 let piecesEveryMs: number | undefined;
 const PIECES = 20;
 
@@ -60,7 +60,7 @@ describe('slow readers', () => {
   test('that read nothing are closed when other requests wait for the permit', async () => {
     const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
     const idle = await beginToRead(proxy.url);
-    // On a busy machine the response may still be on its way when the first of them has waited for long enough.
+    // On a busy machine the response may still be in transit when the first request has waited long enough.
     await expect.poll(async () => (await proxy.ask(SITE)).status, { timeout: 60_000 }).toBe(200);
     await expect.poll(() => proxy.connections()).toBe(0);
     idle.destroy();

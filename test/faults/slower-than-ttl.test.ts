@@ -1,4 +1,4 @@
-// A record that takes longer to load than its TTL has expired on arrival, but can be served stale.
+// A record that takes longer to load than its TTL: expired on arrival, but available as stale.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// A client that does not read its answers holds neither memory nor its connection for long.
+// A client that does not read its responses: it occupies neither memory nor a connection for long.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';

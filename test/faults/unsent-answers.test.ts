@@ -1,4 +1,4 @@
-// Unread responses share a budget: beyond it those that have not progressed for longest are closed.
+// The budget of unread responses: beyond it the responses without progress for the longest time are closed.
 import '../support/real-sockets.js';
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
@@ -21,7 +21,7 @@ const SIZE = 12 * MIB;
 const demo = await startDemoServer();
 demo.put(HANDLE, [textValue(1, 'DESC', 'x'.repeat(SIZE))]);
 
-/** Room for two answers. */
+/** The budget has room for two responses. */
 const env = {
   UPSTREAM_URL: demo.url,
   HTTP_MAX_UNSENT_RESPONSE_BYTES: '32MiB',
@@ -55,7 +55,7 @@ describe('budget of unsent responses', () => {
     const { status, text } = await proxy.ask(path);
     expect([status, text.length > SIZE]).toEqual([200, true]);
     expect(await countUnread(proxy)).toBe(9);
-    // Once a minute.
+    // The warning is logged once a minute.
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
       'unread answers, closing their connections',
     ]);
@@ -69,7 +69,7 @@ describe('budget of unsent responses', () => {
     expect(await countUnread(proxy)).toBe(0);
   });
 
-  /** What the count sees of a socket. */
+  /** The properties of a socket that the budget reads. */
   function fakeConnection() {
     const state = { writeQueueSize: 0, isOpen: true };
     const ended = new EventEmitter();

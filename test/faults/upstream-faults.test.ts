@@ -13,7 +13,7 @@ const fresh = '/api/handles/21.T11998/fresh';
 const stale = '/api/handles/21.T11998/stale';
 const never = '/api/handles/21.T11998/never';
 
-/** Where the server is late; long enough that a healthy answer is in time on a busy machine. Else nothing waits. */
+/** Short timeouts for a late server, long enough for a healthy response on a busy machine. */
 const SHORT_TIMES = {
   UPSTREAM_STALE_AFTER: '600ms',
   UPSTREAM_TIMEOUT: '1500ms',
@@ -35,11 +35,11 @@ beforeAll(async () => {
 interface Started {
   server: FaultyServer;
   proxy: Proxy;
-  /** Requests, or connections where the fault lets none come about, since the last call. */
+  /** Returns the number of requests since the last call, or of connections for faults that prevent them. */
   takeAsked: () => number;
 }
 
-/** A proxy that keeps one fresh and one stale record of a server that then breaks. */
+/** Starts a proxy with one fresh and one stale record of a server that then breaks. */
 async function startBroken({ tls, breakIt, counts, stale: why }: FaultRow): Promise<Started> {
   const server = await startFaultyServer(tls === undefined ? undefined : certificates.good);
   const { good, expired, otherName } = certificates;
@@ -56,13 +56,13 @@ async function startBroken({ tls, breakIt, counts, stale: why }: FaultRow): Prom
   return { server, proxy, takeAsked: counts === 'connections' ? server.takeLookups : server.takeRequests };
 }
 
-/** A connection that never comes about may be tried by two parts of the client. */
+/** A connection that cannot be established may be attempted by two parts of the client. */
 function expectAsked({ asked, counts }: FaultRow, found: number): void {
   expect(found).toBeLessThanOrEqual(counts === 'connections' ? 2 : asked);
   expect(found).toBeGreaterThanOrEqual(Math.min(1, asked));
 }
 
-/** No connection, or the server's own Retry-After: the failure is not cached per handle. */
+/** Without a connection, or with a Retry-After of the server, the failure is not cached per handle. */
 const isSurelyOfServer = ({ asked, counts, noEntry, restMs }: FaultRow): boolean =>
   restMs !== undefined || ((asked === 0 || counts === 'connections') && noEntry === 502);
 

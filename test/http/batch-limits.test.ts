@@ -1,4 +1,4 @@
-// Limits of a batch: rejections as a whole, its count for traffic limits, and its share of the Handle server.
+// Limits of a batch: rejection as a whole, its weight in traffic limits, and its share of the Handle server.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';
@@ -56,7 +56,7 @@ describe('batch limits', () => {
         400,
         /index has to be a whole number/,
       ],
-      // Each is compared with each value of each handle.
+      // Each value of each handle is compared with each filter.
       ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],
       [
         '101 indexes',
@@ -203,7 +203,7 @@ describe('batch limits', () => {
       const batch = postBatch(proxy, {
         handles: ['21.T1/slow0', ...known, '21.T1/slow1', ...known, '21.T1/slow2'],
       });
-      // All three loads run at once, although many handles are between them.
+      // All three loads run concurrently, although the handles between them are hits.
       await expect.poll(() => upstream.asked).toBe(23);
       held.open();
       expect(elementsOf(await batch)).toHaveLength(43);

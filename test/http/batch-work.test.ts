@@ -1,4 +1,4 @@
-// Work of a batch: in slices between other requests, linear, bounded, and stopped when its client leaves.
+// CPU work of a batch: sliced, linear, bounded, and stopped when its client leaves.
 import { connect } from 'node:net';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';
@@ -9,7 +9,7 @@ import { mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
 
-/** About this many characters of JSON. */
+/** Serves each handle a record of about this many characters of JSON. */
 function mockLargeRecords(chars: number): void {
   const values = Array.from({ length: Math.ceil(chars / 100) }, (_, at) => ({
     ...(urlValue(`https://example.org/${at}`) as object),
@@ -34,7 +34,7 @@ describe('batch work', () => {
       const proxy = await startWithLarge();
       const parse = vi.spyOn(JSON, 'parse');
       const answer = await postBatch(proxy, { handles: repeated(20), index: 1 });
-      // The body of the request, and small texts; not 10,000 values twenty times.
+      // Parses of the request body and of small texts remain; 10,000 values are not parsed twenty times.
       expect(parse.mock.calls.length).toBeLessThan(100);
       expect(elementsOf(answer).map(({ body }) => body.values?.length)).toEqual(Array(20).fill(1));
     });
@@ -51,7 +51,7 @@ describe('batch work', () => {
       await postBatch(proxy, { handles: repeated(200), index: 1 });
       isDone = true;
       const quiet = turns;
-      // In one piece it takes as many turns as a short one: fewer than ten.
+      // Unsliced, it would take as few turns as a short batch: fewer than ten.
       expect(quiet).toBeGreaterThan(20);
     });
 
@@ -83,7 +83,7 @@ describe('batch work', () => {
     );
     await new Promise((resolve) => socket.once('data', resolve));
     socket.destroy();
-    // All 60 would be counted if it went on.
+    // A batch that went on would count all 60 elements.
     await expect.poll(() => proxy.connections()).toBe(0);
     const before = await countElements(proxy);
     await postBatch(proxy, { handles: [LARGE], index: 1 });

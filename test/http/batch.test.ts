@@ -1,4 +1,4 @@
-// Many handles in one request are answered as their GETs would be, from the same cache.
+// Many handles in one request: the same responses as to single GETs, from the same cache.
 import { gunzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// A Handle server tells a caller another state than the cache has: the next reader does not get the older one.
+// Cache entries that a later response of the Handle server contradicts: the next reader does not get them.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -23,7 +23,7 @@ const OLD = recordOf([urlValue('https://example.org/old')]);
 const NEW = recordOf([urlValue('https://example.org/new')]);
 const BODY = JSON.stringify([{ type: 'URL', parsed_data: 'https://example.org/mine' }]);
 
-/** The cache has the first answer; the server has the second by now. */
+/** Caches the first answer; from then on the server gives the second. */
 async function startWith(
   known: ReturnType<typeof recordOf>,
   now: ReturnType<typeof recordOf>,

@@ -10,7 +10,7 @@ useNock();
 
 const REFUSED: Answer = { status: 0, body: '', error: 'ECONNREFUSED' };
 const UNTRUSTED: Answer = { status: 0, body: '', error: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
-/** Nothing that fails is remembered, so that each read asks the server. */
+/** Disables the failure cache and the circuit breaker, so that each read reaches the server. */
 const FORGETFUL = { UPSTREAM_RETRY_AFTER: '0s', UPSTREAM_BREAKER_FAILURES: '1000' };
 
 type Line = Record<string, unknown>;

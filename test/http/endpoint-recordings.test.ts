@@ -1,4 +1,4 @@
-// The other endpoints of a Handle server are answered through the proxy as by the server itself.
+// The other endpoints of a Handle server: the responses through the proxy equal the recorded ones.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { endpointWaivers } from '../support/endpoint-waivers.js';
 import { isOfApi, locationRecordings } from '../support/location-world.js';
@@ -10,7 +10,7 @@ import { startRecordingUpstream } from '../support/recording-upstream.js';
 
 const recordings = locationRecordings.filter(isOfApi);
 
-/** The bytes of the recorded response. */
+/** Formats the recorded response as bytes of HTTP/1.1. */
 function responseOf({ request, response: { status, headers, body } }: Recording): string {
   const text = request.method === 'HEAD' ? '' : (body ?? '');
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
@@ -29,7 +29,7 @@ const compared = ({ status, headers, body }: Answer): Compared => ({
   challenges: headers.filter((line) => line.startsWith('www-authenticate: ')),
 });
 
-/** Through the proxy, before a server that gives the recorded response to the recorded request. */
+/** Sends the recorded request through the proxy to a server that gives the recorded response. */
 async function replayOne(recording: Recording): Promise<{ answer: Compared; sent: string[] }> {
   const upstream = await startRecordingUpstream(() => responseOf(recording));
   onTestFinished(upstream.close);
@@ -50,7 +50,7 @@ describe('recorded endpoints of a Handle server', () => {
       const recorded = compared(recordedAnswer(recording));
       if (name in endpointWaivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
       else expect(answer).toEqual(recorded);
-      // What is not answered here is relayed as it came.
+      // Requests that the proxy does not answer itself are relayed unchanged.
       const login = headers.find(([header]) => header === 'Authorization')?.[1];
       const asked = [method, path, ...(login === undefined ? [] : [login])].join(' ');
       expect([[], [asked]]).toContainEqual(sent);

@@ -1,4 +1,4 @@
-// Each endpoint of a Handle server has its own methods; another method is 405, another path 404.
+// Methods of each endpoint of a Handle server: another method is 405, another path 404.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

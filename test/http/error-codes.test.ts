@@ -1,4 +1,4 @@
-// The code of an error is in every form of its response, and in the log line of the request.
+// Error codes: in every form of an error response, and in the log line of the request.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// A handle for which the Handle server fails is not requested again for upstream.retryAfter.
+// The failure cache: a handle whose load failed is not requested again for upstream.retryAfter.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -20,7 +20,7 @@ async function writeWithUnknownEnd(env: Record<string, string> = {}): Promise<Wo
   return { upstream, proxy };
 }
 
-/** Reads twice; whether the first answer was stored. */
+/** Whether the response to the first of two reads was stored. */
 async function isStored({ upstream, proxy }: World): Promise<boolean> {
   await proxy.ask(PATH);
   const { asked } = upstream;

@@ -1,4 +1,4 @@
-// The latency histogram and the log of hits that are sent as prepared.
+// The latency histogram and the log of hits served as prepared responses.
 import { describe, expect, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';

@@ -1,4 +1,4 @@
-// The warning that the Handle server ignores logins over plain http, given once it is true.
+// The warning that the Handle server ignores logins over plain HTTP, logged once the proxy has seen it.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../handle-server/seed.js';
@@ -6,7 +6,7 @@ import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
-/** As a Handle server on plain http. */
+/** Behaves like a Handle server on plain HTTP, which ignores logins. */
 const plain = await demo.listenInsecurely(0);
 const MINUTE_MS = 60_000;
 

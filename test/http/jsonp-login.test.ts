@@ -1,4 +1,4 @@
-// JSONP with a login: any page can load a script with the login that the browser remembers, so it gets no private value.
+// JSONP with a login: any page can load a script with the login that the browser keeps, so no private value is sent.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

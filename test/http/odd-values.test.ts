@@ -1,4 +1,4 @@
-// Values that no Handle server would send are answered on every route, or are an invalid response: never a 500.
+// Values that no Handle server sends: each route answers them or reports an invalid response, never a 500.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
@@ -84,7 +84,7 @@ describe('malformed values in a record', () => {
       expect(await statusesOf([VALUES[0], odd({ index: 2, ...members })])).toEqual(SHOWN);
     });
 
-    // With the caller's credentials a record is read to be written again: there nothing is left open.
+    // A record read with the caller's credentials may be written back, so no value is left out.
     test.each<[string, unknown]>([
       ['no data', undefined],
       ['data that are null', null],

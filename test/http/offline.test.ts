@@ -1,4 +1,4 @@
-// Records of a seed file: read at the start, and served where there is no server at all.
+// Records of a seed file: loaded at start, and served without any Handle server.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// A request that no read answers is looked up in the route table once. Only what needs Express enters it.
+// One route look-up for each request that is not a fast read; only requests that need Express enter it.
 import express from 'express';
 import nock from 'nock';
 import { beforeEach, describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// The handle of a request is parsed once, by whatever interface it comes, and looked up, loaded and routed by what came out.
+// One parse of the handle for each request on every interface; look-up, load and routing use its result.
 import { describe, expect, test, vi } from 'vitest';
 import * as parsing from '../../src/handle/handle.js';
 import { askNative } from '../support/native-messages.js';
@@ -9,7 +9,7 @@ import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
 vi.mock('../../src/handle/handle.js', { spy: true });
 useNock();
 
-/** The calls that fold this handle or its prefix. */
+/** Arguments of all calls that fold this handle or its prefix. */
 function foldings(): unknown[] {
   const { handleRef, recordKey, foldHandle, upperAscii } = vi.mocked(parsing);
   return [handleRef, recordKey, foldHandle, upperAscii]

@@ -14,7 +14,7 @@ const second = recordOf([urlValue('https://example.org/second')]);
 async function start(env: Record<string, string> = {}) {
   const proxy = await startProxy(env);
   const statuses: number[] = [];
-  // Below the cache: the responses that come over the network.
+  // The agent below the client's cache sees only the responses that come over the network.
   const network = new Agent().compose(
     (dispatch) => (options, handler) =>
       dispatch(options, {

@@ -1,4 +1,4 @@
-// Requests with credentials are always forwarded: never answered from the cache, never stored.
+// Requests with credentials: always forwarded, never answered from the cache, never stored.
 import { brotliCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// The other endpoints of a Handle server under /api are passed through and never cached.
+// The other endpoints of a Handle server under /api: passed through and never cached.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

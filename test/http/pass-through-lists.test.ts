@@ -1,4 +1,4 @@
-// A list of handles is forwarded with credentials and never cached.
+// Lists of handles: forwarded with credentials and never cached.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

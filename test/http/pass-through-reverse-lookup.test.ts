@@ -1,4 +1,4 @@
-// pyhandle and B2HANDLE search with /hrls/handles: forwarded to the configured service.
+// Searches of pyhandle and B2HANDLE at /hrls/handles: forwarded to the configured service.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

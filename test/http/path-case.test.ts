@@ -1,4 +1,4 @@
-// The names of the interfaces in another case: a Handle server answers them (recording "unknown: GET /API/handles/").
+// Paths of the interfaces in another case: a Handle server accepts them (recording "unknown: GET /API/handles/").
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -40,7 +40,7 @@ describe('raw response', () => {
     const headOf = (httpVersionMinor: number, answer: Omit<RawResponse, 'lines'>): string => {
       const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });
       const res = new ServerResponse(req);
-      // As Node sets it for a request with `Connection: keep-alive`.
+      // Node sets this for a request with `Connection: keep-alive`.
       res.shouldKeepAlive = true;
       send(res, { ...answer, lines: linesOf(answer.body === '' ? [] : ['Content-Length', '5']) }, 5000);
       return (res as unknown as { _header: string })._header;

@@ -1,4 +1,4 @@
-// Log and metrics of reads that are answered without Express.
+// Log lines and metrics of reads that are answered without Express.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Anonymous reads are answered without Express: hits, misses, refusals and failures.
+// Anonymous reads without Express: hits, misses, rejections and failures.
 import express from 'express';
 import nock from 'nock';
 import { describe, expect, test, vi } from 'vitest';
@@ -12,7 +12,7 @@ useNock();
 
 const ORIGIN = 'https://app.example.org';
 
-/** Counts requests that enter Express; call it before the proxy is made. */
+/** Counts requests that enter Express. Call it before the proxy is created. */
 function countEntries(): () => number {
   const handle = vi.spyOn(express.application as unknown as { handle: () => void }, 'handle');
   return () => handle.mock.calls.length;
@@ -101,7 +101,7 @@ describe('anonymous reads', () => {
         vary: 'Accept-Encoding, Authorization, Origin',
       });
     }
-    // The next caller gets nothing of this response.
+    // The next caller gets none of these headers.
     expect((await proxy.ask(PATH)).headers).not.toHaveProperty('access-control-allow-origin');
     expect((await proxy.ask(PATH, { headers: { Origin: 'https://b.example' } })).headers).toMatchObject({
       'access-control-allow-origin': 'https://b.example',

@@ -1,4 +1,4 @@
-// Handles of prefixes that no configured server serves: found by the records of their prefixes.
+// Handles of prefixes without a configured server, resolved through their prefix records.
 import { X509Certificate } from 'node:crypto';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Keys that change while the proxy runs: each as a client meets it, before and after.
+// Keys that a reload changes, from the view of a client before and after it.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { ask, type Asked } from '../support/ask.js';

@@ -1,4 +1,4 @@
-// The id of a request: where it comes from, and that client, operator and Handle server see the same one.
+// The request id: its sources, and the same id for client, operator and Handle server.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import type { Question } from '../support/ask.js';
@@ -23,7 +23,7 @@ async function startLogged(env: Record<string, string> = {}) {
     for (const line of text.trimEnd().split('\n')) lines.push(JSON.parse(line) as Line);
   };
   const proxy = await startProxy(env, { logger: createLogger({ level: 'info', destination: { write } }) });
-  /** The ids in the log lines of the first requests. */
+  /** Waits for this number of request lines, and returns their ids. */
   const logged = async (count: number): Promise<unknown[]> => {
     const ids = (): unknown[] =>
       lines.filter(({ msg }) => msg === 'request').map(({ requestId }) => requestId);

@@ -1,4 +1,4 @@
-// Which requests have a line in the log, by `log.requests`.
+// Requests with a line in the log, by `log.requests`.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { configFrom } from '../support/load-config.js';
@@ -30,7 +30,7 @@ async function start(env: Record<string, string>) {
   };
   const logger = createLogger({ level: 'info', destination: { write } });
   const proxy = await startProxy({ ...ENV, ...env }, { logger });
-  /** Everything that has been logged once the proxy is closed, and with it the buffer of the hits. */
+  /** Closes the proxy, which flushes the buffer of the hits, and returns all request lines. */
   const logged = async (): Promise<string[]> => {
     await proxy.close();
     return lines

@@ -1,4 +1,4 @@
-// A counter that appears with its first event hides it: Prometheus takes the value for the beginning of the series.
+// Counters exported from the start: Prometheus takes the first sample of a new series as its base and misses an event.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -13,7 +13,7 @@ import { startProxy } from '../support/proxy.js';
 
 const PASSWORD = 'secret';
 
-/** A Handle server of one prefix with a user who may write, and two handles. */
+/** Starts a Handle server for one prefix, with a user who may write and two handles. */
 function startServer(
   prefix: string,
   { prefixes = [prefix], extra = {} }: { prefixes?: string[]; extra?: Record<string, RecordInput> } = {},
@@ -151,7 +151,7 @@ describe('several upstream servers', () => {
     expect(asked()).toEqual([2, 1, 0]);
   });
 
-  /** As in a login with a session. */
+  /** Returns the login of a session. */
   const sessionOf = (sessionId: string) => ({
     Authorization: `Handle sessionId="${sessionId}"`,
   });
@@ -266,7 +266,7 @@ describe('several upstream servers', () => {
     const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
     b.hold.begin('GET');
     const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));
-    // As many as all batches may load at a time.
+    // Four is the concurrency limit of all batches together.
     await expect.poll(() => b.asked).toBe(4);
     const { body } = await ask(batchTarget(['21.T1/page', '99.X/none', '21.T1/none']));
     const elements = JSON.parse(body.toString()) as { status: number }[];

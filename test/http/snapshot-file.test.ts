@@ -1,4 +1,4 @@
-// The file of a snapshot: who can read it, what is in it, and what happens when it cannot be used.
+// The file of a snapshot: its permissions, its content, and failures to read or write it.
 import {
   chmodSync,
   mkdirSync,
@@ -21,13 +21,13 @@ useNock();
 
 const broken = { status: 502, body: '<html>' };
 
-/** After the first block, which is the identity. */
+/** Returns the offset after the first block, which is the identity. */
 function firstEntriesAt(bytes: Buffer): number {
   const head = decodeBlockHead(bytes.subarray(MAGIC_BYTES, MAGIC_BYTES + BLOCK_HEAD_BYTES));
   return MAGIC_BYTES + BLOCK_HEAD_BYTES + (head?.payloadBytes ?? 0);
 }
 
-/** The content of all blocks. */
+/** Returns the inflated content of all blocks after the identity. */
 function contentOf(file: string): string {
   const bytes = readFileSync(file);
   let at = firstEntriesAt(bytes);
@@ -81,7 +81,7 @@ describe('the snapshot file', () => {
 
   test('that cannot be written fails no request, and is logged once', async () => {
     mockUpstream();
-    // Not even root may create a file there.
+    // Not even root can create a file in /sys.
     const proxy = await startLogged('/sys/snapshot', { CACHE_SNAPSHOT_EVERY: '1s' });
     await expect.poll(() => proxy.lines('snapshot not written')).toHaveLength(1);
     await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });

@@ -1,4 +1,4 @@
-// Restarts with a snapshot: what stands in, what is loaded again, and what never comes back.
+// Restarts with a snapshot: entries served stale, entries loaded again, and entries never restored.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -76,7 +76,7 @@ describe('restart with a snapshot', () => {
     await killed.line('snapshot loaded');
     await invalidate(killed);
     upstream.answers(broken);
-    // The first one never gets to its end: this is what a process finds after `kill -9`.
+    // The killed proxy is not closed, as after `kill -9`.
     const proxy = await startLogged(file);
     expect(await proxy.line('snapshot loaded')).toMatchObject({ records: 1, restored: 0 });
     expect((await proxy.ask(PATH)).status).toBe(502);

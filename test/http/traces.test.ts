@@ -1,4 +1,4 @@
-// Traces reach a configured collector, describe each request, and fail no request.
+// Traces: sent to a configured collector, one for each request, without effect on its outcome.
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../src/observe/tracer.js';
 import { useNock } from '../support/nock.js';

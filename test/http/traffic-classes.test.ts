@@ -1,4 +1,4 @@
-// The class that a traffic rule gives decides who is asked for next, whatever the interface.
+// Traffic classes: the class from a traffic rule sets the order of upstream requests on every interface.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { gate } from '../support/gate.js';

@@ -1,4 +1,4 @@
-// traffic.enumeration: networks that guess names get 429 for what memory does not answer, and nobody else does.
+// traffic.enumeration: networks that guess names get 429 for misses, and other networks do not.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import { textValue } from '../handle-server/seed.js';
 
 const PAGE = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
-/** The same server as on plain http, where logins are ignored. */
+/** The same server on plain HTTP, where logins are ignored. */
 const plain = await demo.listenInsecurely(0);
 const { key, cert, fingerprint } = await createCertificate();
 const overTls = await startDemoServer({ tls: { key, cert } });
@@ -41,7 +41,7 @@ const from = (address: string, question: Question = {}): Question => ({
 let guesses = 0;
 const guess = (): string => `21.T11998/guess-${++guesses}`;
 
-/** Asks for this many names that do not exist. */
+/** Requests this number of names that do not exist. */
 async function guessNames(proxy: Proxy, address: string, times = 6): Promise<Asked[]> {
   const answers = [];
   for (let count = 0; count < times; count++) {
@@ -52,7 +52,7 @@ async function guessNames(proxy: Proxy, address: string, times = 6): Promise<Ask
 
 const statusesOf = (answers: readonly Asked[]): number[] => answers.map(({ status }) => status);
 
-/** Whether a miss of this address is refused. Nothing is asked upstream then. */
+/** Whether a miss of this address is rejected, without an upstream request. */
 async function isLimited(proxy: Proxy, address: string, server = demo): Promise<boolean> {
   server.reset();
   const { status } = await proxy.ask(`/api/handles/${guess()}`, from(address));
@@ -71,7 +71,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     expect(answers.at(-1)?.headers).toMatchObject({ 'retry-after': '600', 'cache-control': 'no-store' });
     expect(JSON.parse(answers.at(-1)?.text ?? '')).toMatchObject({ responseCode: 3 });
 
-    // Hits stay answered, by every interface; others are not concerned.
+    // Hits are still answered on every interface, and other networks are unaffected.
     for (const path of [PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/api/v2/handles/21.T11998/page']) {
       expect((await proxy.ask(path, from(GUESSER))).status).toBeLessThan(400);
     }

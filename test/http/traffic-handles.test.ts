@@ -1,4 +1,4 @@
-// Traffic rules for handles and prefixes: they hold where the request line does not name the handle.
+// Traffic rules for handles and prefixes, where the request line does not contain the handle.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { elementsOf, postBatch } from '../support/batch.js';
@@ -12,7 +12,7 @@ const [HIDDEN, OTHER] = ['21.T11998/page', '21.T11998/DEMO'];
 const start = (rule: object): Promise<Proxy> =>
   startProxy({ UPSTREAM_URL: demo.url, TRAFFIC_RULES: JSON.stringify([{ name: 'tested', ...rule }]) });
 
-/** A rule that refuses the handle, with the record in memory. */
+/** Starts a proxy with a rule that rejects the handle, and its record in memory. */
 async function startRefusing(match: object): Promise<Proxy> {
   const proxy = await start({ match, answer: 403 });
   await postBatch(proxy, { handles: [OTHER] });

@@ -1,4 +1,4 @@
-// Limits of traffic rules: which requests share a bucket, the 429, and the headers.
+// Limits of traffic rules: requests that share a bucket, the 429, and the headers.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import type { Asked, Question } from '../support/ask.js';
@@ -10,7 +10,7 @@ import { USER01, USER02 } from '../support/v2.js';
 
 const PATH = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
-/** The same server as on plain http, where logins are ignored. */
+/** The same server on plain HTTP, where logins are ignored. */
 const plain = await demo.listenInsecurely(0);
 const { key, cert, fingerprint } = await createCertificate();
 const overTls = await startDemoServer({ tls: { key, cert } });
@@ -26,7 +26,7 @@ const start = (env: Record<string, string> = {}, limit: object = {}): Promise<Pr
 const askFrom = (proxy: Proxy, forwardedFor: string, path = PATH): Promise<Asked> =>
   proxy.ask(path, { headers: { 'X-Forwarded-For': forwardedFor } });
 
-/** The status of one request for each of these addresses, in turn, behind a trusted proxy on this machine. */
+/** Sends one request for each address in sequence, behind a trusted proxy on this machine, and returns the statuses. */
 const statusesFrom = (...addresses: string[]): Promise<number[]> => statusesBy({}, addresses);
 
 async function statusesBy(limit: object, addresses: readonly string[]): Promise<number[]> {
@@ -151,7 +151,7 @@ describe('traffic limits (rate limit)', () => {
     UPSTREAMS: JSON.stringify([{ url: overTls.url, fingerprint, prefixes: '*', readOnly: true }]),
   };
 
-  /** One name twice, and two others. */
+  /** Sends one name twice, and two others once. */
   async function askWithMadeUpNames(proxy: Proxy, path: string): Promise<number[]> {
     const statuses: number[] = [];
     for (const name of ['300:21.T1/1', '300:21.T1/1', '300:21.T1/2', '300:21.T1/3']) {

@@ -1,4 +1,4 @@
-// Traffic rules: which requests they match, in which order, and what they do.
+// Traffic rules: the requests they match, their order and their actions.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ const start = (rules: readonly object[], env: Record<string, string> = {}): Prom
     ...env,
   });
 
-/** Whether a rule with this match refuses the request. */
+/** Whether a rule with this match rejects the request. */
 async function isMatched(match: object, target: string, question?: Question): Promise<boolean> {
   const proxy = await start([{ name: 'tested', match, answer: 403 }]);
   return (await proxy.ask(target, question)).status === 403;
@@ -185,7 +185,7 @@ describe('traffic rules', () => {
   });
 });
 
-/** The requests by rule and result, those that are 0 left out. */
+/** Returns the requests by rule and result, without zeros. */
 async function countsOf(proxy: Proxy): Promise<Record<string, number>> {
   const metrics = (await proxy.metrics()) as {
     name: string;

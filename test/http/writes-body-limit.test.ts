@@ -1,4 +1,4 @@
-// A body over http.maxBodySize is refused and invalidates nothing.
+// A body over http.maxBodySize: rejected, and no entry is invalidated.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

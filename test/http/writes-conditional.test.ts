@@ -1,4 +1,4 @@
-// A conditional write whose record the Handle server does not show, and one of a record without values.
+// Conditional writes of a record that the Handle server does not show, and of a record without values.
 import { assert, describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

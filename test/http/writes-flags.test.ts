@@ -1,4 +1,4 @@
-// The flags of a write go to the Handle server as they came: it takes a bare one for false.
+// Flags of a write: forwarded unchanged, because the Handle server takes a flag without a value for false.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

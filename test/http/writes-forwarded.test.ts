@@ -1,4 +1,4 @@
-// A write is forwarded byte for byte: path, query, headers and body.
+// Forwarded writes: the path, query, headers and body are sent byte for byte.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -47,7 +47,7 @@ describe('a write forwards unchanged', () => {
     expect(sent[0]?.headers).toMatchObject({ ...lowered, host: 'upstream.test:8000', 'content-length': '2' });
   });
 
-  test('a login of scheme Handle, even one that cannot pass a TLS-terminating proxy', async () => {
+  test('logins of scheme Handle, although a client certificate cannot pass a TLS-terminating proxy', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const logins = ['Handle sessionId="1x", cnonce="YQ=="', 'Handle clientCert="true"'];

@@ -1,4 +1,4 @@
-// A handle with a minted suffix: a cached not-found entry of its name is invalidated.
+// Minted handles: a cached not-found entry of the minted name is invalidated.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -15,7 +15,7 @@ const BODY = `{"responseCode":1,"handle":"${MINTED}"}`;
 
 const minting = (body: string, status = 201): WriteAnswer => ({ status, body, rawHeaders: JSON_HEADERS });
 
-/** A not-found entry of the minted name. */
+/** Caches a not-found entry of the minted name; from then on the handle exists at the server. */
 async function notFoundBefore(answer: WriteAnswer): Promise<{ upstream: MockUpstream; proxy: Proxy }> {
   const upstream = mockUpstream(notFound(MINTED));
   mockWrites(answer);

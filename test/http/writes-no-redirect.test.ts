@@ -1,4 +1,4 @@
-// No redirect of our own on a write: clients turn it into a GET, and the write is lost silently.
+// No redirect by the proxy on a write: clients would turn it into a GET, and the write would be lost silently.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// nodelete: deletion is refused unless the configuration allows it.
+// nodelete: deletion is rejected unless the configuration allows it.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -73,7 +73,7 @@ describe('a DELETE (nodelete)', () => {
     for (const query of ['?index', '?index=', '?Index=1', '?indexes=1', '?%69ndex', '']) {
       await proxy.ask(PATH + query, { method: 'DELETE' });
     }
-    // The server deletes the whole handle when it finds no index.
+    // Without an index the server deletes the whole handle.
     expect(sent.filter(({ target }) => !/[?&](index|%69ndex)\b/.test(target))).toEqual([]);
   });
 });

@@ -45,7 +45,7 @@ interface Written {
   proxy: Proxy;
 }
 
-/** A record that is kept, in several forms, and then written with this outcome. */
+/** Caches a record in several forms, then writes it with this outcome. */
 async function writeAfterRead(answer: WriteAnswer, method: string): Promise<Written> {
   const upstream = mockUpstream(old);
   mockWrites(answer);

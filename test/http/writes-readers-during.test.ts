@@ -1,5 +1,5 @@
-// What readers see while a write is in flight, and after one that was refused: until a write is acknowledged
-// the old record is the right answer, so nobody can take a record out of the cache by sending writes.
+// Reads while a write is in flight, and after a rejected one. Until a write is acknowledged the old record is
+// current, so clients cannot evict a record by sending writes.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';

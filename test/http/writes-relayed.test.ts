@@ -1,4 +1,4 @@
-// The upstream's response to a write is relayed unchanged.
+// The upstream's response to a write: relayed unchanged.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -36,7 +36,7 @@ const answers: [what: string, answer: WriteAnswer][] = [
   ],
 ];
 
-/** The values of a header that may come more than once. */
+/** Returns the values of a header that may be repeated. */
 function valuesOf(rawHeaders: string[], name: string): string[] {
   return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
 }

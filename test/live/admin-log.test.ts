@@ -1,4 +1,4 @@
-// Admin calls on the built program, their log lines, and a stop while the status page is open.
+// Admin calls of the built program, their log lines, and a stop while the status page is open.
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
@@ -42,12 +42,12 @@ describe('admin calls of the built program', () => {
     expect((await call(proxy, 'PUT', '/log-level', { level: 'warn' })).status).toBe(200);
     expect((await ask(proxy.adminUrl, '/purge', { method: 'POST', body: '{"all":true}' })).status).toBe(401);
     const requests = (): number => proxy.logs().filter(({ msg }) => msg === 'request').length;
-    // Lines are written a tenth of a second later.
+    // Request lines are buffered for a tenth of a second.
     await expect.poll(requests).toBe(40);
     await askOften(proxy);
     await proxy.stop();
     expect(requests()).toBe(40);
-    // The wait for the start asks /readyz, which is a line when it says no.
+    // The start helper requests /readyz, which is logged while it is not ready.
     const calls = proxy.logs().filter(({ msg, path }) => msg === 'admin call' && path !== '/readyz');
     expect(calls).toMatchObject([
       { method: 'GET', path: '/cache', details: { handle: HANDLE }, status: 200, from: '127.0.0.1' },
@@ -57,7 +57,7 @@ describe('admin calls of the built program', () => {
   });
 
   test('do not delay a stop by the open stream of the status page', async () => {
-    // Longer than a test may take: requests in flight would be given as much.
+    // Requests in flight may delay a stop for this time, which is longer than the test may take.
     const proxy = await start({ SERVER_SHUTDOWN_TIMEOUT: '1m' });
     await askOften(proxy);
     const stream = await fetch(`${proxy.adminUrl}/events`, { headers: { Authorization: `Bearer ${TOKEN}` } });

@@ -1,4 +1,4 @@
-// The built program keeps its admin listener to those who know the token.
+// Access to the admin listener of the built program: only with the token.
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy, startMain } from '../support/built-proxy.js';

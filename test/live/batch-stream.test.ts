@@ -1,4 +1,4 @@
-// A batch is sent while it is loaded, at the pace of its reader, and stops with it.
+// Streaming of a batch: sent while it is loaded, at the pace of its reader, and stopped when the reader leaves.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type IncomingMessage, type RequestListener, createServer, request } from 'node:http';
@@ -13,11 +13,11 @@ import { urlValue } from '../support/upstream.js';
 
 interface Upstream {
   url: string;
-  /** The handles that were requested, in order. */
+  /** The requested handles in order. */
   asked: string[];
 }
 
-/** A Handle server that answers each handle when `ready` says so, with a record of this size. */
+/** Starts a Handle server that answers a handle after `ready`, with a record of this size. */
 async function startUpstream(ready: (handle: string) => Promise<void>, bytes = 10): Promise<Upstream> {
   const asked: string[] = [];
   const listener: RequestListener = (req, res) => {
@@ -35,7 +35,7 @@ async function startUpstream(ready: (handle: string) => Promise<void>, bytes = 1
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
 
-/** Sends a batch; gives the response before it is read. */
+/** Sends a batch and returns the response before its body is read. */
 async function sendBatch(proxy: Proxy, handles: string[], headers: object = {}): Promise<IncomingMessage> {
   const sent = request(`${proxy.url}/api/resolve`, { method: 'POST', headers: { ...headers }, agent: false });
   sent.on('error', () => undefined);
@@ -82,7 +82,7 @@ describe('streamed batch', () => {
     response.socket.resetAndDestroy();
     await expect.poll(() => proxy.connections()).toBe(0);
     held.open();
-    // What was under way is in the cache, and what would have come next is not.
+    // The loads in flight are cached, and the next ones are not started.
     for (const handle of handles.slice(0, 2)) {
       await expect
         .poll(async () => (await proxy.ask(`/api/handles/${handle}`)).headers['cache-status'])
@@ -127,7 +127,7 @@ describe('streamed batch', () => {
     const handles = numbered(1000, '21.T1');
     const response = await sendBatch(proxy, handles);
     const askedByBatch = (): number => upstream.asked.filter((handle) => handle.startsWith('21.T1/')).length;
-    // Until other requests are answered and the batch has asked for nothing meanwhile.
+    // Repeats until the batch sends no upstream request while 20 others are answered.
     for (let before = -1, other = 0; askedByBatch() !== before;) {
       before = askedByBatch();
       for (let count = 0; count < 20; count++) await proxy.ask(`/api/handles/21.T2/${other++}?index=7`);

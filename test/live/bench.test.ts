@@ -1,4 +1,4 @@
-// The bench in its short form: every server it drives answers right, and it writes down what it found.
+// The bench in its short form: every server gives correct responses, and the results are written.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ async function runBench(...options: string[]): Promise<{ stdout: string; written
 }
 
 describe('bench', () => {
-  // It compiles the bench, starts a dozen servers and drives some of them for a second each.
+  // The bench is compiled, starts a dozen servers and drives some of them for a second each.
   test(
     'in its short form drives every server, finds only correct responses and one load for a herd',
     { timeout: 360_000 },

@@ -1,4 +1,4 @@
-// Records that the Handle server cannot show, requested repeatedly, do not affect readers of other records.
+// Records that the Handle server cannot return: repeated requests for them do not affect readers of other records.
 import type { RequestListener, ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -22,14 +22,14 @@ const BREAK: Record<string, (response: ServerResponse) => unknown> = {
   'no answer': () => undefined,
 };
 
-/** The statuses of several readers, and of one client that requests broken records in sixteen loops. */
+/** Returns the statuses of several readers, and of a client that requests broken records in sixteen loops. */
 async function mix(kind: string, query: string, env: Record<string, string>) {
   const asked = new Map<string, number>();
   const answer: RequestListener = ({ url = '' }, response) => {
     const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(url)?.[1] ?? '');
     asked.set(handle, (asked.get(handle) ?? 0) + 1);
     if (BROKEN.includes(handle)) BREAK[kind]?.(response);
-    // Slower than a broken one: several of those come between two good answers.
+    // Good responses are slower than broken ones, so several broken ones come between two good ones.
     else setTimeout(send, 20, response, 200, recordOf(handle));
   };
   const proxy = await startBuiltProxy({ UPSTREAM_URL: (await listenHttp(answer)).url, ...env });
@@ -85,7 +85,7 @@ describe('broken records requested repeatedly', () => {
     async (kind, env) => {
       const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
       expect(good).toEqual({ 200: GOOD });
-      // A read whose connection was cut is tried once more.
+      // A read whose connection was reset is retried once.
       expect(new Set(tries)).toEqual(new Set([kind === 'a cut connection' ? 2 : 1]));
     },
   );

@@ -1,4 +1,4 @@
-// A stop without obstacles logs no warning.
+// A stop without obstacles: no warning is logged.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -28,7 +28,7 @@ describe('clean stop', () => {
     expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
     const lines = proxy.logs();
     const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
-    // Before the stop the machine may have stood still for longer than a lease on Redis.
+    // Before the stop the machine may have stalled for longer than a lease in Redis.
     const attention = lines.filter(
       ({ level, msg }, at) =>
         !['info', 'debug'].includes(String(level)) &&

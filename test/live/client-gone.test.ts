@@ -1,4 +1,4 @@
-// A write whose client leaves is completed; without its whole body nothing is written.
+// Writes whose client leaves: completed once the whole body has arrived, and otherwise not forwarded.
 import '../support/real-sockets.js';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -57,8 +57,8 @@ describe('write whose client leaves', () => {
     first.write(headOf(body.length, '/api/handles/21.T11998/other') + body);
     await expect.poll(() => demo.hold.size).toBe(1);
     second.write(headOf(body.length) + body);
-    // The fence is up once a load is not stored any more: then the write waits in line. A load of an
-    // authoritative question shows that without taking the entry away.
+    // Once the fence is raised, loads are no longer stored, and the write waits in the queue. An authoritative read
+    // shows that without invalidating the entry.
     await expect
       .poll(async () => (await proxy.ask(`${PATH}?auth`)).headers['cache-status'])
       .not.toContain('stored');
@@ -73,7 +73,7 @@ describe('write whose client leaves', () => {
     const socket = await openSocket(proxy.url);
     const body = numberedBody(2);
     socket.write(headOf(body.length) + body.slice(0, 20));
-    // By the time another request is answered the first part has been read.
+    // When another request is answered, the first part has been read.
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
     socket.resetAndDestroy();
     expect((await putNumbered(proxy.url, '/api/handles/21.T11998/another', 1)).status).toBe(201);

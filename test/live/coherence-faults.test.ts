@@ -1,4 +1,4 @@
-// Faults of Redis and of its connections, with real processes: no old record is served after the acknowledgement.
+// Faults of Redis and of its connections, with real processes: no old record is served after an acknowledged write.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { startSlowLine } from '../support/slow-line.js';
 const demo = await startDemoServer();
 const HANDLE = '21.T11998/fault';
 const PATH = `/api/handles/${HANDLE}`;
-/** How late a message is on a slow line: less than a lease. */
+/** Delay of a message on a slow connection, shorter than a lease. */
 const LATE_MS = 600;
 
 beforeEach(() => {
@@ -71,7 +71,7 @@ describeWithRedis('a Redis that loses data', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(1);
     const before = await guarded.master();
     const replica = guarded.servers.find((server) => server !== before)!;
-    // What is written now the replica never learns.
+    // The replica does not receive later changes.
     const client = new Redis(replica.url);
     await client.call('REPLICAOF', 'NO', 'ONE');
     client.disconnect();
@@ -87,7 +87,7 @@ describeWithRedis('a Redis that loses data', () => {
 });
 
 describeWithRedis('a slow connection to Redis', () => {
-  /** A reader behind a line that becomes slow once it has the record. */
+  /** Starts a reader whose connection to Redis becomes slow after it has cached the record. */
   async function startSlowReader(redis: RedisServer): Promise<{ reader: Proxy; slowDown: () => void }> {
     const line = await startSlowLine(redis.port, 0);
     const reader = await startSharing({
@@ -169,7 +169,7 @@ describeWithRedis('a starting instance', () => {
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     expect(numberIn(await reader.ask(PATH))).toBe(1);
     const client = new Redis(redis.url);
-    // The list of members is lost.
+    // FLUSHALL deletes the list of members.
     const startedAt = performance.now();
     await client.flushall();
     client.disconnect();
@@ -193,7 +193,7 @@ describeWithRedis('a Redis Cluster', () => {
     const ids = await Promise.all(clients.map((client) => client.cluster('MYID')));
     const linksOf = (client: Redis): Promise<unknown> => client.cluster('LINKS');
     const cutBus = async (): Promise<void> => {
-      // Redis 7.0 crashes when a link is cut that is not there.
+      // Redis 7.0 crashes when a missing link is cut.
       for (const client of clients) await expect.poll(() => linksOf(client)).toHaveLength(4);
       await Promise.all(
         clients.map((client, at) =>

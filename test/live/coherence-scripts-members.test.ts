@@ -1,4 +1,4 @@
-// Bans and members as Redis lists them.
+// Bans and members in the Redis scripts.
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { MAX_BANS } from '../../src/cache/coherence/bans.js';
@@ -74,7 +74,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(bans.bans).toEqual([{ number: bans.seq, prefix: '', isSoft: true }]);
     for (const each of bans.bans) world.scripts.bans.add(each);
     expect(await world.scripts.read(KEY)).toEqual(asStale(entryOf('old')));
-    // The other members, from either server, do not begin another one.
+    // Other members, from either server, join that era.
     for (const from of ['one', 'at another server', 'two'])
       expect((await world.scripts.enter(from, 'three')).era).toBe('two');
   });

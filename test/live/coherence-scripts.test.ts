@@ -1,4 +1,4 @@
-// The steps that Redis takes as one: what they refuse, what they publish, and what is left after them.
+// Redis scripts of cache coherence: the loads they reject, the messages they publish, and the keys they leave.
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { GROUPS, groupOf } from '../../src/cache/coherence/groups.js';
@@ -16,7 +16,7 @@ const forget = (key = KEY): Change => ({ kind: 'forget', key });
 const raise = (fence = FENCE, lifeMs = FENCE_MS): Change => ({ kind: 'raise', key: KEY, fence, lifeMs });
 const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
 
-/** Other keys of the group of KEY. */
+/** Returns keys in the same group as KEY. */
 function keysOfOneGroup(count: number): string[] {
   const keys: string[] = [];
   for (let at = 0; keys.length < count; at++)

@@ -1,4 +1,4 @@
-// Conditional writes through two instances while Redis is slow or away: acknowledged once, or 503.
+// Conditional writes through two instances while Redis is slow or down: acknowledged once, or 503.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -36,7 +36,7 @@ async function startOwnRedis(): Promise<RedisServer> {
   return redis;
 }
 
-/** Two instances with the default patience for one command: 50 ms. */
+/** Starts two instances with the default redis.commandTimeout. */
 const startTwo = (redis: RedisServer, env: Record<string, string> = {}) => {
   const start = () =>
     startSharing({
@@ -47,7 +47,7 @@ const startTwo = (redis: RedisServer, env: Record<string, string> = {}) => {
   return Promise.all([start(), start()]);
 };
 
-/** Stops Redis for 120 ms twice a second. */
+/** Pauses Redis for 120 ms twice a second. */
 function pauseOften({ url }: RedisServer): void {
   const client = new Redis(url);
   const timer = setInterval(() => void client.call('CLIENT', 'PAUSE', '120', 'ALL'), 500);
@@ -57,7 +57,7 @@ function pauseOften({ url }: RedisServer): void {
   });
 }
 
-/** Adds one to the counter, however often others come first. Returns the number of tries. */
+/** Increments the counter until its condition holds. Returns the number of tries. */
 async function addOne(url: string, { path, bodyOf }: Counter): Promise<number> {
   for (let tries = 1; ; tries++) {
     const seen = await ask(url, path, { headers: WRITE_HEADERS });
@@ -131,7 +131,7 @@ describeWithRedis('two instances on one Redis', () => {
       onTestFinished(() => {
         client.disconnect();
       });
-      // A trace of another writer: the record is read again under the lock.
+      // The key shows an earlier lock by another writer, so the record is read again under the lock.
       await client.set(`t:{${HANDLE.toUpperCase()}}:held`, 'held', 'PX', 60_000);
       demo.reset();
       const { monotonic } = systemClock;

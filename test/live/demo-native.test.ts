@@ -1,4 +1,4 @@
-// The native protocol of `npm run demo`: port 2641, another one where that is taken.
+// The native protocol of `npm run demo`: port 2641, or another port if that is in use.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';

@@ -1,4 +1,4 @@
-// The snapshot of `npm run demo`: a record from before a restart is still in its cache, where there is a place for it.
+// The snapshot of `npm run demo`: it restores records after a restart, and is off if it cannot be written.
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ describe('snapshot of the demo', () => {
     });
     cpSync('dist-demo', join(folder, 'dist-demo'), { recursive: true });
     cpSync('package.json', join(folder, 'package.json'));
-    // No folder can be made in it, not even by root.
+    // node_modules is a file, so not even root can create a folder in it.
     writeFileSync(join(folder, 'node_modules'), '');
     const { child, exited, stdout } = startProgram([join(folder, 'dist-demo/main.js')], {
       ...{ PORT: '0', ADMIN_PORT: '0', NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' },

@@ -1,4 +1,4 @@
-// The built program with few files: clients are bounded, the log says so, and the admin listener answers.
+// A low file limit of the built program: fewer clients, a warning in the log, and a working admin listener.
 import { spawn } from 'node:child_process';
 import { type Socket, connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -45,7 +45,7 @@ describe('file limit of the built program', () => {
       ]);
     for (const path of ['/healthz', '/metrics'])
       expect((await ask(`http://127.0.0.1:${adminPort}`, path)).status).toBe(200);
-    // Idle clients give way to a reader after a second.
+    // Connections that are idle for a second are closed for new clients.
     const read = () =>
       ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/page').then(
         ({ status }) => status,

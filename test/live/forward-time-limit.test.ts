@@ -1,4 +1,4 @@
-// upstream.writeTimeout bounds a forwarded request until its response has been read, and nothing after that.
+// upstream.writeTimeout: it bounds a forwarded request until its response has been read, and nothing after that.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type RequestListener, type ServerResponse, createServer } from 'node:http';
@@ -48,7 +48,7 @@ describe('upstream.writeTimeout', () => {
     const upstream = await startUpstream((_req, res) => res.end('{"responseCode":1}'));
     const proxy = await startLimited(upstream.url);
     expect((await proxy.ask(SITE)).status).toBe(200);
-    // Twice the limit, in which the first request would have been cancelled.
+    // A leftover timer of the first request would fire within twice the limit.
     await new Promise((resolve) => setTimeout(resolve, 2 * LIMIT_MS));
     expect((await proxy.ask(SITE)).status).toBe(200);
     expect(upstream.connections()).toBe(1);

@@ -1,4 +1,4 @@
-// No response of the Handle server or of Redis and no failing request ends the process.
+// Survival of the process: no response of the Handle server or of Redis and no failing request ends it.
 import { type RequestListener } from 'node:http';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
@@ -13,14 +13,14 @@ import { listenHttp } from './upstream-loopback.js';
 
 const GOOD = '21.T11998/good';
 
-/** Nested arrays of a given depth. */
+/** Returns nested arrays of this depth. */
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 
-/** A record whose JSON has a given depth: four levels are those around the value. */
+/** Returns a record whose JSON has this depth; four levels surround the value. */
 const recordOf = (handle: string, levels: number): string =>
   `{"responseCode":1,"handle":"${handle}","values":[{"index":1,"type":"URL","data":{"format":"x","value":${nested(levels - 4)}},"ttl":86400}]}`;
 
-/** The suffix of the handle chooses the response: `…/5000` is a record of that depth. */
+/** Chooses the response by the suffix of the handle: `…/5000` is a record of that depth. */
 const answer: RequestListener = ({ url = '' }, response) => {
   const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(url)?.[1] ?? '');
   const [, kind, levels] = /\/(refusal-)?(\d+)$/.exec(handle) ?? [];
@@ -48,7 +48,7 @@ async function expectGoodAnswer(proxy: BuiltProxy): Promise<void> {
   expect(proxy.logs().filter(({ level }) => level === 'fatal')).toEqual([]);
 }
 
-/** Every way to have a record read. */
+/** Returns all routes that read a record. */
 const routesOf = (handle: string): string[] => [
   `/api/handles/${handle}`,
   `/api/handles/${handle}?pretty`,
@@ -132,7 +132,7 @@ describe('failures that do not end the process', () => {
     });
   });
 
-  /** Loaded into the program: reading a query, the status page and counters in Redis fail on demand. */
+  /** Code loaded into the program that throws on the query `throw`, and on writing JSON about the handle `throw`. */
   const PRELOADED = `
   const { URLSearchParams: Real } = globalThis;
   globalThis.URLSearchParams = class extends Real {

@@ -1,4 +1,4 @@
-// A half-closed client (FIN, as `nc -N` sends) still gets its responses.
+// Half-closed clients (FIN, as from `nc -N`): they still get their responses.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -24,7 +24,7 @@ async function startWithHit(env: Record<string, string> = {}): Promise<Proxy> {
   return proxy;
 }
 
-/** All that comes until the proxy has closed its side. */
+/** Returns the data received until the proxy has closed its side. */
 async function restOf(socket: Socket): Promise<string> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -41,7 +41,7 @@ async function sendAndEnd({ url }: Pick<Proxy, 'url'>, bytes: string): Promise<s
 
 const statusesIn = (received: string): string[] => received.match(/HTTP\/1\.1 \d+/g) ?? [];
 const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
-/** The admin listener answers to its own names only. */
+/** The admin listener accepts only its own host names. */
 const getHere = (path: string, more = ''): string => get(path, more).replace('Host: x', 'Host: localhost');
 
 function put(path: string, number: number): string {
@@ -90,7 +90,7 @@ describe('half-closed client connection', () => {
       await expect.poll(() => demo.hold.size).toBe(1);
       socket.end();
       await once(socket, 'finish');
-      // By the time another request is answered the end has been read.
+      // When another request is answered, the end has been read.
       await proxy.ask(HIT);
       demo.hold.end('GET');
       expect(statusesIn(await received)).toEqual(['HTTP/1.1 200']);
@@ -135,7 +135,7 @@ describe('half-closed client connection', () => {
       gone.destroy();
       await expect.poll(() => demo.hold.size).toBe(1);
       reset.resetAndDestroy();
-      // A close looks like the end of one side until something is sent.
+      // Until a response is sent, a full close looks like a half-close.
       await expect.poll(() => proxy.connections()).toBe(1);
       demo.hold.end('GET');
       await expect.poll(() => proxy.connections()).toBe(0);

@@ -1,4 +1,4 @@
-// One of two instances on one Redis is frozen (SIGSTOP) while the other writes: it receives missed messages before it answers.
+// A frozen instance (SIGSTOP) while another one writes: it receives the missed messages before it serves a request.
 import { beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -21,7 +21,7 @@ describeWithRedis('a frozen instance', () => {
   const start = (): Promise<BuiltProxy> =>
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url, REDIS_COMMAND_TIMEOUT: '1s' });
 
-  /** Two that know of each other; the second has each handle in memory, and a connection for each is open. */
+  /** Starts two connected instances. The second has each handle in memory, with an open connection for each. */
   async function startBoth() {
     const [writer, frozen] = await Promise.all([start(), start()]);
     const put = (number: number) => Promise.all(paths.map((path) => putNumbered(writer.url, path, number)));
@@ -55,7 +55,7 @@ describeWithRedis('a frozen instance', () => {
     const thawedAt = performance.now();
     thaw();
     const acknowledgedAt = await written;
-    // Or so late that its lease may have ended.
+    // The write may also be acknowledged so late that the lease has ended.
     expect(acknowledgedAt > thawedAt || acknowledgedAt > frozenAt + LEASE_MS / 4).toBe(true);
     for (const { body } of await askAll()) expect(body).toContain('example.org/2"');
   });

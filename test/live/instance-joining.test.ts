@@ -1,4 +1,4 @@
-// An instance answers requests before it has joined the others, which do not wait for it yet.
+// An instance that serves requests before it has joined the others, which do not wait for it yet.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

@@ -1,4 +1,4 @@
-// An instance is one process: kill -9 while requests are in flight leaves no process and no port behind.
+// An instance as one process: `kill -9` during requests leaves no process and no port behind.
 import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.js';
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/killed';
 
-/** A process has ended, or is of another user, when its variables cannot be read. */
+/** A process whose variables cannot be read has ended or belongs to another user. */
 function variablesOf(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
@@ -21,7 +21,7 @@ function variablesOf(pid: string): string[] {
   }
 }
 
-/** Processes with this variable, which every process inherits from the one that started it. */
+/** Returns the processes with this variable. Child processes inherit it. */
 const processesWith = (variable: string): number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && variablesOf(name).includes(variable))

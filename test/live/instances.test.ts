@@ -1,5 +1,5 @@
-// Without the Handle server every record that was read once is answered: by an instance with the default configuration,
-// and by each of two instances on one Redis.
+// Cached records without the Handle server: an instance with the default configuration serves all of them, and so does
+// each of two instances on one Redis.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { createDemoServer } from '../handle-server/server.js';
@@ -17,13 +17,13 @@ async function startHandleServer(): Promise<{ url: string; close: () => Promise<
   return { url, close: server.close };
 }
 
-/** How many of the handles are answered, each over a connection of its own. */
+/** Returns the number of handles that are answered, each over a separate connection. */
 async function countAnswered({ url }: BuiltProxy): Promise<number> {
   const answers = await Promise.all(HANDLES.map((handle) => ask(url, `/api/handles/${handle}`)));
   return answers.filter(({ status }) => status === 200).length;
 }
 
-/** Where the machine stands still, a load may time out, and a lease on Redis may end for a moment. */
+/** If the machine stalls, a load may time out, and a lease in Redis may end for a moment. */
 const answersAll = (proxy: BuiltProxy): Promise<void> =>
   expect.poll(() => countAnswered(proxy)).toBe(HANDLES.length);
 

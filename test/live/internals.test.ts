@@ -24,7 +24,7 @@ describe('internals of Node, V8, Express and undici', () => {
     }
   }
 
-  /** The proxy embedded with a clock that stands still: prints how often Node made a head for the answers. */
+  /** Embeds the proxy with a stopped clock, and prints the number of heads that Node builds for the responses. */
   const EMBEDDED = `
 import { ServerResponse } from 'node:http';
 import { createApp } from './dist/app.js';

@@ -1,4 +1,4 @@
-// A long list of handles is handed on while it comes in, not collected first.
+// A long list of handles: relayed while it arrives, not buffered first.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type ServerResponse, createServer, get } from 'node:http';

@@ -1,4 +1,4 @@
-// A proxy whose upstream is itself answers with an error instead of looping (RFC 9110 §7.6.3).
+// A proxy whose upstream is itself: an error instead of a loop (RFC 9110 §7.6.3).
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
@@ -10,12 +10,12 @@ import { PATH } from '../support/upstream.js';
 
 interface Door {
   url: string;
-  /** Hands every request to this proxy from now on. */
+  /** Forwards all later requests to this proxy. */
   leadTo: (proxy: Proxy) => void;
   passes: () => number;
 }
 
-/** An address that is known before the proxy behind it starts. */
+/** Opens an address that is known before its proxy starts. */
 async function openDoor(): Promise<Door> {
   let listener: RequestListener = () => undefined;
   let passes = 0;
@@ -35,7 +35,7 @@ async function openDoor(): Promise<Door> {
   return { url: `http://127.0.0.1:${port}`, leadTo, passes: () => passes };
 }
 
-/** A proxy whose upstream leads back to it. */
+/** Starts a proxy whose upstream is the proxy itself. */
 async function startLoop(): Promise<{ proxy: Proxy; passes: () => number }> {
   const door = await openDoor();
   const proxy = await startProxy({ UPSTREAM_URL: door.url, DELETION_HANDLES: 'true' });
@@ -87,7 +87,7 @@ describe('proxy loop detection', () => {
 
   test('finds a prefix record that leads from proxy to proxy and back', async () => {
     const doors = [await openDoor(), await openDoor()] as const;
-    /** A proxy that follows the record of 99.FAR to this door. */
+    /** Starts a proxy that follows the record of 99.FAR to this door. */
     const startBefore = async (door: Door): Promise<Proxy> => {
       const root = createDemoServer({ prefixes: ['0.NA'], seed: { '0.NA/99.FAR': [siteAt(door.url)] } });
       onTestFinished(() => root.close());

@@ -1,5 +1,5 @@
-// What strangers do to the native ports of the built program: many silent connections, lengths that promise much, streams
-// that never end, requests cut into packets without end. A client beside them is answered, and the program goes on.
+// Hostile clients on the native ports of the built program: silent connections, huge lengths, endless streams, and
+// fragments of requests that are never complete. Other clients are answered, and the program keeps running.
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -31,11 +31,11 @@ async function start(env: Record<string, string> = {}) {
 
 const MIB = 1024 * 1024;
 
-/** Bytes of resident memory. */
+/** Returns the resident memory in bytes. */
 const memoryOf = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
 
-/** A request with other bytes at this place. */
+/** Returns a request with another integer at this offset. */
 function withInt(value: number, at: number): Buffer {
   const bytes = Buffer.from(REQUEST);
   bytes.writeInt32BE(value, at);
@@ -67,7 +67,7 @@ describe('hostile native clients', () => {
       expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
     }
     expect(memoryOf(proxy.pid) - before).toBeLessThan(100 * MIB);
-    // The messages are complete now.
+    // The rest completes the message.
     const [first] = slow as [Socket];
     const answer = readToEnd(first);
     first.write(long.subarray(20));
@@ -94,7 +94,7 @@ describe('hostile native clients', () => {
     const { udpPort } = await start();
     const part = Buffer.alloc(512);
     REQUEST.copy(part, 0, 0, 20);
-    // Truncated, of 262,144 bytes.
+    // A fragment of a message of 262,144 bytes.
     part.writeUInt8(0x20 | 2, 2);
     part.writeInt32BE(262_144, 16);
     const socket = await openUdp();
@@ -102,7 +102,7 @@ describe('hostile native clients', () => {
       part.writeInt32BE(id, 8);
       part.writeInt32BE(id % 500, 12);
       sendUdp(socket, udpPort, Buffer.from(part));
-      // More at a time would not fit into the receive buffer of the socket.
+      // More packets at a time would exceed the receive buffer of the socket.
       if (id % 50 !== 49) continue;
       const [answer] = await exchangeUdp(udpPort, [REQUEST]);
       expect(codeOf(readResponse(answer!))).toBe(1);

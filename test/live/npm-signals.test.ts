@@ -1,4 +1,4 @@
-// npm passes SIGTERM on to the program, which ends gracefully.
+// SIGTERM to npm: npm passes it on to the program, which shuts down gracefully.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 
-/** The package with its own scripts, but without a build: other tests run the built program meanwhile. */
+/** Creates the package with its scripts, but without a build, because other tests use the built program. */
 function installedPackage(): string {
   const folder = mkdtempSync(join(tmpdir(), 'proxy-npm-'));
   onTestFinished(() => {
@@ -45,7 +45,7 @@ async function stopStarted(program: string, args: string[]): Promise<Exit> {
   );
   await expect.poll(stdout, { timeout: START_TIMEOUT_MS }).toContain('"listening"');
   child.kill('SIGTERM');
-  // Its output is open until the last process has ended.
+  // The output stays open until the last process has ended.
   const exit = await exited;
   expect(stdout()).toContain('"stopped"');
   return exit;

@@ -1,4 +1,4 @@
-// The built program from the outside: how it refuses to start, logs and answers its operator.
+// The built program from the outside: rejected starts, logs, and responses to its operator.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -113,7 +113,7 @@ describe('built program', () => {
       await ask(proxy.url, '/api/handles/21.T11998/nobody');
       await expect.poll(() => requests(proxy)).toHaveLength(3);
       const common = { level: 'info', method: 'GET', ms: expect.any(Number) as number };
-      // Lines of hits are gathered, so they may come after those of later requests.
+      // Lines of hits are buffered, so they may come after those of later requests.
       expect(requests(proxy)).toEqual(
         expect.arrayContaining([
           expect.objectContaining({ ...common, handle: '21.T11998/page', status: 200, result: 'miss' }),
@@ -143,7 +143,7 @@ describe('built program', () => {
   test('serves /healthz, /readyz, /metrics and /stats on the admin port only', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     await ask(proxy.url, PATH);
-    // The machine may have stood still.
+    // The machine may have stalled.
     const health = async (): Promise<unknown> => JSON.parse((await ask(proxy.adminUrl, '/healthz')).text);
     await expect.poll(health).toEqual({ status: 'ok' });
     expect(JSON.parse((await ask(proxy.adminUrl, '/readyz')).text)).toEqual({
@@ -164,10 +164,10 @@ describe('built program', () => {
     }
   });
 
-  /** Those of the protocol are for test/live/demo-native.test.ts. */
+  /** test/live/demo-native.test.ts covers the ports of the protocol. */
   const NATIVE_PORTS = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
 
-  /** What `npm run demo` starts after the build. */
+  /** Returns the arguments with which `npm run demo` starts Node after the build. */
   function demoArguments(): string[] {
     const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: { demo: string } };
     const [exec, node, ...args] = scripts.demo.split('&&').at(-1)!.trim().split(' ');

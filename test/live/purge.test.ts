@@ -1,4 +1,4 @@
-// A purge holds in memory, in Redis and in every instance, whatever is on its way.
+// Purges of memory, Redis and every instance, also during loads and writes.
 import request from 'supertest';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
@@ -9,7 +9,7 @@ import { describeTwoProxies, startSharing } from '../support/sharing-proxies.js'
 const demo = await startDemoServer();
 const HANDLES = ['21.T11998/purge-a', '21.T11998/purge-b', '21.T11998/other'] as const;
 const [A, , OTHER] = HANDLES;
-/** On a busy machine 50 ms are not enough. */
+/** The default of 50 ms is too short on a busy machine. */
 const PATIENT = { REDIS_COMMAND_TIMEOUT: '2s' };
 const WAIT = { timeout: 60_000 };
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
@@ -19,7 +19,7 @@ function change(text: string): void {
   for (const handle of HANDLES) demo.put(handle, [textValue(1, 'URL', `https://example.org/${text}`)]);
 }
 
-/** The last word of each redirect: `old` or `new`. */
+/** Returns the last word of each redirect: `old` or `new`. */
 const seen = (proxy: Proxy): Promise<string[]> =>
   Promise.all(
     HANDLES.map(async (handle) => {
@@ -72,7 +72,7 @@ describe('purge', () => {
         expect((await two.other.ask(pathOf(A))).text).toContain(`round${round}`);
         delays.push(performance.now() - at);
       }
-      // The quickest of some rounds is what the purge itself takes; how long that is depends on the machine.
+      // The fastest of five rounds is the cost of the purge itself, which depends on the machine.
       process.stdout.write(
         `purge of ${what}: ${Math.min(...delays).toFixed(1)} ms to the next read of another instance\n`,
       );
@@ -140,7 +140,7 @@ describe('purge', () => {
         .toContain('"state":"down"');
       const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
       expect(answer.body).toMatchObject({ shared: false });
-      // Other entries do not matter here: cut off for redis.disconnectedMaxAge, an instance loads them again.
+      // Other entries are irrelevant: after redis.disconnectedMaxAge without Redis an instance loads them again.
       const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
       expect(await purged(two.one)).toEqual(['new', 'new']);
       two.redis.thaw();

@@ -1,4 +1,4 @@
-// Bytes that no well-behaved client sends: the answer is always HTTP, always JSON, never a stack trace.
+// Malformed HTTP from raw sockets: the response is always HTTP with JSON, never a stack trace.
 import { once } from 'node:events';
 import { expect, describe, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -12,7 +12,7 @@ const HOST = 'Host: proxy.example\r\n';
 const start = async (env: Record<string, string> = {}): Promise<string> =>
   (await startProxy({ UPSTREAM_URL: demo.url, ...env })).url;
 
-/** The one answer, after which the connection was closed. */
+/** Returns the only response, after which the connection was closed. */
 function onlyAnswer({ answers, closed }: Exchange): RawAnswer {
   expect(closed).toBe(true);
   expect(answers).toHaveLength(1);
@@ -27,7 +27,7 @@ function expectFailure(answer: RawAnswer, status: number, message?: string): voi
   expect(body).toEqual({
     responseCode: 4,
     message: message ?? (expect.any(String) as string),
-    // A Handle server has the 501 too.
+    // A 501 has no code, as at a Handle server.
     ...(status !== 501 && { code: expect.any(String) as string }),
   });
   expect(answer.body).not.toMatch(/node:|\.js|\.ts|Error|HPE_/);
@@ -133,7 +133,7 @@ describe('malformed requests over raw sockets', () => {
       const url = await start();
       const socket = await openSocket(url);
       socket.write(`GET ${PATH}?${'q'.repeat(20_000)}`);
-      // By the time another request is answered the first part has been read.
+      // When another request is answered, the first part has been read.
       await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
       socket.write(`${'q'.repeat(20_000)} HTTP/1.1\r\n\r\n`);
       const [answer] = (await once(socket, 'data')) as [Buffer];
@@ -198,7 +198,7 @@ describe('malformed requests over raw sockets', () => {
       const url = await start();
       demo.delay(50);
       onTestFinished(demo.heal);
-      // The first has to wait for the upstream; those after it are hits.
+      // The first request waits for the upstream; the later ones are hits.
       for (let times = 0; times < 3; times++) await exchange(url, get('located'), one);
       const { answers } = await exchange(url, names.map((name) => get(name)).join(''), {
         answers: names.length,

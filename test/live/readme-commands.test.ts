@@ -1,11 +1,11 @@
-// Runs the curl commands of the READMEs against the demo: README.md, src/redirect and src/v2.
+// The curl commands of README.md, src/redirect and src/v2, run against the demo.
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { startProgram } from '../support/built-proxy.js';
 import { readDocument, shellBlocks } from '../support/markdown.js';
 
 const END = '\n(end of answer)\n';
-/** A command, the status of its response, and a part of its headers or body. */
+/** Matches a command, the status of its response, and a part of its headers or body. */
 const ANSWERED = /^(curl .*\S) +# (\d{3})(?: (.+))?$/;
 
 interface Expected {
@@ -25,7 +25,7 @@ const expectedOf = (block: string): Expected[] =>
     return command === undefined ? [] : [{ command, status, part }];
   });
 
-/** Starts what `npm run demo` starts after the build. */
+/** Starts the program that `npm run demo` starts after the build. */
 async function startDemo(): Promise<Demo> {
   const native = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', HANDLE_SERVER_PORT: '0', ...native };
@@ -37,7 +37,7 @@ async function startDemo(): Promise<Demo> {
   return { url, adminUrl };
 }
 
-/** Runs a block in one shell: later lines use variables of earlier ones. */
+/** Runs a block in one shell, because later lines use variables of earlier ones. */
 function run(block: string, { url, adminUrl }: Demo): string[] {
   const script = block
     .split('\n')

@@ -1,4 +1,4 @@
-// Reads through the proxy, between the recorded writes, are answered as a real Handle.Net 9.3.1 server did.
+// Reads through the proxy, between the recorded writes: the responses equal those of a real Handle.Net 9.3.1 server.
 import '../support/real-sockets.js';
 import { describe, it } from 'vitest';
 import { expectRecorded, recordedReads, replayThroughProxy } from '../support/recorded-proxy.js';

@@ -1,4 +1,4 @@
-// Writes through the proxy are answered as a real Handle.Net 9.3.1 server answered them.
+// Writes through the proxy: the responses equal those of a real Handle.Net 9.3.1 server.
 import '../support/real-sockets.js';
 import { describe, expect, it } from 'vitest';
 import { waivers } from '../support/proxy-waivers.js';

@@ -1,4 +1,4 @@
-// A real Redis Cluster of three masters carries what one Redis does.
+// A real Redis Cluster of three masters, with the same guarantees as one Redis.
 import { once } from 'node:events';
 import slotOf from 'cluster-key-slot';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
@@ -11,7 +11,7 @@ import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.j
 import { LITTLE_PATIENCE, PATIENT_MS, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
-// A cluster takes seconds to find out that a node is gone, and that it is back.
+// A cluster takes seconds to detect that a node is down, and that it is back.
 const demo = await startDemoServer();
 const handles = Array.from({ length: 30 }, (_, at) => `21.T11998/cluster-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;

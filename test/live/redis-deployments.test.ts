@@ -1,4 +1,4 @@
-// Deployments before different Handle servers on one Redis: neither entries nor messages cross.
+// Deployments for different Handle servers on one Redis: they share neither entries nor messages.
 import { Redis } from 'ioredis';
 import request from 'supertest';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -39,14 +39,14 @@ describeWithRedis('deployments on one Redis', () => {
   const purge = (proxy: Proxy) => request(proxy.app.admin).post('/purge').send({ all: true }).expect(200);
   const cacheStatusOf = async (proxy: Proxy) => (await proxy.ask(PATH)).headers['cache-status'];
 
-  /** What one proxy loads and purges does nothing to the other, whose record is its own. */
+  /** Asserts that loads and purges of one proxy do not affect the other, which has another record. */
   async function keepApart([first, second]: [Proxy, Proxy]): Promise<void> {
     expect(numberIn(await first.ask(PATH))).toBe(1);
     await isStored(1);
     expect(numberIn(await second.ask(PATH))).toBe(2);
     expect(numberIn(await first.ask(PATH))).toBe(1);
     await purge(first);
-    // The first receives its own purge as the second would.
+    // The first proxy has received its own purge, so the second would have received it too.
     expect(await cacheStatusOf(first)).toContain('fwd=miss');
     expect(await cacheStatusOf(second)).toContain('; hit');
     expect([one.askedFor(HANDLE), other.askedFor(HANDLE)]).toEqual([2, 1]);
@@ -114,7 +114,7 @@ describeWithRedis('deployments on one Redis', () => {
       expect(other.askedFor(HANDLE)).toBe(1);
     });
 
-    test('do not use the records of the one that has gone', async () => {
+    test('do not use the records of a deployment that has stopped', async () => {
       const first = await startAt(one.url, env);
       await first.ask(PATH);
       await isStored(1);

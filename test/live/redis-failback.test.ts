@@ -1,4 +1,4 @@
-// A master hangs, its replica takes over, and dies; the first one, which knows nothing of that, is elected again.
+// A master hangs and its replica takes over and dies; the old master, without the later writes, is elected again.
 import { Redis } from 'ioredis';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -16,7 +16,7 @@ const every = (number: number): number[] => handles.map(() => number);
 const readAll = async (proxy: Proxy): Promise<number[]> =>
   (await Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))))).map(numberIn);
 
-/** How many instances receive messages from this server. */
+/** Returns the number of instances that receive messages from this server. */
 async function subscribersOf({ url }: RedisServer): Promise<number> {
   const client = new Redis(url);
   const [channel = ''] = (await client.pubsub('CHANNELS', '*:messages')) as string[];
@@ -55,7 +55,7 @@ describeWithRedis('a re-elected master that hung', () => {
     first.thaw();
     await redis.hasFollowed(second);
     await isLinkedTo(first);
-    // One that starts now, and knows of no other master, reads Redis first.
+    // A new instance knows of no other master and reads Redis first.
     for (const proxy of [await start(), other, one]) expect(await readAll(proxy)).toEqual(every(2));
   });
 });

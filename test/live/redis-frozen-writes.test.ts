@@ -1,4 +1,4 @@
-// Redis freezes in the middle of a write load: no old record is served for longer than promised.
+// Redis freezes during a write load: no old record is served for longer than promised.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, test } from 'vitest';
 import { writeThroughOutage } from '../support/outage-writes.js';

@@ -1,4 +1,4 @@
-// A Redis that is full and evicts nothing: nothing new is shared, but nothing that is over is believed.
+// A full Redis without eviction: no new entries are shared, and no expired or invalidated entry is served.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
@@ -33,7 +33,7 @@ describeWithRedis('a full Redis', () => {
 
   const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
   const isStored = () => expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
-  /** From now on nothing that wants memory is taken. */
+  /** Makes Redis reject all commands that need memory. */
   const fill = async (): Promise<void> => {
     await client.config('SET', 'maxmemory', '1');
     await expect(client.set('more', 'more')).rejects.toThrow('OOM');
@@ -86,7 +86,7 @@ describeWithRedis('a Redis that evicts', () => {
   test.each([
     { policy: 'allkeys-lru', maxmemory: '100mb', warned: ['allkeys-lru'] },
     { policy: 'allkeys-lru', maxmemory: '0', warned: [] },
-    // Locks have a shorter TTL than entries.
+    // Locks have a shorter TTL than entries, so `volatile-ttl` evicts them first.
     { policy: 'volatile-ttl', maxmemory: '100mb', warned: ['volatile-ttl'] },
     { policy: 'volatile-lru', maxmemory: '100mb', warned: [] },
     { policy: 'noeviction', maxmemory: '100mb', warned: [] },

@@ -1,4 +1,4 @@
-// Foreign keys and messages in Redis are no record and do no harm.
+// Foreign keys and messages in Redis: ignored and harmless.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { defaultKeyPrefix, groupNames } from '../../src/cache/redis/namespace.js';

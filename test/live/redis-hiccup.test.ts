@@ -1,4 +1,4 @@
-// A Redis that stops for a moment delays a write until all instances have received it.
+// A Redis that stops for a moment: a write waits until all instances have received it.
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { LEASE_WAIT_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import { startDemoServer } from '../support/demo.js';

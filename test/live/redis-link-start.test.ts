@@ -1,4 +1,4 @@
-// A running Redis is found immediately: the ready check of ioredis comes before SUBSCRIBE.
+// The start of the link to Redis: a running Redis is found immediately; the ready check precedes SUBSCRIBE.
 import { expect, onTestFinished, test } from 'vitest';
 import { timeoutError } from '../../src/cache/redis/errors.js';
 import { openLinked } from '../support/instances.js';
@@ -6,7 +6,7 @@ import { describeWithRedis, startRedis } from '../support/redis-server.js';
 
 const STARTS = 50;
 
-/** What failed before the link was up. That a busy machine was late is no failure of the link. */
+/** Returns the errors before the link was up, without timeouts, which a busy machine causes. */
 async function startLink(url: string): Promise<string[]> {
   const reasons: string[] = [];
   const onTrouble = (reason: string): number => reasons.push(reason);

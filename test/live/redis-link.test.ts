@@ -1,4 +1,4 @@
-// The link of an instance to Redis while it is slow, frozen, away or restarted.
+// The link of an instance to Redis while Redis is slow, frozen, down or restarted.
 import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -40,7 +40,7 @@ describeWithRedis('commands to a frozen Redis', () => {
     const stalledMs = startStallClock();
     const startedAt = performance.now();
     const first = commands.run('get', (client) => client.get('a'));
-    await nextTurn(); // the first is on its way now
+    await nextTurn(); // the first command is in flight now
     const second = commands.run('count', (client) => client.get('b'));
     expect(await Promise.all([first, second])).toEqual([undefined, undefined]);
     expect(performance.now() - startedAt - stalledMs()).toBeLessThan(1.5 * LIMIT_MS);
@@ -118,7 +118,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     const { store, memory, commands } = instance;
-    // What was delivered before, at the start, is no matter here.
+    // Messages delivered during the start are irrelevant here.
     instance.delivered.length = 0;
     await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
     await commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
@@ -132,7 +132,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     const { store, memory } = one;
     await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
-    // It does not receive its own changes: only the number shows that one was missed.
+    // An instance does not receive its own changes: only the number shows that a change was missed.
     const numberBefore = one.delivered.length;
     await one.commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await other.store.forget(KEY);

@@ -1,4 +1,4 @@
-// The lock over all instances, on a real Redis.
+// The lock across instances, on a real Redis.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { KeyLock } from '../../src/coordination/key-lock.js';
@@ -45,7 +45,7 @@ describeWithRedis('a Redis lock over several instances', () => {
       client.eval(LOCK, 3, 't:{A}:lock', 't:{A}:wanted', 't:{A}:held', token, 5000, `of ${token}`, 5000);
     expect(await ask('one')).toBe(5000);
     expect(await ask('other')).toBe(-1);
-    // Its first write may have been sent in between.
+    // The holder may have sent its first write in between.
     expect(await ask('one')).toBe(0);
     expect(await ask('other')).toBe(-1);
     await client.del('t:{A}:lock');
@@ -73,7 +73,7 @@ describeWithRedis('a Redis lock over several instances', () => {
       .toBe(1);
     held.open();
     await turn;
-    // Its entry lives for a second and is renewed: one other may come between.
+    // The waiting entry expires after a second and is renewed, so one other grant may come first.
     expect(order.indexOf('patient')).toBeLessThanOrEqual(2);
     await Promise.all(queue);
   });

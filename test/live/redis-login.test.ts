@@ -27,7 +27,7 @@ async function sharesWithNext(env: Record<string, string>): Promise<void> {
   expect(one.output()).not.toContain(SECRET);
 }
 
-/** Answers, caches in memory, and logs each Redis error once. */
+/** Expects responses from memory, and one log line for each Redis error. */
 async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promise<void> {
   const proxy = await startBuiltProxy({ ...common, ...env });
   const reasons = (): unknown[] =>
@@ -37,7 +37,7 @@ async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promi
       .map(({ reason: given }) => given);
   await expect.poll(reasons).toContainEqual(expect.stringMatching(reason));
   expect((await ask(proxy.url, PATH)).status).toBe(200);
-  // Once some attempts to join the other instances have failed, Redis counts as away.
+  // After some failed attempts to join the other instances, Redis counts as down.
   await expect
     .poll(async () => (await ask(proxy.url, PATH)).headers['cache-status'], { timeout: 60_000 })
     .toContain('hit');

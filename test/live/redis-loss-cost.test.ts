@@ -1,4 +1,4 @@
-// A short outage of Redis costs few loads: entries become fresh again, group by group.
+// Cost of a short outage of Redis: few loads, because entries become fresh again group by group.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -7,7 +7,7 @@ import type { Proxy } from '../support/proxy.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
-/** `HOT_HANDLES=10000` measures what src/cache/coherence/README.md shows. */
+/** `HOT_HANDLES=10000` measures the figures in src/cache/coherence/README.md. */
 const COUNT = Number(process.env['HOT_HANDLES'] ?? '2000');
 const AT_A_TIME = 50;
 const handles = Array.from({ length: COUNT }, (_, at) => `21.T11998/hot-${at}`);

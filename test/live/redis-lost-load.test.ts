@@ -1,4 +1,4 @@
-// A record loaded while Redis is down is loaded again when Redis is back: on the built program.
+// Records loaded while Redis is down: loaded again when Redis is back, on the built program.
 import { expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startConnectedProxy } from '../support/built-proxy.js';
@@ -25,7 +25,7 @@ describeWithRedis('a record loaded while Redis is down', () => {
     });
     const numberOf = async (handle: string) => numberIn(await ask(proxy.url, `/api/handles/${handle}`));
     let count = 0;
-    /** Whether the probe is answered from the cache: without a lease it never is. */
+    /** Whether the probe is answered from the cache, which needs a lease. */
     const isCached = async (): Promise<boolean> => {
       demo.put(PROBE, numbered(++count));
       return (await numberOf(PROBE)) !== count;

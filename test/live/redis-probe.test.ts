@@ -1,4 +1,4 @@
-// The probe of Redis at what works: a server, its Sentinels, a cluster, and a user with no more rights than are needed.
+// The probe of Redis with working targets: a server, its Sentinels, a cluster, and a user with the minimum rights.
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RedisAddress } from '../../src/cache/redis/connections.js';

@@ -1,4 +1,4 @@
-// Promises of src/cache/coherence/README.md in the built program: rejected writes, leaving, eviction warning.
+// Promises of src/cache/coherence/README.md on the built program: rejected writes, leaving, eviction warning.
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -42,7 +42,7 @@ describeWithRedis('the built program with Redis', () => {
     expect(refused.text).toContain('cannot be confirmed');
     expect(numberIn(await ask(demo.url, PATH))).toBe(2);
     redis.thaw();
-    // The lease has to be back.
+    // Writes are accepted once the lease is renewed.
     await isWritten(4);
     expect(numberIn(await ask(proxy.url, PATH))).toBe(4);
   });
@@ -58,7 +58,7 @@ describeWithRedis('the built program with Redis', () => {
     const proxies = await Promise.all([start(redis), start(redis)]);
     await expect.poll(members).toHaveLength(2);
     await proxies[1].stop();
-    // On a machine that stood still the other may have to join again.
+    // If the machine stalled, the other instance may have to join again.
     expect((await members()).length).toBeLessThanOrEqual(1);
   });
 

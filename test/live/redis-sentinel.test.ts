@@ -1,4 +1,4 @@
-// A master that fails is followed by its replica, as a real Sentinel decides; readers notice nothing.
+// Failover by a real Sentinel from a failing master to its replica, unnoticed by readers.
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
@@ -7,7 +7,7 @@ import { type Guarded, startGuardedRedis } from '../support/redis-sentinel.js';
 import { LITTLE_PATIENCE, type RedisServer, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSeparated, startSharing } from '../support/sharing-proxies.js';
 
-// A Sentinel takes its time to be sure that a master is gone.
+// A Sentinel takes seconds to decide that a master is down.
 const demo = await startDemoServer();
 const handles = Array.from({ length: 10 }, (_, at) => `21.T11998/guarded-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
@@ -51,7 +51,7 @@ describe('Redis Sentinel', () => {
         await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
         await expect.poll(async () => (await readAll(other)).map(numberIn)).toEqual(handles.map(() => 5));
         expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 5));
-        // Over the next one they receive each other's messages too.
+        // After the failover they also receive each other's messages.
         const [handle = ''] = handles;
         await putNumbered(one.url, pathOf(handle), 8);
         await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(8);
@@ -63,7 +63,7 @@ describe('Redis Sentinel', () => {
     const proxy = await startSeparated({ upstreamUrl: demo.url, env: { REDIS_SENTINELS: '127.0.0.1:1' } });
     demo.put('21.T11998/unguarded', numbered(0));
     expect((await proxy.ask(pathOf('21.T11998/unguarded'))).status).toBe(200);
-    // Once some attempts to find Redis have failed, it counts as away.
+    // After some failed attempts to find Redis, it counts as down.
     await expect
       .poll(async () => (await proxy.ask(pathOf('21.T11998/unguarded'))).headers['cache-status'])
       .toContain('hit');

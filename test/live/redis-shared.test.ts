@@ -1,4 +1,4 @@
-// Proxies on one Redis share the records that one of them has loaded.
+// Proxies on one Redis: each uses the records that another one has loaded.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Proxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// A Redis at the end of a slow line: used while it keeps redis.commandTimeout, left alone when it does not.
+// A Redis over a slow connection: used within redis.commandTimeout, and not contacted by readers beyond it.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

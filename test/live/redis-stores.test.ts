@@ -1,4 +1,4 @@
-// The store on a real Redis: alone, as another instance sees it, and as one that has nothing in memory.
+// The store on a real Redis: in one instance, across two instances, and with an empty memory.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { groupNames } from '../../src/cache/redis/namespace.js';
@@ -16,13 +16,13 @@ import { type Opened, entryOf, storeContract } from '../support/store-contract.j
 
 const { now } = slowClock;
 
-/** A store of the instance that begins with an empty memory. */
+/** Returns a store of the instance with an empty memory. */
 function withEmptyMemory({ redisStore, hub }: OpenInstance): TieredStore {
   const memory = new MemoryStore({ bounds, now });
   return new TieredStore({ memory, coherence: hub, redis: redisStore, fenceLifeMs: FENCE_LIFE_MS, now });
 }
 
-/** Each read starts with empty memory: the only entry of a key is in Redis. */
+/** Starts each read with an empty memory, so the only entry of a key is in Redis. */
 function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket: TieredTicket }> {
   const { store, close } = instance;
   return {
@@ -44,7 +44,7 @@ function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket
   };
 }
 
-/** One instance changes what the other has. */
+/** Writes through one instance and reads through the other. */
 function acrossInstances(writer: OpenInstance, reader: OpenInstance): Opened<TieredTicket> {
   return {
     close: async () => {
@@ -59,7 +59,7 @@ function acrossInstances(writer: OpenInstance, reader: OpenInstance): Opened<Tie
       soften: (key) => writer.store.soften(key),
       ban: (ban) => writer.store.ban(ban),
       async fence(key) {
-        // Fences are acknowledged by nobody; but what is published later, and acknowledged, arrives later.
+        // Fences are not acknowledged, but a later message is, and arrives after them.
         const arrived = (): Promise<void> => writer.store.forget(`${key} and its fence`);
         const fence = await writer.store.fence(key);
         await arrived();
@@ -124,7 +124,7 @@ describeWithRedis('the store on a real Redis', () => {
     const [one, other] = await openBoth();
     const key = '21.T1/FENCED';
     const old = entryOf('old');
-    // On a machine that stands still the entry may have expired before it is read.
+    // On a stalled machine the entry may expire before it is read.
     const readUnderFence = async () => {
       await one.store.set(key, old, (await one.store.get(key)).ticket);
       const fence = await one.store.fence(key);
@@ -145,7 +145,7 @@ describeWithRedis('the store on a real Redis', () => {
     const key = '21.T1/REFUSED-2';
     const lifeLeftMs = async (): Promise<number> =>
       (await one.commands?.redis.pttl(groupNames(PREFIX, key)[0])) ?? 0;
-    // On a machine that stands still the entry may have expired before the write is refused.
+    // On a stalled machine the entry may expire before the write is rejected.
     const fenceAndRefuse = async (): Promise<[boolean, boolean]> => {
       await one.store.set(key, entryOf('old'), (await one.store.get(key)).ticket);
       const fence = await one.store.fence(key);

@@ -1,4 +1,4 @@
-// Redis is a helper, never a need: readers notice nothing of its troubles.
+// Redis is optional: readers do not notice its failures.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { Proxy } from '../support/proxy.js';
@@ -16,7 +16,7 @@ import { metric, redisIs, startSeparated, startSharing } from '../support/sharin
 const demo = await startDemoServer();
 const HANDLE = '21.T11998/page';
 const PATH = `/api/handles/${HANDLE}`;
-/** What trouble with Redis may cost one reader, and how many readers may notice anything at all. */
+/** Maximum latency of a read while Redis fails, and maximum number of noticeably slow reads. */
 const MOST_MS = 100;
 const NOTICEABLE_MS = 40;
 const MOST_READERS = 20;
@@ -27,11 +27,11 @@ const recordOf = (path: string): unknown[] => [
 
 interface Read {
   status: number;
-  /** Without the time in which the whole process had to wait for the machine. */
+  /** Latency without the time for which the machine stalled the process. */
   ms: number;
 }
 
-/** Reads without a pause, alternately a record in memory and a new one. */
+/** Reads continuously, alternating between a record in memory and a new record. */
 function keepReading(proxy: Proxy): { reads: Read[]; stop: () => Promise<void> } {
   const reads: Read[] = [];
   const stalledMs = startStallClock();
@@ -76,7 +76,7 @@ describeWithRedis('an unavailable Redis', () => {
 
   const start = (env: Record<string, string> = {}): Promise<Proxy> =>
     startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: { ...LITTLE_PATIENCE, ...env } });
-  /** Reads, and waits until the entry is in Redis too. */
+  /** Reads, and waits until the entry is also in Redis. */
   const load = async (proxy: Proxy): Promise<void> => {
     await proxy.ask(PATH);
     await expect.poll(() => client.keys('*:entry:*/PAGE')).toHaveLength(1);
@@ -100,7 +100,7 @@ describeWithRedis('an unavailable Redis', () => {
     const { reads, stop } = keepReading(proxy);
     const more = async (): Promise<void> => {
       const enough = reads.length + 200;
-      // How many reads fit into a second is the machine's matter; that none of them is slow, is tested below.
+      // The number of reads per second depends on the machine, so none is expected here. Slow reads are checked below.
       await expect.poll(() => reads.length).toBeGreaterThan(enough);
     };
     await more();
@@ -151,7 +151,7 @@ describeWithRedis('an unavailable Redis', () => {
     expect(performance.now() - startedAt - stalledMs(), 'whoever waited for Redis').toBeLessThan(
       PATIENT_MS / 2,
     );
-    // Once some attempts to join the other instances have failed, Redis counts as away.
+    // After some failed attempts to join the other instances, Redis counts as down.
     await expect
       .poll(async () => (await proxy.ask(PATH)).headers['cache-status'], { timeout: 60_000 })
       .toContain('hit');
@@ -170,7 +170,7 @@ describeWithRedis('an unavailable Redis', () => {
     expect(demo.asked).toBe(1);
     demo.put(HANDLE, recordOf('second'));
     proxy.pass(1);
-    // When its lease has ended too.
+    // The lease has to end too.
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/second');
     expect(demo.asked).toBe(2);
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');

@@ -1,4 +1,4 @@
-// SIGHUP: the built program reads its file again.
+// Reload of the built program: SIGHUP reads the configuration file again.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,13 +11,13 @@ const demo = await startDemoServer();
 const PATH = '/21.T11998/page';
 const READ = 'configuration reloaded';
 
-/** The proxy with a file of its own; `rewrite` changes the file and sends SIGHUP. */
+/** Starts the proxy with a separate file; `rewrite` changes the file and sends SIGHUP. */
 async function start(yaml: string) {
   const folder = await mkdtemp(join(tmpdir(), 'proxy-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const CONFIG = join(folder, 'proxy.yaml');
   await writeFile(CONFIG, yaml);
-  // A variable takes precedence over the file.
+  // UPSTREAM_URL as a variable takes precedence over the file.
   const env = { UPSTREAM_URL: demo.url, CONFIG };
   const proxy = await startBuiltProxy(env);
   const rewrite = async (text: string): Promise<void> => {

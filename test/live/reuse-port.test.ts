@@ -1,4 +1,4 @@
-// `server.reusePort`: two instances on one port, TCP and UDP, where Node.js and the system can.
+// `server.reusePort`: two instances on one port, TCP and UDP, where Node.js and the system support it.
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
 import { describe, expect, test } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
@@ -54,7 +54,7 @@ describe('server.reusePort', () => {
     for (let requestId = 1; requestId <= 40; requestId++) {
       const request = nativeRequest(HANDLE, { types: ['x'.repeat(3000), 'URL'], requestId });
       const packets = toPackets(decodeEnvelope(request), request.subarray(ENVELOPE_BYTES));
-      // A sender of its own for each message: the kernel chooses by the port of the sender.
+      // Each message has a separate sender, because the kernel selects the instance by the port of the sender.
       const socket = await openUdp();
       const answer = nextMessage(socket);
       for (const packet of packets) sendUdp(socket, udpPort, packet);

@@ -1,4 +1,4 @@
-// Shutdown of the built program under load: every request read is answered.
+// Shutdown of the built program under load: every request that it has read is answered.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -15,10 +15,10 @@ afterEach(() => {
   demo.reset();
 });
 
-/** A pause of 0 is a busy client; one of 100 ms lets the connection lie idle most of the time. */
+/** Pauses of the clients between requests: 0 is a busy client, with 100 ms the connection is mostly idle. */
 const PAUSES_MS = [0, 0, 0, 0, 20, 20, 100, 100, 100, 100, 100, 100];
 
-/** Each restart takes some seconds; a longer run is for a quiet machine. */
+/** Number of restarts, some seconds each. Longer runs need a quiet machine. */
 const RESTARTS = Number(process.env.RESTARTS ?? 2);
 
 const sum = (counts: number[]): number => counts.reduce((all, count) => all + count, 0);
@@ -28,7 +28,7 @@ describe('shutdown under load', () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     demo.delay(60);
     let unknown = 0;
-    // Hits, and new handles whose loads are in flight when the signal comes.
+    // Each client requests hits, or new handles whose loads are in flight when the signal arrives.
     const next = [() => PATH, () => `/api/handles/21.T11998/unknown-${unknown++}`];
     const clients: SteadyClient[] = PAUSES_MS.flatMap((pauseMs) =>
       next.map((target) => startSteadyClient(proxy.url, { pauseMs, next: target })),
@@ -71,7 +71,7 @@ describe('shutdown under load', () => {
 
   type Ending = 'answered' | 'refused' | 'lost';
 
-  /** One request over a connection of its own. */
+  /** Sends one request over a separate connection. */
   const askOnce = (url: string): Promise<Ending> =>
     new Promise((resolve) => {
       const { hostname, port } = new URL(url);
@@ -89,7 +89,7 @@ describe('shutdown under load', () => {
       });
     });
 
-  /** Asks again and again until the listener is closed. */
+  /** Repeats the request until the listener is closed. */
   async function askUntilRefused(url: string, count: (ending: Ending) => void): Promise<void> {
     let ending: Ending;
     do {
@@ -111,7 +111,7 @@ describe('shutdown under load', () => {
         const exited = proxy.stop();
         await Promise.all(clients);
         expect(counts.refused).toBe(100);
-        // A bare `server.close()` loses about 100, in 199 of 200 stops.
+        // A plain `server.close()` loses requests in nearly every stop.
         expect(counts.lost).toBe(0);
         expect(await exited).toEqual({ code: 0, signal: null });
       },

@@ -1,4 +1,4 @@
-// Shutdown of the built program: requests in flight complete, new ones are refused, a second signal ends it.
+// Shutdown of the built program: requests in flight complete, new ones are rejected, a second signal exits immediately.
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, get } from 'node:http';
 import { connect } from 'node:net';
@@ -9,7 +9,7 @@ import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
-/** Longer than a test may take: an end that waits for it fails the test, however slow the machine is. */
+/** Longer than a test may take, so a stop that waits for it fails the test even on a slow machine. */
 const NEVER = '1m';
 
 afterEach(() => {
@@ -49,7 +49,7 @@ describe('shutdown', () => {
     const readyz = async () => (await ask(proxy.adminUrl, '/readyz')).status;
     await expect.poll(readyz).toBe(503);
     expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
-    // The machine may have stood still.
+    // The machine may have stalled.
     await expect.poll(async () => (await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
     demo.hold.end('GET');
     expect((await slow).status).toBe(200);
@@ -106,7 +106,7 @@ describe('shutdown', () => {
     void proxy.stop('SIGINT');
     await isStopping(proxy);
     const exited = proxy.stop('SIGINT');
-    // Answered after the signal has been handled.
+    // By this response the signal has been handled.
     expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
     demo.hold.end('GET');
     expect((await slow).status).toBe(200);

@@ -1,4 +1,4 @@
-// Requests whose end is ambiguous: a second request could hide in them from a proxy in front.
+// Request smuggling: requests whose end is ambiguous could hide a second request from a proxy in front.
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';

@@ -51,7 +51,7 @@ describe('snapshot of the built program', () => {
     await second.stop();
   });
 
-  /** Stops the process in the middle of the next snapshot. */
+  /** Stops the process while it writes the next snapshot. */
   async function stopWhileWriting({ pid }: BuiltProxy, folder: string): Promise<void> {
     const isWriting = (): boolean => readdirSync(folder).includes('snapshot.tmp');
     for (;;) {
@@ -62,7 +62,7 @@ describe('snapshot of the built program', () => {
     }
   }
 
-  /** As many as take a tenth of a second to write. */
+  /** Returns enough records that a snapshot takes a tenth of a second to write. */
   const manyRecords = (): string => {
     const times = { requestedAt: '2026-11-21', staleAt: '2026-11-22', deleteAt: '2126-11-22' };
     const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/' } }];
@@ -96,7 +96,7 @@ describe('snapshot of the built program', () => {
     await first.stop();
     const { size } = statSync(file);
     const [port, adminPort] = [await freePort(), await freePort()];
-    // A file may have no byte: the system refuses each write, as it does on a full disk.
+    // With a file size limit of 0 the system rejects each write, as on a full disk.
     const child = spawn('/bin/sh', ['-c', 'ulimit -f 0; exec node dist/main.js'], {
       cwd: ROOT,
       env: {

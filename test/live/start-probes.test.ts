@@ -1,4 +1,4 @@
-// The first minute of an operator: what the built program says of its servers, and when it reports ready.
+// The first minute of the built program: its log lines about its servers, and when it reports ready.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import {
@@ -25,18 +25,18 @@ const readyz = async ({ adminUrl }: BuiltProxy): Promise<unknown> =>
   (JSON.parse((await ask(adminUrl, '/readyz')).text) as { notReady: string[] }).notReady;
 const probes = (proxy: BuiltProxy): Record<string, unknown>[] =>
   proxy.logs().filter(({ msg }) => String(msg).startsWith('probe '));
-/** The lines of the probes once there are so many. */
+/** Returns the log lines of the probes once their number is `count`. */
 async function probeLines(proxy: BuiltProxy, count: number): Promise<Record<string, unknown>[]> {
   await expect.poll(() => probes(proxy).length, { timeout: START_TIMEOUT_MS }).toBe(count);
   return probes(proxy);
 }
 
-/** Slow enough that the first contact with Redis comes long after the listener opens. */
+/** Delay (ms) that lets the listener open long before the first contact with Redis. */
 const LINE_MS = 10;
-/** On a busy machine the contact may take longer than the second that an instance waits for it. */
+/** Maximum number of starts: on a busy machine the contact may exceed the second for which an instance waits. */
 const MAX_STARTS = 5;
 
-/** A Handle server that can be stopped. */
+/** Starts a Handle server that can be stopped. */
 async function startUpstream(port = 0): Promise<{ url: string; close: () => Promise<void> }> {
   const server = createDemoServer();
   onTestFinished(server.close);
@@ -146,7 +146,7 @@ describe('start probes of the built program', () => {
         const asked: number[] = [];
         const slow = { ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` };
         while (!asked.includes(0) && asked.length <= MAX_STARTS) {
-          // The last one waits for the contact, however long it takes.
+          // The last start waits for the contact without a limit.
           const start = asked.length < MAX_STARTS ? startBuiltProxy : startConnectedProxy;
           const proxy = await start(slow);
           demo.reset();

@@ -1,4 +1,4 @@
-// Modules that the built program loads before it listens: each file and each package delays the start.
+// Modules that the built program loads before it listens, because each file and each package delays the start.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'ut
   dependencies: Record<string, string>;
 };
 
-/** The files that a run of the proxy loaded, by V8's own account. */
+/** Returns the files that a run of the proxy loads, from the coverage data of V8. */
 async function loadedFiles(): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'proxy-start-'));
   onTestFinished(() => {
@@ -23,7 +23,7 @@ async function loadedFiles(): Promise<string[]> {
   return result.filter(({ url }) => url.startsWith('file:')).map(({ url }) => fileURLToPath(url));
 }
 
-/** The packages that are bundled into a file, by the comment before each; a package of one small file may have none. */
+/** Returns the packages bundled into a file, by the comment before each. A package of one small file may have none. */
 const packagesIn = (file: string): string[] =>
   [...readFileSync(file, 'utf8').matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(
     ([, name = '']) => name,

@@ -1,4 +1,4 @@
-// The built program sends its traces before it ends, and the log names them.
+// Traces of the built program: sent before it ends, with their ids in the log.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

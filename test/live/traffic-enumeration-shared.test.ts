@@ -1,4 +1,4 @@
-// A limited network is limited in every instance on one Redis; undone in one, it is undone in all.
+// Limited networks on one Redis: limited in every instance, and released in every instance.
 import request from 'supertest';
 import { afterAll, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

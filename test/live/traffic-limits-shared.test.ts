@@ -1,4 +1,4 @@
-// Token buckets over several instances: one Redis counts for all of them, and without it each counts alone.
+// Token buckets of several instances: counted together in Redis, and separately without it.
 import { afterAll, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';

@@ -1,11 +1,11 @@
-// An uncaught exception is logged and ends its process.
+// Uncaught exceptions: logged, and the process exits.
 import { describe, expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 
-/** Loaded into the program: throws on a signal. */
+/** Code loaded into the program that throws on a signal. */
 const PRELOADED = `
   process.on('SIGALRM', () => { throw new Error('thrown on purpose'); });
   process.on('SIGIO', () => { Promise.reject(new Error('rejected on purpose')); });

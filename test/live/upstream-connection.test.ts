@@ -1,4 +1,4 @@
-// Failures of real connections: each maps to the right error, with a retry only where it helps.
+// Failures of real connections: each maps to its error, with a retry only where it helps.
 import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';
@@ -50,7 +50,7 @@ describe('upstream connection', () => {
     const server = await listenRaw(() => undefined);
     const { resolve } = openClient(server, { timeoutMs: 60 });
     await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT', status: 504 });
-    // On a busy machine the server notices it later.
+    // On a busy machine the server accepts the connection later.
     await expect.poll(server.connections).toBe(1);
   });
 

@@ -19,7 +19,7 @@ import type { Certificate } from '../support/certificate.js';
 
 export const NOT_FOUND = '{"responseCode":100}';
 
-/** A server for one test: where it is, how many connections it saw, what it was sent. */
+/** A server of one test with its address, the number of its connections and the data it received. */
 export interface Loopback {
   port: number;
   url: string;
@@ -56,7 +56,7 @@ async function listen(server: net.Server, scheme: string): Promise<Loopback> {
   };
 }
 
-/** A bare TCP server: the behaviour is run once the client has sent something. */
+/** Starts a bare TCP server that calls `behave` on each chunk of a client. */
 export function listenRaw(behave: (socket: net.Socket) => void): Promise<Loopback> {
   const server = net.createServer((socket) => {
     socket.on('data', () => {
@@ -78,10 +78,10 @@ export function listenTls({ key, cert }: Certificate): Promise<Loopback> {
   return listen(server, 'https');
 }
 
-/** Where to connect to, and what to trust there. */
+/** Address and trust of a connection. */
 export type Target = ConnectionOptions & { url: string };
 
-/** Connections that are closed with the test. */
+/** Opens connections that close at the end of the test. */
 export function openConnections(target: Target): Connections {
   const connections = createConnections(target);
   onTestFinished(() => connections.close());
@@ -89,8 +89,8 @@ export function openConnections(target: Target): Connections {
 }
 
 /**
- * An upstream client that requests the same handle each time. A connection can be taken up again a moment after its
- * last answer; with several there would be another one meanwhile.
+ * An upstream client that always requests the same handle. It has one connection, which becomes reusable a moment after
+ * its last response; in that moment a larger pool would open another one.
  */
 export function openClient(
   { url, ca, fingerprint }: Omit<Target, 'connections'>,

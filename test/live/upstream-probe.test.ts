@@ -1,4 +1,4 @@
-// The probe of a server for the operator: over real sockets, with the configured trust.
+// The probe of a server for the operator, over real sockets and with the configured trust.
 import type http from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';

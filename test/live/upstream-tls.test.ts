@@ -1,4 +1,4 @@
-// Trust of upstream connections: the public CAs, one CA of the operator's, or one pinned certificate.
+// Trust of upstream connections: public CAs, a CA of the operator, or a pinned certificate.
 import type http from 'node:http';
 import https from 'node:https';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ beforeAll(async () => {
   other = await createCertificate();
 });
 
-/** Sends what a write would send and gives the status, or the code of the error. */
+/** Sends a request like a write, and returns the status or the error code. */
 function write({ url, agent }: { url: string; agent: http.Agent }): Promise<number | string> {
   return new Promise((answered) => {
     const request = https.request(`${url}/api/handles/21.T1/a`, { agent, method: 'PUT' }, (response) => {

@@ -1,4 +1,4 @@
-// Unsolicited bytes of the Handle server close the connection, and no caller gets them.
+// Unsolicited bytes of the Handle server: they close the connection, and no caller gets them.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -21,11 +21,11 @@ const EVIL = jsonReply('"evil"');
 
 interface Talker {
   options: Target;
-  /** One for each connection, in order. */
+  /** The sockets in the order of their connections. */
   sockets: Socket[];
 }
 
-/** Answers whatever it is sent with the next of these, and at last with the good answer. */
+/** Responds to any data with the next of these answers, and then with the good one. */
 async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker> {
   const sockets: Socket[] = [];
   const talk = (socket: Socket): void => {
@@ -45,16 +45,16 @@ async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker
   return { options: { url, connections: 1, ...(isTls && { fingerprint }) }, sockets };
 }
 
-/** Sends one request and gives the whole body. */
+/** Sends one request and returns the whole body. */
 type Ask = () => Promise<string>;
 
 interface Way {
   ask: Ask;
-  /** Resolves when the connection that waits for the next request was given up because nothing came for long. */
+  /** Resolves when the idle connection has been closed by its timeout. */
   idledOut: () => Promise<string>;
 }
 
-/** As http-proxy sends writes and other forwarded requests. */
+/** Sends like http-proxy, which forwards writes and other requests. */
 function throughAgent(agent: http.Agent, url: string): Way {
   const { request } = url.startsWith('https:') ? https : http;
   return {
@@ -73,7 +73,7 @@ function throughAgent(agent: http.Agent, url: string): Way {
   };
 }
 
-/** As reads, ePIC v2 and the reverse look-up are sent. */
+/** Sends like reads, ePIC v2 and the reverse look-up. */
 function throughDispatcher(options: Target): Way {
   const { dispatcher } = openConnections(options);
   const request = { origin: options.url, method: 'PUT' as const, path: '/', headers: [], body: '[]' };

@@ -17,9 +17,9 @@ describeWithRedis('fifty ePIC v2 clients on two instances', () => {
   });
   afterAll(() => redis.stop());
 
-  /** An instance in its own process that is connected to Redis. */
+  /** Starts an instance in a separate process and connects it to Redis. */
   async function startInstance(upstreamUrl: string): Promise<AskV2> {
-    // No 503: fifty clients wait longer than a real one would.
+    // Fifty clients wait longer than real ones would, and none may get a 503.
     const env = { V2_LOCK_WAIT: '60s' };
     const proxy = await startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
     return askV2(proxy.url);
@@ -55,7 +55,7 @@ describeWithRedis('fifty ePIC v2 clients on two instances', () => {
     const statuses = await Promise.all(clients.map((v2, at) => addOneTo(v2, seen[at]!)));
     const losers = clients.filter((_, at) => statuses[at] === 412);
     expect([statuses.filter((status) => status === 204).length, losers.length]).toEqual([1, CLIENTS - 1]);
-    // Few enough that retries succeed, and enough that they still collide.
+    // Ten at a time are few enough for retries to succeed, and enough for collisions.
     await mapLimited(losers, 10, addOne);
     expect((await look(other)).value).toBe(CLIENTS);
   });

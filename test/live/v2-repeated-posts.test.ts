@@ -1,4 +1,4 @@
-// A repeated POST whose first response was lost makes one handle, on any instance.
+// Repeated POSTs whose first response was lost: they create one handle, on any instance.
 import '../support/real-sockets.js';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -21,12 +21,12 @@ const post = (url: string, place: string): Promise<Asked> =>
 
 const pidIn = (answer: Asked): string => (read(answer) as { 'epic-pid': string })['epic-pid'];
 
-/** The handles at the Handle server with this URL. */
+/** Returns the handles with this URL at the Handle server. */
 async function handlesOf(url: string, place: string): Promise<unknown> {
   return read(await askV2(url)(`/21.T11998?URL=*/${place}`));
 }
 
-/** Neither the write nor the read after it gets a response, though the write is carried out. */
+/** Loses the responses to the write and to the read after it, although the write is carried out. */
 async function postUnheard(url: string, place: string): Promise<string> {
   demo.fail('reset', { times: 5 });
   const answer = await post(url, place);
@@ -47,7 +47,7 @@ describe('repeated ePIC v2 POST makes one handle', () => {
   });
 
   test.each([
-    // A client that closed its connection looks like one that only ended its requests.
+    // A full close by the client looks like the end of its requests.
     ['closes', 'closed', (socket: Socket) => socket.destroy()],
     ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
   ])('after the client timed out and %s its connection', async (_how, place, leave) => {
@@ -62,7 +62,7 @@ describe('repeated ePIC v2 POST makes one handle', () => {
     );
     await expect.poll(() => demo.hold.size).toBe(size + 1);
     leave(socket);
-    // By the time another request is answered it has been read.
+    // When another request is answered, the close has been read.
     await ask(url, '/api/site');
     demo.hold.end('PUT');
     await expect.poll(() => handlesOf(url, place)).toHaveLength(1);

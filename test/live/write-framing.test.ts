@@ -1,4 +1,4 @@
-// Framing: the upstream sees the same request boundaries as this proxy, whatever a client sends.
+// Request framing: the upstream sees the same request boundaries as this proxy, whatever a client sends.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
@@ -15,7 +15,7 @@ interface Received {
   body: string;
 }
 
-/** An upstream that accepts everything, and the requests it received. */
+/** Starts an upstream that accepts everything and records its requests. */
 async function startUpstream(): Promise<{ url: string; received: Received[] }> {
   const received: Received[] = [];
   const server = createServer((req, res) => {

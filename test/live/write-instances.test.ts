@@ -1,4 +1,4 @@
-// After an acknowledgement, readers on every other instance see the new record.
+// Reads on other instances after an acknowledged write: they return the new record.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';

@@ -1,4 +1,4 @@
-// More concurrent writes than upstream connections: the others are queued.
+// More concurrent writes than upstream connections: the rest are queued.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

@@ -1,4 +1,4 @@
-// Writes to an upstream with TLS, in the ways its certificate can be trusted.
+// Writes to an upstream with TLS, for each kind of trust in its certificate.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';

@@ -1,5 +1,5 @@
-// The writing proxy is killed after the upstream's commit and before it could invalidate anything. The write was
-// never acknowledged: the old record is right until the fence expires, and stale from then on.
+// A writing proxy killed after the upstream's commit and before any invalidation. The write was never acknowledged, so
+// the old record is correct until the fence expires, and stale afterwards.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import { HANDLE, PATH } from '../support/upstream.js';
 
 const demo = await startDemoServer();
 const env = { UPSTREAM_WRITE_TIMEOUT: '500ms' };
-/** As long as a write may take, and some. */
+/** Upper bound of the lifetime of a fence. */
 const FENCE_LIFE_MS = 25_000;
 
 describeWithRedis('a killed writer', () => {
@@ -37,7 +37,7 @@ describeWithRedis('a killed writer', () => {
   const startWriter = (): Promise<BuiltProxy> =>
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url, ...env });
 
-  /** Writes record 2 and kills the proxy once the upstream has it. */
+  /** Writes record 2, and kills the proxy once the upstream has it. */
   async function writeAndDie(writer: BuiltProxy): Promise<void> {
     demo.hold.begin('PUT');
     const { size } = demo.hold;
@@ -67,10 +67,10 @@ describeWithRedis('a killed writer', () => {
     expect(numberIn(await other.ask(PATH))).toBe(1);
     await expect.poll(entries).toHaveLength(1);
     await writeAndDie(writer);
-    // It may be gone already.
+    // The entry may already be gone.
     const [entry = 'none'] = await entries();
     expect(await client.pttl(entry)).toBeLessThan(FENCE_LIFE_MS);
-    // The life of the fence passes, here and in Redis.
+    // The fence expires, here and in Redis.
     other.pass(FENCE_LIFE_MS);
     await client.del(entry);
     for (const state of await client.keys('*:state')) await client.hdel(state, `f:${HANDLE.toUpperCase()}`);

@@ -1,4 +1,4 @@
-// Responses to native requests come from the same cache as those of the record interface.
+// Responses to native requests, from the same cache as those of the record interface.
 import { describe, expect, it } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';
 import { useNock } from '../support/nock.js';

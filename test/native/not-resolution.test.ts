@@ -1,4 +1,4 @@
-// Native requests that are no resolution: the site record, and what is refused. The digest of a request.
+// Native requests other than resolutions: the site record, rejected op codes, the digest of a request.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';

@@ -1,4 +1,4 @@
-// Prepared answers: as current as the entry they were made of, on every transport, and reported like any other.
+// Prepared native responses: as current as their entry, on every transport, and reported like other responses.
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';
@@ -49,7 +49,7 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
     readResponse(await ASK[transport](proxy, nativeRequest(HANDLE, question)));
   const isPrepared = ({ app }: Proxy, question: NativeQuestion = {}): boolean =>
     app.native.answerPrepared(nativeRequest(HANDLE, question), transport) !== undefined;
-  /** A miss, then a hit, of which the answer is prepared. */
+  /** Sends a miss, then a hit, whose response is prepared. */
   async function askTwice(proxy: Proxy, question: NativeQuestion = {}): Promise<void> {
     await send(proxy, question);
     await send(proxy, question);
@@ -188,7 +188,7 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
   });
 });
 
-/** Hits have neither an id of their own nor that of a trace. */
+/** Removes the ids of request and trace, which hits do not have. */
 const withoutId = (line: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(line).filter(([name]) => name !== 'requestId' && name !== 'traceId'));
 

@@ -1,4 +1,4 @@
-// A resolution that wants private values too: the Handle server decides, and nothing of it is kept.
+// Resolutions that request private values too: the Handle server decides, and its response is not cached.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, OP_FLAG, decodeEnvelope, readMessage } from '../../src/native/codec.js';

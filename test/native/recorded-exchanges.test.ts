@@ -1,4 +1,4 @@
-// Recorded requests get the recorded answers byte for byte, but for what an answer from a cache says differently.
+// Recorded native requests: responses equal the recorded ones byte for byte, except where a cache has to differ.
 import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from '../../src/native/codec.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
@@ -15,8 +15,8 @@ const RESPONSE_CODE_AT = ENVELOPE_BYTES + 4;
 const codeOf = (answer: Buffer): number => answer.readInt32BE(RESPONSE_CODE_AT);
 
 /**
- * Without expiration, serial number of the site, the flag of a primary and that of packets; of a challenge without session
- * and nonce.
+ * Clears the fields that a cache sets differently: expiration, serial number of the site, the flags of a primary and of
+ * packets; in a challenge the session and the nonce.
  */
 function comparable(answer: Buffer): Buffer {
   const bytes = Buffer.from(answer);
@@ -25,30 +25,30 @@ function comparable(answer: Buffer): Buffer {
   bytes.fill(0, ENVELOPE_BYTES + 12, ENVELOPE_BYTES + 14);
   bytes.fill(0, ENVELOPE_BYTES + 16, ENVELOPE_BYTES + 20);
   if (codeOf(bytes) !== RESPONSE_CODE.authenticationNeeded) return bytes;
-  // The nonce is followed by the length of the credential.
+  // The length of the credential follows the nonce.
   return bytes.fill(0, 4, 8).fill(0, bytes.length - 20);
 }
 
-/** Another answer than that of a primary server, which signs, administers and holds sessions. */
+/** Requests to which a primary server responds differently, because it signs, administers and holds sessions. */
 const OTHERWISE: [name: RegExp, responseCode: number][] = [
   [/CERT|all flags on/, RESPONSE_CODE.error],
   [/CREATE_|DELETE_|ADD_VALUE|REMOVE_|LIST_|HOME_NA|TXN|DUMP_/, RESPONSE_CODE.operationNotSupported],
   [/SESSION_|_CHALLENGE/, RESPONSE_CODE.error],
-  // The real texts have the exceptions of Java.
+  // The recorded texts contain Java exceptions.
   [/^http: bad: .*(body|count|credential|response code)|sent as request/, RESPONSE_CODE.protocolError],
-  // HDLProxy says 2, this proxy what its Handle server says.
+  // HDLProxy responds with 2, this proxy with the code of its Handle server.
   [/HDLProxy: prefix unknown/, RESPONSE_CODE.notResponsible],
   [/HDLProxy: GET_SITE_INFO/, RESPONSE_CODE.success],
-  // It asks for sites first, and gives them in that order.
+  // HDLProxy requests the site values first, and returns the values in that order.
   [/HDLProxy: prefix handle/, RESPONSE_CODE.success],
 ];
-/** Accepted, though the body is not as long as it says. */
+/** Accepted although the body has another length than its header states. */
 const ACCEPTED = ['http: bad: body length 0', 'http: bad: no credential length at all'];
 
 const otherCode = ({ name }: NativeExchange): number | undefined =>
   ACCEPTED.includes(name) ? undefined : OTHERWISE.find(([pattern]) => pattern.test(name))?.[1];
 
-/** The record was written anew for each size; its JSON is that of the last. */
+/** The record was rewritten for each size; its recorded JSON is that of the last one. */
 const isOutdated = ({ name }: NativeExchange): boolean => /pad 40[79]/.test(name);
 
 const recordedAnswer = ({ response }: NativeExchange): Buffer =>
@@ -69,7 +69,7 @@ let proxy: Proxy;
 const SITE = { NATIVE_SITE_HANDLE: '0.NA/21.T11998' };
 
 describe('recorded native messages', () => {
-  /** Cut off, in odd packets, or two at once: the listeners' matter. */
+  /** Truncated messages, odd packets and pipelined messages are handled by the listeners, not by the codec. */
   const isForListener = ({ name }: NativeExchange): boolean =>
     /message length 23|of 400 bytes|two requests/.test(name);
   const whole = native.exchanges.filter(
@@ -92,7 +92,7 @@ describe('recorded native messages', () => {
       const { reply } = await proxy.app.native.answer({ ...incoming, received });
       expectAnswer(exchange, frame(reply.envelope, reply.message));
     }
-    // One load a handle, but for a TTL of 0, refusals, and what only the Handle server knows: private values.
+    // Each handle is loaded once, except for a TTL of 0, rejections, and requests for private values.
     const keys = upstream.targets.map((target) => target.toUpperCase().replace('/API/HANDLES/', ''));
     const repeated = new Set(keys.filter((key, at) => keys.indexOf(key) !== at && !key.includes('?')));
     expect([...repeated]).toEqual(['21.T11998/REC-TTL', '99.NOPE/X', '0.NA/21.T7REF.SUB']);
@@ -121,7 +121,7 @@ describe('prepared native responses', () => {
 });
 
 describe('recorded native connections', () => {
-  // Silence is answered after 5 minutes there.
+  // The recorded server answers a silent client only after 5 minutes.
   const connections = native.exchanges.filter(
     (one) => one.transport === 'tcp' && one.response.length > 0 && !isOutdated(one),
   );
@@ -138,7 +138,7 @@ describe('recorded native connections', () => {
 });
 
 describe('recorded native datagrams', () => {
-  // Requests that are never complete; one that the recording answers with two messages; packets of a wrong size.
+  // Incomplete requests, requests with two recorded responses, and packets of a wrong size.
   const isOdd = ({ name, response }: NativeExchange): boolean =>
     response.length === 0 || /same request twice|two requests|of 400 bytes/.test(name);
   const questions = native.exchanges.filter(
@@ -148,7 +148,7 @@ describe('recorded native datagrams', () => {
   it(`get the recorded responses in the same packets, ${questions.length} requests`, async () => {
     mockRecordedServer();
     const { udpPort, tcpPort } = await startProxy({ ...SITE, NATIVE_UDP_PORT: '0', NATIVE_TCP_PORT: '0' });
-    // Only a sender that has asked over TCP gets several packets.
+    // Only a sender verified over TCP gets responses of several packets.
     await askTcp(tcpPort, '21.T1/first');
     for (const exchange of questions) {
       const packets = await exchangeUdp(udpPort, exchange.request.map(bytesOf));
@@ -162,7 +162,7 @@ describe('recorded native datagrams', () => {
 });
 
 describe('recorded tunnel POSTs', () => {
-  // HDLProxy trips over the last with an error page.
+  // HDLProxy responds to the excluded request with an error page.
   const posts = native.exchanges.filter(
     ({ name, httpRequest }) => httpRequest !== undefined && !name.includes('encrypted flag'),
   );

@@ -1,4 +1,4 @@
-// Every recorded message is the same after it was decoded and encoded again.
+// Recorded native messages: decoding and encoding give the same bytes.
 import { describe, expect, it } from 'vitest';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -21,11 +21,11 @@ import {
 import { assembled, bytesOf, native } from '../support/native-recordings.js';
 import { decodeResponse, encodeResolution } from '../support/native-codec.js';
 
-/** The names of those for which the work gives another result than `expected`. */
+/** Returns the names of the items that fail the comparison. */
 const differing = <T extends { name: string }>(all: readonly T[], isSame: (one: T) => boolean): string[] =>
   all.filter((one) => !isSame(one)).map(({ name }) => name);
 
-/** Malformed on purpose, or two messages at once. */
+/** Messages that are malformed on purpose, or two messages in one exchange. */
 const isOdd = ({ name }: { name: string }): boolean =>
   /: bad: |opcode 99|sent as request|handle length|of 400 bytes|request twice|two requests/.test(name);
 
@@ -39,7 +39,7 @@ interface Whole {
   bytes: Buffer;
 }
 
-/** The well-formed messages that are complete and as long as they say. */
+/** Returns the well-formed messages that are complete and have the length that they state. */
 const whole = (all: readonly Omit<Whole, 'bytes'>[]): Whole[] =>
   all.flatMap((one) => {
     if (isOdd(one)) return [];
@@ -64,7 +64,7 @@ describe('decoding and encoding of recorded native messages', () => {
     );
     const full = heads.filter(({ bytes }) => bytes.length === ENVELOPE_BYTES);
     expect(full.length).toBeGreaterThan(700);
-    // They set the idle bits.
+    // Random bytes set the unused bits.
     expect(differing(full, ({ bytes }) => encodeEnvelope(decodeEnvelope(bytes)).equals(bytes))).toEqual([
       'tcp: bad: random bytes',
       'udp: bad: random bytes',
@@ -107,7 +107,7 @@ describe('decoding and encoding of recorded native messages', () => {
     const questions = new Map(whole(requests).map((one) => [one.name, one]));
     const isSame = (one: Whole): boolean => {
       const message = messageOf(one)!;
-      // Answers to administrators have other bodies.
+      // Responses to administrators have other bodies.
       if (message.header.opCode > OP_CODE.siteInfo && message.header.responseCode === RESPONSE_CODE.success)
         return true;
       const { version } = envelopeOf(one);
@@ -154,7 +154,7 @@ describe('decoding and encoding of recorded native messages', () => {
       }
     }
     expect(compared).toBeGreaterThan(300);
-    // This record was written anew for each of three sizes; its JSON is that of the last.
+    // The record was rewritten for each of three sizes; its recorded JSON is that of the last one.
     expect(different).toEqual([
       'udp: response around 492 bytes (pad 407) 1',
       'udp: response around 492 bytes (pad 409) 1',

@@ -1,4 +1,4 @@
-// Native resolution of handles of prefixes that no configured server serves, with `upstream.followReferrals`.
+// Native resolution under prefixes without a configured server, with `upstream.followReferrals`.
 import { describe, expect, test } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';
 import { textValue } from '../handle-server/seed.js';
@@ -15,7 +15,7 @@ const root = await startDemoServer({
   prefixes: ['0.NA'],
   seed: {
     '0.NA/99.FAR': [siteOf(far)],
-    // That server does not know the prefix.
+    // The server `far` does not have this prefix.
     '0.NA/99.MOVED': [siteOf(far)],
     '0.NA/99.NATIVE': [siteOf(far, { protocols: ['TCP'] })],
     '0.NA/99.LOOP': [textValue(1, 'HS_SERV', '0.NA/99.LOOP')],

@@ -87,6 +87,6 @@ describe('a native handle', () => {
   });
 });
 
-/** Decoded once. */
+/** Returns the handle in a request target, decoded once. */
 const handleIn = (target: string): string =>
   decodeURIComponent(target.slice('/api/handles/'.length).split('?', 1)[0] ?? '');

@@ -1,4 +1,4 @@
-// The TCP listener: one message a connection in whatever pieces, within limits of time, number and memory.
+// The TCP listener: one message per connection in pieces of any size, within limits of time, number and memory.
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';

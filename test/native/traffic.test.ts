@@ -1,4 +1,4 @@
-// Traffic rules for native messages over TCP, whose sender is known: they apply to misses only.
+// Traffic rules for native messages over TCP, whose sender is verified: they apply to misses only.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';

@@ -1,4 +1,4 @@
-// Messages over TCP take turns: those that are answered in one turn of the event loop hold it for one slice together.
+// Fair scheduling of native TCP messages: the messages of one turn of the event loop share one time slice.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';

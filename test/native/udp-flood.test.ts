@@ -1,4 +1,4 @@
-// A flood of UDP requests, whose senders may be forged, leaves others their part of the Handle server.
+// A flood of UDP requests, whose senders may be forged: other clients keep their share of the Handle server.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { startProxy } from '../support/proxy.js';
 
 const CONCURRENCY = 8;
 
-/** A Handle server that never answers. */
+/** Starts a Handle server that never answers. */
 async function startSilentServer() {
   const asked: string[] = [];
   const server = createServer(({ url = '' }) => void asked.push(url)).listen(0, '127.0.0.1');

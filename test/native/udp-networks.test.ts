@@ -1,4 +1,4 @@
-// UDP response limits count by network, whatever addresses the socket is bound to.
+// UDP response limits by network, for every address family of the socket.
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/native/answer.js';

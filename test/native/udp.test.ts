@@ -1,4 +1,4 @@
-// The UDP listener: packets both ways, and answers that make no amplifier of it.
+// The UDP listener: packets in both directions, without amplification.
 import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
 import { gate } from '../support/gate.js';
@@ -25,7 +25,7 @@ async function limitedOf(proxy: Proxy): Promise<Record<string, number>> {
   return Object.fromEntries(limited!.values.map(({ labels, value }) => [String(labels['reason']), value]));
 }
 
-/** A request whose type filter takes several packets. */
+/** A request that takes several packets because of its type filter. */
 const LONG = nativeRequest(HANDLE, { types: ['x'.repeat(600), 'URL'], requestId: 7 });
 const LONG_PACKETS = toPackets(decodeEnvelope(LONG), LONG.subarray(ENVELOPE_BYTES));
 
@@ -51,7 +51,7 @@ describe('a request over UDP', () => {
     const [first, second] = LONG_PACKETS as [Buffer, Buffer];
     const socket = await openUdp();
     sendUdp(socket, udpPort, first);
-    // Datagrams of one socket come in order on loopback.
+    // On loopback the datagrams of one socket arrive in order.
     sendUdp(socket, udpPort, REQUEST);
     await nextMessage(socket);
     pass(5001);
@@ -111,7 +111,7 @@ describe('UDP amplification', () => {
     upstream.answers(recordWith(100 + extra));
     const packets = await exchangeUdp(proxy.udpPort, [REQUEST]);
     expect(sizeOf(packets)).toBe(512);
-    // The factor that SECURITY.md states.
+    // SECURITY.md states this amplification factor.
     expect(longest(packets)).toBeLessThanOrEqual(512 / 72);
     upstream.answers(recordWith(100 + extra + 1));
     const refused = only(await exchangeUdp(proxy.udpPort, [REQUEST]));
@@ -135,7 +135,7 @@ describe('UDP amplification', () => {
     expect(codeOf(only(await ask()))).toBe(2);
     expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);
     expect(sizeOf(await ask())).toBeGreaterThan(4000);
-    // The second one is prepared.
+    // The second response is a prepared one.
     expect(sizeOf(await ask())).toBeGreaterThan(4000);
     proxy.pass(60 * 60 * 1000 + 1);
     expect(codeOf(only(await ask()))).toBe(2);

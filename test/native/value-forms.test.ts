@@ -1,4 +1,4 @@
-// Values from their JSON to the bytes of a Handle server, and back; the bytes are written out by hand.
+// Conversion of values between JSON and the bytes of a Handle server, with the bytes written by hand.
 import { describe, expect, it } from 'vitest';
 import { ByteReader } from '../../src/handle/bytes.js';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -15,12 +15,12 @@ interface Layout {
   ttl?: string;
   permissions?: string;
   type?: string;
-  /** Without its length. */
+  /** The data without their length. */
   data?: string;
   references?: string;
 }
 
-/** In the order of the layout. */
+/** Concatenates the fields in the order of the layout. */
 const bytesOf = ({
   index = i4(1),
   timestamp = i4(0),
@@ -51,7 +51,7 @@ const SITE = {
 const SITE_HEAD = '0001020affffc0';
 const NO_SERVERS = i4(0);
 
-/** From the JSON of a record to the bytes; the same the other way. */
+/** Values that convert from JSON to bytes and back without loss. */
 const BOTH_WAYS: [what: string, json: Partial<HandleValue>, layout: Layout][] = [
   ['a plain value', {}, {}],
   ['index 0', { index: 0 }, { index: '00000000' }],
@@ -215,7 +215,7 @@ describe('native encoding of values', () => {
     });
   });
 
-  /** JSON that a server or another program may write differently. */
+  /** JSON forms that a server or another program may write differently. */
   it.each<[string, Partial<HandleValue>, Layout]>([
     ['bare text', { data: 'x' }, {}],
     ['hexadecimal digits', { data: { format: 'hex', value: '00Ff' } }, { data: '00ff' }],

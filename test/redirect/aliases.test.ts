@@ -1,4 +1,4 @@
-// HS_ALIAS: one handle that stands for another.
+// HS_ALIAS: a handle that refers to another handle.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Location lists that once blocked the service for seconds are answered in bounded time.
+// Location lists that once blocked the service for seconds: answered in bounded time.
 import { describe, expect, test } from 'vitest';
 import { PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Branding of pages: a colour and links, escaped, and allowed by the Content-Security-Policy.
+// Branding of pages: a colour and links, escaped and allowed by the Content-Security-Policy.
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

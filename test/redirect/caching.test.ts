@@ -1,4 +1,4 @@
-// Caching headers of redirects and pages, and hits after changes.
+// Caching headers of redirects and pages, and their hits after changes.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';

@@ -1,4 +1,4 @@
-// Accept, Accept-Language and User-Agent select a location, and Vary names them.
+// Selection of a location by Accept, Accept-Language and User-Agent, which Vary lists.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// The country of the client, looked up in a database of the operator.
+// The country of the client, from a database that the operator provides.
 import { describe, expect, test } from 'vitest';
 import { loadStartConfig } from '../../src/config/load.js';
 import { createReload } from '../../src/process/reload.js';

@@ -1,4 +1,4 @@
-// The forms in which people write a handle behind the address of a resolver.
+// Forms in which people write a handle after the address of a resolver.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';

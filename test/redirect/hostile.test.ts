@@ -1,4 +1,4 @@
-// Records written to do harm: they do none, and cost no time.
+// Hostile records: they do no harm and cost bounded time.
 import { describe, expect, test } from 'vitest';
 import { cpuMs } from '../support/cpu-time.js';
 import { startLeads, value } from '../support/leads.js';
@@ -40,7 +40,7 @@ describe('hostile records', () => {
         for (let times = 0; times < 20; times++)
           expect(await leads.to(`${name}?x=${times}`), name).toEqual(PLAIN);
       });
-      // Read once and remembered: what is left is the cost of a request, and of the JSON around the text.
+      // The record is parsed once; each request still costs itself and the JSON around the text.
       expect(ms / 20, name).toBeLessThan(100);
     }
   });
@@ -105,7 +105,7 @@ describe('hostile records', () => {
         { index: 7, type: 'HS_ALIAS', data: { format: 'string', value: '' } },
         { index: 8, type: 'EMAIL', data: { format: 'string', value: 'a@b?bcc=c@d' } },
         { index: 9, type: 'F', data: { format: 'string', value: '\0\ud800\u202e' }, permissions: '1110' },
-        // Whether it is public is unknown.
+        // These permissions do not show whether the value is public.
         { index: 10, type: 'G', data: { format: 'string', value: 'private' }, permissions: '<u1>' },
       ],
     });

@@ -1,4 +1,4 @@
-// Included handles that no cache keeps: the Handle server is asked for each of them once, and for few in one request.
+// Included handles that are not cacheable: one upstream request for each, and a bounded number for one client request.
 import { describe, expect, test } from 'vitest';
 import { type Leads, PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -47,7 +47,7 @@ describe('included records', () => {
         expect(leads.upstream.asked - before).toBeLessThanOrEqual(26);
       }
       expect(askedForParts(leads)).toBe(COUNT);
-      // `upstream.retryAfter`.
+      // 5,000 ms is `upstream.retryAfter`.
       leads.pass(4999);
       await leads.to('all?later');
       expect(askedForParts(leads)).toBe(COUNT);

@@ -1,4 +1,4 @@
-// Link headers and headers of a record on its redirects.
+// Link and other headers from a record on its redirects.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -30,7 +30,7 @@ describe('Link and record headers of a redirect', () => {
       '<https://meta.example.org/21.T11998%2Flinked>; rel="describedby"; type="application/json"',
       '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title',
     ].join(', ');
-    // The first answers are made, later ones are prepared.
+    // Later responses are prepared ones.
     for (let times = 0; times < 4; times++) expect((await leads.get('linked')).headers.link).toBe(link);
     expect((await leads.get('linked?noredirect')).headers.link).toBeUndefined();
   });

@@ -1,4 +1,4 @@
-// Rules of HDLProxy for shown lists, record headers and expiry that its recordings do not cover.
+// HDLProxy rules for shown lists, record headers and expiry that the recordings do not cover.
 import { describe, expect, test } from 'vitest';
 import { startRecordedLocations } from '../support/location-world.js';
 

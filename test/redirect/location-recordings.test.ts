@@ -1,4 +1,4 @@
-// The proxy before the demo server chooses locations as HDLProxy did before a real Handle server.
+// Location recordings: the proxy with the demo server selects like HDLProxy with a real Handle server.
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import type { DemoServer } from '../handle-server/server.js';
@@ -16,7 +16,7 @@ import type { Proxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
 
-/** HTTP/1.0, which node's client does not send: without a header, to the end of the connection. */
+/** Sends HTTP/1.0, which Node's client cannot: no headers, and a response until the connection closes. */
 async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
   const socket = await openSocket(baseUrl);
   let text = '';
@@ -30,11 +30,11 @@ async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string 
 }
 
 interface Chosen {
-  /** Status and Location. */
+  /** The status and Location. */
   led: string;
-  /** Link headers and those of records. */
+  /** Link headers and headers from the record. */
   headers: string[];
-  /** The attributes of each location of `action=showurls`. */
+  /** Attributes of each location of `action=showurls`. */
   shown: string[][] | undefined;
 }
 
@@ -59,7 +59,7 @@ const withoutReferences = (text: string): string =>
     .replace(/&#(\d+);/g, (_whole, code) => String.fromCharCode(Number(code)))
     .replace(/&(?:amp|quot);/g, (name) => (name === '&amp;' ? '&' : '"'));
 
-/** Before these the prefix record of 21.T11998 was forgotten, with its HS_NAMESPACE and without. */
+/** Recordings before which HDLProxy lost its copy of the prefix record, with HS_NAMESPACE kept or removed. */
 const FORGOTTEN_BEFORE: Readonly<Record<string, 'kept' | 'removed'>> = {
   'prefix 21.T11998: with HS_NAMESPACE, browser': 'kept',
   'alias: beside a 10320/loc': 'removed',
@@ -70,7 +70,7 @@ async function forgetPrefix(proxy: Proxy, demo: DemoServer, change: 'kept' | 're
   await proxy.app.operations.purge({ handles: ['0.NA/21.T11998'], isSoft: false });
 }
 
-/** Where chance decided at HDLProxy, the recorded choice comes sooner or later. */
+/** Where HDLProxy chose at random, draws are repeated until the recorded choice comes. */
 const MAX_DRAWS = 1000;
 
 async function chosenBy(proxy: Proxy, recording: Recording): Promise<Chosen> {

@@ -1,9 +1,9 @@
-// Rules of HDLProxy for locations that its recordings do not cover, one request each.
+// HDLProxy rules for locations that the recordings do not cover, one request each.
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { type DrawnQuestion, startRecordedLocations } from '../support/location-world.js';
 
-/** The path is that of a recorded record under 21.T11998 when it begins with `rec`. */
+/** A path that begins with `rec` is a recorded record under 21.T11998. */
 type Row = [rule: string, path: string, expected: string, request?: DrawnQuestion];
 
 /** `only` is a 302 to https://only.example.org/; a number alone is a response without Location. */

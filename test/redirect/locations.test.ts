@@ -1,4 +1,4 @@
-// 10320/loc: several places of one object, and how one of them is chosen.
+// 10320/loc: several locations of one object, and the selection among them.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

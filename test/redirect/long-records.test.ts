@@ -1,4 +1,4 @@
-// The page of a long record: it shows the first part, says so, and costs what that part costs.
+// The page of a long record: it shows the first part with a notice, and costs no more than that part.
 import { describe, expect, test } from 'vitest';
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { shownPart } from '../../src/redirect/value-html.js';
@@ -99,7 +99,7 @@ describe('page of a long record', () => {
     const page = await pageOf([value(1, 'DESC', '<'.repeat(MIB))]);
     const escaped = page.match(/&#60;/g)?.length ?? 0;
     expect(escaped).toBeGreaterThan(16_000);
-    // And the beginning of the collapsed text.
+    // The 80 more are the beginning of the collapsed text.
     expect(escaped).toBeLessThanOrEqual(16 * 1024 + 80);
   });
 

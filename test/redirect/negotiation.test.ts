@@ -1,4 +1,4 @@
-// Pages for people, JSON for programs: records and errors alike.
+// Pages for browsers and JSON for programs, for records and errors alike.
 import { describe, expect, test } from 'vitest';
 import type { Question } from '../support/ask.js';
 import { startLeads, value } from '../support/leads.js';
@@ -105,7 +105,7 @@ describe('HTML or JSON by Accept', () => {
       ['/hdl:21.T11998/nobody', 100],
       ['/21.T11998/alias', 100],
       ['/21.T11998', 100],
-      // A prefix begins with a digit or has a dot: these paths begin with a word of another API.
+      // A prefix begins with a digit or has a dot; these paths begin with a path segment of another API.
       ['/foo/foo/foo/21.T11998/USER01', 4],
       ['/v2/handles/21.T11998/USER01', 4],
       ['/foo', 4],

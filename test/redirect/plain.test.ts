@@ -1,4 +1,4 @@
-// Plain redirects: those decided by a URL value alone, which memory answers synchronously, and records that look like them.
+// Plain redirects: those of a URL value alone, answered synchronously from memory, and records that look similar.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -46,7 +46,7 @@ describe('plain redirects from memory', () => {
         const shown = [headers.location, text].map((part) => part?.replaceAll('?nothing', ''));
         return [status, ...shown, ...more.map((header) => headers[header])];
       };
-      // Both are in memory: the record, and those of prefixes.
+      // These requests load the record and its prefix records into memory.
       await answer('url?nothing');
       await answer(`${path}?nothing`);
       const wanted = await answer(`${path}?nothing`);

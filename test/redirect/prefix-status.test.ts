@@ -1,4 +1,4 @@
-// Status and contact in a prefix record: whether the prefix is closed and why, and the address to ask.
+// Status and contact in a prefix record: whether and why the prefix is closed, and whom to contact.
 import { describe, expect, test } from 'vitest';
 import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -16,7 +16,7 @@ useNock();
 
 const HANDLE = '21.T11998/page';
 
-/** A prefix with this HS_NAMESPACE, and one handle. */
+/** Starts a proxy for a prefix with this HS_NAMESPACE and one handle. */
 async function startWith(namespace: string): Promise<Proxy & { targets: string[] }> {
   const upstream = mockUpstream((target) => {
     const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -78,7 +78,7 @@ describe('status and contact in a prefix record', () => {
     refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
   } as const;
 
-  /** Records of prefixes that say nothing. */
+  /** Starts a reader of prefix records whose loads first fail with these codes, then give 404. */
   function startRecords(failures: ErrorCode[] = []) {
     const asked: (Caller | undefined)[] = [];
     const context = testContext({ clock: { ...systemClock, now: () => 1 } });

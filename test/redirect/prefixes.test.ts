@@ -26,7 +26,7 @@ interface Prefixed extends Proxy {
   upstream: MockUpstream;
   records: Map<string, unknown[]>;
   to: (handle: string, question?: object) => Promise<[number, string | undefined]>;
-  /** Writes through the proxy. */
+  /** Writes a record through the proxy. */
   write: (handle: string, values: unknown[]) => Promise<void>;
   askedFor: (handle: string) => number;
 }
@@ -87,7 +87,7 @@ describe('locations of the prefix and of included handles', () => {
       '21.T11998/other': url,
     });
     const handles = ['21.T11998/url', '21.T11998/other'];
-    // Prepared by now.
+    // The later responses are prepared ones.
     for (let times = 0; times < 4; times++) {
       for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
     }
@@ -128,7 +128,7 @@ describe('locations of the prefix and of included handles', () => {
   const REFUSED = { status: 400, body: { responseCode: 301 } };
   const FAILED = { status: 500, body: 'broken' };
 
-  /** The prefix records are answered like this. */
+  /** Answers all prefix records with this response. */
   const answerPrefix = ({ upstream, records }: Prefixed, answer: Answer): void => {
     upstream.answers((target) => {
       const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -210,7 +210,7 @@ describe('locations of the prefix and of included handles', () => {
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
     proxy.records.set(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
     proxy.pass(3_601_000);
-    // The record of the handle is fresh.
+    // The API read refreshes the record of the handle.
     expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });

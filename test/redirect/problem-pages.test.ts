@@ -28,7 +28,7 @@ describe('error page', () => {
     expect(text).toContain(globalLink('21.T11998/no%20%3Cbody%3E'));
     expect(text).toContain('<a href="mailto:pid@example.org">PID &#38; co</a></li>');
     expect(text).not.toContain('Try again');
-    // Kept by browsers, so it is of no request.
+    // Browsers cache the page, so it has no request id.
     expect(headers['cache-control']).toContain('max-age=30');
     expect([headers['x-request-id'], text.includes('Reference')]).toEqual([undefined, false]);
   });

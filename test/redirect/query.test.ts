@@ -1,4 +1,4 @@
-// Query parameters, as HDLProxy has them.
+// Query parameters, as in HDLProxy.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -27,7 +27,7 @@ describe('query parameters of a redirect', () => {
     expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
     expect(await leads.to('subtype')).toEqual([302, 'https://mirror.example.org/']);
     expect(await leads.to('lower')).toEqual([302, 'https://example.org/lower']);
-    // As at HDLProxy, the old name counts only beside the new one.
+    // As in HDLProxy, the old type name counts only together with the new one.
     expect(await leads.to('old')).toEqual([200, undefined]);
     expect(await leads.to('older')).toEqual([302, 'https://example.org/old']);
     expect(await leads.to('blank')).toEqual([302, 'https://example.org/not-blank']);

@@ -12,7 +12,7 @@ const admin = (permissions: string) => ({
   ttl: 86400,
 });
 
-/** The text of the record page of these values. */
+/** Returns the text of the record page of these values. */
 async function textOfPage(values: unknown[]): Promise<string> {
   const leads = await startLeads({ abc: values });
   const { text } = await leads.get('abc?noredirect');

@@ -1,4 +1,4 @@
-// The proxy before the demo server redirects as HDLProxy did before a real Handle server.
+// Redirect recordings: the proxy with the demo server redirects like HDLProxy with a real Handle server.
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../handle-server/server.js';
@@ -9,10 +9,10 @@ import { startProxy } from '../support/proxy.js';
 const fixture = new URL('../fixtures/hdl-proxy.json', import.meta.url);
 const recordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
 
-/** Time before a recording (ms), where more than the usual passed at HDLProxy. */
+/** Time before a recording (ms), if longer than usual. */
 const WAITS: Readonly<Record<string, number>> = { 'cache: p-ttl2 after its ttl': 4000 };
 
-/** Changes at the server went there directly; what is left beside them are pages and redirects. */
+/** Changes went directly to the server; of the other recordings, only pages and redirects are replayed. */
 const isChange = ({ secure, request }: Recording): boolean =>
   secure && ['PUT', 'DELETE'].includes(request.method);
 const isRedirect = ({ request }: Recording): boolean => !/^\/api\//.test(request.path);
@@ -25,7 +25,7 @@ interface Led {
 
 function ledBy({ status, headers }: { status: number; headers: string[] }): Led {
   const location = headers.find((line) => line.startsWith('location: '))?.slice('location: '.length);
-  // HDLProxy names itself in full where this proxy gives the path alone (RFC 9110 section 10.2.2).
+  // HDLProxy sends its own address in full; this proxy sends the path alone (RFC 9110 section 10.2.2).
   return { status, location: location && new URL(location, 'http://127.0.0.1:8080').href };
 }
 

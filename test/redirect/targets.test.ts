@@ -157,7 +157,7 @@ describe('redirect target', () => {
       expect(await leads.to(name), name).toEqual([200, undefined]);
     }
     expect((await leads.get('user')).text).toContain('its host is not one of the allowed hosts');
-    // Browsers read a backslash as a slash: it is sent in a form that names one host only.
+    // Browsers treat a backslash as a slash, so it is encoded and the URL names one host only.
     expect(await leads.to('slash')).toEqual([302, 'https://evil.org%5C@example.org/']);
   });
 

@@ -8,7 +8,7 @@ import { finish } from '../support/steps.js';
 
 useNock();
 
-/** The same numbers at each run (mulberry32). */
+/** Returns the same random numbers in each run (mulberry32). */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -34,7 +34,7 @@ function draw(weights: number[], { random, times }: { random: () => number; time
   return counts;
 }
 
-/** Chi-squared, whose 99.9th percentile for three degrees of freedom is 16.3. */
+/** Returns chi-squared, whose 99.9th percentile for three degrees of freedom is 16.3. */
 function distance(counts: number[], weights: number[]): number {
   const times = counts.reduce((sum, count) => sum + count, 0);
   const total = weights.reduce((sum, weight) => sum + weight, 0);

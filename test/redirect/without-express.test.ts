@@ -1,4 +1,4 @@
-// Redirects and pages are answered by node's request and response alone.
+// Redirects and pages served with Node's request and response alone, without Express.
 import express from 'express';
 import { describe, expect, test, vi } from 'vitest';
 import { startLeads, value } from '../support/leads.js';

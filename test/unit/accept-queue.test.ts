@@ -1,4 +1,4 @@
-// Number of connections that wait to be accepted by a listener, from the proc file system of Linux.
+// Number of connections that a listener has not accepted yet, from the proc file system of Linux.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, type Server, connect, createServer } from 'node:net';
@@ -12,7 +12,7 @@ async function listen(host: string, at = 0): Promise<{ server: Server; port: num
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-/** The kernel completes a connection to itself at once; Node accepts none within this turn. */
+/** The kernel completes a loopback connection immediately; Node accepts none of them in this turn. */
 async function connectTo(port: number, host: string, count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     const client = connect(port, host);

@@ -1,8 +1,8 @@
-// Detection of a blocked event loop by its missing beats; the clock is handed in.
+// Detection of a blocked event loop by its missing beats, on a handed-in clock.
 import { describe, expect, test } from 'vitest';
 import { BlockWatch } from '../../src/observe/health.js';
 
-/** Beats every 100 ms until it is held. `probe` is what `/healthz` says at the end of the time. */
+/** Beats every 100 ms until `hold`. `probe` returns the value that `/healthz` uses. */
 function start(limitMs = 1000) {
   let now = 0;
   const watch = new BlockWatch({ everyMs: 100, limitMs, now });

@@ -1,4 +1,4 @@
-// The network of a client: /24 of IPv4, also where it is written as IPv6, and /56 of IPv6.
+// The network of a client: /24 for IPv4, also in its IPv6 notation, and /56 for IPv6.
 import { describe, expect, test } from 'vitest';
 import { clientAddress, networkOf } from '../../src/server/client-address.js';
 
@@ -15,7 +15,7 @@ describe('network of a client', () => {
     expect(networkOf(address)).toBe(network);
   });
 
-  /** The address behind these hops, and how many addresses were judged. */
+  /** Returns the client address behind these hops, and the number of addresses checked. */
   function judged(header: string, isTrusted: (address: string) => boolean): [address: string, count: number] {
     let count = 0;
     const req = { socket: { remoteAddress: '10.0.0.1' }, headers: { 'x-forwarded-for': header } };

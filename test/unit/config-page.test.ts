@@ -1,4 +1,4 @@
-// The keys of the pages: a colour that goes into a style sheet, and links that a reader may follow.
+// Configuration of the pages: an accent colour for the style sheet, and links for readers.
 import { describe, expect, it } from 'vitest';
 import { configFrom, problemsFrom } from '../support/load-config.js';
 
@@ -17,7 +17,7 @@ describe('page configuration', () => {
     '#06c\n',
     'var(--x)',
     '#06c}body{display:none',
-    // Light, and too light: 4.4 to 1 on the background of error pages.
+    // Light colours. The last has a contrast of only 4.4:1 on the background of error pages.
     '#fc0',
     '#6e6e6e',
   ])('refuses the accent colour %j', (colour) => {

@@ -18,7 +18,7 @@ const RENAMED = [
   ['redis.lostMaxAge', 'redis.disconnectedMaxAge'],
 ] as const;
 
-/** A section, a key, or a key of a server of `upstreams`, as YAML. */
+/** YAML of a section, a key, and a key of a server in `upstreams`. */
 const IN_FILE = [
   ['server: { answerTimeout: 5m }', 'server.answerTimeout', 'server.responseTimeout'],
   ['http: { hotPath: { enabled: false } }', 'http.hotPath', 'http.responseCache'],

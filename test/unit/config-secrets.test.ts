@@ -1,4 +1,4 @@
-// Passwords are masked wherever the configuration is printed.
+// Masking of passwords wherever the configuration is printed.
 import { describe, expect, it } from 'vitest';
 import { loadStartConfig } from '../../src/config/load.js';
 import { problemsFrom } from '../support/load-config.js';

@@ -12,7 +12,7 @@ interface Given {
   files?: Record<string, string>;
 }
 
-/** The lines of the error, without its heading. */
+/** Returns the lines of the error without its heading. */
 function startProblemsOf({ env = {}, files = {} }: Given): string[] {
   const readFile = (path: string): string => {
     const text = files[path];

@@ -1,4 +1,4 @@
-// The close of a listener: a connection that the kernel takes just before is accepted and answered.
+// The close of a listener: a connection that the kernel completed just before is accepted and answered.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -8,13 +8,13 @@ import timers from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createDrain } from '../../src/server/drain.js';
 
-/** Acts at the end of the next turn that is waited for, before who waits for it goes on. */
+/** Acts at the end of the next turn that the drain awaits, before the drain continues. */
 function atEndOfTurn(act: () => void): void {
   const { setImmediate: nextTurn } = timers;
   const turns = vi.spyOn(timers, 'setImmediate').mockImplementationOnce(async (value) => {
     await nextTurn();
     act();
-    // Node connects in a tick of its own.
+    // Node connects in a separate tick.
     await new Promise<void>((resolve) => {
       process.nextTick(resolve);
     });
@@ -35,7 +35,7 @@ describe('drain of a listener', () => {
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const received = new Promise<string>((resolve, reject) => {
-      // After this turn has accepted what there was, and right before the drain looks at the queue.
+      // By now this turn has accepted the existing connections, and the drain has not checked the queue yet.
       atEndOfTurn(() => {
         let text = '';
         connect(port, '127.0.0.1')

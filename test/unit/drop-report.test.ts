@@ -1,4 +1,4 @@
-// The report of connections that a listener closes: each is counted, and one line a minute is logged.
+// The report of connections that a listener drops: each is counted, and one line a minute is logged.
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createDropReport } from '../../src/server/connection-bounds.js';

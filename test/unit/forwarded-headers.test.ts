@@ -19,7 +19,7 @@ const HOP = {
 const sent = (changes: Partial<ClientRequestHead>, bodyBytes = 0) =>
   forwardedHeaders(head(changes), { ...HOP, bodyBytes });
 
-/** Ours, when nothing came. */
+/** Headers that the proxy adds to a request without headers. */
 const BARE = {
   host: HOP.host,
   via: '1.1 us',

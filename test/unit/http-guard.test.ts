@@ -1,4 +1,4 @@
-// An uncaught error in a request listener is the 500 of the failing request only.
+// Uncaught errors in a request listener: a 500 for the failing request only.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

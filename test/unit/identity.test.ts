@@ -1,4 +1,4 @@
-// Identities of logins: index and handle, in whatever spelling, and never the password.
+// Identities of logins: index and handle in any spelling, and never the password.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { identityOf } from '../../src/http/identity.js';
@@ -6,7 +6,7 @@ import { identityOf } from '../../src/http/identity.js';
 const basic = (name: string, password: string): string =>
   `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
 
-/** Percent-encodes some of the characters, and the colon and the slash always. */
+/** Percent-encodes the chosen characters, and always the colon, the slash and the percent sign. */
 const spelled = (text: string, choices: readonly boolean[]): string =>
   Array.from(text)
     .map((char, at) => {

@@ -1,4 +1,4 @@
-// The default prefix in Redis: another one for each Handle server and each database.
+// The default key prefix in Redis: different for each Handle server and each database.
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';

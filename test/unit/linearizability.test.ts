@@ -1,4 +1,4 @@
-// The checker of histories: known ones, and random ones against a search of all orders.
+// The linearizability checker: known histories, and random ones against an exhaustive search.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Operation, type Verdict, checkHistory } from '../support/linearizability.js';
@@ -142,7 +142,7 @@ describe('linearizability checker', () => {
     expect(newThenOld).toEqual({ count: 2, ofOneClient: 1, longestMs: 30 });
   });
 
-  /** Whether some order of the writes explains every write and every read. */
+  /** Whether some order of the writes explains all writes and reads. */
   function isExplained(history: readonly Operation[]): boolean {
     const reads = history.filter(({ kind }) => kind === 'read');
     const writes = history.filter(({ kind }) => kind === 'write');

@@ -1,4 +1,4 @@
-// Reports of native hits in the tunnel: what is kept between them.
+// Reports of native hits in the tunnel, and the objects kept between them.
 import { describe, expect, test } from 'vitest';
 import { createReportHit } from '../../src/native/reports.js';
 

@@ -1,11 +1,11 @@
-// The bounds of the UDP listener: answers by network and second, memory of incomplete requests.
+// Limits of the UDP listener: responses by network and second, memory of incomplete requests.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, it } from 'vitest';
 import { AnswerLimit, type LimitVerdict } from '../../src/native/sender-limits.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/native/codec.js';
 import { Reassembly } from '../../src/native/reassembly.js';
 
-/** Judges a request, and counts what is sent. */
+/** Judges a request, and counts its answer. */
 function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {
   const verdict = limit.judge(address, now);
   if (verdict === 'answer') limit.count(address, 100);

@@ -1,4 +1,4 @@
-// Undocumented behaviour of Node and http-proxy that this proxy relies on, one test each, which fails when it changes.
+// Undocumented behaviour of Node and http-proxy that this proxy relies on; each has a test that fails when it changes.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingHttpHeaders, type RequestListener, type Server, createServer } from 'node:http';
@@ -77,7 +77,7 @@ describe('internals of Node and http-proxy', () => {
     const forward = createForwarder(upstream, { pseudonym: 'proxy', isTrustedProxy: () => false });
     const app = express();
     app.use(async (req, res) => {
-      // The client's own body is still on its way.
+      // The body of the client is still arriving.
       const response = await forward(req, res, { target: '/a//b\\c/../d?e', body: Buffer.from('ours') });
       response.pipe(res);
     });

@@ -49,7 +49,7 @@ describe('sampling of hits', () => {
     hit('21.T1/first', 1000);
     hit('21.T1/then', 16_000);
     expect(weightOf(measured, '21.T1/first')).toBe(1000);
-    // A measured hit stands for those before it.
+    // A measured hit carries the weight of those before it; the last ones are not measured yet.
     expect(weightOf(measured, '21.T1/then')).toBeGreaterThan(16_000 - 16);
     expect(measured).toHaveLength(2000);
     expect(readings()).toBe(1 + 2 * measured.length);

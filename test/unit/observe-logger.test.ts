@@ -1,4 +1,4 @@
-// The logger redacts credentials anywhere in a line.
+// Redaction of credentials anywhere in a log line.
 import { describe, expect, it } from 'vitest';
 import { createLogger, type Logger } from '../../src/observe/logger.js';
 

@@ -1,4 +1,4 @@
-// Readiness combines all registered checks.
+// Readiness as the combination of all registered checks.
 import { describe, expect, it } from 'vitest';
 import { createReadiness } from '../../src/observe/health.js';
 

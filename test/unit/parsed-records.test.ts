@@ -10,7 +10,7 @@ const entryOf = (count: number, text: string) => {
 };
 
 describe('parsed values of a cache entry', () => {
-  test('are the same parsed at once and in steps', () => {
+  test('are the same parsed in one piece and in steps', () => {
     for (const [count, text] of [
       [0, ''],
       [1, 'ä漢😀"\\]}'],

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createProxyTrust } from '../../src/server/client-address.js';
 
 describe('trusted proxies', () => {
-  test('change with a reload: a proxy is trusted from the reload that names it until one that does not', () => {
+  test('change with a reload: a proxy is trusted from the reload that adds it until the reload that removes it', () => {
     let configured = ['192.0.2.1'];
     const isTrusted = createProxyTrust(() => configured);
     const trusted = (): boolean[] => ['192.0.2.1', '198.51.100.1'].map(isTrusted);

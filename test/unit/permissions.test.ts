@@ -1,4 +1,4 @@
-// Permissions of a value: one reading of the digits for the cache, ePIC v2 and the demo server.
+// Permissions of a value: one interpretation for the cache, ePIC v2 and the demo server.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ const valueWith = (permissions: unknown) => ({
   permissions,
 });
 
-/** Whether the record interface shows a value: in a record, and in an error response. */
+/** Whether the record interface shows a value, in a record and in an error response. */
 function shownBy(permissions: unknown): boolean[] {
   const value = valueWith(permissions);
   const record = JSON.stringify([value]);
@@ -40,7 +40,7 @@ describe('permissions of a value', () => {
       ['10010', true, '--r-'],
       ['001100', false, 'rw--'],
       ['000000', false, '----'],
-      // What no server writes is kept from the public and left to administrators.
+      // Permissions that no server writes: hidden from the public, open to administrators.
       ['', false, 'rw--'],
       ['1', false, 'rw--'],
       ['10', false, 'rw--'],
@@ -98,7 +98,7 @@ describe('permissions of a value', () => {
     const written = bodies.flatMap((body) =>
       [...body.matchAll(/"permissions": ?"(\d*)"/g)].map(([, digits]) => digits ?? ''),
     );
-    // Twelve are those of an HS_ADMIN value's data.
+    // Twelve digits are the permissions in the data of an HS_ADMIN value.
     const lengths = new Set(written.map(({ length }) => length));
     expect([...lengths].sort((one, other) => one - other)).toEqual([4, 12]);
   });

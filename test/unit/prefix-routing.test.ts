@@ -1,4 +1,4 @@
-// The server of a handle: the longest matching prefix decides.
+// The server of a handle, chosen by the longest matching prefix.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';

@@ -1,11 +1,11 @@
-// The body of a response to a write whose connection to the Handle server breaks before it is read.
+// The body of a response to a write when the connection to the Handle server breaks before its end.
 import { once } from 'node:events';
 import { type IncomingMessage, createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { peekResponseBody } from '../../src/record/relay-response.js';
 
-/** A response whose connection is cut after this; resolves when that has been seen. */
+/** Returns a response whose connection is closed after these bytes, once the client has noticed. */
 async function brokenOff(bytes: string): Promise<IncomingMessage> {
   const server = createServer((_req, res) => {
     res.writeHead(201, { 'Content-Length': '200' });

@@ -1,4 +1,4 @@
-// Reading replies without a network: every recorded answer of a real server, and corners of the format.
+// Parsing of replies without a network: every recorded answer of a real server, and edge cases of the format.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
@@ -17,7 +17,7 @@ interface Recording {
 const file = new URL('../fixtures/handle-server.json', import.meta.url);
 const recordings = JSON.parse(readFileSync(file, 'utf8')) as Recording[];
 
-/** Requests that our own client could have sent: anonymous, ASCII path, no query. */
+/** Recordings of requests like those of the upstream client: anonymous, ASCII path, no query. */
 const ordinary = recordings.filter(
   ({ request }) =>
     request.method === 'GET' &&

@@ -1,4 +1,4 @@
-// Reading a request body that can no longer arrive.
+// Reading of a request body that can no longer arrive.
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';

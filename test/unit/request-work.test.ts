@@ -1,4 +1,4 @@
-// Work of one request: in one piece for small records, in slices for large ones, stopped when the client leaves.
+// CPU work of one request: in one piece for small records, sliced for large ones, stopped when the client leaves.
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// An authoritative answer that may not be stored: whatever else is kept of the handle may be older.
+// Authoritative answers that may not be stored: other copies of the record may be older.
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -12,7 +12,7 @@ import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 const HANDLE = handleRef('21.T1/FENCED', false);
 const now = (): number => NOW;
 
-/** A write of the handle is in flight in another instance. */
+/** Starts a resolver with an empty memory, and records published changes. */
 function start() {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });

@@ -13,7 +13,7 @@ import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 const HANDLE = handleRef('21.T1/unkept', false);
 const now = (): number => NOW;
 
-/** A resolver that has a stale record, and gets one that may not be kept. */
+/** Starts a resolver with a stale record whose new version may not be stored. */
 function start(): Resolver<unknown> {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });

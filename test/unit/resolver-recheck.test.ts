@@ -1,4 +1,4 @@
-// A record is read again after a failed condition: many callers do not cost the Handle server as many reads.
+// Repeated read of a record after a failed condition: many callers share few reads of the Handle server.
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
@@ -13,7 +13,7 @@ import { NOW, entryOf } from '../support/store-contract.js';
 const HANDLE = handleRef('21.T1/RECHECKED', false);
 const now = (): number => NOW;
 
-/** The server answers with its text of when it got the read, after `open`. */
+/** The server takes its text when a read arrives, and answers after `open`. */
 function start() {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });

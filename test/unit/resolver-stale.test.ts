@@ -1,4 +1,4 @@
-// A stale entry is served for a failing upstream, whenever its lease becomes known.
+// Stale entries served for a failing upstream, whenever their lease becomes known.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -22,7 +22,7 @@ function start() {
   const memory = startMemory();
   const coherence = { publish: () => Promise.resolve() };
   const resolver = new Resolver({
-    // What is kept is found in the far tier only.
+    // The store has a separate memory, so an entry that it stores is not in `memory`.
     store: new TieredStore({ memory: startMemory(), coherence, fenceLifeMs: 1000, now }),
     memory,
     upstream: { resolve: () => world.load() },

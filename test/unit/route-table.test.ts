@@ -1,4 +1,4 @@
-// One table says which route answers a method at a path, compared as raw bytes.
+// The route table: the route of each method and path, compared as raw bytes.
 import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
@@ -103,10 +103,10 @@ describe('route table', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  /** `target.ts` says which interface a path belongs to; `request-log.ts` hides session ids in paths without a route too. */
+  /** `target.ts` finds the interface of a path; `request-log.ts` hides session ids in paths without a route too. */
   const MAY_COMPARE = ['http/target.ts', 'http/request-log.ts'];
 
-  /** The path of an interface in a regular expression or in a comparison with a text. */
+  /** Matches the path of an interface in a regular expression or in a string comparison. */
   const PATH_PATTERN =
     /\\\/\W{0,4}(?:api|hrls|openapi)\b|(?:===|startsWith\(|includes\() *['"`]\/(?:api|hrls|openapi)/;
 

@@ -11,7 +11,7 @@ afterEach(() => {
 
 interface State {
   redis: 'up' | 'down' | 'disabled';
-  /** Entries in memory. */
+  /** Number of entries in memory. */
   entries: number;
   isHeldInRedis: boolean;
 }

@@ -17,7 +17,7 @@ const refused = (cause = 'refused'): ProbeReport => ({
   hasAnswered: false,
 });
 
-/** A server whose probes have the results of the list, and then its last one. */
+/** Returns a server whose probes give these results in order, then repeat the last. */
 function serverWith(target: Probe['target'], results: ProbeReport[], scheme = 'http') {
   const last = results.at(-1)!;
   const run = vi.fn<Probe['run']>(() => Promise.resolve(results.shift() ?? last));

@@ -1,4 +1,4 @@
-// Percentiles of the statistics, and the last minute of the status page.
+// Percentiles of the statistics, and the last minute on the status page.
 import { describe, expect, test } from 'vitest';
 import { createHistory, percentilesOf } from '../../src/admin/statistics.js';
 

@@ -1,8 +1,8 @@
-// Time slicer: long work is interrupted, and the clients take turns.
+// Time slicer: long work is interrupted, and clients are served round-robin.
 import { describe, expect, test } from 'vitest';
 import { MAX_SLICE_MS, type Steps, TimeSlicer } from '../../src/time-slicer.js';
 
-/** A slicer whose clock and turns the test moves. */
+/** Creates a slicer on a manual clock and manual turns of the event loop. */
 function manual() {
   let nowMs = 0;
   const turns: (() => void)[] = [];
@@ -12,7 +12,7 @@ function manual() {
     takeMs: (ms: number) => {
       nowMs += ms;
     },
-    /** Lets one turn of the event loop pass. False when none was asked for. */
+    /** Runs one scheduled turn of the event loop. False if none was scheduled. */
     turn(): boolean {
       const run = turns.shift();
       run?.();
@@ -75,7 +75,7 @@ describe('time slicer', () => {
     for (const name of ['a1', 'a2', 'a3']) start('a', name);
     start('b', 'b1');
     while (world.turn());
-    // The end of a1 costs nothing, but it was the turn of its client: b1 goes before a2.
+    // The end of a1 uses no time, but it was the slice of its client: b1 runs before a2.
     expect(order).toEqual(['a1', 'a1', 'b1', 'b1', 'a2', 'a2', 'a3', 'a3']);
   });
 

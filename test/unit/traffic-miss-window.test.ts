@@ -1,4 +1,4 @@
-// Limiting a network by its misses, on a handed-in clock.
+// Limits on a network by its misses, on a handed-in clock.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
@@ -28,7 +28,7 @@ describe('limit of networks by misses', () => {
     });
   });
 
-  /** Reads of one network, each some milliseconds after the one before. */
+  /** Reads of one network, each at an interval after the previous one. */
   const reads = fc.array(
     fc.record({ afterMs: fc.integer({ min: 0, max: 30_000 }), isUnknown: fc.boolean() }),
     {
@@ -37,7 +37,7 @@ describe('limit of networks by misses', () => {
     },
   );
 
-  /** The moments of the reads, and those at which the network would be limited. */
+  /** Returns the times of the reads, and the times at which the network would be limited. */
   function judgeAll(given: readonly { afterMs: number; isUnknown: boolean }[], limits: typeof LIMITS) {
     const window = new MissWindow();
     let now = 1_000_000;
@@ -98,7 +98,7 @@ describe('limit of networks by misses', () => {
   });
 
   describe('a limited network', () => {
-    /** Reads as a caller; `clock.now` is the time. */
+    /** Reads as a caller; `clock.now` is the current time. */
     function start(
       { isUnderPressure }: { isUnderPressure: () => boolean } = { isUnderPressure: () => false },
     ) {

@@ -1,4 +1,4 @@
-// Rules that do not concern hits cost a hit nothing.
+// Traffic rules that do not apply to hits: no work for a hit.
 import { describe, expect, test, vi } from 'vitest';
 import type { TrafficRule } from '../../src/config/schema-traffic.js';
 import { RouteTable } from '../../src/http/route-table.js';

@@ -1,4 +1,4 @@
-// Session ids of several Handle servers: which server gets which.
+// Session ids of several Handle servers: the routing of each id to its server.
 import { describe, expect, it } from 'vitest';
 import { sessionsOf } from '../../src/upstream/sessions.js';
 

@@ -1,4 +1,4 @@
-// The forms of a v2 body that are accepted, and how each of them is read.
+// Accepted forms of a v2 body, and their values.
 import { describe, expect, it } from 'vitest';
 import { readOne } from '../support/v2-values.js';
 
@@ -18,7 +18,7 @@ describe('forms of an ePIC v2 body', () => {
   });
 
   describe('the content', () => {
-    /** A line of 60 characters, and four more. */
+    /** Base64 in lines: 60 characters, then four. */
     const wrapped = `${'QUJD'.repeat(15)}\nQUI=`;
 
     it.each([

@@ -1,4 +1,4 @@
-// A write never locks the caller out.
+// The ownership check of a write: it never locks the caller out.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import { runToEnd } from '../../src/time-slicer.js';

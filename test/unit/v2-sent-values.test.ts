@@ -1,9 +1,9 @@
-// v2 values as they are sent upstream: data, permissions, indexes, administrator.
+// v2 values in upstream requests: data, permissions, indexes, administrator.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { adminValue, automaticAdmin, places, sent, textValue } from '../support/v2-values.js';
 
-/** The first record-interface value of a v2 value, with text content by default. */
+/** Returns the first record-interface value of a v2 value, with text content by default. */
 const first = (members: object): HandleValue =>
   sent([{ type: 'X', ...('data' in members ? {} : { parsed_data: 'x' }), ...members }])[0]!;
 
@@ -16,7 +16,7 @@ describe('ePIC v2 values as sent upstream', () => {
       [{ parsed_data: 'a\u0001' }, { format: 'base64', value: 'YQE=' }],
       [{ data: '/w==' }, { format: 'base64', value: '/w==' }],
       [{ data: 'YQ==' }, { format: 'string', value: 'a' }],
-      // The bytes of an empty HS_VLIST.
+      // An empty HS_VLIST has these bytes.
       [{ data: 'AAAAAA==' }, { format: 'base64', value: 'AAAAAA==' }],
       [
         { type: 'HS_VLIST', parsed_data: [{ idx: '300', handle: '21.T1/USER01' }] },

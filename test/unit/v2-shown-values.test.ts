@@ -1,4 +1,4 @@
-// Record-interface values as v2 shows them: sorted, without secret keys, with the bytes of every data format.
+// Record-interface values in v2 responses: sorted, without secret keys, with the bytes of every data format.
 import { describe, expect, it } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';

@@ -1,4 +1,4 @@
-// The write plan of an update keeps hidden values and never overwrites them.
+// The write plan of an update: hidden values are kept and never overwritten.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { places, planWrite, sent, textValue, toV2 } from '../support/v2-values.js';

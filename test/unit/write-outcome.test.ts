@@ -1,4 +1,4 @@
-// Outcome of a write: changed, unchanged or unknown, as a whole table.
+// Outcome of a write: the complete table of changed, unchanged and unknown.
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
 import { combineOutcomes, judgeWrite } from '../../src/write/decisions.js';

@@ -4,7 +4,7 @@ import { ServiceError } from '../../src/errors.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import { sendFenced } from '../../src/write/write.js';
 
-/** A fence that records how it was settled; `failing` outcomes reject. */
+/** Creates a fence that records its settlement, and whose settlement rejects with `failing`. */
 function createFence(failing?: Error) {
   const settled: string[] = [];
   const settle = (outcome: string) => (): Promise<void> => {

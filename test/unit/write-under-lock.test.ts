@@ -1,4 +1,4 @@
-// A write under a lock: it is not sent when the lock may expire, and it reports a rejected login.
+// Writes under a lock: not sent when the lock may expire, and reported when the login is rejected.
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ const origin = {
   caller: undefined,
 } as OriginRecord;
 
-/** Carries out a conditional write that the Handle server answers with this status. */
+/** Runs a conditional write to which the Handle server responds with this status. */
 async function write(held: Held, status: number) {
   const settled: string[] = [];
   const sent: string[] = [];

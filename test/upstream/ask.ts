@@ -1,4 +1,4 @@
-// An upstream client before a mocked Handle server that notes every request it gets.
+// An upstream client with a mocked Handle server that records its requests.
 import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -20,7 +20,7 @@ interface Sent {
   headers: Record<string, string>;
 }
 
-/** The requests of the mocked server, in order. */
+/** A mocked server. `sent` lists its requests in order. */
 export interface MockedUpstream {
   sent: Sent[];
   reply(status: number, body?: unknown, headers?: Record<string, string>): void;
@@ -43,7 +43,7 @@ export function mockUpstream(): MockedUpstream {
   };
 }
 
-/** The times and limits of a client, for tests that change some. */
+/** Times and limits of a client, for tests that change some of them. */
 export const SETTINGS = {
   mirrors: [],
   timeoutMs: 60_000,

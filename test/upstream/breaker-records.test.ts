@@ -1,4 +1,4 @@
-// A few broken records do not open the breaker; many different ones without a good answer between them do.
+// The circuit breaker and broken records: a few do not open it; many different ones without a success in between do.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';

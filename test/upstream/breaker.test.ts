@@ -1,4 +1,4 @@
-// A server without a connection is left alone for a while, then tried again; callers of broken records do not decide.
+// The circuit breaker: it opens for a server without connections and is probed later; broken records do not decide.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,10 +1,10 @@
-// Turns at the Handle server: one record gets a part of them only, and of the line.
+// Permits for upstream requests: one record gets only a share of the permits and of the queue.
 import { describe, expect, test } from 'vitest';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 
 const WAIT_MS = 60_000;
 
-/** Whether a promise is settled once everything that is due has run. */
+/** Whether a promise is settled after all due callbacks have run. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   const late = Symbol('late');
   const first = await Promise.race([promise, new Promise((resolve) => setImmediate(resolve, late))]);
@@ -81,7 +81,7 @@ describe('concurrency limiter', () => {
       ended();
       return true;
     });
-    // The first in the queue gets the permit of the preempted request, three time out, and the others are rejected.
+    // The first queued request gets the permit of the preempted one, three time out, and the others are rejected.
     const results = await Promise.allSettled(Array.from({ length: 40 }, () => limiter.run(fail)));
     const messages = results.map((result) => String((result as PromiseRejectedResult).reason));
     expect(messages.filter((message) => message.includes('are waiting'))).toHaveLength(36);
@@ -92,7 +92,7 @@ describe('concurrency limiter', () => {
       release();
     }
     expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
-    // With a place leaked the next four would not run, with a place in the queue leaked the last four would be rejected.
+    // With a leaked permit the next four would not run; with a leaked queue place the last four would be rejected.
     const again = await Promise.all(
       Array.from({ length: 8 }, () => limiter.run(() => Promise.resolve('ran'))),
     );

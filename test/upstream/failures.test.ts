@@ -1,4 +1,4 @@
-// A Handle server that is cut off, slow, or left alone by the caller.
+// Failures of connections to a Handle server: retries, diagnoses, metrics and traces.
 import nock from 'nock';
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';

@@ -1,4 +1,4 @@
-// Order of requests at a busy Handle server, and its adaptive concurrency limit.
+// Order of requests to a busy Handle server, and its adaptive concurrency limit.
 import { describe, expect, it } from 'vitest';
 import { type AdaptiveLimit, nextLimit } from '../../src/upstream/adaptive-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
@@ -14,13 +14,13 @@ const waiter = (name: string, client: string, inClass: CallerClass = 'normal'): 
   caller: { class: inClass, client },
 });
 
-/** The clock of the queues. */
+/** Current time of the queues. */
 let time = 0;
 const now = (): number => time;
 
 const FREE = { mayRun: () => true, runningOf: () => 0 };
 
-/** The names in the order in which they are served. */
+/** Returns the names in the order in which they are served. */
 function served(queue: FairQueue<Named>, places: PlacesInUse = FREE): string[] {
   const names: string[] = [];
   for (let next = queue.takeNext(places); next; next = queue.takeNext(places)) names.push(next.name);
@@ -46,7 +46,7 @@ describe('the fair queue', () => {
     expect(served(queue, { ...FREE, runningOf: (client = '') => running[client] ?? 0 })).toEqual(['b', 'a']);
   });
 
-  it('serves a returning client before one that was served meanwhile', () => {
+  it('serves a returning client before a client that was served meanwhile', () => {
     const queue = queueOf(
       waiter('polite 1', 'polite'),
       waiter('greedy 1', 'greedy'),
@@ -108,7 +108,7 @@ describe('the adaptive concurrency limit', () => {
   const BOUNDS = { min: 8, max: 64 };
   const START: AdaptiveLimit = { limit: 64, quietMs: undefined };
 
-  /** Runs a server of this capacity (requests a second) under load for so many samples. */
+  /** Runs a server of this capacity (requests per second) under load for this number of samples. */
   function under(capacity: number, state: AdaptiveLimit, samples: number): AdaptiveLimit {
     let at = state;
     for (let sample = 0; sample < samples; sample++) {

@@ -1,4 +1,4 @@
-// Adaptive concurrency: a client whose reads hang lowers its own share, and the others still get the rest.
+// Adaptive concurrency: a client whose reads hang reduces its own share, and the others keep the rest.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { Caller } from '../../src/upstream/caller.js';
@@ -29,13 +29,13 @@ describe('adaptive concurrency with a hanging client', () => {
         if (error instanceof ServiceError && error.code === 'OVERLOADED') refused++;
       });
     const quick = (): Promise<void> => pause(5);
-    // The limiter learns how fast the server is.
+    // The limiter measures the normal latency.
     for (let at = 0; at < 60; at++) {
       const reading = read('honest', quick);
       await vi.advanceTimersByTimeAsync(10);
       await reading;
     }
-    // 48 hang; the first time-outs lower the limit to a fraction of what they still hold.
+    // 48 reads hang; the first timeouts reduce the limit to a fraction of the permits that they still hold.
     const hang = (at: number) => async (): Promise<void> => {
       await pause(at < 30 ? 3000 + 200 * (at % 3) : 10_000);
       throw new ServiceError('UPSTREAM_TIMEOUT');

@@ -1,4 +1,4 @@
-// Invalid responses are errors, are not requested twice, and reveal no value.
+// Invalid responses: they are errors, are not requested twice, and reveal no value.
 import { describe, expect, test } from 'vitest';
 import type { ServiceError } from '../../src/errors.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Each response of the Handle server and its outcome, without a retry.
+// Outcome of each response of the Handle server, without a retry.
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import type { Found, Outcome } from '../../src/handle/outcome.js';

@@ -20,7 +20,7 @@ const MEASURED_SECONDS = (SLOW.forMs - WAIT_MS) / SECOND;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** One request after the other, each as long as the capacity of the moment says. */
+/** Serves requests in sequence, each for the time that the current capacity allows. */
 function startServer() {
   const startedAt = performance.now();
   let freeAt = 0;
@@ -34,7 +34,7 @@ function startServer() {
 
 interface Crowd {
   clients: number;
-  /** Requests of one client at a time. */
+  /** Concurrent requests of one client. */
   parallel: number;
   everyMs: number;
   class: CallerClass;
@@ -45,7 +45,7 @@ interface Share {
   answered: number;
 }
 
-/** Runs the crowds for both phases, and returns what each was given in the second. */
+/** Runs the crowds for both phases, and returns the share of each in the second phase. */
 async function sharesOf(...crowds: Crowd[]): Promise<{ shares: Share[]; limit: number }> {
   const limiter = new ConcurrencyLimiter({
     concurrency: 64,
@@ -57,7 +57,7 @@ async function sharesOf(...crowds: Crowd[]): Promise<{ shares: Share[]; limit: n
   const startedAt = performance.now();
   const endsAfterMs = FAST.forMs + SLOW.forMs;
   const isOver = (): boolean => performance.now() - startedAt > endsAfterMs;
-  /** What is asked later may still wait when the load ends. */
+  /** Requests sent later may still wait when the load ends. */
   const isMeasured = (): boolean =>
     performance.now() - startedAt > FAST.forMs && performance.now() - startedAt < endsAfterMs - WAIT_MS;
 
@@ -95,7 +95,7 @@ async function sharesOf(...crowds: Crowd[]): Promise<{ shares: Share[]; limit: n
 }
 
 const GREEDY: Crowd = { clients: 10, parallel: 25, everyMs: 0.5 * SECOND, class: 'normal' };
-/** 80 requests a second: less than the server can give. */
+/** 80 requests a second, below the capacity of the server. */
 const POLITE: Crowd = { clients: 200, parallel: 1, everyMs: 2.5 * SECOND, class: 'normal' };
 
 describe('fair shares of an overloaded Handle server', () => {

@@ -14,11 +14,11 @@ import { basic } from '../support/demo.js';
 useNock();
 
 const WRONG = basic('300:21.T11998/USER01', 'wrong');
-/** The share of one login for one handle (an eighth of `upstream.concurrency`). */
+/** Share of one login for one handle, an eighth of `upstream.concurrency`. */
 const OTHERS = 8;
 const PATIENT = { timeout: 170_000 };
 
-/** A Handle server with one record that answers when `before` resolves, and records its requests. */
+/** Starts a Handle server with one record. It answers when `before` resolves, and records its requests. */
 function startServer(before: (method: string, authorization: string) => Promise<void>) {
   let values: unknown[] = [URL_VALUE, ADMIN_VALUE];
   const asked: string[] = [];
@@ -83,7 +83,7 @@ describe('the ePIC v2 lock of a handle, with many writes of one caller,', () => 
     held.open();
     expect((await owner).status).toBe(204);
     for (const { status } of await Promise.all([first, ...many])) expect(status).toBe(204);
-    // Not after all of them: its own read may be delayed by a write or two.
+    // The owner's write is not the last one; a write or two may still delay its read.
     expect(writers().indexOf(`PUT ${USER01}`)).toBeLessThan(5);
   });
 

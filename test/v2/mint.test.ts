@@ -104,7 +104,7 @@ describe('an ePIC v2 POST repeated after a 504', () => {
   const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
   const changed: Scripted = { status: 200, body: { responseCode: 1, values: [other, ADMIN_VALUE] } };
 
-  /** The names in the upstream writes of several POSTs; the first gets no response and is not found. */
+  /** Returns the names in the upstream writes of several POSTs; the first gets no response, and its name is not found. */
   async function namesOf(script: Scripted[], posts: (V2Question & { path?: string })[]) {
     const { sent } = scriptUpstream(noResponse, missing, ...script);
     const v2 = askV2((await startProxy()).url);

@@ -90,7 +90,7 @@ describe('ePIC v2 PUT with If-None-Match: *', () => {
     expect(answer.status).toBe(201);
   });
 
-  test('returns the ETag of its own values when the record was replaced since', async () => {
+  test('returns the ETag of the written values when the record was replaced since', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer } = await answered([reply.created, reply.record([other, ADMIN_VALUE])], createOnly);
     expect([answer.status, answer.headers.etag]).toEqual([201, recordEtag(RECORD)]);

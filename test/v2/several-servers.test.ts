@@ -1,4 +1,4 @@
-// ePIC v2 over several Handle servers: a handle whose server says that it is not responsible.
+// ePIC v2 over several Handle servers: handles for which a server says that it is not responsible.
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
@@ -19,7 +19,7 @@ const secret = {
   permissions: '1100',
 };
 
-/** Has 21.T1, but not the record of its prefix. */
+/** Serves 21.T1, but not the record of the prefix. */
 const own = await startDemoServer({
   prefixes: ['21.T1'],
   seed: {
@@ -63,7 +63,7 @@ describe('ePIC v2 over several upstream servers', () => {
       ['PUT', PUT, 403],
       ['PUT with If-None-Match: *', { ...PUT, headers: { 'If-None-Match': '*' } }, 403],
       ['PUT with If-Match: *', { ...PUT, headers: { 'If-Match': '*' } }, 403],
-      // A Handle server knows no handle of a foreign prefix when it deletes (recordings "delete: …").
+      // A DELETE of a handle under a foreign prefix is not found at a Handle server (recordings "delete: …").
       ['DELETE', { method: 'DELETE' }, 404],
     ])('is not written at the default server: %s', async (_what, question, status) => {
       const v2 = await start();

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Fences } from '../../../src/cache/coherence/fences.js';
 
-/** Two writers on A, one on B; the first fence of A expires at 10. */
+/** Raises two fences on A and one on B, by two writers; the first fence of A expires at 10. */
 function raised(): Fences {
   const fences = new Fences();
   fences.raise('A', 'one/0.1', 10);
@@ -52,7 +52,7 @@ describe('fences', () => {
   test('a key that is fenced again moves to the end of the expiry order', () => {
     const fences = raised();
     fences.raise('A', 'one/0.3', 40);
-    // B is the first key now, and its fence runs until 30.
+    // B is the first key in the order of expiry now, and its fence expires at 30.
     expect(fences.takeExpired(15)).toBeUndefined();
     expect(fences.takeExpired(30)).toBe('B');
   });

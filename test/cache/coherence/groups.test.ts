@@ -1,8 +1,8 @@
-// A gap in the numbers of a group shows that messages were missed.
+// Message numbers of groups: a gap shows that messages were missed.
 import { describe, expect, test } from 'vitest';
 import { GROUPS, GroupNumbers, groupOf, hashOf } from '../../../src/cache/coherence/groups.js';
 
-/** Numbers of a group whose state was read at 10. */
+/** Returns the numbers of a group whose state was read at 10. */
 function readAt10(): GroupNumbers {
   const numbers = new GroupNumbers();
   numbers.adopt(1, { run: 'run', seq: 10 });
@@ -52,7 +52,7 @@ describe('group sequence numbers', () => {
     expect(numbers.advance(1, 11)).toBe(true);
   });
 
-  // Known values of FNV-1a, 32 bits (draft-eastlake-fnv, appendix C).
+  // Test vectors of 32-bit FNV-1a (draft-eastlake-fnv, appendix C).
   test.each([
     ['', 0x811c9dc5],
     ['a', 0xe40c292c],

@@ -1,4 +1,4 @@
-// Changes are published to every process, with Redis, without one, and while it is away.
+// Publication of changes to every process: with Redis, without it, and while it is down.
 import { describe, expect, test } from 'vitest';
 import {
   Hub,
@@ -36,7 +36,7 @@ describe('publishing of changes', () => {
 
   const notBack: Membership['waitForReturn'] = () => Promise.resolve(false);
 
-  /** An instance whose link to Redis is driven by the test. */
+  /** Opens an instance with a scripted link to Redis. */
   function open(disconnectedWrites: DisconnectedWrites = 'wait') {
     const clock = createManualClock();
     const pending = new PendingInvalidations();
@@ -45,7 +45,7 @@ describe('publishing of changes', () => {
     const world = {
       leaseLeftMs: 1000,
       isJoining: false,
-      /** Undefined: Redis is away. */
+      /** Returns undefined while Redis is down. */
       publish: (): Published | undefined => ({
         seq: 7,
         isStored: false,
@@ -175,7 +175,7 @@ describe('publishing of changes', () => {
       return Promise.resolve(false);
     };
     await hub.publish(CHANGED);
-    // Redis can run the last renewal a lease later, and its clock may step by a second.
+    // Redis may process the last renewal one lease later, and its clock may jump by a second.
     const membershipMs = MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + 1000);
     expect(waits).toHaveLength(1);
     expect(waits[0]).toBeGreaterThanOrEqual(membershipMs + LEASE_WAIT_MS + INSTANCE_LEASE_RENEWAL_MS);
@@ -249,7 +249,7 @@ describe('publishing of changes', () => {
     expect(published).toEqual([CHANGED_BY_ME, CHANGED_BY_ME]);
   });
 
-  test('keeps a replacement that Redis has stored in memory, and invalidates one that Redis refused', async () => {
+  test('keeps a replacement in memory if Redis has stored it, and invalidates it if Redis rejected it', async () => {
     const replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
     for (const isStored of [true, false]) {
       const { hub, world, delivered } = open();

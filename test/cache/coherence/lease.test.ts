@@ -1,4 +1,4 @@
-// The coherence lease: entries may be served as fresh until it ends.
+// The coherence lease: until it ends, entries may be served as fresh.
 import { describe, expect, test } from 'vitest';
 import { LEASE_MS, LEASE_WAIT_MS, Lease, MEMBERSHIP_MS } from '../../../src/cache/coherence/lease.js';
 import { createManualClock } from '../../support/manual-clock.js';

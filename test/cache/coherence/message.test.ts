@@ -1,4 +1,4 @@
-// Changes as one line on a channel of Redis.
+// Encoding of changes as one line on a Redis channel.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import {

@@ -1,4 +1,4 @@
-// Invalidations made while Redis was away, which are still to be reported.
+// Pending invalidations: made while Redis was down, not yet published.
 import { describe, expect, test } from 'vitest';
 import { MAX_BANS } from '../../../src/cache/coherence/bans.js';
 import type { Change } from '../../../src/cache/coherence/message.js';

@@ -1,4 +1,4 @@
-// Acknowledgements of a call by the other members.
+// Acknowledgements of a message by the other members.
 import { describe, expect, test } from 'vitest';
 import { Acknowledgements } from '../../../src/cache/link/acknowledgements.js';
 import { isSettled } from '../../support/manual-clock.js';

@@ -1,11 +1,11 @@
-// A sender waits until no other member answers with what its change invalidates.
+// The acknowledgement barrier: a sender waits until no other member serves an entry that its change invalidates.
 import { describe, expect, test } from 'vitest';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
 import { Acknowledgements, awaitAcknowledgements, expel } from '../../../src/cache/link/acknowledgements.js';
 import type { OtherMembers } from '../../../src/cache/link/member-list.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
-/** A change that was just published among members, which are listed with the end of their membership. */
+/** Publishes a change to members, listed with the end of their membership. */
 function publish(listed: Record<string, string>, isAcknowledged = true) {
   const clock = createManualClock();
   const acknowledgements = new Acknowledgements();
@@ -17,7 +17,7 @@ function publish(listed: Record<string, string>, isAcknowledged = true) {
     over: [] as string[],
     expelled: [] as string[],
   };
-  /** As it is now; the reply arrives later. */
+  /** Copies the current list; its reply arrives later. */
   const read = (): Promise<OtherMembers> => {
     const others = { ends: new Map(list), incompleteForMs: world.incompleteForMs };
     return world.arrives.then(() => others);

@@ -1,4 +1,4 @@
-// An instance as a member, on a scripted Redis that records the order of the calls.
+// An instance as a member, with a scripted Redis that records the order of the calls.
 import { describe, expect, test } from 'vitest';
 import { type Message, formatChange } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
@@ -33,14 +33,14 @@ function open() {
   return { world, clock, pending, delivered, leases, member };
 }
 
-/** Without repetitions in a row: all numbers are read by several scripts. */
+/** Removes consecutive repetitions, because several scripts read all the numbers. */
 const uniqueRuns = (calls: readonly string[]): string[] => calls.filter((call, at) => call !== calls[at - 1]);
 
 describe('cache coherence member', () => {
   test('gets its first lease from a ping sent after it was listed and after the numbers were read', async () => {
     const { world, member } = open();
     await member.renewNow();
-    // The first renewal gives the clock of Redis.
+    // The first renewal reads the clock of Redis.
     expect(uniqueRuns(world.asked)).toEqual(['enter from none', 'renew', 'numbers', 'ping', 'renew']);
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
@@ -66,7 +66,7 @@ describe('cache coherence member', () => {
     await clock.pass(100);
     world.asked.length = 0;
     const renewed = member.renewNow();
-    // The wall clock alone: the machine was paused.
+    // The wall clock jumps alone, as after a pause of the machine.
     clock.setBy(5000);
     await renewed;
     expect(world.asked).toEqual(['ping', 'renew']);
@@ -257,7 +257,7 @@ describe('cache coherence member', () => {
     world.changed = new Promise((resolve) => (reply = resolve));
     const raised = member.publish({ kind: 'raise', key: KEY, fence: '1', lifeMs: 60_000 });
     world.isConnected = false;
-    // The wall clock alone: the machine was paused, so no timer has ended the wait.
+    // The wall clock jumps alone, as after a pause of the machine, and no timer has ended the wait.
     clock.setBy(5000);
     reply();
     expect(await raised).toBeUndefined();
@@ -369,7 +369,7 @@ describe('cache coherence member', () => {
     delivered.length = 0;
     world.send(`9 ${raise}`);
     await clock.pass(1500);
-    // Once at once, and once more with its publication to Redis.
+    // The entry is marked stale immediately, and again with the publication to Redis.
     expect(delivered.filter(({ kind }) => kind === 'soften')).toEqual([
       { kind: 'soften', key: KEY },
       { kind: 'soften', key: KEY },

@@ -1,4 +1,4 @@
-// Texts in blocks outside the V8 heap.
+// Storage of texts in blocks outside the V8 heap.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { BLOCK_BYTES, BlockStore } from '../../../src/cache/memory/block-store.js';

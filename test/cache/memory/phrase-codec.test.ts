@@ -5,13 +5,13 @@ import { compress, expand } from '../../../src/cache/memory/phrase-codec.js';
 import { type Bytes, toBytes } from '../../../src/handle/bytes.js';
 import { handleServerRecordings } from '../../support/recordings.js';
 
-/** The public values in the answers of a Handle.Net server, as the cache keeps them. */
+/** Public values in recorded responses of a Handle.Net server, in the form in which the cache stores them. */
 const recordedValues = handleServerRecordings
   .map(({ response }) => /^\{"responseCode":1,.*?"values":(\[.*\])\}$/s.exec(String(response.body))?.[1])
   .filter((values) => values !== undefined)
   .map((values) => toBytes(values));
 
-/** Byte strings with pieces of records, control characters and bytes beyond ASCII. */
+/** Byte strings with parts of records, control characters and bytes beyond ASCII. */
 const byteStrings = fc
   .array(
     fc.oneof(

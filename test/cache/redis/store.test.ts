@@ -1,4 +1,4 @@
-// Entries in a cluster: the bans may be on another master than the entry.
+// Entries in a Redis Cluster: the bans may be on another master than the entry.
 import { describe, expect, test } from 'vitest';
 import { Bans } from '../../../src/cache/coherence/bans.js';
 import { RedisStore, type RedisStoreDeps } from '../../../src/cache/redis/store.js';
@@ -9,7 +9,7 @@ const KEY = '21.T1/KEY';
 const PREFIX = 't:';
 const RUN = 'run-of-the-entry';
 
-/** A store whose entry is on a master of its own. */
+/** Opens a store whose entry is on another master than the bans. */
 function open() {
   const world = { bans: new Bans('1-run-of-the-bans'), stored: undefined as Buffer | undefined };
   const redis = {
