@@ -22,7 +22,7 @@ function cellsOf(row: FaultRow): string[] {
     row.restMs === undefined ? notKept : `${notKept}, \`Retry-After\``,
     row.restMs === undefined ? (asked ?? '') : 'once, then not until the rest is over',
     write,
-    row.staysFresh ? 'nothing has changed' : 'asked anew',
+    row.staysFresh ? 'nothing has changed' : 'asked again',
   ];
 }
 
