@@ -147,7 +147,7 @@ const ROBOTS = 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n';
 /** Drops a fragment, which correct clients do not send (recording "more: # in the request line"). */
 const withoutFragment = (text: string): string => text.split('#', 1)[0] ?? '';
 
-/** In a form, and in the query of our form, `+` is a space. */
+/** Decodes `+` as a space in a posted form and in `hdl`; elsewhere in the query it stays. */
 function parametersOf(query: string, form: string): URLSearchParams {
   const parameters = readRedirectParameters(query);
   const handle = readParameters(query).get('hdl');

@@ -156,7 +156,7 @@ export interface ListReaderDeps {
 
 /** The prefix record of the handle, read before. */
 export interface PrefixOfHandle {
-  /** Such as 0.NA/21.T11998. */
+  /** A prefix handle such as 0.NA/21.T11998. */
   handle: HandleRef;
   record: PrefixRecord | undefined;
 }

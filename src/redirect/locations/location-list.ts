@@ -15,7 +15,7 @@ export interface Location {
   /** 0 or more; NaN and Infinity as HDLProxy reads them. */
   weight: number;
   score: number;
-  /** In lower case. */
+  /** Country code in lower case. */
   country?: string | undefined;
   addresses?: AddressRanges | undefined;
 }

@@ -213,7 +213,7 @@ const BROWSER_TYPES: readonly string[] = [
 const isBrowserType = ({ name }: WeightedEntry): boolean =>
   BROWSER_TYPES.includes(name) || /^(?:image|audio|video)\/|\*/.test(name);
 
-/** Empty for an absent header. An empty header is one entry, and commas alone are none, as Java splits them. */
+/** The entries of a header, as Java splits it: an empty header is one entry, commas alone are not entries. */
 function readEntries(header: string | undefined): WeightedEntry[] {
   if (header === undefined) return [];
   const entries = header.split(',');
