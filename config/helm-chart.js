@@ -51,17 +51,17 @@ function valuesText() {
   const [{ image, resources }] = spec.template.spec.containers;
   const [http, admin] = onlyDocument('network-policy').spec.ingress;
   const [, data] = /^data:\n([^]*)/m.exec(kubernetesText('configmap'));
-  return `# Made from config/examples/kubernetes by \`npm run docs\`; what is explained there is not repeated here.
+  return `# Made from config/examples/kubernetes by \`npm run docs\`; explanations there are not repeated here.
 replicas: ${spec.replicas}
-# Build it with the Dockerfile of this project and push it to a registry of yours.
+# Build it with the Dockerfile of this project and push it to your registry.
 image: ${image}
 # A Secret with ADMIN_TOKEN and REDIS_URL; make it with
 #   kubectl create secret generic ${NAME} \\
 #     --from-literal=ADMIN_TOKEN=$(openssl rand -hex 24) --from-literal=REDIS_URL=redis://redis:6379
 secret: ${NAME}
-# Each key is a variable of config/default.yaml. Helm adds these to yours: set what is to be left out to null.
+# Each key is a variable of config/default.yaml. Helm merges these with yours: set a key to null to leave it out.
 env:
-${data}# Who reaches the public port and the admin port: lists of peers of a NetworkPolicy.
+${data}# Peers of the NetworkPolicy that reach the public port and the admin port.
 networkPolicy:
   http: ${JSON.stringify(http.from)}
   admin: ${JSON.stringify(admin.from)}

@@ -1,4 +1,4 @@
-# The image for two architectures, pushed to a registry of yours. From the top folder:
+# The image for two architectures, pushed to your registry. From the top folder:
 #   REGISTRY=registry.example.org docker buildx bake --file config/examples/docker-bake.hcl --push
 # Another architecture than that of the machine needs QEMU, or a builder on such a machine (docker buildx create --append).
 variable "REGISTRY" {

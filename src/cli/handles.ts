@@ -51,7 +51,7 @@ export async function listHandles(file: string | undefined, source: ListSource):
   return [...unique];
 }
 
-/** Requests pages until one is not full; a server without paging returns all handles at once. */
+/** Requests pages until one is not full; a server without paging returns all handles in one response. */
 async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<string> {
   const authorization = authorizationFor(source);
   const { proxy, pageSize } = source;

@@ -111,7 +111,7 @@ export const redis = section({
     'Timeout for one Redis command; then it counts as a miss.',
   ),
   lockWait: duration({ min: '1ms', max: '10m', byDefault: '5s' }).describe(
-    'Timeout for Redis to lock a handle on all instances, for a conditional write (other than `If-None-Match: *`), or one that changes a record over ePIC v2; then 503.',
+    'Timeout for Redis to lock a handle on all instances, for a conditional write (other than `If-None-Match: *`) or an ePIC v2 write that changes a record; then 503.',
   ),
   disconnectedWrites: oneOf(['wait', 'reject'], 'wait').describe(
     'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches, and responds with 503 when Redis was lost three more times meanwhile; `reject` responds with 503.',

@@ -44,7 +44,7 @@ export const reverseLookup = section({
     .optional()
     .describe('Address of the reverse look-up service for `/hrls/handles`; without it 404.'),
   forwardLogin: flag(false).describe(
-    'Whether a search of ePIC v2 sends the login of the caller to the reverse look-up service too, where that knows the logins of the Handle server.',
+    'Whether a search of ePIC v2 sends the login of the caller to the reverse look-up service too, if that service knows the logins of the Handle server.',
   ),
 });
 
@@ -220,7 +220,7 @@ export const page = reloadable(
     title: line.prefault('Handle resolver').describe('Name of the service on every page.'),
     logoUrl: normalised({ allowed: 'an http://, https:// or data:image/ address', read: readImage })
       .optional()
-      .describe('URL of a logo beside the name, 36 pixels high; `data:image/…` embeds it.'),
+      .describe('URL of a logo next to the name, 36 pixels high; `data:image/…` embeds it.'),
     accentColor: normalised({
       allowed: `a colour such as #00695c or #06c with a contrast of at least 4.5 to ${DARKEST_BACK} (WCAG 2.2 AA)`,
       read: (given) => (isReadable(given) ? given : undefined),
@@ -271,7 +271,7 @@ const site = section({
   interfaces: list({ allowed: 'interfaces such as `tcp:2641`, `udp:2641`, `http:80`', read: readInterface })
     .default([])
     .describe(
-      'Public interfaces in the site record, such as `udp:2641,tcp:2641,https:443`, separated by commas; by default those that are on, at their own ports.',
+      'Public interfaces in the site record, such as `udp:2641,tcp:2641,https:443`, separated by commas; by default the enabled listeners with their ports.',
     ),
   serialNumber: wholeNumber({ min: 1, max: 65_534, byDefault: 1 }).describe(
     'Serial number of the site record, in every native answer; raise it when the record changes.',
@@ -287,7 +287,7 @@ const site = section({
   handle: text({ allowed: 'a prefix handle such as `0.NA/21.T11998`', pattern: /^0\.[^\s/]+\/\S{1,2000}$/ })
     .optional()
     .describe(
-      'Handle whose HS_SITE value is the site record, where neither `native.site.address` nor `native.site.domain` is set; of several the first that is not a primary site.',
+      'Handle whose HS_SITE value is the site record, if neither `native.site.address` nor `native.site.domain` is set; of several values the first that is not a primary site.',
     ),
 });
 
@@ -296,7 +296,7 @@ const tcp = section({
     'TCP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
   maxConnections: wholeNumber({ min: 1, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum open native connections. A further one replaces one that has sent nothing for a second, then one that was answered a second ago, then the one that has been sending its message for longest, at least for a second; where there is none, it is closed at once.',
+    'Maximum open native connections. A new one replaces a connection that has sent nothing for a second, then a connection answered a second ago, then the connection that has been sending its message for longest, at least a second. If there is none, the new one is closed immediately.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 1_000_000, byDefault: 0 }).describe(
     'Maximum open native connections of one network, as `server.maxConnectionsPerNetwork`. `0` is unlimited.',
@@ -314,7 +314,7 @@ const udp = section({
     'UDP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
   bytesPerSecond: size({ min: '0B', max: '1GiB', byDefault: '100KiB' }).describe(
-    'Maximum bytes of answers per second to one network (IPv4 /24, IPv6 /48); of further requests every second one is sent to TCP, the others are dropped. `0B` is unlimited.',
+    'Maximum bytes of answers per second to one network (IPv4 /24, IPv6 /48); beyond it every second request is directed to TCP and the others are dropped. `0B` is unlimited.',
   ),
 });
 

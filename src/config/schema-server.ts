@@ -34,10 +34,10 @@ export const server = section({
     'Timeout for requests in flight after a stop signal; then their connections are closed.',
   ),
   maxConnections: wholeNumber({ min: 0, max: 10_000_000, byDefault: 10_000 }).describe(
-    'Maximum open client connections. A further one replaces one that has been idle for a second: first one that has sent no request, then the least recently used; where none is, it is closed at once. `0` is unlimited.',
+    'Maximum open client connections. A new one replaces a connection that has been idle for a second: first a connection without any request, then the least recently used. If none is idle, the new one is closed immediately. `0` is unlimited.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 10_000_000, byDefault: 0 }).describe(
-    'Maximum open client connections of one network (IPv4 /24, IPv6 /56); further ones are closed at once. `http.trustedProxies` are exempt. `0` is unlimited.',
+    'Maximum open client connections of one network (IPv4 /24, IPv6 /56); further ones are closed immediately. `http.trustedProxies` are exempt. `0` is unlimited.',
   ),
   headersTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
     'Timeout for receiving the headers of a request; then 408.',
@@ -71,7 +71,7 @@ const responseCache = section({
 export const http = section({
   clientMaxAge: reloadable(
     duration({ min: '0s', max: '365d', byDefault: '60s' }).describe(
-      'Maximum `max-age` of redirects and pages: how long clients may reuse them without a request. Records are always `max-age=0, must-revalidate`, so that clients see their own writes at once.',
+      'Maximum `max-age` of redirects and pages: how long clients may reuse them without a request. Records are always `max-age=0, must-revalidate`, so that clients see their own writes immediately.',
     ),
   ),
   sharedMaxAge: reloadable(
@@ -132,10 +132,10 @@ export const admin = section({
       'Token that admin requests send as `Authorization: Bearer`, except `/healthz` and `/readyz`; without it only this machine may connect.',
     ),
   maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
-    'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after the event loop has stood still for longer at once; `0ms` disables both.',
+    'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after a single longer block of the event loop; `0ms` disables both.',
   ),
   readyWithoutUpstream: flag(false).describe(
-    'Whether `/readyz` reports ready before the upstream or a mirror has answered once. Without it an instance that has nothing to answer with is not ready.',
+    'Whether `/readyz` reports ready before the upstream or a mirror has answered once. Otherwise an instance without records to serve is not ready.',
   ),
 });
 

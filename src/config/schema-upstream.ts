@@ -59,7 +59,7 @@ const times = {
 
 const limits = {
   connections: wholeNumber({ min: 1, max: 10_000, byDefault: 128 }).describe(
-    'Maximum connections to each server for reads and ePIC v2; forwarded requests have as many of their own, and a retry opens one more.',
+    'Maximum connections to each server for reads and ePIC v2; forwarded requests have a separate pool of the same size, and a retry opens one more.',
   ),
   concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 64 }).describe(
     'Maximum concurrent reads per server; fewer while the server is slow, see `upstream.minConcurrency`. The same bound applies to forwarded requests.',
@@ -104,7 +104,7 @@ export const upstream = section({
   })
     .optional()
     .describe(
-      'Address of the Handle server, such as `https://handle.example.org:8000`; required, unless `upstreams` is given. `none`: there is no server, and the records of `seed.file` and `cache.snapshot.file` are served.',
+      'Address of the Handle server, such as `https://handle.example.org:8000`; required, unless `upstreams` is given. With `none` there is no server, and the records of `seed.file` and `cache.snapshot.file` are served.',
     ),
   mirrors: mirrors.describe(
     'Addresses of mirrors of the Handle server, separated by commas, tried in this order when it fails; for anonymous reads only.',
@@ -121,12 +121,12 @@ export const upstream = section({
     'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; also the time until a prefix record or include that cannot be cached is requested again; `0s` disables all three.',
   ),
   followReferrals: flag(false).describe(
-    'Whether a handle whose prefix no server here serves is read at the server that the record of its prefix names, without credentials.',
+    'Whether a handle whose prefix no configured server serves is read from the server that its prefix record names, without credentials.',
   ),
   referralRoot: url
     .prefault('https://hdl.handle.net')
     .describe(
-      'Where the records of prefixes (`0.NA/…`) are read for `upstream.followReferrals`, unless a server of `upstreams` has the prefix `0.NA`.',
+      'Server from which prefix records (`0.NA/…`) are read for `upstream.followReferrals`, unless a server of `upstreams` has the prefix `0.NA`.',
     ),
   referralsToPrivateNetworks: flag(false).describe(
     'Whether `upstream.followReferrals` may lead to loopback, private and other addresses that are not public.',
@@ -156,7 +156,7 @@ const server = mapping({
 });
 
 export const upstreams = mappings(server).describe(
-  'Several Handle servers instead of `upstream.url`, each with `prefixes` and `url`, and where they differ from `upstream.*` with `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`. The longest matching prefix decides.',
+  'Several Handle servers instead of `upstream.url`, each with `prefixes` and `url`, and, to override `upstream.*`, with `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`. The longest matching prefix decides.',
 );
 
 /** Keys of `upstream` that are the defaults of each server of `upstreams`. */

@@ -160,7 +160,7 @@ export class RouteTable<R extends Route = Route> {
     return { target, match: this.at(target.path) };
   }
 
-  /** Undefined if no route has this path. An open path matches only paths of its own interface. */
+  /** Undefined if no route has this path. An open path matches only paths of the same interface. */
   at(path: string): RouteMatch<R> | undefined {
     const literal = this.#literal.get(path);
     if (literal !== undefined) return literal;

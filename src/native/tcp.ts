@@ -169,7 +169,7 @@ function readReceived(bytes: Buffer): Received | undefined {
   const problem = problemOfLength(envelope.length, 'tcp');
   if (problem !== undefined) return { problem };
   if (bytes.length < ENVELOPE_BYTES + envelope.length) return undefined;
-  // Later bytes are ignored, as by a Handle server (recording "KPAL, three requests sent at once (pipelined)").
+  // Later bytes are ignored, as by a Handle server (recording "KPAL, three requests …").
   const message = bytes.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
   return { envelope, message, transport: 'tcp', received: bytes };
 }

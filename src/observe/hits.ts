@@ -15,7 +15,7 @@ export interface PreparedHit {
   handle: string;
   /** Raw request target, of which only the path is logged; native messages have none. */
   target?: string;
-  /** Of HTTP, or the response code of a native message. */
+  /** HTTP status, or the response code of a native message. */
   status: number;
 }
 

@@ -149,7 +149,7 @@ export const METRICS = {
     name: 'handle_proxy_snapshot_failing',
     type: 'gauge',
     labelNames: [],
-    help: '1 while the last snapshot, or the log of deletions beside it, could not be written, else 0.',
+    help: '1 while the last snapshot, or its log of deletions, could not be written, else 0.',
   },
   restored: {
     name: 'handle_proxy_restored_records_total',
@@ -233,7 +233,7 @@ export const METRICS = {
     name: 'handle_proxy_connections_dropped_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'Client connections closed for a bound, by reason (total: new ones above `server.maxConnections` or `native.tcp.maxConnections`; network: new ones above `maxConnectionsPerNetwork` beside these; unread: responses above `http.maxUnsentResponseBytes` that the client did not read).',
+    help: 'Client connections closed for a bound, by reason (total: new ones above `server.maxConnections` or `native.tcp.maxConnections`; network: new ones above `maxConnectionsPerNetwork` of either; unread: responses above `http.maxUnsentResponseBytes` that the client did not read).',
     fromStart: VALUES.dropReason.map((reason) => ({ reason })),
   },
   idleConnectionsClosed: {

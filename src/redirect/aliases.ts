@@ -17,9 +17,9 @@ export interface ResolvedHandle {
 interface AliasChain {
   /** The last handle: a record, a refusal, or a handle that does not exist. */
   end: ResolvedHandle;
-  /** Those of its record on which redirects depend, and that the request selects. */
+  /** The values of its record that redirects depend on and the request selects. */
   values: readonly HandleValue[];
-  /** The aliases before it, in order. */
+  /** The aliases before the last handle, in order. */
   aliases: string[];
   /** The resolution that expires first. A response made from several records expires with it. */
   earliest: FromEntry | undefined;
@@ -33,7 +33,7 @@ interface AliasDeps {
   run: RunSteps;
 }
 
-/** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases, REDIRECT_NOT_FOUND for one that is too long */
+/** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop or more than 20 aliases, REDIRECT_NOT_FOUND for an alias longer than a handle */
 export async function followAliases(
   first: ResolvedHandle,
   { query, resolve, refOf, run }: AliasDeps,
@@ -71,7 +71,7 @@ function aliasIn(values: readonly HandleValue[]): string | undefined {
   if (text === undefined || text === '') return undefined;
   // Lone surrogates become U+FFFD, as in the request to the Handle server.
   const bytes = Buffer.from(text);
-  // It would be as long in the request to the Handle server, and on each page that names it.
+  // The request to the Handle server and each page that names the alias would be as long.
   if (bytes.length > MAX_HANDLE_BYTES) {
     throw new ServiceError('REDIRECT_NOT_FOUND', { detail: 'Its alias is longer than a handle can be.' });
   }
@@ -84,6 +84,6 @@ const earlier = (known: FromEntry | undefined, resolution: Resolution): FromEntr
 export const earlierOf = (one: FromEntry, other: FromEntry): FromEntry =>
   expiryOf(other) < expiryOf(one) ? other : one;
 
-/** An entry may be stale before its time: it was invalidated, or may have missed an invalidation. */
+/** Stale entries sort before all fresh ones: after a missed invalidation `staleAt` may be in the future. */
 const expiryOf = ({ entry, stale }: FromEntry): number =>
   stale === undefined ? entry.staleAt : entry.staleAt - entry.deleteAt;

@@ -2,7 +2,7 @@
 declare module 'negotiator' {
   export default class Negotiator {
     constructor(request: { headers: { accept: string | undefined } });
-    /** The acceptable ones of those available, the most preferred first. */
+    /** The acceptable types among `available`, the most preferred first. */
     mediaTypes(available: readonly string[]): string[];
   }
 }

@@ -7,7 +7,7 @@ import type { Problem } from '../http/error-reply.js';
 
 interface LookUp {
   handle?: string | undefined;
-  /** Of the example in an empty field. */
+  /** Prefix of the example in an empty field. */
   prefix: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export const frontPage = ({ examplePrefix }: PageBranding): SitePage => ({
     </section>`,
 });
 
-/** Knows the Handle server of every prefix. */
+/** Resolver that knows the Handle server of every prefix. */
 const GLOBAL_RESOLVER = 'https://hdl.handle.net/';
 
 interface ProblemView {
@@ -48,7 +48,7 @@ interface ProblemView {
   /** URL of the same request; relative to the page. */
   retryUrl: string;
   branding: PageBranding;
-  /** Of the operator of the prefix, in the words of its record. */
+  /** Contact of the operator of the prefix, as in the prefix record. */
   contact?: string | undefined;
 }
 
@@ -94,7 +94,7 @@ function elsewhere(handle: string | undefined): Html[] {
   ];
 }
 
-/** A text of strangers: a link only where it is one address. */
+/** Untrusted text: it becomes a link only if it is a mail address. */
 function prefixContactSteps(contact = ''): Html[] {
   if (contact === '') return [];
   const shown = html`<bdi>${contact}</bdi>`;
@@ -104,7 +104,7 @@ function prefixContactSteps(contact = ''): Html[] {
   ];
 }
 
-/** The contact is the first link with an address to write to. */
+/** The first footer link to a mail address is the contact. */
 function contactSteps({ footerLinks }: PageBranding): Html[] {
   const contact = footerLinks.find(({ url }) => url.startsWith('mailto:'));
   if (contact === undefined) return [];

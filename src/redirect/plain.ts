@@ -1,4 +1,4 @@
-// Redirects that depend on the URL values of a record alone, as nearly all do: answered without a promise.
+// Redirects that depend only on the URL values of a record, as nearly all do; they are found synchronously.
 import type { Entry } from '../cache/entry.js';
 import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
 import { representRedirect } from '../html/send.js';
@@ -22,12 +22,12 @@ export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'beside'>;
 
 /** Longer records are read in slices. */
 const MAX_CHARS = 16 * 1024;
-/** Nearly always types that take part: the record is not parsed twice. */
+/** A match nearly always means that other types take part; then the record is not parsed here. */
 const OTHER_TYPES = /10320\/|HS_ALIAS/i;
 
 /**
- * Of a request without parameters. Undefined where an alias, a list, the prefix or the request headers may take part, or
- * where there is no redirect.
+ * Finds the redirect of a request without parameters. Undefined when an alias, a list, the prefix or the request headers
+ * may take part, or when there is no redirect.
  */
 export function plainRedirect(
   { entry, stale }: FromEntry,
@@ -49,7 +49,7 @@ function urlOf(entry: Entry, rules: TargetRules): RedirectUrl | undefined {
   return chosen && toRedirectUrl(chosen.text, rules);
 }
 
-/** For the read path: the redirect of a GET, by the raw request target, when memory has the record. */
+/** Finds the redirect of a GET by its raw request target, for the read path; undefined unless memory has the record. */
 export function createFindRedirect(
   refOf: (text: string) => HandleRef,
   { resolver, ...deps }: PlainDeps & { resolver: Pick<Resolver<unknown>, 'fromMemory'> },
@@ -64,7 +64,7 @@ export function createFindRedirect(
   };
 }
 
-/** Empty for any other target. Parameters may ask for the record or select values; a fragment is no part of the handle. */
+/** The handle in a target without query and fragment; empty for any other target. Parameters may select values. */
 function handleIn(target: string): string {
   if (/[?#]/.test(target)) return '';
   const { path } = readTarget(target);

@@ -23,9 +23,9 @@ import { problemPage } from './pages.js';
 interface ProblemResponse {
   failure: ServiceError;
   handle?: string | undefined;
-  /** Of the operator of the prefix. */
+  /** Contact of the operator of the prefix. */
   contact?: string | undefined;
-  /** Those of a cache entry; without them the response is of this request alone: not stored, and with its id. */
+  /** Headers of a response that caches may store; without them the response has the request id and is not stored. */
   headers?: Record<string, string>;
   sender: PageSender;
 }
@@ -59,15 +59,15 @@ export async function sendProblem(
 }
 
 interface EndOfChain {
-  /** As requested. */
+  /** The requested handle. */
   handle: string;
-  /** The last of its aliases. */
+  /** The handle after all aliases. */
   end: string;
   isFound: boolean;
   namespace: Namespace | undefined;
 }
 
-/** A prefix that is inactive has no pages and no redirects, found or not; its JSON stays (recordings "prefix: inactive, …"). */
+/** An inactive prefix has no pages and no redirects, not even for handles that exist; its JSON stays (recordings "prefix: inactive, …"). */
 export function missingError({ handle, end, isFound, namespace }: EndOfChain): ServiceError | undefined {
   if (namespace?.isInactive === true) return inactiveError(end, namespace.statusMessage);
   return isFound ? undefined : notFoundError(handle, end);
@@ -94,7 +94,7 @@ function inactiveError(handle: string, statusMessage: string): ServiceError {
 /**
  * Whether the text can be a handle: a prefix begins with a digit (`10.5072`, `2014`, `0.NA`) or has a dot
  * (`loc.music`). Everything else is a wrong API path, such as `/foo/21.T11998/x`: a client that read code 100
- * there would take the handle for missing.
+ * there would treat the handle as missing.
  */
 export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
@@ -114,7 +114,7 @@ export function refusedError(handle: string, { status, members, retryAfter }: Re
   });
 }
 
-/** For all paths outside the APIs: a page, or JSON in the form of the record interface where that was requested. */
+/** Sends errors of all paths outside the APIs; in the form of the record interface for `action=api`. */
 export function createSendProblem(deps: { sender: PageSender; onUnexpected: ReportUnexpected }): SendError {
   const sendRecordError = createSendError(deps);
   return async function sendProblemOf(req, res, error) {

@@ -94,7 +94,7 @@ function actions({ handle, target: { url } }: RecordView): Html {
   </div>`;
 }
 
-/** Of a target that is no URL; it may be as long as the record. */
+/** Maximum for an invalid target, which may be as long as the record. */
 const MAX_TARGET_CHARS = 2000;
 
 function renderTarget({ chosen, url, status }: RedirectTarget): Html {
@@ -154,7 +154,7 @@ function expiryOf(staleAt: number, now: number): string {
   return staleAt > 0 ? `expired at ${formatInstant(staleAt)}` : 'expired: the record may have changed';
 }
 
-/** Permissions that all values share are one sentence below the table. `jsonUrl`: where all values are. */
+/** Permissions that all values share are one sentence below the table. `jsonUrl`: URL of the whole record. */
 export function* valuesTable(values: readonly HandleValue[], jsonUrl: string): Steps<Html> {
   if (values.length === 0) return html`<p>The record has no public value that matches the request.</p>`;
   const shown = shownPart(values);

@@ -5,7 +5,7 @@ export type RedirectUrl =
   { ok: true; url: string } | { ok: false; problem: 'scheme' | 'malformed' | 'too-long' | 'host' };
 
 interface UrlRules {
-  /** Host names, `*.example.org` for its subdomains; undefined: any host. */
+  /** Host names, or `*.example.org` for its subdomains; undefined allows any host. */
   allowedHosts?: readonly string[] | undefined;
 }
 
@@ -15,8 +15,8 @@ const MAX_URL_CHARS = 8000;
 const SCHEMES: readonly string[] = ['http', 'https', 'ftp', 'mailto'];
 
 /**
- * Other than HDLProxy allows only http, https, ftp and mailto: with `javascript:` or `data:` the author of a
- * record would run scripts in the browser of its readers.
+ * Unlike HDLProxy, allows only http, https, ftp and mailto: with `javascript:` or `data:` the author of a
+ * record could run scripts in the browsers of its readers.
  */
 export function toRedirectUrl(value: string, { allowedHosts }: UrlRules): RedirectUrl {
   const trimmed = value.trim();
@@ -45,7 +45,7 @@ function problemOfHost(
 }
 
 /**
- * Percent-encodes as UTF-8 what RFC 3986 does not allow in a URL. Line ends are encoded, so a value cannot add
+ * Percent-encodes characters that RFC 3986 does not allow in a URL. Line ends are encoded, so a value cannot add
  * a header. Escapes in the value stay (recordings "unicode in URL value", "spaces and quotes in URL value").
  */
 export const escapeUnsafe = (text: string): string =>
@@ -68,7 +68,7 @@ function withAsciiHost(url: string): string {
 export function appendToUrl(value: string, text: string): string | undefined {
   const base = value.trim();
   const whole = base + text;
-  // Parsing is skipped for what toRedirectUrl will refuse.
+  // Origins are compared only if they can differ and toRedirectUrl will not refuse the length.
   if (text === '' || base.length > MAX_URL_CHARS || /^mailto:/i.test(base)) return whole;
   return originOf(base) === originOf(whole) ? whole : undefined;
 }

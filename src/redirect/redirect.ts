@@ -1,4 +1,4 @@
-// Answers browsers: front page, handles, and the files of a site.
+// Handlers of the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
@@ -30,19 +30,19 @@ type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | '
 interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'findClient'> {
   resolver: Resolver<unknown>;
   cache: Pick<Cache, 'memory' | 'trustedSince'>;
-  /** Of request bodies. */
+  /** Memory budget of request bodies. */
   bodies: MemoryBudget;
   refusalOfHandle: RefusalOfHandle | undefined;
 }
 
-/** Answers a request that has a context. */
+/** Responds to a request that has a context. */
 type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export interface RedirectInterface {
   handlers: Readonly<Record<string, Handler>>;
-  /** For the read path. */
+  /** Finds redirects for the read path. */
   findRedirect: ReturnType<typeof createFindRedirect>;
-  /** Errors of all paths outside the APIs. */
+  /** Sends errors of all paths outside the APIs. */
   sendError: SendError;
 }
 
@@ -103,7 +103,7 @@ function createRespondDeps(
   };
 }
 
-/** What the read path has parsed, the handler of the same request does not parse again. */
+/** Keeps the last handle: the read path has parsed it before the handler of the same request does. */
 function keepLast(refOf: (text: string) => HandleRef): (text: string) => HandleRef {
   let last: HandleRef | undefined;
   return (text) => (last = last?.text === text ? last : refOf(text));
@@ -120,7 +120,7 @@ function createRoute(
     else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
     else {
       const handle = deps.refOf(parseHandleInUrl(encodeURIComponent(text)));
-      // The handle of a form is not in the request line, where the traffic rules look.
+      // The traffic rules have seen only the request line, which lacks the handle of a form.
       const refusal = await refusalOfHandle?.(req, handle);
       if (refusal !== undefined) throw refusal;
       await respondToHandle(req, res, { handle, query: readRedirectQuery(parameters), deps });
@@ -144,10 +144,10 @@ function createRoute(
 /** As on HDLProxy (recording "page: /robots.txt"). */
 const ROBOTS = 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n';
 
-/** A fragment is not sent by proper clients (recording "more: # in the request line"). */
+/** Drops a fragment, which correct clients do not send (recording "more: # in the request line"). */
 const withoutFragment = (text: string): string => text.split('#', 1)[0] ?? '';
 
-/** In a form, and in the query of our form, `+` is a space. */
+/** Decodes `+` as a space in a posted form and in `hdl`; elsewhere in the query it stays. */
 function parametersOf(query: string, form: string): URLSearchParams {
   const parameters = readRedirectParameters(query);
   const handle = readParameters(query).get('hdl');

@@ -13,7 +13,7 @@ export interface RedirectQuery extends RecordQuery {
   locationAttributes: readonly WantedAttribute[];
   wantsMetadata: boolean;
   country: string | undefined;
-  /** `ip`: whose country is looked up instead of that of the client. */
+  /** `ip`: the address whose country is looked up, instead of the client's. */
   address: string | undefined;
   /** `redirectionHeaders`: the headers of the redirect with status 200. */
   isDry: boolean;
@@ -44,8 +44,8 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
 const actionOf = (parameters: URLSearchParams): string | undefined => parameters.get('action')?.toLowerCase();
 
 /**
- * A known action wins over `noredirect` (recording "action=redirect&noredirect"). `api` and `metadata` are actions alone: as
- * parameters HDLProxy ignores them.
+ * A known action wins over `noredirect` (recording "action=redirect&noredirect"). HDLProxy ignores
+ * parameters named `api` or `metadata`; they are actions only.
  */
 export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
   const action = actionOf(parameters);
@@ -58,10 +58,10 @@ export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
 /** An invalid index is ignored; the record interface refuses it (recording "redirect: index=abc"). */
 const isIndex = (index: string): boolean => /^[+-]?\d{1,10}$/.test(index);
 
-/** Each is compared with every location. */
+/** Each attribute is compared with every location. */
 const MAX_LOCATION_ATTRIBUTES = 50;
 
-/** The name is trimmed; the value is all after the first colon. Without a colon the attribute itself is enough. */
+/** The name is trimmed; the value is all text after the first colon. Without a colon any value matches. */
 const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] =>
   parameters
     .getAll('locatt')
@@ -71,7 +71,7 @@ const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] 
       return { name: name.trim(), value: rest.length === 0 ? undefined : rest.join(':'), by: 'locatt' };
     });
 
-// The page first: it is sent where both are wanted as much, and without the header.
+// HTML comes first: it wins at equal quality and without an Accept header.
 const TYPES = ['text/html', 'application/json', 'application/problem+json'];
 
 /** True for programs that prefer JSON; browsers prefer HTML. */
@@ -80,5 +80,5 @@ export function prefersJson(accept: string | undefined): boolean {
   return best !== 'text/html';
 }
 
-/** Of most requests. */
+/** The query of most requests. */
 export const NO_PARAMETERS = readRedirectQuery(new URLSearchParams());

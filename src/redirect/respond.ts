@@ -41,7 +41,7 @@ export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   redirectFreshness: Freshness;
 }
 
-/** A request, and what answers it. */
+/** A request and the dependencies of its response. */
 interface RedirectCall {
   req: IncomingMessage;
   res: ServerResponse;
@@ -50,18 +50,18 @@ interface RedirectCall {
   run: RunSteps;
 }
 
-/** With the record for the response, after all aliases. */
+/** A request with the record for its response, after all aliases. */
 interface FoundRecord extends RedirectCall {
   handle: HandleRef;
   aliases: readonly string[];
   resolution: FromEntry;
   /** The selected values on which redirects depend. */
   values: readonly HandleValue[];
-  /** When several records were read, the response expires with the first of them. */
+  /** The record that expires first; the response expires with it. */
   earliest: FromEntry;
 }
 
-/** With what other handles add to the record. */
+/** A request with the lists that other handles add to its record. */
 interface ResolvedRequest extends FoundRecord {
   /** The lists that take part; undefined for a record that is not redirected. */
   gathered: GatheredLists | undefined;
@@ -117,7 +117,7 @@ export async function respondToHandle(
   await respond(request);
 }
 
-/** False when more than the URL values of the record decides. */
+/** Sends a redirect that depends only on the URL values of the record; false for any other response. */
 async function sendPlain(
   { req, res, deps, query }: RedirectCall,
   { handle, resolution }: ResolvedHandle,
@@ -138,7 +138,7 @@ function reportStale({ res, deps, query, earliest }: FoundRecord): void {
   contextOf(res).result = resultOf(earliest, query);
 }
 
-/** False when there is a record to respond with. `handle`: as requested. */
+/** Sends the error for a missing handle or an inactive prefix, else false. `handle`: as requested. */
 async function sendMissing(
   found: FoundRecord,
   handle: string,
@@ -164,7 +164,7 @@ async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<Resol
   }
   const { authoritative } = query;
   const { caller } = contextOf(res);
-  // A limited network gets the locations of cached records, and causes no questions.
+  // A limited network still gets redirects of cached records, for which prefix records may have to be read.
   const unjudged = unjudgedCaller(res);
   const reader = new RequestListReader(deps, { authoritative, prefix, caller, unjudged, run });
   const own = await run(listsIn(values, deps.parseList), chars);
@@ -205,14 +205,14 @@ async function respond(request: ResolvedRequest): Promise<void> {
   else await sendRecordPage(request, target);
 }
 
-/** A permanent redirect to the URL of the last handle on this proxy; false for a handle that is no alias. */
+/** Redirects an alias permanently to the URL of the last handle on this proxy; false when nothing was sent. */
 async function sendAlias(request: FoundRecord): Promise<boolean> {
   const { req, res, handle, aliases, deps } = request;
   if (request.query.show !== 'redirect' || aliases.length === 0 || req.method === 'POST') return false;
   reportStale(request);
   const { query } = contextOf(res).target;
   const path = `/${handleToPath(handle.text)}`;
-  // Node reads raw bytes as Latin-1; RFC 3986 wants them escaped.
+  // Node reads raw bytes as Latin-1; RFC 3986 requires them escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
   const headers = headersOf(request, deps.redirectFreshness);
   const status = request.query.isDry ? 200 : 301;
@@ -236,7 +236,7 @@ async function redirect(request: ResolvedRequest, target: RedirectTarget, url: s
   }
 }
 
-/** For later requests, which the read path answers. */
+/** Prepares the redirect for later requests, which the read path answers. */
 function prepareRedirect(
   { req, deps, handle, resolution }: ResolvedRequest,
   status: number,
@@ -256,7 +256,7 @@ function prepareRedirect(
 
 function redirectHeaders(request: ResolvedRequest): Record<string, string> {
   const headers = headersOf(request, request.deps.redirectFreshness);
-  // A date that is none has passed (RFC 9111 section 5.3).
+  // An invalid date counts as past (RFC 9111 section 5.3).
   return request.isComplete ? headers : { ...headers, 'Cache-Control': 'no-store', Expires: '0' };
 }
 
@@ -266,7 +266,7 @@ function statusFor({ req, query }: ResolvedRequest, { status }: RedirectTarget):
   return req.httpVersion === '1.0' && status > 302 ? 302 : status;
 }
 
-/** The read path knows redirects by these. */
+/** The read path recognises redirects by these statuses. */
 const isPreparable = (status: number): boolean => status === 301 || status === 302;
 
 const isPlainHit = ({ req, res, resolution }: ResolvedRequest): boolean =>
@@ -302,7 +302,7 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
 
 async function sendLocations(request: ResolvedRequest, gathered: GatheredLists): Promise<void> {
   const { req, res, deps, handle, values, run } = request;
-  // Templates make much of a small record.
+  // Templates can expand a small record into a large text.
   const text = await run(writeLocations(candidatesOf(gathered, values).locations, handle.text), Infinity);
   await deps.sender.sendText(req, res, {
     contentType: 'text/xml;charset=utf-8',

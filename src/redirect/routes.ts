@@ -105,7 +105,7 @@ export const redirectRoutes = defineRoutes(
       id: 'redirectHandleByPost',
       handler: 'redirect',
       summary: 'The same, with parameters in a form',
-      description: 'Aliases are followed to the target at once.',
+      description: 'Aliases are followed directly to the target.',
       query,
       body: {
         description: 'Parameters of the query',

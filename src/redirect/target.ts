@@ -32,11 +32,11 @@ export interface TargetRules {
 
 interface TargetRequest {
   handle: string;
-  /** Those of the record that the request selects. */
+  /** The values of the record that the request selects. */
   values: readonly HandleValue[];
   query: RedirectQuery;
   headers: Omit<NegotiationFacts, 'wantsMetadata'>;
-  /** Of the client. */
+  /** Address of the client. */
   address: string;
   /** The country of an address; undefined when no database is configured. */
   countryOf: ((address: string) => string | undefined) | undefined;
@@ -49,14 +49,14 @@ export interface ChosenTarget {
   text: string;
   /** The URL value; undefined for a location. */
   value: HandleValue | undefined;
-  /** Of several locations. */
+  /** The selection among `count` locations; undefined for the URL value of a record without lists. */
   choice?: Choice<Candidate> & { count: number };
 }
 
 export interface RedirectTarget {
   /** Undefined when the record has neither a location nor a URL. */
   chosen: ChosenTarget | undefined;
-  /** Its URL, or the reason why it is not redirected to. */
+  /** The URL of `chosen`, or the reason for its refusal. */
   url: RedirectUrl | undefined;
   status: number;
   /** True when the same request may get another target next time. */
@@ -148,6 +148,6 @@ function withAppended(
   throw new ServiceError('BAD_PARAMETER', { detail: 'urlappend changes the host of the URL' });
 }
 
-/** Exactly these texts (recording "http_sc=" 303" on the location"). */
+/** Only exactly these texts count (recording "http_sc=" 303" on the location"). */
 const statusOf = (text: string | undefined): number =>
   text !== undefined && ['301', '302', '303', '307', '308'].includes(text) ? Number(text) : 302;

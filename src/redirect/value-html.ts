@@ -6,17 +6,17 @@ import { type Html, html } from '../html/html.js';
 import { toRedirectUrl } from './redirect-url.js';
 import { isOfType, textOf } from './values.js';
 
-/** Records of the wild have at most some dozens of values. */
+/** Real records have at most some dozens of values. */
 const MAX_SHOWN_VALUES = 200;
-/** Of all data of a page. */
+/** Maximum for all values of a page together. */
 const MAX_SHOWN_CHARS = 64 * 1024;
-/** Of one value, so that a long one does not hide those behind it. */
+/** Maximum for the data of one value, so that a long value does not hide those behind it. */
 const MAX_VALUE_CHARS = 16 * 1024;
-/** Of a type, a lifetime, a time, permissions. */
+/** Maximum for type, TTL, timestamp and permissions of one value together. */
 const MAX_FIELD_CHARS = 1000;
 
 export interface ShownValue extends HandleValue {
-  /** Whether only the beginning of the data is here. */
+  /** Whether data or fields are truncated. */
   isCut: boolean;
 }
 
@@ -40,18 +40,18 @@ export function shownPart(values: readonly HandleValue[]): ShownValue[] {
 }
 
 interface Cutter {
-  /** The beginning of JSON, as a copy that is valid itself. */
+  /** Copies the beginning of a JSON value as valid JSON. */
   cut: (json: unknown) => unknown;
   usedChars: () => number;
   isCut: () => boolean;
 }
 
-/** So that lists of empty elements have a length too. */
+/** Counted per element, so that lists of empty elements have a length too. */
 const ELEMENT_CHARS = 4;
-/** Of structures as indented JSON: what is nested deeply is long by its indentation. */
+/** Counted per level, because indentation makes deeply nested JSON long. */
 const INDENT_CHARS = 2;
 
-/** One for each value: what one call has used is missing to the next. */
+/** All calls of `cut` share one budget. */
 function createCutter(maxChars: number): Cutter {
   let used = 0;
   let isCut = false;
@@ -77,7 +77,7 @@ function createCutter(maxChars: number): Cutter {
       if (!hasRoom()) break;
       shown.push(cut(element, depth));
     }
-    // A reference without its index would be none.
+    // The last element may be truncated, and a reference without its index is invalid.
     if (isCut && shown.length > 1) shown.pop();
     return shown;
   }
@@ -98,7 +98,7 @@ const MAX_EXPANDED_CHARS = 1200;
 export function renderData(value: ShownValue): Html {
   const text = textOf(value);
   if (text === undefined) return renderStructure(value.data);
-  // What is cut is no handle and no URL.
+  // A truncated text is neither a handle nor a URL.
   if (value.isCut) return collapsed(text, html`<bdi>${text}</bdi>`);
   if (isOfType(value, 'HS_ALIAS')) return handleLink(text.trim());
   if (isOfType(value, 'EMAIL') && /^[^\s@/:]+@[^\s@/:]+$/.test(text)) return link(`mailto:${text}`, text);

@@ -1,17 +1,17 @@
-// The values that redirects read: which of a record they are, their types and texts.
+// The values of a record that redirects read, with their types and texts.
 import { upperAscii } from '../handle/handle.js';
 import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
 import type { Entry } from '../cache/entry.js';
 import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 
-/** Between two interruptions. */
+/** Values read between two yields. */
 const VALUES_PER_STEP = 200;
 
-/** Of large records, which are parsed once. */
+/** Results for large records, found once per parsed record. */
 const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
 
-/** The values on which redirects depend. A record may hold ten thousand others, which are looked at once. */
+/** The values on which redirects depend. A record may hold ten thousand others, which are checked only once. */
 export function* redirectValues(entry: Pick<Entry, 'kind' | 'values'>): Steps<readonly HandleValue[]> {
   const all = yield* readValues(entry);
   if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);
@@ -43,7 +43,7 @@ function* filterInSteps(
   return kept;
 }
 
-/** The data of a value when they are text. */
+/** The data of a value if it is text. */
 export function textOf({ data }: HandleValue): string | undefined {
   const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
   return format === 'string' && typeof value === 'string' ? value : undefined;
@@ -65,11 +65,11 @@ const FAMILIES: readonly string[] = ['URL', '10320/LOC', '10320/LINKS', '10320/H
 export const mayMatter = (value: HandleValue): boolean =>
   isOfType(value, 'HS_ALIAS', '0.TYPE/URL') || FAMILIES.some((family) => isFamily(value, family));
 
-/** Each redirect asks it of all values of a record, and nearly all of them differ in length or first letter. */
+/** Called for all values of a record on each redirect; nearly all differ in the first letter, which is compared first. */
 const beginsWith = (type: string, wanted: string): boolean =>
   type.startsWith(wanted) ||
   (((type.charCodeAt(0) ^ wanted.charCodeAt(0)) & ~CASE_BIT) === 0 &&
     upperAscii(type.slice(0, wanted.length)) === wanted);
 
-/** In which ASCII letters differ by case. */
+/** The bit in which upper- and lower-case ASCII letters differ. */
 const CASE_BIT = 0x20;

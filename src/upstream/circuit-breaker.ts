@@ -153,7 +153,7 @@ function createFailureCount(failures: number) {
 }
 
 /**
- * Admits trial requests while the breaker is open. In each period several records are tried, but only one that has
+ * Admits trial requests while the breaker is open. In each period several records are tried, but at most one of them has
  * failed before: a client that requests broken records must not use up all trials.
  */
 function createTrials(maxKeys: number, periodMs: number) {

@@ -33,7 +33,7 @@ const MAX_SERVERS = 256;
 const MAX_OF_PREFIX = 8;
 const CONNECTIONS = 16;
 
-/** Of all referred servers together. */
+/** Maximum connections to all referred servers together. */
 export const MAX_REFERRED_CONNECTIONS = MAX_SERVERS * CONNECTIONS;
 
 export function createReferredServers(

@@ -217,7 +217,7 @@ interface WrittenRecord extends SizedValues {
   isLocked: boolean;
 }
 
-/** Sends 201 with Location, or 204, with the ETag of the stored record. `values` stand in if it cannot be read back. */
+/** Sends 201 with Location, or 204, with the ETag of the stored record; of the sent values if it cannot be read back under the lock. */
 export async function sendWritten(
   { settings }: Pick<V2Deps, 'settings'>,
   { req, res, run }: V2Call,

@@ -20,9 +20,9 @@ function cellsOf(row: FaultRow): string[] {
     '200',
     STALE[row.stale],
     row.restMs === undefined ? notKept : `${notKept}, \`Retry-After\``,
-    row.restMs === undefined ? (asked ?? '') : 'once, then not until the rest is over',
+    row.restMs === undefined ? (asked ?? '') : 'once, then not until the pause is over',
     write,
-    row.staysFresh ? 'nothing has changed' : 'asked anew',
+    row.staysFresh ? 'nothing has changed' : 'asked again',
   ];
 }
 

@@ -1,4 +1,4 @@
-// Bans: purges of many keys at once, applied to an entry when it is used (Varnish's lazy bans).
+// Bans: one ban purges many keys; it is applied to an entry when the entry is used (Varnish's lazy bans).
 import { type Times, asStale } from '../entry.js';
 
 /** Bans every key that begins with `prefix`; an empty prefix bans all keys. */

@@ -267,7 +267,7 @@ export class Member implements Membership {
     while (this.#fences.takeExpired(this.#deps.clock.now()) !== undefined);
     const keys = lapsed.flatMap((member) => this.#fences.removeOf(member));
     this.#soften(keys);
-    // In Redis too. Every member does this, because it may be the only one that knows of the fence.
+    // In Redis too. Every member does this, because no other member may know of the fence.
     for (const key of keys) this.#deps.pending.add({ kind: 'soften', key });
   }
 

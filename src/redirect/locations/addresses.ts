@@ -1,4 +1,4 @@
-// What a location may know of the client's address: `addresses` as sorted intervals, and its country.
+// Client addresses in locations: `addresses` as sorted intervals, and the country of an address.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
@@ -7,21 +7,21 @@ import type * as Maxmind from 'maxmind';
 import type { CountryResponse } from 'maxmind';
 import type { Steps } from '../../time-slicer.js';
 
-/** The addresses of both families as numbers: those of IPv4 come behind those of IPv6. */
+/** First number of an IPv4 address: the numbers of IPv4 follow those of IPv6. */
 const IPV4_FROM = 1n << 128n;
 
 type Interval = readonly [first: bigint, last: bigint];
 
-/** Sorted, and apart from each other. */
+/** Sorted and disjoint intervals. */
 export type AddressRanges = readonly Interval[];
 
-/** Longer texts are no range. */
+/** Longer texts are not ranges. */
 const MAX_RANGE_CHARS = 64;
 
-/** Between two interruptions. */
+/** Ranges read between two yields. */
 const RANGES_PER_STEP = 200;
 
-/** Addresses and ranges, separated by commas; an empty one means 127.0.0.1, as Java reads it (recordings "addresses …"). */
+/** Reads addresses and ranges separated by commas; an empty item means 127.0.0.1, as in Java (recordings "addresses …"). */
 export function* readRanges(text: string): Steps<AddressRanges> {
   const found: Interval[] = [];
   let count = 0;
@@ -34,7 +34,7 @@ export function* readRanges(text: string): Steps<AddressRanges> {
   return merge(found.sort(byFirst));
 }
 
-/** How many ranges `readRanges` would read. */
+/** Number of ranges that `readRanges` would read. */
 export function countRanges(text: string): number {
   let count = 1;
   for (let at = text.indexOf(','); at !== -1; at = text.indexOf(',', at + 1)) count++;
@@ -53,14 +53,14 @@ function merge(sorted: readonly Interval[]): AddressRanges {
   return merged;
 }
 
-/** A name is not looked up; HDLProxy asks DNS, and responds with 500 when that knows no such name. */
+/** Names are not resolved; HDLProxy queries DNS, and responds with 500 for an unknown name. */
 function readRange(text: string): Interval | undefined {
   if (text.length > MAX_RANGE_CHARS) return undefined;
   const [given = '', length] = (text === '' ? '127.0.0.1' : text).split('/', 2);
   const network = readAddress(given);
   if (network === undefined) return undefined;
   const bits = network < IPV4_FROM ? 128 : 32;
-  // A longer prefix is taken for the whole address (recording "addresses "127.0.0.1/33"").
+  // A longer prefix counts as the whole address (recording "addresses "127.0.0.1/33"").
   const prefix = length === undefined ? bits : Math.min(bits, Number(length));
   if (!Number.isInteger(prefix) || prefix < 0) return undefined;
   const hostBits = BigInt(bits - prefix);
@@ -68,15 +68,15 @@ function readRange(text: string): Interval | undefined {
   return [first, first + (1n << hostBits) - 1n];
 }
 
-/** A socket names an IPv4 client in the form of IPv6. */
+/** A dual-stack socket reports an IPv4 client as an IPv4-mapped IPv6 address. */
 const plainAddress = (text: string): string => text.replace(/^::ffff:(?=\d+\.)/i, '');
 
-/** Undefined for a text that is no address. */
+/** Undefined for a text that is not an address. */
 export function readAddress(text: string): bigint | undefined {
   const plain = plainAddress(text);
   const version = isIP(plain);
   if (version === 0 || plain.includes('%')) return undefined;
-  // ipaddr.js takes `::1.2.3.4` for `::ffff:1.2.3.4`, but not with a zero before it.
+  // ipaddr.js reads `::1.2.3.4` as `::ffff:1.2.3.4`, unless a zero precedes it.
   const parsed = ipaddr.parse(plain.replace(/^::(?=\d+\.)/, '0::'));
   const number = BigInt(`0x${Buffer.from(parsed.toByteArray()).toString('hex')}`);
   return version === 4 ? IPV4_FROM + number : number;
@@ -95,12 +95,12 @@ export function isInRanges(address: bigint, ranges: AddressRanges): boolean {
   return nearest !== undefined && address <= nearest[1];
 }
 
-/** Loaded when it is used: the package takes 40 ms of a start. */
+/** Loads the package on first use, because it would slow down every start. */
 const maxmind = (): typeof Maxmind => createRequire(import.meta.url)('maxmind') as typeof Maxmind;
 
 export type CountryOf = (address: string) => string | undefined;
 
-/** Read whole: a look-up opens no file. */
+/** Reads the whole database, so that a look-up opens no file. */
 export function openCountries(path: string): CountryOf {
   const { Reader, validate } = maxmind();
   const reader = new Reader<CountryResponse>(readFileSync(path));

@@ -1,4 +1,4 @@
-// The locations that a request is sent to one of, with the settings of their lists, and what the choice depends on. Pure.
+// The locations from which one is selected, the settings of their lists, and the `Vary` of the selection. Pure.
 import type { HandleValue } from '../../handle/value.js';
 import { isOfType, isUrlSubtype, textOf } from '../values.js';
 import { type GatheredLists, type Settings, createSettings } from './gather.js';
@@ -13,7 +13,7 @@ import {
 import { readChooseBy } from './select.js';
 
 export interface Candidate extends Location {
-  /** The URL value that it was made of. */
+  /** The URL value from which the location was made. */
   value?: HandleValue;
 }
 
@@ -35,11 +35,11 @@ export function candidatesOf(gathered: GatheredLists, values: readonly HandleVal
   const before = [...own.lists, ...listsOf(included.flat())];
   const after = [...listsOf(prefix), ...listsOf(prefixIncluded.flat())];
   const settings = createSettings([...before, ...after]);
-  // Those of included lists do not count (recording "include: attribute").
+  // Settings of included lists do not count here (recording "include: attribute").
   const direct = createSettings([...own.lists, ...listsOf(prefix)]);
   const legacy = isYes(settings('no_legacy'))
     ? []
-    : legacyLocations(values, { settings, isBesideList: own.lists.length > 0 });
+    : legacyLocations(values, { settings, hasList: own.lists.length > 0 });
   const lists = [...before, ...after];
   return {
     locations: locationsOf(before).concat(legacy, locationsOf(after)),
@@ -61,16 +61,16 @@ function chooseByOf(lists: readonly LocationList[]): string | undefined {
 }
 
 /**
- * The URL values as locations. The first has weight 0 beside an own list and 1 without; `urlWeight` changes it.
- * Subtypes count as URL values when there is none, else by `urlSubtypeWeight` (recordings "legacy: …showurls").
+ * The URL values as locations. The first has weight 0 if the record has a list and 1 if not, unless `urlWeight` sets it.
+ * Subtypes count as URL values if there is no URL value, else they have `urlSubtypeWeight` (recordings "legacy: …showurls").
  */
 function legacyLocations(
   values: readonly HandleValue[],
-  { settings, isBesideList }: { settings: Settings; isBesideList: boolean },
+  { settings, hasList }: { settings: Settings; hasList: boolean },
 ): Candidate[] {
   const urls = values.filter((value) => isOfType(value, 'URL'));
   const subtypes = values.filter(isUrlSubtype);
-  const weight = readSetting(settings('urlWeight')) ?? (isBesideList ? 0 : 1);
+  const weight = readSetting(settings('urlWeight')) ?? (hasList ? 0 : 1);
   const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
   return [...legacyOf(urls, weight), ...legacyOf(subtypes, subtypeWeight)];
 }
@@ -82,8 +82,8 @@ const readSetting = (text: string | undefined): number | undefined =>
 const LEGACY_ATTRIBUTES: readonly string[] = ['mode', 'weight', 'href'];
 
 /**
- * Only the first has the weight (recording "legacy: two URL values alone, showurls"). A negative one is shown, and drawn as
- * 0.
+ * Only the first has the weight (recording "legacy: two URL values alone, showurls"). A negative weight is shown, but
+ * counts as 0.
  */
 const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidate[] =>
   values.map((value, at) => {
@@ -106,8 +106,8 @@ export interface Variation {
 export const NO_VARIATION: Variation = { headers: [], isByAddress: false };
 
 /**
- * The same for every request of the list. HDLProxy names only Accept, and only with an `http_role` for it: a cache
- * behind it sends Turtle to browsers.
+ * The same for every request of the list. HDLProxy names only Accept, and only with an `http_role` for it: a shared
+ * cache then sends Turtle to browsers.
  */
 export function variationOf(
   { locations, chooseBy, mayHave: has }: Candidates,
@@ -124,11 +124,11 @@ export function variationOf(
   };
 }
 
-/** Attributes, and their values where only one of them matters, by the header that selects them. */
+/** Attributes by the header that selects them, with a value where only this value matters. */
 const VARIES_BY: Readonly<Record<string, readonly [name: string, value?: string][]>> = {
   Accept: [['http_role'], ['ctype'], ['media-type']],
   'Accept-Language': [['language']],
-  // Without a type in Accept, browsers are known by their name.
+  // Without a type in Accept, browsers are recognised by User-Agent.
   'User-Agent': [
     ['http_role', 'browser'],
     ['http_role', 'no_conneg'],

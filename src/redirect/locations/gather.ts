@@ -1,4 +1,4 @@
-// Gathers everything that takes part in the redirect of a handle: its own lists, included ones, those of the prefix.
+// Gathers the lists for the redirect of a handle: its own, included ones, and those of its prefix.
 import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
 import type { FromEntry } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
@@ -34,12 +34,12 @@ export interface GatheredLists {
   prefixIncluded: readonly HandleLists[][];
 }
 
-/** Reads other handles; a handle that cannot be read has nothing. */
+/** Reads other handles; a handle that cannot be read has no lists. */
 export interface ListReader {
   readLists: (name: string) => Promise<HandleLists>;
-  /** Of the prefix of the record, or of the global namespace. */
+  /** Reads the namespace of the record's prefix, or the global one. */
   readNamespace: (handle: HandleRef) => Promise<Namespace>;
-  /** Of a prefix that a list includes. */
+  /** Reads the namespace of a prefix that a list includes. */
   readIncludedNamespace: (handle: HandleRef) => Promise<Namespace>;
 }
 
@@ -71,7 +71,7 @@ function createBound(own: HandleLists): KeepWithinBound {
   return (level) => level.filter((handle) => (left -= countElements(handle)) >= 0);
 }
 
-/** The setting in the first list that has it. */
+/** Reads a setting from the first list that has it. */
 export type Settings = (name: string) => string | undefined;
 
 export const createSettings =
@@ -115,7 +115,7 @@ async function followIncludes(
   return levels;
 }
 
-/** The first of them, because each of two hundred lists may have thousands. */
+/** The first `most` includes, because each of two hundred lists may have thousands. */
 function includesOf(level: readonly HandleLists[], most: number): Include[] {
   const found: Include[] = [];
   for (const { includes } of level.flatMap(({ lists }) => lists)) {
@@ -134,7 +134,7 @@ async function includedHandles(includes: readonly Include[], reader: ListReader)
 const readAll = (handles: readonly string[], reader: ListReader): Promise<HandleLists[]> =>
   mapInGroups(handles, (handle) => reader.readLists(handle));
 
-/** One group after the other: each of two hundred handles may have a record of a megabyte. */
+/** Groups run in sequence, because each of two hundred handles may have a record of a megabyte. */
 async function mapInGroups<Given, Made>(
   all: readonly Given[],
   make: (one: Given) => Promise<Made>,
@@ -154,9 +154,9 @@ export interface ListReaderDeps {
   prefixRecords: PrefixRecords | undefined;
 }
 
-/** The record of its prefix, read before. */
+/** The prefix record of the handle, read before. */
 export interface PrefixOfHandle {
-  /** Such as 0.NA/21.T11998. */
+  /** A prefix handle such as 0.NA/21.T11998. */
   handle: HandleRef;
   record: PrefixRecord | undefined;
 }
@@ -164,33 +164,33 @@ export interface PrefixOfHandle {
 interface ReadingRequest {
   authoritative: boolean;
   prefix: PrefixOfHandle;
-  /** Judged by its misses. */
+  /** The client, whose misses are counted. */
   caller: ResolveOptions['caller'];
-  /** For the record of the prefix, which it has not asked for. */
+  /** A caller without counted misses, for prefix records, which the client has not requested. */
   unjudged: ResolveOptions['caller'];
-  /** Runs work on a record of so many characters. */
+  /** Runs work on a record of `chars` characters. */
   run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 }
 
-/** HDLProxy asks for each; a chain of its 21 levels is within it. What memory holds does not count. */
+/** Maximum reads from the upstream, enough for a chain of HDLProxy's 21 levels. Records in memory do not count. */
 const MAX_ASKED = 25;
-/** Of all records together. Real lists have some kilobytes. */
+/** Maximum for all records of a request together. Real lists have some kilobytes. */
 const MAX_CHARS = 4 * 1024 * 1024;
 
 const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 
 /**
- * Reads for one request, each handle once. One that does not exist, is refused or cannot be read is left out (recordings
+ * Reads for one request, each handle once. Handles that do not exist, are refused or cannot be read are left out (recordings
  * "include: absent handle", …).
  */
 export class RequestListReader implements ListReader {
   /** The records whose values took part. */
   readonly used: FromEntry[] = [];
-  /** Characters of the records. */
+  /** Characters of all records read. */
   chars = 0;
-  /** False when a handle was not read that might be read at another time. */
+  /** False when a handle was left out that may be readable later. */
   isComplete = true;
-  /** Whether other records were read than those of the prefix and of 0.NA/0.NA. */
+  /** Whether records other than those of the prefix and of 0.NA/0.NA were read. */
   readsOthers = false;
   readonly #deps: ListReaderDeps;
   readonly #request: ReadingRequest;
@@ -237,7 +237,7 @@ export class RequestListReader implements ListReader {
     return yield* listsIn(yield* redirectValues(entry), this.#deps.parseList);
   }
 
-  /** A prefix record that adds nothing shortens no redirect, but makes it stale. */
+  /** A prefix record that adds nothing counts only if it is stale: it makes the redirect stale, but never shortens its TTL. */
   #noted(record: FromEntry | undefined, namespace: Namespace): Namespace {
     const counts = namespace.listHandles.length > 0 || record?.stale !== undefined;
     if (record !== undefined && counts) this.used.push(record);

@@ -9,13 +9,13 @@ import { MAX_LIST_CHARS, scanDocument } from './scan.js';
 
 export type Attributes = ReadonlyMap<string, string>;
 
-/** What the selection compares is read once. */
+/** A location, with the numbers and ranges that the selection compares parsed once. */
 export interface Location {
   attributes: Attributes;
   /** 0 or more; NaN and Infinity as HDLProxy reads them. */
   weight: number;
   score: number;
-  /** In lower case. */
+  /** Country code in lower case. */
   country?: string | undefined;
   addresses?: AddressRanges | undefined;
 }
@@ -32,17 +32,17 @@ export interface LocationList {
   locations: readonly Location[];
   /** In the order in which HDLProxy follows them: attributes, then elements. */
   includes: readonly Include[];
-  /** The texts that the locations have for each attribute. */
+  /** All texts of each attribute among the locations. */
   texts: ReadonlyMap<string, ReadonlySet<string>>;
   /** For `anchor-id`: the first location of each `id` that has a `rel`. */
   anchors: ReadonlyMap<string, Attributes>;
 }
 
-/** Of one list. HDLProxy has no limit; a list of all networks of a large university has some hundreds. */
+/** Maximum address ranges of one list. HDLProxy has no limit; a list of all networks of a large university has some hundreds. */
 const MAX_RANGES = 10_000;
 
 /**
- * Undefined when the text is no list at all, or beyond the bounds. A root of any name is one (recording "loc xml: root of
+ * Undefined when the text is not a list or exceeds the bounds. The root may have any name (recording "loc xml: root of
  * another name").
  */
 export function* parseLocationList(text: string): Steps<LocationList | undefined> {
@@ -115,11 +115,11 @@ export const isYes = (text = ''): boolean => text.length <= 4 && YES.includes(te
 export type ParseLocationList = typeof parseLocationList;
 
 const MAX_CACHED_BYTES = 64 * 1024 * 1024;
-/** What a location and a range take in memory beside their text. */
+/** Estimated memory of a location and of a range, in addition to their text. */
 const LOCATION_BYTES = 1000;
 const RANGE_BYTES = 100;
 
-/** `parseLocationList` with a cache: a list with weights is read at each request, and that of a prefix at most of them. */
+/** `parseLocationList` with a cache: each request needs a list with weights, and most requests those of their prefix. */
 export function createLocationListParser(): ParseLocationList {
   const cached = new LRUCache<string, { list: LocationList | undefined }>({
     maxSize: MAX_CACHED_BYTES,
@@ -142,23 +142,23 @@ const sizeOf = (list: LocationList | undefined): number =>
   );
 
 export interface HandleLists {
-  /** Of the 10320/loc values, in the order of the record. */
+  /** Lists of the 10320/loc values, in the order of the record. */
   lists: readonly LocationList[];
-  /** Of the 10320/links values. */
+  /** Lists of the 10320/links values. */
   links: readonly LocationList[];
   /** The texts of the 10320/headers values. */
   headers: readonly string[];
 }
 
-/** HDLProxy has no limit: two hundred includes of one large list are millions of locations for each request. */
+/** Maximum for all lists of a redirect. HDLProxy has no limit: two hundred includes of one large list are millions of locations. */
 export const MAX_ELEMENTS = 20_000;
-/** A list counts as this many elements beside its locations, and this many characters of header lines as one. */
+/** A list counts as this many elements in addition to its locations; this many characters of header lines count as one. */
 const ELEMENTS_PER_LIST = 20;
 const CHARS_PER_ELEMENT = 50;
 
 /**
- * A broken value is left out; HDLProxy responds with 500 when it is the record's own. So is the first value beyond
- * `MAX_ELEMENTS`, with those behind it.
+ * Leaves out broken values, to which HDLProxy responds with 500 in the record itself, and values from the first one beyond
+ * `MAX_ELEMENTS` on.
  */
 export function* listsIn(values: readonly HandleValue[], parse: ParseLocationList): Steps<HandleLists> {
   let left = MAX_ELEMENTS;
@@ -185,7 +185,7 @@ export function* listsIn(values: readonly HandleValue[], parse: ParseLocationLis
 const elementsOf = ({ locations }: LocationList): number => ELEMENTS_PER_LIST + locations.length;
 const elementsOfLines = (text: string): number => 1 + text.length / CHARS_PER_ELEMENT;
 
-/** What `MAX_ELEMENTS` counts. */
+/** Number of elements, of which `MAX_ELEMENTS` is the maximum. */
 export const countElements = ({ lists, links, headers }: HandleLists): number =>
   [...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)].reduce(
     (sum, elements) => sum + elements,
@@ -196,12 +196,12 @@ export const countElements = ({ lists, links, headers }: HandleLists): number =>
 export const mayRedirect = (values: readonly HandleValue[]): boolean =>
   values.some((value) => isFamily(value, 'URL') || isFamily(value, '10320/LOC'));
 
-/** A double has at most 17 significant digits; longer texts are not looked at. */
+/** A double has at most 17 significant digits; longer texts are not parsed. */
 const MAX_CHARS = 32;
 
 const DECIMAL = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)[fd]?$/i;
 
-/** As Java's Double reads decimal numbers; undefined when it is none. */
+/** Reads decimal numbers as Java's Double does; undefined for other texts. */
 export function readDouble(text = ''): number | undefined {
   const trimmed = text.trim();
   if (trimmed.length > MAX_CHARS) return undefined;
@@ -210,6 +210,6 @@ export function readDouble(text = ''): number | undefined {
   return decimal === undefined ? undefined : Number(decimal);
 }
 
-/** `1` is `1.0` (recordings "legacy: …showurls"). */
+/** Writes `1` as `1.0` (recordings "legacy: …showurls"). */
 export const writeDouble = (value: number): string =>
   Number.isInteger(value) ? value.toFixed(1) : String(value);

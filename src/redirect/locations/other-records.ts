@@ -1,5 +1,5 @@
-// Reads the records that a redirect depends on beside its own, those of prefixes among them, and remembers for a short time the
-// answers that no cache keeps.
+// Reads the other records that a redirect depends on, such as prefix records, and remembers for a short time the answers that
+// no cache keeps.
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../../cache/entry.js';
 import { type Beside, isCurrent, watchEntry } from '../../cache/prepared-cache.js';
@@ -25,7 +25,7 @@ import { scanDocument } from './scan.js';
 
 interface OtherRecordsParts {
   resolver: Pick<Resolver<unknown>, 'resolve' | 'fromMemory'>;
-  /** Whether an answer from this moment on may still be used: as for a load that began then. */
+  /** Validates an answer by the moment of its request, as for a load that began then. */
   memory: PinnedEntries & { moment: () => number; isCurrent: (key: string, moment: number) => boolean };
   /** Answers from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
@@ -38,12 +38,12 @@ export interface OtherRecord {
 }
 
 export interface OtherRecords {
-  /** Without a question to the server; undefined when it has to be asked. */
+  /** Reads without an upstream request; undefined when one is needed. */
   known: (handle: HandleRef) => OtherRecord | undefined;
   ask: (handle: HandleRef, options: ResolveOptions) => Promise<OtherRecord>;
-  /** As `known`, but a refusal or failure that is due counts once more, while the server is asked again. */
+  /** As `known`, but a refusal or failure that is due is used once more while it is requested again. */
   knownOrDue: (handle: HandleRef, options: ResolveOptions) => OtherRecord | undefined;
-  /** Whether `known` would give the same now; undefined when memory no longer holds the record. */
+  /** Tracks whether `known` would still return the same; undefined when memory no longer holds the record. */
   watch: (handle: HandleRef, known: OtherRecord) => Beside | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface OtherRecords {
 interface Remembered extends OtherRecord {
   askedAt: number;
   moment: number;
-  /** Then it is asked for again (ms). */
+  /** Time (ms) from which it is requested again. */
   dueAt: number;
 }
 
@@ -66,14 +66,14 @@ interface RememberedAnswers {
 }
 
 /**
- * A redirect may include two hundred handles that the server refuses or whose TTL is 0: without a memory each request
- * would be two hundred questions. An invalidation of a handle ends its memory, as it does for an entry.
+ * A redirect may include many handles that the server refuses or whose TTL is 0: without this memory each request would
+ * read them again. An invalidation of a handle drops its answer, like an entry.
  */
 function createRememberedAnswers({ memory, trustedSince }: OtherRecordsParts): RememberedAnswers {
   const answers = new LRUCache<string, Remembered>({
     maxSize: MAX_REMEMBERED_BYTES,
     sizeCalculation: ({ record }, key) => 200 + key.length + (record?.entry.values.length ?? 0),
-    // Prepared redirects that depend on it find that it is due.
+    // Prepared redirects that depend on the answer find that it is due.
     dispose: (answer, _key, reason) => {
       if (reason !== 'evict') answer.dueAt = 0;
     },
@@ -158,19 +158,19 @@ const isStored = (record: FromEntry | undefined): boolean =>
 
 const isRefusal = ({ record, hasFailed }: OtherRecord): boolean => record === undefined && !hasFailed;
 
-/** A failure that any client would meet; others have used up what one client may ask for. */
+/** A failure that any client would get; other failures are limits of one client. */
 const isOfServer = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code.startsWith('UPSTREAM_');
 
 export interface Namespace {
   /** Handles whose lists take part in every redirect of the prefix. */
   listHandles: readonly string[];
-  /** False when those of the global namespace, 0.NA/0.NA, are refused. */
+  /** False when the prefix excludes the lists of the global namespace, 0.NA/0.NA. */
   usesGlobal: boolean;
   isInactive: boolean;
   /** Why it is inactive, in the words of its operator; empty for none. */
   statusMessage: string;
-  /** Whom to write to about handles of the prefix; empty for none. */
+  /** Contact for handles of the prefix; empty for none. */
   contact: string;
 }
 
@@ -182,15 +182,15 @@ export const NO_NAMESPACE: Namespace = {
   contact: '',
 };
 
-/** A longer one is taken for broken: it is read for each redirect of its prefix. Real ones have less than 1,000 characters. */
+/** A longer value counts as broken: it is parsed for each redirect of its prefix. Real values have less than 1,000 characters. */
 const MAX_CHARS = 64 * 1024;
-/** As many as a list may include. */
+/** Equals the maximum of included handles. */
 const MAX_LIST_HANDLES = 200;
 
-/** Of what is shown on a page. */
+/** Maximum for a text on a page. */
 const MAX_SHOWN_CHARS = 500;
 
-/** The value with the lowest index counts. A broken or empty one is none; HDLProxy responds with 500 to an empty one. */
+/** The value with the lowest index counts, even if it is broken or empty; HDLProxy responds with 500 to an empty value. */
 export function namespaceIn(values: readonly HandleValue[]): Namespace {
   const [first] = values
     .filter((value) => isOfType(value, 'HS_NAMESPACE'))
@@ -214,7 +214,7 @@ export function namespaceIn(values: readonly HandleValue[]): Namespace {
 
 /**
  * `includeNamespace` and `overridePrefix` may leave out `0.NA/` (recording "include: includeNamespace without 0.NA/"). Letter
- * case means nothing there on any server.
+ * case never matters in these handles.
  */
 export const toPrefixHandle = (name: string): HandleRef =>
   handleRef(/^0\.NA\//i.test(name) ? name : `${GLOBAL_PREFIX}/${name}`, false);
@@ -226,13 +226,13 @@ export interface PrefixRecord extends OtherRecord {
 }
 
 export interface PrefixRecords {
-  /** Of a prefix handle such as 0.NA/21.T11998. `caller`: one that is not judged by its misses. */
+  /** Reads a prefix record such as 0.NA/21.T11998. `caller`: a caller whose misses are not counted. */
   read: (prefixHandle: HandleRef, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
-  /** For prepared responses. Undefined unless the records of the prefix and of 0.NA/0.NA add nothing to redirects. */
+  /** The dependency of a prepared redirect; undefined unless the records of the prefix and of 0.NA/0.NA add nothing to redirects. */
   plainPrefixOf: (handle: HandleRef, now: number) => Beside | undefined;
 }
 
-/** One object is shared by the prepared redirects of a prefix. */
+/** The prepared redirects of a prefix share one object. */
 const MAX_PREFIXES = 10_000;
 
 export function createPrefixRecords(
@@ -264,12 +264,12 @@ export function createPrefixRecords(
   };
 }
 
-/** A prefix whose record cannot be read may be closed, or have locations. */
+/** A prefix whose record cannot be read may be inactive, or have locations. */
 function isPlain({ record, hasFailed }: OtherRecord): boolean {
   const { isInactive, listHandles } = namespaceOf(record?.entry);
   return !hasFailed && !isInactive && listHandles.length === 0;
 }
 
-/** Most prefix records have no HS_NAMESPACE, and keys and sites that need not be parsed. */
+/** Most prefix records have no HS_NAMESPACE; then their keys and sites are not parsed. */
 export const namespaceOf = (entry: Entry | undefined): Namespace =>
   entry !== undefined && /HS_NAMESPACE/i.test(entry.values) ? namespaceIn(valuesOf(entry)) : NO_NAMESPACE;

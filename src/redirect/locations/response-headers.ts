@@ -7,9 +7,9 @@ import { type TemplateForms, fillTemplate, hrefOf, templateForms, wellFormed } f
 
 export type HeaderLine = readonly [name: string, value: string];
 
-/** Servers in front refuse longer headers. */
+/** Reverse proxies reject longer headers. */
 const MAX_CHARS = 8000;
-/** Of header lines, and of links: more do not fit into so many characters. Each link costs the parsing of an address or two. */
+/** Maximum header lines, and maximum links: more rarely fit into `MAX_CHARS`, and each link costs the parsing of one or two URLs. */
 const MAX_LINES = 200;
 /** Longer lines and attributes do not fit either. */
 const isShort = (text: string): boolean => text.length <= MAX_CHARS;
@@ -38,7 +38,7 @@ export function* responseHeaders(
   return withinBound(lines);
 }
 
-/** Own ones, included ones from the deepest, then those of the prefix, unless the record refuses them. */
+/** Own lists, included ones from the deepest level, then those of the prefix, unless the record suppresses them. */
 function sourcesOf({ own, included, prefix, prefixIncluded }: GatheredLists): HandleLists[] {
   const record = [own, ...included.toReversed().flat()];
   const settings = createSettings([...own.lists, ...included.flat().flatMap(({ lists }) => lists)]);
@@ -60,13 +60,13 @@ function withinBound(lines: readonly HeaderLine[]): HeaderLine[] {
 
 const TOKEN = /^[!#$%&'*+.^_`|~\dA-Za-z-]+$/;
 
-/** Of one value: at most two hundred lines of it are sent. */
+/** Maximum that is read of one value; at most `MAX_LINES` of its lines are sent. */
 const MAX_TEXT_CHARS = 64 * 1024;
-/** Between two interruptions. */
+/** Lines read between two yields. */
 const LINES_PER_STEP = 50;
 
 /**
- * One header a line, `Name: value`, with the handle filled in. HDLProxy sends any header, a second Location and
+ * One header per line, `Name: value`, with the handle filled in. HDLProxy sends any header, a second Location and
  * Set-Cookie too; here only those of `allowed`. Lines for the head of the HTML are left out: a record could run scripts.
  */
 function* headerLinesIn(
@@ -113,7 +113,7 @@ function linksIn(lists: readonly LocationList[]): [Attributes, LocationList][] {
 
 interface LinkContext {
   forms: TemplateForms;
-  /** Of the same list. */
+  /** The anchors of the same list. */
   anchors: LocationList['anchors'];
 }
 
@@ -126,7 +126,7 @@ const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
   ['hreflang', 'hreflang'],
 ];
 
-/** Undefined without `rel`, and for an address that is not redirected to either. */
+/** Undefined without `rel`, and for an address that redirects refuse too. */
 function linkOf(attributes: Attributes, context: LinkContext): string | undefined {
   if (!attributes.has('rel')) return undefined;
   const target = targetOf(attributes, context.forms);
@@ -164,7 +164,7 @@ function parameter(name: string, value: string | undefined): string | undefined 
 
 const toAscii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '');
 
-/** The extended form (RFC 8187) for a language and for other characters than ASCII. */
+/** The extended form (RFC 8187) for a title with a language or with characters outside ASCII. */
 function titleOf(title: string | undefined, language: string | undefined): string | undefined {
   if (title === undefined) return undefined;
   if (language === undefined && /^[\x20-\x7e]*$/.test(title)) return parameter('title', title);

@@ -6,7 +6,7 @@ interface ScannedElement {
   name: string;
   /** Names are exact: `HREF` is not `href`. */
   attributes: ReadonlyMap<string, string>;
-  /** What stands directly in it. */
+  /** Text directly in the element. */
   text: string;
 }
 
@@ -16,13 +16,13 @@ interface ScannedDocument {
   children: ScannedElement[];
 }
 
-/** Those of HDLProxy's documentation and of the DOI system have some kilobytes. */
+/** Lists of the DOI system and of HDLProxy's documentation have some kilobytes. */
 export const MAX_LIST_CHARS = 1024 * 1024;
 const MAX_CHILDREN = 10_000;
 /** HDLProxy knows about 20. */
 const MAX_ATTRIBUTES = 100;
 
-/** Between two interruptions. */
+/** Characters scanned between two yields. */
 const CHARS_PER_STEP = 4 * 1024;
 
 /**
@@ -46,12 +46,12 @@ export function* scanDocument(text: string): Steps<ScannedDocument | undefined> 
   return tree.document;
 }
 
-/** Where the scan is. Elements may stay open, and any end tag ends the innermost one. */
+/** The state of a scan. Elements may stay open, and any end tag closes the innermost element. */
 class OpenTree {
   document: ScannedDocument | undefined;
   #depth = 0;
 
-  /** After the root: a second one does not count (recording "loc xml: two roots"). */
+  /** True after the first root; a second root does not count (recording "loc xml: two roots"). */
   get isComplete(): boolean {
     return this.#depth === 0 && this.document !== undefined;
   }
@@ -61,7 +61,7 @@ class OpenTree {
     if (child !== undefined && from < to) child.text += yield* decodeEntities(text.slice(from, to));
   }
 
-  /** False when the text is not read any further. */
+  /** False when the document is rejected. */
   add(tag: Tag): boolean {
     if (tag.kind === 'start') return this.#open(tag);
     if (tag.kind === 'end') this.#depth = Math.max(0, this.#depth - 1);
@@ -94,7 +94,7 @@ function* readTag(text: string, open: number): Steps<Tag | undefined> {
   if (text.startsWith('<![CDATA[', open)) return tagUntil('other', text, { from: open, mark: ']]>' });
   if (text.startsWith('</', open)) return tagUntil('end', text, { from: open, mark: '>' });
   if (text.startsWith('<!', open)) return tagUntil('document type', text, { from: open, mark: '>' });
-  // HDLProxy takes an XML declaration for the root, and finds nothing below it.
+  // HDLProxy treats an XML declaration as the root, and finds nothing below it.
   if (text.startsWith('<?', open)) return tagUntil('other', text, { from: open, mark: '>' });
   const nameAt = endOfMatch(SPACE, text, open + 1);
   const nameEnd = endOfMatch(NAME, text, nameAt);
@@ -131,7 +131,7 @@ function* readAttributes(text: string, from: number): Steps<AttributesOfTag | un
     const nameEnd = endOfMatch(NAME, text, at);
     const equals = endOfMatch(SPACE, text, nameEnd);
     if (nameEnd === at) {
-      // A quote, slash or equals sign of its own is passed over.
+      // A lone quote, slash or equals sign is skipped.
       at += 1;
     } else if (text[equals] === '=') {
       const value = readValue(text, endOfMatch(SPACE, text, equals + 1));
@@ -161,7 +161,7 @@ function readValue(text: string, at: number): { text: string; end: number } | un
 
 const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
-/** A bare `&` is itself (recording "loc xml: bare & in href"). */
+/** A bare `&` stays as it is (recording "loc xml: bare & in href"). */
 function* decodeEntities(text: string): Steps<string> {
   return text.includes('&') ? yield* changeInPieces(text, decodePiece) : text;
 }
@@ -176,7 +176,7 @@ const decodePiece = (text: string): string =>
     },
   );
 
-/** Between two interruptions. */
+/** Characters changed between two yields. */
 const PIECE_CHARS = 8 * 1024;
 /** `&#x10ffff;` has ten characters. */
 const MAX_ENTITY_CHARS = 10;

@@ -3,18 +3,18 @@ import type { Steps } from '../../time-slicer.js';
 import { isInRanges, readAddress } from './addresses.js';
 import type { Location } from './location-list.js';
 
-/** What the selection depends on besides the locations. */
+/** The facts of a request that the selection depends on. */
 interface RequestFacts {
-  /** Of the query, then those of content negotiation. */
+  /** Attributes from the query, then those from content negotiation. */
   attributes: readonly WantedAttribute[];
   country: string | undefined;
-  /** Of the client. */
+  /** Address of the client. */
   address: string;
   /** From 0 up to, but not including, 1. */
   random: number;
 }
 
-/** What removed the last locations; `only` when nothing did. */
+/** The selector that removed the last locations; `only` if none did. */
 type Reason = WantedAttribute['by'] | 'address' | 'country' | 'score' | 'weight' | 'only';
 
 export interface Choice<Candidate extends Location> {
@@ -31,7 +31,7 @@ interface Narrowed<Candidate> {
 
 type Narrow = <Candidate extends Location>(candidates: Narrowed<Candidate>) => Narrowed<Candidate>;
 
-/** Those that `choose_by` may name, beside `weighted`. */
+/** The selectors that `choose_by` may name, in addition to `weighted`. */
 const SELECTORS = new Map<string, (facts: RequestFacts) => Narrow[]>([
   ['locatt', ({ attributes }) => attributes.map(byAttribute)],
   ['address', ({ address }) => [byAddress(readAddress(address))]],
@@ -42,7 +42,7 @@ const SELECTORS = new Map<string, (facts: RequestFacts) => Narrow[]>([
 /** HDLProxy's order for a list without `choose_by`. */
 const DEFAULT_CHOOSE_BY = 'locatt,address,country,score,weighted';
 
-/** Longer ones can only repeat names. */
+/** Longer texts can only repeat names. */
 const MAX_CHOOSE_BY_CHARS = 1000;
 
 /** The selectors before the draw. Repeated ones change nothing; unknown ones are skipped (recordings "choose_by …"). */
@@ -57,7 +57,7 @@ export function readChooseBy(text: string | undefined): string[] {
 }
 
 /**
- * Applies the selectors in order, then draws by weight. A single location is taken at once, whatever its country,
+ * Applies the selectors in order, then draws by weight. A single location wins immediately, whatever its country,
  * score or weight (recordings "more: one location for another country", "loc xml: one location of weight 0").
  */
 export function* selectLocation<Candidate extends Location>(
@@ -101,14 +101,14 @@ const byCountry =
   (candidates) =>
     keepMatching(candidates, 'country', ({ country }) => country === wanted);
 
-/** The highest score. Locations below 0 never win, so nothing may be left (recording "score: all negative, no URL value"). */
+/** Keeps the highest score. Locations below 0 never win, so none may be left (recording "score: all negative, no URL value"). */
 function selectByScore<Candidate extends Location>(candidates: Narrowed<Candidate>): Narrowed<Candidate> {
   const best = candidates.left.reduce((highest, location) => Math.max(highest, location.score), 0);
   const left = candidates.left.filter(({ score }) => score === best);
   return left.length === candidates.left.length ? candidates : { left, by: 'score' };
 }
 
-/** Unless none or all match. */
+/** Keeps the matching locations, unless none or all match. */
 function keepMatching<Candidate>(
   candidates: Narrowed<Candidate>,
   by: Reason,
@@ -119,8 +119,8 @@ function keepMatching<Candidate>(
 }
 
 /**
- * By weight. When all weights are 0 HDLProxy rounds, so that the first of n locations gets half and the last
- * one and a half of 1/n; it is the same for NaN.
+ * Draws by weight. When all weights are 0 or one is NaN, HDLProxy rounds: the first of n locations has the
+ * probability 0.5/n, the last 1.5/n.
  */
 function draw<Candidate extends Location>(
   locations: readonly Candidate[],
@@ -146,7 +146,7 @@ function drawByWeight<Candidate extends Location>(
   return locations.find((location) => (rest -= weightOf(location)) < 0) ?? locations.at(-1);
 }
 
-/** An attribute that locations should have, and why. Without a value the attribute itself is enough. */
+/** An attribute that locations should have, and its source. Without a value any value matches. */
 export interface WantedAttribute {
   name: string;
   value: string | undefined;
@@ -213,7 +213,7 @@ const BROWSER_TYPES: readonly string[] = [
 const isBrowserType = ({ name }: WeightedEntry): boolean =>
   BROWSER_TYPES.includes(name) || /^(?:image|audio|video)\/|\*/.test(name);
 
-/** Empty for an absent header. An empty header is one entry, and commas alone are none, as Java splits them. */
+/** The entries of a header, as Java splits it: an empty header is one entry, commas alone are not entries. */
 function readEntries(header: string | undefined): WeightedEntry[] {
   if (header === undefined) return [];
   const entries = header.split(',');

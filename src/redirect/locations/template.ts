@@ -7,7 +7,7 @@ import { changeInPieces } from './scan.js';
 /** Clients and proxies do not accept longer headers. */
 const MAX_FILLED_CHARS = 8000;
 
-/** A handle as templates name it; made once for a request, because a list may hold thousands of templates. */
+/** The forms of a handle in templates, made once per request because a list may hold thousands of templates. */
 export interface TemplateForms {
   /** `{hdl}`: as one component of a URL. */
   component: string;
@@ -21,14 +21,14 @@ export const templateForms = (handle: string): TemplateForms => ({
 });
 
 /**
- * Undefined for a location without an address. An `href` is never filled in, and wins also when it is empty (recordings
+ * Undefined for a location without an address. An `href` is never filled in, and wins even if it is empty (recordings
  * "template: …").
  */
 export function hrefOf(attributes: ReadonlyMap<string, string>, forms: TemplateForms): string | undefined {
   return attributes.get('href') ?? fillTemplate(attributes.get('href_template'), forms);
 }
 
-/** Others stay as they are. A template may repeat a long handle: undefined when that becomes too long. */
+/** Other braces stay. A template may repeat a long handle: undefined when the result is too long. */
 export function fillTemplate(
   template: string | undefined,
   { component, path }: TemplateForms,
@@ -41,7 +41,7 @@ export function fillTemplate(
   return filled.length > MAX_FILLED_CHARS ? undefined : filled;
 }
 
-/** Lone surrogates become U+FFFD. */
+/** Replaces lone surrogates with U+FFFD. */
 export const wellFormed = (text: string): string => Buffer.from(text).toString();
 
 const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
@@ -53,11 +53,11 @@ const encodeComponent = (text: string): string =>
 /** Keeps `/ ~ ! * ( ) : @ $ = ; ,`. */
 const encodePath = (text: string): string => encodeURI(wellFormed(text)).replace(/[?#&+']/g, percent);
 
-/** Beyond it a list is cut: templates can make a long handle out of each of thousands of locations. */
+/** A longer list is truncated: templates can repeat a long handle in each of thousands of locations. */
 const MAX_XML_CHARS = 1024 * 1024;
 
 /**
- * With the handle filled into templates. URL values have `mode="legacy"` (recordings "action=showurls …"). A comment says
+ * Writes locations as XML with templates filled in. URL values have `mode="legacy"` (recordings "action=showurls …"). A comment says
  * how many locations are left out.
  */
 export function* writeLocations(
@@ -79,7 +79,7 @@ export function* writeLocations(
   return `<locations>\n${elements.join('')}${remark}</locations>\n`;
 }
 
-/** Without namespaces: in that of XHTML or SVG an element with `onfocus` runs as a script. */
+/** Omits `xmlns`: in the namespace of XHTML or SVG an `onfocus` attribute would run as a script. */
 function* writeElement(attributes: Attributes, forms: TemplateForms): Steps<string> {
   const href = attributes.has('href') ? undefined : hrefOf(attributes, forms);
   const written: string[] = [];
@@ -90,7 +90,7 @@ function* writeElement(attributes: Attributes, forms: TemplateForms): Steps<stri
   return `<location ${written.join(' ')}/>\n`;
 }
 
-/** Keeps line ends; what XML does not allow becomes U+FFFD (XML 1.0 sections 2.2 and 3.3.3). */
+/** Keeps line ends; characters that XML does not allow become U+FFFD (XML 1.0 sections 2.2 and 3.3.3). */
 const escapeXml = (text: string): string =>
   escapeText(text)
     .replace(/[\t\n\r]/g, (space) => `&#${space.charCodeAt(0)};`)
