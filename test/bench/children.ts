@@ -95,7 +95,7 @@ function keepTail(stream: Readable | null): () => string {
   return () => tail;
 }
 
-/** A folder that is deleted when the bench ends. Servers started by root read it as another user. */
+/** Creates a folder that is deleted when the bench ends. Servers started by root read it as another user. */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'handle-bench-'));
   chmodSync(folder, 0o755);

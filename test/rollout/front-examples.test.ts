@@ -1,4 +1,4 @@
-// The examples for web servers in front: accepted by their program, and isolating clients from each other.
+// The examples for web servers in front: their programs accept them, and they expose no admin calls and no smuggled responses.
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';

@@ -40,7 +40,7 @@ function run(command: string, args: string[], cwd: string): string {
 }
 
 const packed = ((): Packed => {
-  // The build exists already; a rebuild by the pack script would take it from other tests.
+  // The build exists already; `prepack` would rebuild it while other tests use it.
   run(process.execPath, ['config/write-types.js'], ROOT);
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
   const [first] = JSON.parse(run('npm', args, ROOT)) as [Packed];

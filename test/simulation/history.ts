@@ -5,7 +5,7 @@ export interface Acknowledged {
   version: number;
   /** The instance that acknowledged it. */
   instance: string;
-  /** Virtual time. */
+  /** Virtual time of the acknowledgement. */
   at: number;
   /**
    * `confirmed`: every instance has acknowledged. `alone`: only the writer was cut off from Redis, so that others may not know

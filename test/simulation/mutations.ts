@@ -35,7 +35,7 @@ export interface Mutation {
   seed?: number;
   /** Whether it needs more seeds than a test has time for. */
   isRare?: true;
-  /** The deployment that is needed. */
+  /** Options of the deployment that is needed. */
   world?: Partial<WorldOptions>;
 }
 
