@@ -7,7 +7,7 @@ const within = (...folders: string[]): string[] => folders.map((folder) => `test
 /** The built program, real Redis and other programs, the fault table, random input, the model and the simulation. */
 const FULL = within('attack', 'cli', 'faults', 'fuzz', 'live', 'model', 'rollout', 'simulation');
 
-/** Tests that measure time or memory, or fill the machine: one after the other, beside no other test. */
+/** Tests that measure time or memory, or use all cores: they run in sequence, without other tests. */
 const ALONE = [
   'test/attack/expensive.test.ts',
   'test/chaos/*.test.ts',
@@ -17,8 +17,8 @@ const ALONE = [
 ];
 
 /**
- * Alone too, and not part of `.ci/run`: figures, what a pause of the machine fails, rolling updates behind each web server,
- * the image, which downloads packages, and the proof of coherence.pml.
+ * These run alone too, and not in `.ci/run`: figures, tests that fail if the machine pauses, rolling updates behind each web
+ * server, the image, which downloads packages, and the proof of coherence.pml.
  */
 const MEASURED = [
   'test/live/{bench,broken-records,redis-slow}.test.ts',
@@ -31,12 +31,12 @@ const MEASURED = [
 /** These replace functions that other files use too; the last one needs a nock that no other file has used. */
 const REPLACING = ['test/http/{one-parse,raw-response,reads}.test.ts', 'test/redirect/handle-forms.test.ts'];
 
-/** Counts what runs in src, all of which it has to load itself. */
+/** Counts the code that runs in src, all of which it must load itself. */
 const COUNTING = ['test/attack/cost.test.ts'];
 
 const BROWSER = within('browser');
 
-/** These take minutes of one core: begun last, they would be waited for alone. */
+/** Files that take minutes of one core: they start first, because otherwise the run would wait for them alone. */
 const isLong = ({ moduleId }: TestSpecification): boolean =>
   /\/test\/(simulation|attack\/cost)/.test(moduleId);
 
@@ -54,13 +54,13 @@ interface Group {
   isolate?: boolean;
 }
 
-/** Groups run one after the other. */
+/** Groups run in sequence. */
 function project(name: string, groupOrder: number, group: Group): TestProjectConfiguration {
   return { extends: true, test: { name, ...group, sequence: { groupOrder } } };
 }
 
 const FILES = Math.min(2, availableParallelism());
-/** These wait more than they compute: for programs to start, and for leases to end. */
+/** Files that mostly wait: for programs to start, and for leases to end. */
 const WAITING_FILES = 2 * FILES;
 
 export default defineConfig({
@@ -68,7 +68,7 @@ export default defineConfig({
     root: new URL('..', import.meta.url).pathname,
     restoreMocks: true,
     sequence: { sequencer: LongFilesFirst },
-    // Files share a process: importing src anew took half of the time.
+    // Files share a process: repeated imports of src took half of the time.
     isolate: false,
     setupFiles: ['test/support/clean-process.ts'],
     // Tests wait for events, not for a time: these limits only end a test that hangs, also on a machine that stalls.

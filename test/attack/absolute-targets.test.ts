@@ -1,4 +1,4 @@
-// A request target in absolute form (RFC 9112 §3.2.2) is answered by its path, whatever its scheme and host are.
+// A request target in absolute form (RFC 9112 §3.2.2) is answered by its path; its scheme and host are ignored.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

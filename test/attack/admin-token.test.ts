@@ -1,4 +1,4 @@
-// The admin listener answers neither callers without the token nor pages of other origins.
+// The admin listener rejects callers without the token and pages of other origins.
 import request from 'supertest';
 import { describe, expect, it, test } from 'vitest';
 import { createAdminAlone } from '../support/admin.js';

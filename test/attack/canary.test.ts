@@ -1,4 +1,4 @@
-// Secrets, sent in every possible place, are looked for in every place where none may be.
+// Secrets are sent in every possible place, and must not appear in any place that may hold none.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -9,13 +9,13 @@ import { basic, startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
-// A process and a Redis are started.
+// Time to start a process and a Redis.
 const demo = await startDemoServer();
 const PASSWORD = 'canary-password';
 const SESSION = 'canary-session';
 const PRIVATE = 'canary-private';
 const SECRETS = [PASSWORD, SESSION, PRIVATE];
-/** As they stand in a Basic header, wherever in its groups of three bytes they begin. */
+/** The Base64 forms in a Basic header, for each offset of the secret within a group of three bytes. */
 const encoded = (secret: string): string[] =>
   [0, 1, 2].map((skip) =>
     Buffer.from(`${' '.repeat(skip)}${secret}`)
@@ -112,7 +112,7 @@ describeWithRedis('a secret', () => {
       V2_ANONYMOUS_READ: 'true',
     });
     const errors = await sendEverywhere();
-    // Once more while nothing behind the proxy answers: failures may say more than answers.
+    // Repeats the requests while the Handle server fails: errors may reveal more than responses.
     demo.fail('reset');
     errors.push(...(await sendEverywhere()));
     demo.heal();
@@ -141,7 +141,7 @@ describeWithRedis('a secret', () => {
     expect(errors.length).toBeGreaterThan(100);
     for (const error of errors) {
       const [asked = '', said = ''] = error.split(/: (?=\d)/);
-      // What stood in the path or as an index the caller may read again; nothing else.
+      // An error may quote the path or the index of its request, and nothing else.
       const isQuoted = asked.includes('/sessions/') || asked.includes('index=');
       if (!isQuoted) expect(linesWith(FORBIDDEN, said), asked).toEqual([]);
     }

@@ -1,4 +1,4 @@
-// The most expensive requests: twice the input is at most twice the work, and at its largest there is a ceiling, for the
+// The most expensive requests: twice the input costs at most twice the work, and the largest input has a ceiling, for the
 // whole request and for one turn of the event loop.
 import { countEach, countTurns, sliceBySteps } from '../support/counted-work.js';
 import '../support/real-sockets.js';
@@ -17,13 +17,13 @@ import { USER01 } from '../support/v2.js';
 
 const demo = await startDemoServer();
 
-/** What a request costs whatever it is about, and what else happens in the process meanwhile. */
+/** Fixed cost of a request, including concurrent work in the process. */
 const FIXED_BLOCKS = 20_000;
-/** Linear rows have 1.9 to 2.03; the comparison of all anchors with each other had 3.7. */
+/** Linear rows have 1.9 to 2.03; a comparison of all anchors with each other had 3.7. */
 const DOUBLED = 2.3;
-/** For each byte of the request and of the records that it reads; the ETags of a record of small values have 9. */
+/** Blocks per byte of the request and of the records that it reads; the ETags of a record of small values take 9. */
 const BLOCKS_PER_BYTE = 10;
-/** Between two turns of the event loop, where a row does not say otherwise: about 3 ms. */
+/** Maximum for a turn of the event loop unless the row sets another: about 3 ms. */
 const TURN_BLOCKS = 1_000_000;
 
 let number = 0;
@@ -37,7 +37,7 @@ interface Input {
   size: number;
 }
 
-/** Serves a record of another text each time, so that nothing has parsed it before. Returns the length of its JSON. */
+/** Serves a record with another text each time, so that no cache has parsed it. @returns the length of its JSON */
 async function serveRecord({ proxy, row, size }: Input): Promise<number> {
   const values = [...row.record(size), textValue(9_999_999, 'NUMBER', `${++number}`)];
   demo.put(NAME, values);
@@ -50,7 +50,7 @@ async function send({ proxy, row, size }: Input): Promise<void> {
   expect(ANSWERED).toContain(status);
 }
 
-/** The first request parses the record; both are the work of a client. */
+/** Counts two requests: the first parses the record, the second reuses it. */
 async function countBoth(input: Input): Promise<number[]> {
   await serveRecord(input);
   return countEach([() => send(input), () => send(input)]);

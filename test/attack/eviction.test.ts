@@ -1,4 +1,4 @@
-// Writes that are refused, or never answered, do not take a hot record out of the cache.
+// Rejected or unanswered writes do not evict a hot record.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -33,12 +33,12 @@ const ATTACKS: [what: string, attack: Attack][] = [
 interface Figures {
   hits: number;
   reads: number;
-  /** Of a reader's wait (ms). */
+  /** Median latency of a reader (ms). */
   p50: number;
   p99: number;
 }
 
-/** Each write is in flight while the next reads are answered, one after the other. */
+/** Each write is in flight while the following reads are answered in sequence. */
 async function readDuring(url: string, attack: (() => Promise<unknown>) | undefined): Promise<Figures> {
   const waits: number[] = [];
   let hits = 0;

@@ -1,4 +1,4 @@
-// Questions that are made to cost much: they take no longer than others of their length.
+// Requests designed to be expensive take no longer than others of their length.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
@@ -53,7 +53,7 @@ describe('expensive requests take bounded time', () => {
       await proxy.ask(`/21.T11998/${name}`);
       return cpuMs(async () => {
         for (let count = 0; count < 3; count++)
-          // The page instead of a redirect where a location without a usable address is drawn.
+          // A page instead of a redirect if a location without a usable address is drawn.
           expect([200, 302]).toContain(
             (await proxy.ask(`/21.T11998/${name}?${query}any=${count}`, { headers })).status,
           );

@@ -1,4 +1,4 @@
-// No client can put a second request onto a connection to the Handle server, or take one's framing away.
+// Clients can neither put a second request onto a connection to the Handle server nor remove the framing of a request.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
@@ -16,7 +16,7 @@ const inChunks = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`;
 const AUTHORIZATION = 'Authorization: Basic eDp5\r\n';
 const CLOSE = 'Connection: close\r\n';
 
-/** Every way in: the record interface, what is passed on beside it, and the reverse look-up. */
+/** Every interface to the Handle server: records, forwarded paths, and the reverse look-up. */
 const WAYS = [
   `GET ${HANDLE}?publicOnly=false`,
   `HEAD ${HANDLE}?publicOnly=false`,

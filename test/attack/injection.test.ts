@@ -1,4 +1,4 @@
-// Input of callers in a name, a path or a body reaches no header and no script, and changes no object.
+// Input in a name, a path or a body reaches no header and no script, and changes no object.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

@@ -1,4 +1,4 @@
-// A forwarded path that names no handle reaches none, however a server behind us normalises it.
+// A forwarded path that names no handle reaches none, however a server behind the proxy normalises it.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
@@ -29,7 +29,7 @@ const targetsOf = ({ requests }: RecordingUpstream): string[] =>
 const LOGIN = 'Authorization: Basic MzAwJTNBMjEuVDExOTk4L1VTRVIwMTpwYXNzd29yZA==\r\n';
 const VICTIM = 'handles/21.T11998/victim';
 
-/** All spellings of `..` and its relatives that some server takes for them. */
+/** Spellings of `..` and similar segments, each of which some server accepts as such. */
 const SPELLINGS = [
   '..',
   '.',
@@ -121,7 +121,7 @@ describe('forwarded paths', () => {
   ])('%s reaches no upstream', async (requestLine, status) => {
     const { upstream, send } = await startBoth();
     expect((await send(requestLine)).status).toBe(status);
-    // A deletion that is refused asks whether the handle exists.
+    // A rejected deletion reads whether the handle exists.
     const reads = /^GET \/api\/handles\/(?:%23)?21\.T11998\/victim/;
     expect(targetsOf(upstream).filter((seen) => !reads.test(seen))).toEqual([]);
   });

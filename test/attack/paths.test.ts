@@ -8,7 +8,7 @@ import { exchange } from '../support/raw-socket.js';
 
 interface Target {
   url: string;
-  /** Raw targets in the order they came. */
+  /** Raw targets in the order of arrival. */
   asked: string[];
 }
 
@@ -46,7 +46,7 @@ describe('a path with dots, slashes and escapes', () => {
         expect(answer?.body).not.toMatch(/"status":"(ok|ready)"|handle_proxy_|"memory"/);
       }
     }
-    // As the server reads it: an URL parser that folds dots must not lead out of /api/handles.
+    // As the server parses it: a URL parser that folds dots must not lead out of /api/handles.
     for (const raw of upstream.asked) {
       expect(new URL(raw, 'http://upstream').pathname, raw).toMatch(/^\/api\/handles\/./);
       expect(raw).not.toMatch(/[\\\0]|\/\.\.?(\/|$)/);

@@ -1,4 +1,4 @@
-// Whatever a caller adds to a request for a handle, the next reader gets the response of an untouched proxy.
+// Whatever a caller adds to a request for a handle, the next reader gets the response of a fresh proxy.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -87,12 +87,12 @@ const junk = fc.record({
 const without = (headers: Record<string, unknown>, names: string[]): Record<string, unknown> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 
-/** Puts into every record what it was sent, and more for credentials or a request for private values. */
+/** A server whose records echo their request, with a private value for credentials or a private read. */
 function startEcho(): Promise<{ url: string; close: () => void }> {
   const server = createServer((req, res) => {
     const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(req.url ?? '')?.[1] ?? '');
     const isTrusted = req.headers.authorization !== undefined || /publicOnly=false/i.test(req.url ?? '');
-    // Host is the upstream's own; Via names the proxy, and here are two.
+    // Host names the upstream, and Via the proxy, which differs between the two.
     const headers = without(req.headers, ['host', 'via']);
     const values = [
       { index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/clean' }, ttl: 86400 },

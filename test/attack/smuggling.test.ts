@@ -1,4 +1,4 @@
-// Shapes of requests that two servers in a row may read in different ways: none gets further than here.
+// Request shapes that two servers in sequence may parse differently: none passes the proxy.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

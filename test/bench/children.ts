@@ -1,4 +1,4 @@
-// Child processes of the bench: pinned to a core, waited for, and never left behind.
+// Child processes of the bench: pinned to a core, awaited, and always ended.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { type Place, isInstalled, pinned } from './cores.js';
 export interface Child {
   pid: number;
   process: ChildProcess;
-  /** Ends it and everything it started. */
+  /** Ends the process and its descendants. */
   stop: () => Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export function assertInstalled(program: string): void {
 const groups = new Set<number>();
 const folders = new Set<string>();
 
-/** What is left when the bench ends, in whatever way, ends with it. */
+/** Remaining children end with the bench, however it ends. */
 process.on('exit', () => {
   for (const pid of groups) killGroup(pid, 'SIGKILL');
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -54,7 +54,7 @@ export function start(
   { place, env = {}, stdout = 'ignore' }: StartOptions,
 ): Child {
   const [file = '', ...args] = pinned(place, command);
-  // A group of its own, so that children end together with what started them.
+  // A separate process group, so that children end together with their parent.
   const child = spawn(file, args, {
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', stdout, 'pipe'],
@@ -85,7 +85,7 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // Nobody is left in it.
+    // The group is empty.
   }
 }
 
@@ -95,7 +95,7 @@ function keepTail(stream: Readable | null): () => string {
   return () => tail;
 }
 
-/** Deleted when the bench ends. Servers started by root read it as another user. */
+/** Creates a folder that is deleted when the bench ends. Servers started by root read it as another user. */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'handle-bench-'));
   chmodSync(folder, 0o755);
@@ -103,7 +103,7 @@ export function scratchFolder(): string {
   return folder;
 }
 
-/** Waits until a URL answers, with whatever status below 500. */
+/** Waits until a URL answers with a status below 500. */
 export async function untilAnswers(url: string, child: Child): Promise<void> {
   await until(`${url} is answered`, child, async () => {
     const answer = await fetch(url, { signal: AbortSignal.timeout(2000) }).catch(() => undefined);

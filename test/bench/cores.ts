@@ -1,11 +1,11 @@
-// Which cores there are, and who gets which: the server under test one for itself.
+// Assigns the available cores: the server under test has one to itself.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 export const isInstalled = (program: string): boolean =>
   spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 
-/** The numbers of the cores this process may use; a container may have any. */
+/** Numbers of the cores this process may use; in a container they can be any. */
 function allowedCores(): string[] {
   const list = /^Cpus_allowed_list:\s+(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
   return list.split(',').flatMap((range) => {
@@ -31,7 +31,7 @@ export function pinned(place: Place, command: readonly string[]): string[] {
   return CAN_PIN ? ['taskset', '-c', CORES[place], ...command] : [...command];
 }
 
-/** This process drives some workloads itself, so it stays away from the server's core. */
+/** This process drives some workloads itself, so it avoids the server's core. */
 export function pinThisProcess(): void {
   if (CAN_PIN) spawnSync('taskset', ['-a', '-c', '-p', CORES.driver, String(process.pid)]);
 }

@@ -1,4 +1,4 @@
-// What the figures were measured on.
+// The machine of the measurements.
 import { spawnSync } from 'node:child_process';
 import { cpus, release, totalmem } from 'node:os';
 import { CAN_PIN, CORES } from './cores.js';
@@ -11,7 +11,7 @@ export interface Machine {
   memoryGiB: number;
   kernel: string;
   node: string;
-  /** As they call themselves; left out when not installed. */
+  /** Versions as reported by the programs; omitted if not installed. */
   versions: Record<string, string>;
   driver: string;
   pinning: string;

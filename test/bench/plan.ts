@@ -1,4 +1,4 @@
-// How much is done, read from the command line; without options all of it, with `--quick` a little of it.
+// The amount of work, read from the command line; everything without options, a small part with `--quick`.
 import { parseArgs } from 'node:util';
 
 export const WORKLOADS = [
@@ -25,21 +25,21 @@ export interface Plan {
   quick: boolean;
   workloads: readonly WorkloadName[];
   rounds: number;
-  /** How long a peer is driven in a round; five times as long in each part of `overload`. */
+  /** Duration for each peer in a round; five times that in each part of `overload`. */
   seconds: number;
-  /** How many handles the Zipf loads choose from. */
+  /** Number of handles of the Zipf loads. */
   handles: number;
-  /** Requests drawn for a Zipf load before it begins again. */
+  /** Number of requests drawn for a Zipf load before it repeats. */
   length: number;
-  /** Callers of the herd. */
+  /** Number of callers of the herd. */
   callers: number;
-  /** Different handles in one round of `miss`. */
+  /** Number of different handles in a round of `miss`. */
   misses: number;
-  /** Records of `memory`. */
+  /** Number of records of `memory`. */
   records: number;
-  /** Upstream requests a second in `mixed`, and of all three servers in `servers`. */
+  /** Upstream requests per second in `mixed`, and of all three servers in `servers`. */
   capacityPerSecond: number;
-  /** The proxy of this commit is one more peer. */
+  /** Commit whose proxy is an additional peer. */
   compare?: string;
   json: string;
 }

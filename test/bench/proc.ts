@@ -1,4 +1,4 @@
-// What a server and all processes it started have used, as the kernel counts it.
+// Resources used by a server and its descendants, as the kernel counts them.
 import { readFileSync, readdirSync } from 'node:fs';
 
 /** USER_HZ is 100 on every Linux that Node runs on. */
@@ -27,7 +27,7 @@ function family(pid: number): Member[] {
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => readMember(Number(name)) ?? []);
   const pids = new Set([pid]);
-  // A child may stand before its parent in the list.
+  // A child may precede its parent in the list.
   for (let before = 0; before !== pids.size;) {
     before = pids.size;
     for (const member of all) if (pids.has(member.parent)) pids.add(member.pid);
@@ -43,7 +43,7 @@ function readMember(pid: number): Member | undefined {
   return { pid, parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) };
 }
 
-/** Empty when the process is gone. */
+/** Empty if the process has exited. */
 function readOf(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');

@@ -1,9 +1,9 @@
-// Chance that is the same in every run.
+// Random numbers that are the same in every run.
 
-/** From 0 to 1. */
+/** A number from 0 to below 1. */
 export type Random = () => number;
 
-/** mulberry32: small, fast, good enough, and the same everywhere. */
+/** mulberry32: small, fast, and the same everywhere. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -14,7 +14,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Draws from 1 to `count`, each by 1/rank^0.99. */
+/** Draws from 1 to `count`, each with weight 1/rank^0.99. */
 export function createZipf(count: number, random: Random): () => number {
   const sums = new Float64Array(count);
   let sum = 0;

@@ -2,7 +2,7 @@
 import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../handle-server/seed.js';
 
 export const PREFIX = DEMO_PREFIX;
-/** Those of `servers`: each has a Handle server of its own. */
+/** Prefixes of `servers`, each with a separate Handle server. */
 export const PREFIXES = [PREFIX, '21.T11997', '20.500.12345'] as const;
 export const BASIC = `Basic ${Buffer.from(`300%3A${PREFIX}/USER01:${DEMO_PASSWORD}`).toString('base64')}`;
 
@@ -14,7 +14,7 @@ export const targetOf = (name: string, prefix: string = PREFIX): string => targe
 
 export const redirectTargetOf = (name: string): string => `/${PREFIX}/${name}`;
 
-/** The values of a record as in a PUT. `version` distinguishes a record from the one that it replaces. */
+/** The values of a record as in a PUT. `version` distinguishes a record from its predecessor. */
 export function valuesOf(name: string, version = 0): Record<string, unknown>[] {
   return [
     textValue(1, 'URL', `https://repository.example.org/objects/${name}`),
@@ -24,11 +24,11 @@ export function valuesOf(name: string, version = 0): Record<string, unknown>[] {
   ];
 }
 
-/** As a Handle server has stored them. */
+/** Values as a Handle server stores them. */
 const storedValuesOf = (name: string): Record<string, unknown>[] =>
   valuesOf(name).map((value) => ({ ...value, ttl: 86_400, timestamp: '2026-01-01T00:00:00Z' }));
 
-/** The whole answer of a Handle server about a record. */
+/** The whole response of a Handle server for a record. */
 export function answerOf(name: string): string {
   return JSON.stringify({ responseCode: 1, handle: `${PREFIX}/${name}`, values: storedValuesOf(name) });
 }

@@ -1,8 +1,8 @@
-// What was measured, and how figures of several rounds become one.
+// Results of measurements, and the merge of several rounds.
 import type { WorkloadName } from './plan.js';
 import { median } from './statistics.js';
 
-/** Everything a workload may measure; the table shows those that are there, in this order. */
+/** Everything a workload may measure; the table shows the measured ones, in this order. */
 export const COLUMNS = {
   answersPerSecond: 'answers/s',
   p50Ms: 'p50 ms',
@@ -54,7 +54,7 @@ export interface Result {
   rows: Row[];
 }
 
-/** Collects the figures of peers that take turns. */
+/** Collects the figures of peers that alternate. */
 export class Ledger {
   readonly #rounds = new Map<string, Figures[]>();
 
@@ -74,7 +74,7 @@ function medianOf(rounds: readonly Figures[]): Figures {
   );
 }
 
-/** Answers a second, by whichever column the workload has. */
+/** Responses per second, from whichever column the workload has. */
 export const speedOf = ({ answersPerSecond, busyAnswersPerSecond }: Figures): number | undefined =>
   answersPerSecond ?? busyAnswersPerSecond;
 
@@ -84,7 +84,7 @@ export interface Spread {
   most: number;
 }
 
-/** How many times as fast one peer is as another, round by round; undefined where speed is not measured. */
+/** Speed ratio of two peers, by round; undefined if speed is not measured. */
 export function ratioOf(one: Row, other: Row): Spread | undefined {
   const ratios = one.rounds.flatMap((figures, round) => {
     const [mine, theirs] = [speedOf(figures), speedOf(other.rounds[round] ?? {})];

@@ -1,4 +1,4 @@
-// The workloads in the order in which they run; those of one stage share their servers.
+// The workloads in the order of their run; those of one stage share their servers.
 import type { WorkloadName } from './plan.js';
 import type { Result } from './results.js';
 import { herd } from './workloads/herd.js';
@@ -16,7 +16,7 @@ import { write } from './workloads/write.js';
 
 export interface Stage {
   names: readonly WorkloadName[];
-  /** Runs those that are wanted, which are some of its own. */
+  /** Runs the wanted workloads, which belong to this stage. */
   run: (bench: Bench, wanted: readonly WorkloadName[]) => Promise<Result[]>;
 }
 

@@ -3,24 +3,24 @@ import { type Random, createRandom, createZipf } from './random.js';
 import { PREFIX, nameOf, redirectTargetOf, targetOf, valuesOf } from './records.js';
 
 export interface Size {
-  /** How many handles there are. */
+  /** Number of handles. */
   handles: number;
-  /** How many requests are drawn. */
+  /** Number of requests to draw. */
   length: number;
   seed: number;
 }
 
-/** Number `n` of the handles that are spread over these prefixes; each has as many, numbered from 1. */
+/** Handle number `n`, spread evenly over these prefixes; in each prefix the names are numbered from 1. */
 export function spreadOver(prefixes: readonly string[], number: number): { prefix: string; name: string } {
   const prefix = prefixes[(number - 1) % prefixes.length] ?? PREFIX;
   return { prefix, name: nameOf(Math.ceil(number / prefixes.length)) };
 }
 
-/** Before a target: it is sent with credentials. */
+/** Before a target that is sent with credentials. */
 export const WITH_CREDENTIALS = '+';
-/** Before a target, a space and a body: it is written. */
+/** Before a target, a space and the body of a PUT. */
 export const WRITTEN = '!';
-/** Before a target, a space and an ETag: it is sent with that in If-None-Match. */
+/** Before a target, a space and the ETag for If-None-Match. */
 export const REVALIDATED = '~';
 
 export const everyHandle = (count: number, from = 1): string[] =>
@@ -36,7 +36,7 @@ export function redirectTargets({ handles, length, seed }: Size): string[] {
   return Array.from({ length }, () => redirectTargetOf(nameOf(draw())));
 }
 
-/** One in a hundred is a PUT of the record that is there. */
+/** One request in a hundred is a PUT of the current record. */
 export function writingTargets({ handles, length, seed }: Size): string[] {
   const random = createRandom(seed);
   const draw = createZipf(handles, random);
@@ -47,7 +47,7 @@ export function writingTargets({ handles, length, seed }: Size): string[] {
   });
 }
 
-/** Requests of resolvers and curators: mostly the address. */
+/** Filters of resolvers and curators: mostly for the address. */
 const FILTERS = [
   ...['type=URL', 'type=URL', 'type=URL', 'type=URL', 'index=1', 'index=1'],
   ...[

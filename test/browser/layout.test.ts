@@ -1,8 +1,8 @@
-// How pages look on a phone, a tablet and a desktop, in light and in dark. `SHOTS=<folder>` keeps the screenshots.
+// Layout of pages on a phone, a tablet and a desktop, in light and in dark. `SHOTS=<folder>` keeps the screenshots.
 //
-// Pixels are not compared with those of another machine, which has other fonts: what is checked holds with every
-// font. Nothing is wider than the window, nothing is cut off, colours are those of the palette, and axe finds enough
-// contrast. Two renderings of one run, with scripts and without, are compared pixel by pixel.
+// Pixels are not compared with those of another machine, which has other fonts: the checks hold with every
+// font. Nothing is wider than the window, nothing is cut off, colours are those of the palette, and axe accepts the
+// contrast. Two renderings of one run, with and without scripts, are compared pixel by pixel.
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +26,7 @@ const BRANDING = {
   ]),
 };
 
-/** Long words, all kinds of data, and permissions that differ. */
+/** Long words, all kinds of data, and different permissions. */
 const WIDE = [
   textValue(1, 'URL', `https://example.org/${'long/'.repeat(60)}`),
   textValue(2, 'X'.repeat(90), 'y'.repeat(500)),
@@ -41,7 +41,7 @@ const WIDE = [
 interface Place {
   path: string;
   isFailing?: boolean;
-  /** Whether it is on the admin listener. */
+  /** Whether the page is on the admin listener. */
   isAdmin?: boolean;
 }
 
@@ -74,14 +74,14 @@ async function adminUrl({ app }: Proxy): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** The URL of a page; its Handle server fails if it has to. */
+/** The URL of a page; with `isFailing` its Handle server fails. */
 async function urlOf({ path, isAdmin, isFailing }: Place, env: Record<string, string> = {}): Promise<string> {
   const { demo, proxy } = await startWorld(env);
   if (isFailing === true) demo.fail('reset');
   return (isAdmin === true ? await adminUrl(proxy) : proxy.url) + path;
 }
 
-/** Elements that reach out of the window or hide a part of their text; a hidden heading of a table is for screen readers. */
+/** Elements that overflow the window or hide part of their text, except table headings for screen readers. */
 const CUT_OFF = `[...document.body.querySelectorAll('*')]
   .filter((element) => !element.closest('thead, svg, input, [hidden]') && element.getClientRects().length > 0)
   .filter((element) => {
@@ -132,7 +132,7 @@ describeInBrowser('page layout', (open) => {
           await page.screenshot({ ...shot(`accent-${accent.slice(1)}-${colorScheme}`), fullPage: true });
         }
       }
-      // Chromium notes the status of the missing page itself.
+      // Chromium itself logs the status of the missing page.
       expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
     },
   );
@@ -142,7 +142,7 @@ describeInBrowser('page layout', (open) => {
     const { page: scripted } = await open({ javaScriptEnabled: true });
     const { page: plain } = await open({ javaScriptEnabled: false });
     for (const page of [scripted, plain]) await page.goto(url);
-    // A first picture may be taken before the fonts are laid out.
+    // The first screenshot may be taken before the fonts are laid out.
     await expect.poll(async () => (await scripted.screenshot()).equals(await plain.screenshot())).toBe(true);
   });
 

@@ -10,7 +10,7 @@ import { type Proxy, startProxy } from '../support/proxy.js';
 interface World {
   demo: DemoServer;
   proxy: Proxy;
-  /** Where the object of `21.T11998/here` is. */
+  /** URL of the object of `21.T11998/here`. */
   objectUrl: string;
 }
 
@@ -121,7 +121,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('does not exist');
     expect(await page.getByLabel('Handle').inputValue()).toBe('21.T11998/nobody');
     expect(await findings()).toEqual([]);
-    // Chromium notes the status of the page itself.
+    // Chromium itself logs the status of the page.
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
     await page.screenshot(shot('not-found'));
   });

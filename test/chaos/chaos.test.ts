@@ -1,4 +1,4 @@
-// A short chaos run, for every change; `npm run chaos` is the long one.
+// A short chaos run for every change; `npm run chaos` is the long one.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import { describeWithRedis } from '../support/redis-server.js';

@@ -1,4 +1,4 @@
-// Judges every answer: right, stale within the limits, of another handle, private, or an avoidable failure.
+// Judges every response: right, stale within the limits, of another handle, private, or an avoidable failure.
 import type { Asked } from '../support/ask.js';
 import type { Ledger } from './ledger.js';
 import { CALM, SECRET, numberOf } from './records.js';
@@ -8,12 +8,12 @@ export interface Figures {
   answers: number;
   fresh: number;
   stale: number;
-  /** Answers of proxies that had an entry to give, and how many of them were failures. */
+  /** Responses of proxies that had a usable entry, and the failures among them. */
   ofKept: number;
   failedOfKept: number;
-  /** Answers of proxies whose entry was in their snapshot; they count above too. */
+  /** Responses of proxies whose entry was in their snapshot; also counted above. */
   ofRestored: number;
-  /** 5xx without an entry: the upstream was down. */
+  /** 5xx responses, including those without an entry while the upstream was down. */
   failures: number;
   /** Connections that broke because their proxy was killed. */
   broken: number;
@@ -22,7 +22,7 @@ export interface Figures {
   wrong: string[];
 }
 
-/** An interval, the longest standstill, and some for a busy machine: what is kept for as long is in the snapshot. */
+/** Snapshot interval, the longest freeze, and slack for a busy machine: an entry older than this is in the snapshot. */
 const IN_SNAPSHOT_AFTER_MS = 6000;
 
 /** An anonymous read of a handle. */
@@ -48,9 +48,9 @@ export class Judge {
     wrong: [],
   };
   readonly #ledger: Ledger;
-  /** By life of a proxy and handle: the number of changes at its last answer. */
+  /** Number of changes at the last hit, by proxy life and handle. */
   readonly #kept = new Map<string, number>();
-  /** By life of a proxy and handle that is never written: since when it has an entry. */
+  /** Time since which a proxy has an entry, by proxy life and handle that is never written. */
   readonly #since = new Map<string, number>();
   readonly #from = Date.now();
 
@@ -58,14 +58,14 @@ export class Judge {
     this.#ledger = ledger;
   }
 
-  /** The entry of this handle cannot have been dropped since. */
+  /** Whether the entry of this handle cannot have been dropped since. */
   #isKept({ handle, life, sizeBefore }: Read): boolean {
     return (
       this.#kept.get(`${life.name} ${handle}`) === sizeBefore && this.#ledger.size(handle) === sizeBefore
     );
   }
 
-  /** Since when a proxy has had the entry of this handle, by its snapshots. */
+  /** Time since which a proxy has had the entry of this handle, by its snapshots. */
   #restoredSince({ before, restored }: ProxyLife, handle: string): number {
     if (before === undefined || restored === undefined) return Infinity;
     const known = this.#since.get(`${before.name} ${handle}`) ?? this.#restoredSince(before, handle);
@@ -105,8 +105,8 @@ export class Judge {
     }
     const fault = this.#ledger.fault({ handle, number, askedAt, by: life.name, isMarkedStale });
     if (fault !== undefined) report(fault);
-    // Only a hit shows that it is kept: a load may have met a fence or a Redis that was just found. What was
-    // not found is kept too, but not for long enough to be counted on.
+    // Only a hit shows that the entry is kept: a load may have met a fence or a Redis that just reconnected. A 404 is
+    // kept too, but not for long enough to rely on it.
     const isHit = String(answer.headers['cache-status']).includes('; hit;');
     if (isFound && isHit && this.#ledger.isSettled(handle, askedAt)) this.#keep(read);
   }
@@ -124,7 +124,7 @@ export class Judge {
     report('a failure while there was an entry');
   }
 
-  /** No answer came. */
+  /** Records a request without a response. */
   broke({ handle, life, askedAt }: Read, error: unknown): void {
     if (!life.isAlive) this.figures.broken++;
     else {

@@ -1,20 +1,20 @@
-// The log of all writes, and which versions a reader may see.
+// The log of all writes, and the versions that a reader may see.
 
-/** One change of a handle. Changes are numbered and do not overlap. */
+/** A change of a handle. Changes are numbered and do not overlap. */
 interface Change {
   isGone: boolean;
   startedAt: number;
-  /** When the acknowledgement came (ms); undefined: the outcome is unknown. */
+  /** Time of the acknowledgement (ms); undefined if the outcome is unknown. */
   acknowledgedAt?: number;
-  /** The proxy and its life that forwarded the change. */
+  /** Life of the proxy that forwarded the change. */
   by: string;
-  /** Its message to the other proxies is lost: they may serve their entry until its TTL ends. */
+  /** Whether its message to the other proxies is lost: they may serve their entry until its TTL ends. */
   isMessageLost?: boolean;
 }
 
 export interface Shown {
   handle: string;
-  /** The number in the record; undefined: not found. */
+  /** The number in the record; undefined for 404. */
   number: number | undefined;
   askedAt: number;
   by: string;
@@ -22,7 +22,7 @@ export interface Shown {
 }
 
 export interface LedgerOptions {
-  /** While messages are lost: maximum time an old record counts as fresh (ms). */
+  /** Maximum time for which an old record counts as fresh while messages are lost (ms). */
   boundMs: number;
   /** Time without stores after a write with an unknown outcome (ms). */
   fenceMs: number;
@@ -40,12 +40,12 @@ export class Ledger {
     this.#options = options;
   }
 
-  /** The state before the run. */
+  /** Sets the state before the run. */
   stands(handle: string, { isGone }: Pick<Change, 'isGone'>): void {
     this.#changes.set(handle, [{ isGone, startedAt: -Infinity, acknowledgedAt: -Infinity, by: '' }]);
   }
 
-  /** Gives the number of the change. */
+  /** @returns the number of the change */
   begin(handle: string, change: Pick<Change, 'isGone' | 'startedAt' | 'by'>): number {
     const changes = this.#changes.get(handle) ?? [];
     return changes.push({ ...change }) - 1;
@@ -55,7 +55,7 @@ export class Ledger {
     this.#changes.get(handle)![number]!.acknowledgedAt = at;
   }
 
-  /** This life of a proxy is over: its unsent messages are lost. */
+  /** Ends this life of a proxy: its unsent messages are lost. */
   killed(by: string, now: number): void {
     for (const change of [...this.#changes.values()].flat()) {
       const { acknowledgedAt } = change;
@@ -64,12 +64,12 @@ export class Ledger {
     }
   }
 
-  /** Number of changes of this handle: a change may invalidate entries. */
+  /** Number of changes of this handle: each may invalidate entries. */
   size(handle: string): number {
     return this.#changes.get(handle)?.length ?? 0;
   }
 
-  /** Every proxy has received all changes: entries of the handle stay from now on. */
+  /** Whether every proxy has received all changes: entries of the handle stay from then on. */
   isSettled(handle: string, now: number): boolean {
     const { boundMs, fenceMs, wasRedisTroubled } = this.#options;
     return (this.#changes.get(handle) ?? []).every(({ startedAt, acknowledgedAt }) => {
@@ -79,7 +79,7 @@ export class Ledger {
     });
   }
 
-  /** The fault of an answer, if it has one. */
+  /** Describes the fault of a response, if any. */
   fault(shown: Shown): string | undefined {
     const changes = this.#changes.get(shown.handle) ?? [];
     const number = shown.number ?? changes.findLastIndex(({ isGone }) => isGone);

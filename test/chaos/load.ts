@@ -1,4 +1,4 @@
-// Readers of many handles, and writers who change and delete some of them, at whichever proxy answers.
+// Readers of many handles, and writers that change and delete some of them, at any running proxy.
 import { Agent, request } from 'node:http';
 import type { Asked, Question } from '../support/ask.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';
@@ -17,23 +17,23 @@ export interface LoadDeps {
 
 const READERS = 8;
 const WRITERS = 2;
-/** Gentle enough for a small machine that does other things too. */
+/** Low enough for a small machine that does other work too. */
 const READ_PAUSE_MS = 4;
 const WRITE_PAUSE_MS = 25;
 /** Longer than any time limit of the proxy. */
 const PATIENCE_MS = 15_000;
-/** A write that nobody knows the end of may still be carried out by a slow upstream: nothing is written over it. */
+/** A slow upstream may still carry out a write of unknown outcome: its handle is not written for this time. */
 const UNKNOWN_REST_MS = 4000;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 interface Writer {
   own: string[];
-  /** Until when (ms) a handle is not written. */
+  /** Time (ms) until which a handle is not written. */
   resting: Map<string, number>;
 }
 
-/** Runs until it is stopped; then it waits for its requests in flight. */
+/** Runs until it is stopped; the stop waits for the requests in flight. */
 export function startLoad(deps: LoadDeps): () => Promise<void> {
   let isRunning = true;
   const agent = new Agent({ keepAlive: true });
@@ -58,7 +58,7 @@ export function startLoad(deps: LoadDeps): () => Promise<void> {
   };
 }
 
-/** The same handle in other spellings, and questions about a part of it that shows all that is looked at. */
+/** The same handle in other spellings, and queries whose part of the record has all checked values. */
 const QUERIES = ['', '', '', '?index=1&index=2', '?type=URL&type=DESC', '?pretty'];
 
 async function readOne({ world, ledger, judge, random }: LoadDeps, agent: Agent): Promise<void> {
@@ -67,7 +67,7 @@ async function readOne({ world, ledger, judge, random }: LoadDeps, agent: Agent)
   const life = random.pick(lives);
   const handle = random.pick(random.next() < 0.5 ? CALM : random.next() < 0.9 ? WRITTEN : UNKNOWN);
   const spelled = random.next() < 0.2 ? handle.toLowerCase() : handle;
-  // With a login it shows private values too: to this caller alone.
+  // With a login the response has private values too, for this caller only.
   const hasLogin = random.next() < 0.05;
   const read = { handle, life, askedAt: Date.now(), sizeBefore: ledger.size(handle) };
   const target = `/api/handles/${spelled}${random.pick(QUERIES)}`;
@@ -76,7 +76,7 @@ async function readOne({ world, ledger, judge, random }: LoadDeps, agent: Agent)
     const answer = await send(life.url + target, agent, { headers });
     if (!hasLogin) judge.answered(read, answer);
   } catch (error) {
-    // Passed on as it came: an upstream that breaks off breaks this connection too.
+    // Forwarded as received: an upstream that aborts breaks this connection too.
     if (!hasLogin) judge.broke(read, error);
   }
 }
@@ -100,7 +100,7 @@ async function writeOne(
     : { method: 'PUT', headers: WRITE_HEADERS, body: JSON.stringify(recordOf(handle, number)) };
   try {
     const { status } = await send(`${life.url}/api/handles/${handle}`, agent, question);
-    // A deletion of what is not there (404) is none: the one before it may have been carried out unheard.
+    // A 404 to a deletion is no acknowledgement: an earlier deletion may have succeeded without a response.
     if (status < 300) ledger.acknowledged(handle, number, Date.now());
     else throw new Error(`HTTP ${status}`);
   } catch {

@@ -1,4 +1,4 @@
-// What goes wrong when: three tracks of faults that overlap as they like.
+// The plan of faults: three independent tracks, which may overlap.
 import { FAULT_KINDS, type FaultKind } from '../handle-server/control.js';
 import type { Random } from './random.js';
 
@@ -10,7 +10,7 @@ export type Event = { atMs: number; forMs: number } & (
 
 const UPSTREAM_FAULTS = [...FAULT_KINDS, 'slow'] as const;
 
-/** Nothing goes wrong in the first and in the last of these: the run has to begin, and to recover. */
+/** No faults at the start and at the end, for this time each: the run has to begin, and to recover. */
 const CALM_MS = 3000;
 
 export function makePlan(random: Random, totalMs: number, proxies: number): Event[] {

@@ -1,6 +1,6 @@
-// Random numbers that can be had again: the same seed gives the same run.
+// Reproducible random numbers: the same seed gives the same run.
 export interface Random {
-  /** From 0 up to, but not including, 1. */
+  /** A number from 0 to below 1. */
   next: () => number;
   between: (least: number, most: number) => number;
   pick: <T>(from: readonly T[]) => T;

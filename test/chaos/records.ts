@@ -6,7 +6,7 @@ export const SECRET = 'nobody-may-read-this';
 
 const PREFIX = '21.T11998';
 
-/** Never written: read once, they must always be readable. */
+/** Handles that are never written: once read, they must always be readable. */
 export const CALM = Array.from({ length: 30 }, (_, at) => `${PREFIX}/calm-${at}`);
 export const WRITTEN = Array.from({ length: 40 }, (_, at) => `${PREFIX}/written-${at}`);
 export const UNKNOWN = Array.from({ length: 10 }, (_, at) => `${PREFIX}/unknown-${at}`);
@@ -28,7 +28,7 @@ export function seedRecords(demo: DemoServer): void {
   for (const handle of [...CALM, ...WRITTEN]) demo.put(handle, recordOf(handle, 0));
 }
 
-/** The number in a record, which has to be this handle's; undefined when it is not. */
+/** The number in a record; undefined unless the record is of this handle. */
 export function numberOf(handle: string, body: string): number | undefined {
   const { handle: named, values } = JSON.parse(body) as { handle?: string; values?: ValueLike[] };
   const [url, name] = [1, 2].map((wanted) => values?.find(({ index }) => index === wanted)?.data.value);

@@ -1,4 +1,4 @@
-// One chaos run: load, faults by a seeded plan, a look at every answer, and figures at the end.
+// A chaos run: load, faults by a seeded plan, a check of every response, and figures at the end.
 import { type Figures, Judge } from './judge.js';
 import { Ledger } from './ledger.js';
 import { startLoad } from './load.js';
@@ -12,7 +12,7 @@ export interface ChaosOptions {
   seed: number;
 }
 
-/** What a busy machine adds. */
+/** Additional delay of a busy machine. */
 const SLACK_MS = 1000;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -50,7 +50,7 @@ const TRACKS = (['upstream', 'redis', 'proxy'] as const).map(
       plan.filter((event) => event.what === what),
 );
 
-/** One after the other: a proxy takes longer to start where the machine is busy. */
+/** Runs the events in sequence: a proxy takes longer to start on a busy machine. */
 async function strikeAll(world: World, events: Event[], startedAt: number): Promise<void> {
   for (const event of events) {
     await pause(startedAt + event.atMs - Date.now());

@@ -1,4 +1,4 @@
-// Two built proxies on one Redis before one demo server, and the faults that meet them.
+// Two built proxies on one Redis in front of one demo server, and their faults.
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,25 +10,25 @@ import type { Event } from './plan.js';
 import { freePort } from '../support/free-port.js';
 
 export interface ProxyLife {
-  /** Unique for each time a proxy was started. */
+  /** Unique for each start of a proxy. */
   name: string;
   url: string;
   startedAt: number;
   /** False from just before it is killed. */
   isAlive: boolean;
-  /** The same proxy before it was killed. */
+  /** The life of the same proxy before the kill. */
   before: ProxyLife | undefined;
-  /** When its snapshot was read, and when that was written; undefined until then. */
+  /** Times at which its snapshot was read and written; undefined until it was read. */
   restored?: { at: number; writtenAt: number };
 }
 
 export interface World {
   demo: DemoServer;
-  /** The proxies that answer now. */
+  /** The proxies that are running. */
   lives: () => ProxyLife[];
   strike: (event: Event) => Promise<void>;
   wasRedisTroubled: Troubles['were'];
-  /** Whether a proxy stood still at some time between these two. */
+  /** Whether a proxy was frozen at some time between these two. */
   wasFrozen: Troubles['were'];
   close: () => Promise<void>;
 }
@@ -36,11 +36,11 @@ export interface World {
 export const DISCONNECTED_MAX_AGE_MS = 1000;
 /** A heartbeat each second and the time limit of its command. */
 export const DETECTION_MS = 1300;
-/** Time limits of queue and write, and 15 s to spare; and some for a busy machine. */
+/** Time limits of queue and write, 15 s for the fence, and slack for a busy machine. */
 export const FENCE_MS = 25_000;
-/** Time after a fault until both proxies have sent and received what they missed. */
+/** Time after a fault until both proxies have sent and received all missed messages. */
 const SETTLE_MS = 5000;
-/** As long it takes a proxy that stood still to read what came meanwhile, where the machine is busy. */
+/** Time that a thawed proxy needs to read its backlog on a busy machine. */
 const THAW_MS = 1000;
 
 const ENVIRONMENT = {
@@ -70,7 +70,7 @@ export async function startWorld(
   const frozen = createTroubles(THAW_MS);
   const env = { ...ENVIRONMENT, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url };
   const folder = mkdtempSync(join(tmpdir(), 'chaos-'));
-  // A proxy that was killed begins with its last snapshot.
+  // A proxy that was killed starts with its last snapshot.
   const proxies = ['a', 'b'].map((letter) => {
     const snapshot = join(folder, letter);
     return createProxy(
@@ -138,11 +138,11 @@ interface Troubles {
   during: (trouble: () => Promise<void>) => Promise<void>;
 }
 
-/** Remembers when something was in trouble, and some time more. */
+/** Records the times of trouble, each with some time after it. */
 function createTroubles(settleMs: number): Troubles {
   const troubles: { from: number; to: number }[] = [];
   return {
-    // Before it too: a message may be on its way when Redis stands still.
+    // Includes some time before it: a message may be in flight when Redis freezes.
     were: (fromMs, toMs) => troubles.some(({ from, to }) => fromMs < to && toMs > from - settleMs),
     async during(trouble) {
       const known = { from: Date.now(), to: Infinity };
@@ -196,7 +196,7 @@ function createProxy(letter: string, env: Record<string, string>, snapshot: stri
   };
 }
 
-/** Waits until the metrics count what was restored. */
+/** Waits until the metrics count the restored entries. */
 async function noteRestored(
   life: ProxyLife,
   { adminUrl, writtenAt }: { adminUrl: string; writtenAt: number },

@@ -1,4 +1,4 @@
-// `bench`: what it measures on a running proxy, and what it refuses.
+// `bench`: its measurements of a running proxy, and its limits.
 import { describe, expect, test } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';

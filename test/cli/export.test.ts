@@ -1,4 +1,4 @@
-// An export that is interrupted: nothing half is taken for a whole, and the next run continues.
+// An interrupted export: no partial file counts as complete, and the next run continues.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const lineOf = (at: number, from = 'now'): string => `{"handle":"21.T1/${at}","v
 const linesOf = (first: number, end: number, from?: string): string =>
   Array.from({ length: end - first }, (_, at) => lineOf(first + at, from)).join('');
 
-/** An admin listener that answers each export with this. */
+/** An admin listener that answers each export with this function. */
 async function adminWith(answer: (res: ServerResponse) => void): Promise<string> {
   const server = createServer((_req, res) => {
     answer(res);
@@ -55,7 +55,7 @@ describe('interrupted export', () => {
     child.kill('SIGKILL');
     await exited;
     expect(existsSync(output)).toBe(false);
-    // As when the process is killed in the middle of a line.
+    // The state after the process is killed in the middle of a line.
     writeFileSync(partial, lineOf(100).slice(0, 25), { flag: 'a' });
     const whole = await adminWith((res) => res.end(linesOf(50, 200)));
     expect(await cli(argsOf(output, whole))).toMatchObject({
@@ -121,7 +121,7 @@ describe('interrupted export', () => {
       const value = (): string => randomBytes(300).toString('base64');
       const admin = await adminWith((res) => {
         let sent = 0;
-        // Without an end: the command has to leave by itself.
+        // An endless response: the command has to end by itself.
         const more = setInterval(() => {
           if (!res.writableNeedDrain)
             for (let times = 0; times < 50; times++) res.write(lineOf(sent++, value()));

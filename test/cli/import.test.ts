@@ -16,7 +16,7 @@ useNock();
 
 const broken = { status: 502, body: '<html>' };
 
-/** The address of the admin listener. */
+/** The URL of the admin listener. */
 async function adminOf({ app }: Proxy): Promise<string> {
   const server = createServer(app.admin).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
@@ -56,7 +56,7 @@ describe('export and import', () => {
     for (const handle of ['21.T1/a', '21.T1/%C3%A4'])
       expect((await other.ask(`/api/handles/${handle}`)).headers['cache-status']).toContain('detail=error');
     expect((await other.ask('/api/handles/21.T1.2/b')).status).toBe(502);
-    // Again changes nothing; what is done already can be left out.
+    // A second import changes nothing; lines that are done can be skipped.
     const again = await cli(['import', file, '--skip', '1', '--admin', admin]);
     expect(again.stdout).toBe('0 imported, 1 skipped: 1 in memory already\n');
   });

@@ -30,7 +30,7 @@ const adapted = (line: string): string =>
     .replace(/--watch$/, '--watch | head -3')
     .replace('--duration 5', '--duration 1');
 
-/** A folder with the files that the commands name, and the command itself as installed. */
+/** A folder with the files that the commands name, and the installed command. */
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'proxy-readme-'));
   onTestFinished(() => {

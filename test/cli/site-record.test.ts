@@ -1,4 +1,4 @@
-// The command site-record: what clients of the native protocol are given.
+// `site-record`: the site record for clients of the native protocol.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// `traffic`: limited networks and rules as text; ends a limit.
+// `traffic`: lists limited networks and rules as text, and ends a limit.
 import { describe, expect, test } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';

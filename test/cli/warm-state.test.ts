@@ -1,4 +1,4 @@
-// The state file of `warm`: what is due when, and that it does not grow with each run.
+// The state file of `warm`: when each handle is due, and a size that does not grow with each run.
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

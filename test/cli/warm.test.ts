@@ -24,7 +24,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-/** `count` handles that exist, as a file. */
+/** A file with `count` handles that exist. */
 function listOf(count: number, name: string): string {
   const handles = Array.from({ length: count }, (_, at) => `21.T11998/${name}-${at}`);
   for (const handle of handles) demo.put(handle, [textValue(1, 'URL', 'https://example.org/warm')]);
@@ -153,7 +153,7 @@ describe('warm command', () => {
     const lines = readFileSync(state, 'utf8').trimEnd().split('\n');
     const times = lines.map((line) => Date.parse(line.split('\t')[1] ?? ''));
     expect(Math.max(...times)).toBeGreaterThan(Date.now() + 3_000_000);
-    // One of the records is due at any time: its TTL is short.
+    // One record is always due, because its TTL is short.
     const timed = lines.map((line, at) =>
       line.replace(/\t.*/, `\t${at < 3 ? 2026 : 2126}-01-01T00:00:00.000Z`),
     );

@@ -1,4 +1,4 @@
-// CHANGELOG.md: versions with their sections, and every default that differs from the version before.
+// CHANGELOG.md: versions with their sections, and every default that differs from the previous version.
 import { describe, expect, it } from 'vitest';
 import { type ConfigKey, configKeys } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';

@@ -1,9 +1,9 @@
-// Every command of the documents is run by a test, or is listed here with the reason why not.
+// Every command of the documents is run by a test, or is listed here with the reason.
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { documents, readDocument, shellBlocks } from '../support/markdown.js';
 
-/** Document and beginning of a block → the test that runs it, or the reason why none does. */
+/** Document and beginning of a block → the test that runs it, or the reason why no test does. */
 const CLAIMS: [document: string, begins: string, claim: { by: string } | { reason: string }][] = [
   ['README.md', 'npm ci && npm run demo', { by: 'test/live/readme-commands.test.ts' }],
   ['README.md', 'curl -i http://127.0.0.1:8080/', { by: 'test/live/readme-commands.test.ts' }],

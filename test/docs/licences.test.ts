@@ -23,7 +23,7 @@ const isAllowed = (licence: string): boolean =>
     .split(' OR ')
     .some((choice) => choice.split(' AND ').every((one) => ALLOWED.has(one)));
 
-/** From the lock file, else from the package itself. */
+/** Reads the licence from the lock file, or from the package itself. */
 function licenceOf(path: string, locked: string | undefined): string {
   if (locked !== undefined) return locked;
   const { license } = JSON.parse(readFileSync(`${path}/package.json`, 'utf8')) as { license?: unknown };

@@ -1,4 +1,4 @@
-// The manual page is that of the commands as they are defined.
+// The manual page matches the definitions of the commands.
 import { describe, expect, test } from 'vitest';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.js';
@@ -28,7 +28,7 @@ describe('manual page', () => {
   });
 
   itWithProgram('groff', 'is typeset without a warning', () => {
-    // -z: diagnostics alone.
+    // -z: diagnostics only.
     expect(runProgram('groff', ['-man', '-Tutf8', '-ww', '-z', FILE])).toEqual({ code: 0, output: '' });
   });
 });

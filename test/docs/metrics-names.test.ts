@@ -9,7 +9,7 @@ describe('documented metrics', () => {
     expect(listed).toEqual(metricRows().map(cells));
   });
 
-  /** Of the changes only those since the last release: earlier versions had other names. */
+  /** The changelog only since the last release: earlier versions had other names. */
   const currentText = (path: string): string =>
     path === 'CHANGELOG.md'
       ? readDocument(path)

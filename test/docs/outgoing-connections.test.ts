@@ -1,17 +1,17 @@
-// SECURITY.md lists every place of src that opens a connection, and every key that names where to.
+// SECURITY.md lists every place of src that opens a connection, and every key that names its destination.
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
-/** Calls and imports of what opens a connection, or starts a program that could. */
+/** Calls and imports that open a connection, or start a program that could. */
 const OPENS = [
   /\bnew (?:Pool|Client|Redis|Cluster|WebSocket)\(/,
   /\b(?:createPools|createConnections|buildConnector|presentedCertificate|fetch)\(|\bcreateProxyMiddleware\b/,
   /import [^;]*\b(?:connect|createConnection|request|get|exec|execFile|fork|spawn)\b[^;]* from 'node:(?:net|tls|https?|http2|child_process)'/,
 ];
 
-/** They make connections for those who call them. */
+/** Modules that open connections for their callers. */
 const MAKERS = ['src/upstream/connections.ts', 'src/record/forward.ts'];
 
 const sources = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', 'src/*.ts'], {

@@ -1,6 +1,6 @@
-// Mutated answers of the Handle server, read through every route: the proxy says what is wrong, keeps nothing that
-// is none, and goes on.
-// `npm run fuzz` gives far more of them.
+// Mutated responses of the Handle server, read through every route: the proxy names the error, caches no invalid
+// record, and keeps running.
+// `npm run fuzz` sends far more of them.
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
@@ -35,10 +35,10 @@ function expectAllowed(handle: string, { status, text, headers }: Asked): void {
   for (const value of reply.values ?? []) expect(Number.isInteger(value.index), named).toBe(true);
 }
 
-/** The proxy's own errors. */
+/** The title of the proxy's internal errors. */
 const INTERNAL = 'Unexpected error in the proxy';
 
-/** From the cache, or just stored: on a busy machine the first request may have timed out. */
+/** Cached, or just stored: on a busy machine the first request may have timed out. */
 const isKept = ({ headers }: Asked): boolean => /; ?(hit|stored)/.test(String(headers['cache-status']));
 
 async function start(): Promise<{ upstream: FuzzedUpstream; proxy: BuiltProxy }> {
@@ -113,7 +113,7 @@ describe('fuzz: upstream responses', () => {
     const seeds = Array.from({ length: COUNT }, (_, at) => SEED * 1_000_000 + at);
     await inTurn(seeds, async (seed) => {
       for (const route of ROUTES) {
-        // What is passed on for one caller ends as it ended upstream.
+        // A response that is forwarded to one caller ends as it did upstream.
         const cutOff = { status: 'cut off', text: '' } as const;
         const { status, text } = await route.ask(proxy, seed).catch(() => cutOff);
         statuses.set(status, (statuses.get(status) ?? 0) + 1);

@@ -1,4 +1,4 @@
-// A server in the place of the Handle server that answers with mutated bytes or values, and cuts some of them off.
+// A replacement of the Handle server that answers with mutated bytes or values, and cuts some responses off.
 import { type AddressInfo, type Socket, createServer } from 'node:net';
 import { answersFor, goodAnswer } from './corpus.js';
 import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
@@ -8,14 +8,14 @@ const MOST_CHANGES = 3;
 
 export interface FuzzedUpstream {
   url: string;
-  /** From now on every handle is answered as it should be. */
+  /** Every handle gets the right response from now on. */
   heal: () => void;
-  /** How many answers were mutated. */
+  /** Number of mutated responses. */
   readonly mutated: number;
   close: () => void;
 }
 
-/** Each handle `21.T11998/<seed>` has mutated answers of its own. */
+/** Each handle `21.T11998/<seed>` has its own mutated responses. */
 export async function startFuzzedUpstream(): Promise<FuzzedUpstream> {
   const open = new Set<Socket>();
   let isHealed = false;
@@ -77,7 +77,7 @@ const withJsonBody = (status: string, body: string): Buffer =>
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 
-/** What is answered for the handle whose name ends in this seed: every time the same. */
+/** The response for the handle whose name ends in this seed: the same every time. */
 export function mutatedAnswer(random: Random, handle: string): Buffer {
   if (random() < 0.5) {
     const { status, body } = mutatedRecord(random, handle);
@@ -89,7 +89,7 @@ export function mutatedAnswer(random: Random, handle: string): Buffer {
   return random() < 0.1 ? bytes.subarray(0, below(random, bytes.length)) : bytes;
 }
 
-/** With a correct Content-Length: only the content is broken. */
+/** Mutates only the content: Content-Length is correct. */
 function withMutatedBody(random: Random, good: Buffer, most: number): Buffer {
   const at = good.indexOf('\r\n\r\n') + 4;
   const body = mutate(random, good.subarray(at), most);

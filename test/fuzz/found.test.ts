@@ -16,7 +16,7 @@ const COLD = `GET /api/handles/21.T11998/page HTTP/1.1\r\n${HOST}\r\n`;
 describe('fuzz findings', () => {
   test('a 100 Continue never comes between the head of a response and its body (seed 4037)', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-    // Kept, so that its answer is made while the one before it is still waited for.
+    // Cached, so that its response is ready while the preceding one is still pending.
     await proxy.ask('/api/handles/21.T11998/demo');
     const expecting = `GET /api/handles/21.T11998/demo HTTP/1.1\r\n${HOST}${EXPECT}Connection: close\r\n\r\n`;
     const received = await sendAndReceive(proxy.url, Buffer.from(COLD + expecting), inOnePiece);

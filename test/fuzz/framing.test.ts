@@ -1,5 +1,5 @@
-// Whatever bytes clients send, the Handle server sees exactly the requests that the proxy decided to send, each with
-// one end, and every answer goes to its caller. `npm run fuzz` sends far more.
+// Whatever bytes clients send, the Handle server gets exactly the requests that the proxy decided to send, each with
+// an unambiguous end, and every response goes to its caller. `npm run fuzz` sends far more.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -22,7 +22,7 @@ vi.setConfig({ testTimeout: 60_000 + COUNT * 20 });
 
 const AT_A_TIME = 16;
 
-/** The target stands in every answer, so that one that reaches another caller is seen. */
+/** Every response has the target in its body, which shows a response that reaches another caller. */
 function answerWith({ method, target }: RecordedRequest): string {
   const values = [{ index: 1, type: 'URL', data: { format: 'string', value: target }, ttl: 86400 }];
   const handle = decodeURIComponent(/^\/api\/handles\/([^?]*)/.exec(target)?.[1] ?? '');
@@ -65,7 +65,7 @@ async function exchangeAll(url: string): Promise<Exchanged> {
   return exchanged;
 }
 
-/** What the upstream must not have seen, where it is certain what was sent. */
+/** Forbidden upstream requests, checked where it is certain which requests were sent. */
 function complaintsAbout({ requests }: RecordingUpstream, streams: readonly Stream[]): string[] {
   const bodies = new Map<string, string>();
   for (const stream of streams.filter(({ isClean }) => isClean)) {
@@ -89,18 +89,18 @@ function complaintsAbout({ requests }: RecordingUpstream, streams: readonly Stre
   ]);
 }
 
-/** All clients of the test have one address, which is no trusted proxy. */
+/** All clients of the test have one address, which is not a trusted proxy. */
 function spoofedIn({ headers }: RecordedRequest): string[] {
   const peer = headers['x-forwarded-for']?.join() ?? '127.0.0.1';
   const names = ['forwarded', 'x-real-ip', 'x_forwarded_for'].filter((name) => name in headers);
   return peer === '127.0.0.1' && names.length === 0 ? [] : [`spoofed: ${peer} ${names.join()}`];
 }
 
-/** What the proxy asks its servers when it starts. */
+/** Whether it is a probe that the proxy sends to its servers at the start. */
 const isProbe = (request: RecordedRequest): boolean =>
   !isPassedOn(request) && ['/api/handles/0.NA/0.NA', '/api/site', '/hrls/ping'].includes(request.target);
 
-/** Not asked by the proxy for itself. */
+/** Whether it was forwarded for a client. */
 const isPassedOn = ({ headers }: RecordedRequest): boolean => headers['x-forwarded-for'] !== undefined;
 
 describe('fuzz: request framing (smuggling)', () => {
@@ -112,7 +112,7 @@ describe('fuzz: request framing (smuggling)', () => {
       // Redirects would read the records of prefixes too.
       REDIRECT_PREFIX_LOCATIONS: 'false',
       REVERSE_LOOKUP_URL: upstream.url,
-      // Otherwise a search checks the login by a read of its own.
+      // Otherwise a search checks the login by a separate read.
       REVERSE_LOOKUP_FORWARD_LOGIN: 'true',
       UPSTREAM_CONNECTIONS: '4',
       UPSTREAM_BREAKER_FAILURES: '10000',

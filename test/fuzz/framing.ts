@@ -5,11 +5,11 @@ import { markOf } from './marks.js';
 import { type Random, below, mutate, pick, randomFrom } from './mutate.js';
 
 export interface Sent {
-  /** Stands in the target. */
+  /** The mark in the target. */
   mark: string;
-  /** What its body is, read as HTTP/1.1 reads it. */
+  /** Its body as HTTP/1.1 parses it. */
   body: string;
-  /** Too many header fields, or an upgrade, which is ignored: its answer closes the connection. */
+  /** Whether it has too many header fields, or an upgrade, which is ignored: its response closes the connection. */
   isLast: boolean;
 }
 
@@ -17,17 +17,17 @@ export interface Stream {
   connection: number;
   bytes: Buffer;
   requests: Sent[];
-  /** Whether it is certain where each request ends: nothing is ambiguous or mutated. */
+  /** Whether the end of each request is certain: nothing is ambiguous or mutated. */
   isClean: boolean;
 }
 
 const MOST_REQUESTS = 12;
 const MUTATED_STREAMS = 0.25;
-/** The first request that can be read in two ways ends its connection. */
+/** The first ambiguous request ends its connection. */
 const AMBIGUOUS_STREAMS = 0.2;
 const MOST_CHANGES = 3;
 
-/** How many answers a clean stream gets: one for each request, the one at the end included. */
+/** Number of responses to a clean stream: one per request, including the last. */
 export function answersTo({ requests }: Stream): number {
   const last = requests.findIndex(({ isLast }) => isLast);
   return 1 + (last === -1 ? requests.length : last);
@@ -80,7 +80,7 @@ function makeRequest(random: Random, place: Place): Made {
   };
 }
 
-/** Every route: the record interface, what is passed on, reverse look-up, ePIC v2, redirects. */
+/** Every route: the record interface, forwarded paths, reverse look-up, ePIC v2, redirects. */
 const WAYS = [
   'GET /api/handles/21.T11998/MARK',
   'HEAD /api/handles/21.T11998/MARK?auth=true',
@@ -127,7 +127,7 @@ interface Framing {
   isClear: boolean;
 }
 
-/** Headers that frame a body, and some that only look like it. */
+/** Headers that frame a body, and lookalikes. */
 const FRAMING_LINES: ((text: string) => string)[] = [
   (text) => `Content-Length: ${text.length}`,
   (text) => `content-length: ${text.length}`,
@@ -165,7 +165,7 @@ const twoFramings: Framer = (text, random) => {
   return { lines, wire, body: text, isClear: false };
 };
 
-/** In chunks of any size, some with an extension, some with a trailer; both look like requests. */
+/** Chunks of any size, some with an extension, some with a trailer; both look like requests. */
 function inChunks(text: string, random: Random): Framing {
   let wire = '';
   for (let at = 0; at < text.length;) {
@@ -176,7 +176,7 @@ function inChunks(text: string, random: Random): Framing {
   }
   const trailer = pick(random, TRAILERS);
   const lines = ['Transfer-Encoding: chunked', ...(trailer !== '' && random() < 0.5 ? ['Trailer: X'] : [])];
-  // node:http refuses a length there.
+  // node:http rejects a length there.
   const isClear = !trailer.includes('Content-Length');
   return { lines, wire: `${wire}0\r\n${trailer}\r\n`, body: text, isClear };
 }

@@ -1,7 +1,7 @@
 // Marks that identify the connection and the request of a text.
 import { createHash } from 'node:crypto';
 
-/** With a checksum: a mutation never makes another mark of it. */
+/** The checksum prevents a mutation from creating another valid mark. */
 export function markOf(kind: 'm' | 'i', { connection, at }: { connection: number; at: number }): string {
   const name = `${kind}${connection}x${at}`;
   return `${name}c${checksumOf(name)}`;

@@ -1,6 +1,6 @@
-// Changes bytes at random, but always in the same way for the same seed.
+// Changes bytes at random, reproducibly for the same seed.
 
-/** Numbers from 0 to below 1 that look random (mulberry32). */
+/** Pseudorandom numbers from 0 to below 1 (mulberry32). */
 export type Random = () => number;
 
 export function randomFrom(seed: number): Random {
@@ -19,7 +19,7 @@ export function pick<T>(random: Random, choices: readonly T[]): T {
   return choices[below(random, choices.length)] as T;
 }
 
-/** What has broken parsers before. */
+/** Pieces that have broken parsers before. */
 const PIECES = [
   ...[
     '\r\n',
@@ -56,7 +56,7 @@ const PIECES = [
   ],
 ];
 
-/** A copy with some bytes changed, put in, left out, doubled or swapped. */
+/** A copy with some bytes changed, inserted, removed, doubled or swapped. */
 export function mutate(random: Random, bytes: Buffer, most: number): Buffer {
   let changed = bytes;
   const changes = 1 + below(random, most);

@@ -1,4 +1,4 @@
-// Mutated messages of the native protocol: each is decoded or has a problem, and what is decoded is no longer than the
+// Mutated messages of the native protocol: each is decoded or has a problem, and the decoded parts are no longer than the
 // message. `npm run fuzz` decodes a million.
 import { describe, expect, test, vi } from 'vitest';
 import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/native/codec.js';
@@ -10,7 +10,7 @@ const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 vi.setConfig({ testTimeout: 60_000 + COUNT });
 
-/** A shorter one is read in a buffer of this size. */
+/** A shorter message is read in a buffer of this size. */
 const PADDED = 1024;
 
 describe('fuzz: native codec', () => {

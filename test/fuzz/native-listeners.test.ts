@@ -1,4 +1,4 @@
-// Mutated datagrams and streams at the native listeners: each stream is answered and ends, and no datagram is answered with
+// Mutated datagrams and streams at the native listeners: each stream is answered and ends, and no response to a datagram has
 // more than 64 times its bytes. `npm run fuzz` sends a million datagrams and a hundred thousand streams.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -72,7 +72,7 @@ describe('fuzz: native listeners', () => {
     const long = Buffer.concat([requestsOf('tcp')[0]!, Buffer.alloc(2000)]);
     const parts = toPackets(decodeEnvelope(long), long.subarray(ENVELOPE_BYTES));
     const requests = [...requestsOf('udp'), ...parts];
-    /** By request id, of packets that may be one of several: their answer follows one of them. */
+    /** Bytes by request ID, of packets that may be fragments: the response follows one of them. */
     const ofParts = new Map<number, { received: number; sent: number }>();
     for (let at = 0; at < DATAGRAMS; at++) {
       const packet = mutate(random, pick(random, requests), 3);

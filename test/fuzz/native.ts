@@ -20,7 +20,7 @@ const LENGTHS = [
   0,
 ];
 
-/** Some lengths or counts overwritten, or some bytes changed. */
+/** A copy with some lengths or counts overwritten, or some bytes changed. */
 export function mutateMessage(random: Random, message: Buffer): Buffer {
   const changed = random() < 0.5 ? mutate(random, message, 3) : Buffer.from(message);
   if (changed.length < 4 || random() < 0.3) return changed;

@@ -1,4 +1,4 @@
-// Records that are built from a grammar and whose structure is mutated: whatever their authors write, nothing throws, and
+// Records from a grammar with mutated structure: whatever their authors write, nothing throws, and
 // the steps of the work on them are bounded by their length. `npm run fuzz` makes far more of them.
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { describe, expect, test, vi } from 'vitest';
@@ -151,7 +151,7 @@ function value(random: Random, index: number): HandleValue {
   return make() as unknown as HandleValue;
 }
 
-/** Of all work on the record that is done in slices. */
+/** Steps of all work on the record that is done in slices. */
 function stepsOn(values: readonly HandleValue[]): number {
   const own = countSteps(listsIn(values, createLocationListParser()));
   const gathered = { own: own.value, included: [], prefix: [], prefixIncluded: [] };

@@ -1,5 +1,5 @@
-// Mutated requests over real sockets at the built program: no crash, no hang, nothing but HTTP comes back,
-// and what is in the cache afterwards is right. `npm run fuzz` sends far more.
+// Mutated requests over real sockets at the built program: no crash, no hang, only valid HTTP responses,
+// and the cache is right afterwards. `npm run fuzz` sends far more.
 import { describe, expect, test, vi } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';

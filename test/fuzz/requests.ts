@@ -1,4 +1,4 @@
-// Sends mutated requests over many connections and reads what comes back.
+// Sends mutated requests over many connections and reads the responses.
 import { connect } from 'node:net';
 import { LAST, REQUESTS } from './corpus.js';
 import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
@@ -7,7 +7,7 @@ import { readWellFormed } from './well-formed.js';
 export interface Sent {
   requests: number;
   connections: number;
-  /** How often each status was answered. */
+  /** Number of responses by status. */
   statuses: Map<number, number>;
 }
 
@@ -15,11 +15,11 @@ const AT_A_TIME = 16;
 const MOST_PER_CONNECTION = 16;
 const MUTATED = 0.2;
 const MOST_CHANGES = 4;
-/** Far longer than anything the proxy may wait for here. */
+/** Far longer than any time limit of the proxy here. */
 const HANG_MS = 20_000;
 const QUIET_MS = 250;
 
-/** @throws Error with the seed of the connection when what comes back is no HTTP, or nothing ends */
+/** @throws Error with the seed of the connection if a response is not HTTP, or the connection does not end */
 export async function fuzzRequests(
   url: string,
   { seed, count }: { seed: number; count: number },
@@ -37,7 +37,7 @@ export async function fuzzRequests(
   return sent;
 }
 
-/** What is sent over the connection with this seed. Most requests stay good, or the first bad one ends it all. */
+/** The bytes of the connection with this seed. Most requests stay valid, because the first invalid one ends the connection. */
 export function bytesFor(seed: number): { bytes: Buffer; requests: number; random: Random } {
   const random = randomFrom(seed);
   const parts = Array.from({ length: 1 + below(random, MOST_PER_CONNECTION) }, () => {
@@ -64,7 +64,7 @@ async function fuzzConnection(
 }
 
 /**
- * Sends all in pieces, says that nothing more comes once nothing is answered any more, and gives what was received
+ * Sends the bytes in pieces, ends its side once no more responses arrive, and resolves with all received bytes
  * when the server closes. `quietMs` is infinite for bytes after which the server closes in any case.
  */
 export function sendAndReceive(
@@ -82,7 +82,7 @@ export function sendAndReceive(
       reject(new Error(`not closed after ${HANG_MS} ms`));
     }, HANG_MS);
     let quiet: NodeJS.Timeout | undefined;
-    // The end of what is sent cuts off no answer, but it ends what is still read of a broken request.
+    // Ending the sending side cuts off no response, but completes a broken request that the server still reads.
     const endWhenQuiet = (): void => {
       clearTimeout(quiet);
       if (quietMs !== Infinity) quiet = setTimeout(() => socket.end(), quietMs);
@@ -91,7 +91,7 @@ export function sendAndReceive(
       chunks.push(chunk);
       if (quiet !== undefined) endWhenQuiet();
     });
-    // The server may close while we still write.
+    // The server may close during a write.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ECONNREFUSED') reject(error);
     });

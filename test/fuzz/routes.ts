@@ -1,4 +1,4 @@
-// Every way to have a record of the Handle server read, by the seed that its handle ends in.
+// Every route that reads a record of the Handle server, by the seed at the end of the handle.
 import { type Asked, ask } from '../support/ask.js';
 import type { BuiltProxy } from '../support/built-proxy.js';
 

@@ -3,14 +3,14 @@
  * coherence.test.ts has Spin visit every state of it.
  *
  * Every step of a process and of Redis may be delayed for any time, so slow lines, frozen processes, a frozen or
- * unreachable Redis need no fault of their own. Faults that happen FAULTS times at most are chosen with -D: LOSE
- * (a message), CUT (a connection), RESTART (empty, or with what Redis held at some time before: an old dump, a stale
+ * unreachable Redis need no separate fault. Faults that happen at most FAULTS times are chosen with -D: LOSE
+ * (a message), CUT (a connection), RESTART (empty, or with earlier data: an old dump, a stale
  * replica), EVICT (the state of the group or the list of members), KILL, PAUSE (a virtual machine), FAILBACK (the master
- * hangs, another one takes its place, and the first one comes back as it was). With LATE the last instance starts at any
- * time. With AUTH the first writer is an authoritative read of a record that was changed elsewhere. With -DNO_... a rule of the protocol is left out: Spin has to find an old answer.
+ * hangs, another one replaces it, and the first one comes back unchanged). With LATE the last instance starts at any
+ * time. With AUTH the first writer is an authoritative read of a record that was changed elsewhere. With -DNO_... a rule of the protocol is left out: Spin must find an old response.
  *
  * Not in the model: clocks that run at different rates, more than 128 members, bans, several masters of a cluster,
- * the end of the life of a fence.
+ * the expiry of a fence.
  */
 #ifndef N
 #define N 2
@@ -25,20 +25,20 @@
 #define FAULTS 1
 #endif
 
-/* Times in ticks. What counts is their order: a membership is longer than a lease, others wait longer than it lasts. */
+/* Times in ticks. Only their order matters: a membership is longer than a lease, and others wait longer than it lasts. */
 #define LEASE 2
 #define LEASE_WAIT 3
 #define MEMBERSHIP 3
 #define LATENESS 1 /* a renewal that Redis runs later than this is void */
-#define FENCED_ENTRY 3 /* life of an entry in Redis under a fence */
+#define FENCED_ENTRY 3 /* lifetime of an entry in Redis under a fence */
 #define UNKNOWN (LATENESS + MEMBERSHIP + LEASE_WAIT)
 #define NEVER 15 /* a timer that does not run */
 
 #define NONE 7 /* no version, no server run */
 #ifndef NUMBERS
-#define NUMBERS 7 /* no more messages than this */
+#define NUMBERS 7 /* maximum number of messages */
 #endif
-#define ROOM 5 /* messages on their way to one instance */
+#define ROOM 5 /* maximum messages in flight to one instance */
 #define BIT(i) (1 << (i))
 #define DOWN_TO_0(timer) timer = (timer > 0 && timer != NEVER -> timer - 1 : timer)
 #define UP_TO(timer, end) timer = (timer < end -> timer + 1 : timer)
@@ -47,21 +47,21 @@ mtype = { raise, changed, forget, soften, pong };
 mtype = { down, subscribed, entered, joined, linked };
 mtype = { idle, raising, fenced, answered, published, awaiting, expelling, away, back, done };
 
-/* What Redis holds of the group. An entry counts only under the server run that it was stored under. */
+/* Data of the group in Redis. An entry is valid only in the server run in which it was stored. */
 typedef GroupState {
   byte ofRun; byte seq; byte floor; byte lastChange; byte fences;
   byte entry; bit isFresh; byte entryRun; byte entryLeft;
-  byte era; byte before /* the eras that came before, as bits */
+  byte era; byte before /* earlier eras, as bits */
 };
 GroupState state, dump;
 #ifdef FAILBACK
-/* The first master, which hangs while another one takes its place. */
+/* The first master, which hangs while another one replaces it. */
 GroupState hung;
 byte hungMember[N], hungLeased;
 bit isHung, isReturned;
 #endif
 bit isDumped, wasStarted;
-byte delayed, cut; /* instances that may take any time, and those that Redis cannot be reached from */
+byte delayed, cut; /* instances with unbounded delay, and instances cut off from Redis */
 byte server, newest = 1; /* run of the server; the highest number of any run */
 /* Time to the end of each membership, and MEMBERSHIP more until it is removed. NEVER: not listed. */
 byte listRun, listAge = LEASE_WAIT, member[N] = NEVER, expelled, leased = BIT(N) - 1, eras = 1;
@@ -69,7 +69,7 @@ byte listRun, listAge = LEASE_WAIT, member[N] = NEVER, expelled, leased = BIT(N)
 typedef Instance {
   bit isUp; bit isPaused; mtype link; byte known; byte knownRun; byte era; byte numberRead; byte lease; byte returning; byte pending;
   byte memory; bit isFresh; byte fences; byte watched; /* fences by writer, as bits; watched: until the writer has lapsed */
-  /* Load: 1 begun, 2 answered by the upstream, 3 kept in memory, not in Redis yet, 4 read from Redis. */
+  /* Load: 1 begun, 2 answered by the upstream, 3 stored in memory, not in Redis yet, 4 read from Redis. */
   byte load; byte loaded; bit isCurrent; bit isAuthCurrent; byte ticketSeq; byte ticketRun;
   /* Renewal: 1 sent, 2 replied to. */
   byte renewal; byte renewalAge; bit isIgnored; bit isPonged; bit isRenewed; bit isAbsent; bit isLate; byte lapsedNow; bit isVouched
@@ -120,7 +120,7 @@ byte upstream, acknowledged, loads, faults = FAULTS;
 
 inline select_instance(i) { if :: i = 0 :: i = 1 :: N > 2 -> i = N - 1 fi }
 
-/* A renewal that was on its way may be run when Redis is there again. */
+/* A renewal that was in flight may be run when Redis is back. */
 inline cut_off(i) {
   if
   :: !(cut & BIT(i)) && at[i].isUp ->
@@ -193,7 +193,7 @@ inline renew(i, joins) {
   fi
 }
 
-/* An era is a time in which one server was the master without a break. Nothing of an earlier one is used. */
+/* An era is a time in which one server was the master without interruption. Data of an earlier era is not used. */
 #ifdef FAILBACK
 #define HAS_ENTERED(i) (at[i].knownRun == server)
 inline begin_era(i) {
@@ -218,7 +218,7 @@ inline enter_era(i) { skip }
 
 /* ---- The link of an instance ---- */
 
-/* Without a lease it may miss messages that nobody waits for. */
+/* Without a lease it may miss messages: writers do not wait for it. */
 inline end_lease(i) {
   at[i].lease = 0;
 #ifndef NO_REREAD
@@ -305,7 +305,7 @@ inline end_renewal(i) {
      :: else ->
 #ifdef FAILBACK
 #ifndef NO_ERA_OF_LOST
-        /* The members that are lost may have been linked to another master since. */
+        /* The lost members may have been linked to another master since. */
         if :: at[i].lease == 0 && at[i].lapsedNow && !at[i].isVouched -> begin_era(i); at[i].era = state.era; at[i].known = state.seq; distrust(i) :: else fi;
 #endif
 #endif
@@ -332,7 +332,7 @@ inline begin_load(i) {
      if
      :: IS_READABLE && !state.fences -> if :: at[i].loaded = state.entry; at[i].load = 4 :: true /* refreshed ahead */ fi
 #ifndef NO_FENCED_LOAD
-     :: state.fences -> at[i].isCurrent = 0 /* Redis will refuse it, and memory waits for that */
+     :: state.fences -> at[i].isCurrent = 0 /* Redis will reject it, and memory waits for the reply */
 #endif
      :: else
      fi
@@ -389,7 +389,7 @@ inline read_members(i) {
   write[i].gone = expelled; write[i].step = awaiting
 }
 
-/* An authoritative load: it takes a ticket, and stores what it finds while it makes every older load void. */
+/* An authoritative load: it takes a ticket, stores its record, and voids every older load. */
 inline begin_authoritative(i) {
   at[i].isAuthCurrent = 1; write[i].step = fenced;
   if
@@ -504,8 +504,8 @@ proctype Process(byte i) {
   :: atomic { RUNS(i) && !at[i].load && loads < LOADS && write[0].step != idle -> begin_load(i) }
   :: atomic { RUNS(i) && at[i].load == 1 -> at[i].loaded = upstream; at[i].load = 2 }
   :: d_step { RUNS(i) && (at[i].load == 2 || at[i].load == 4) -> keep(i) }
-  :: atomic { RUNS(i) && at[i].load == 3 -> if :: store(i) :: GIVES_UP(i) -> end_load(i) /* Redis could not be asked */ fi }
-  /* The write. Redis may run what it is sent, and the reply may not arrive. */
+  :: atomic { RUNS(i) && at[i].load == 3 -> if :: store(i) :: GIVES_UP(i) -> end_load(i) /* Redis is unreachable */ fi }
+  /* The write. Redis may run a command whose reply does not arrive. */
   :: d_step { RUNS(i) && STEP(i, idle) && IS_AUTH(i) -> begin_authoritative(i) }
   :: d_step { RUNS(i) && STEP(i, idle) && !IS_AUTH(i) ->
        at[i].fences = at[i].fences | BIT(i); void_loads(i);
@@ -528,7 +528,7 @@ proctype Process(byte i) {
   /* Without a fence that all others know, and while others reach Redis, or reach it earlier, the first of the exceptions holds. */
   :: atomic { RUNS(i) && STEP(i, away) && write[i].sinceRenewal == UNKNOWN ->
        if :: write[i].isRaised || ALL_ARE_CUT_OFF -> acknowledge(i) :: else -> end_write(i) fi }
-  /* Redis runs a renewal, perhaps of a process that does not wait for it any more. */
+  /* Redis runs a renewal, perhaps of a process that no longer waits for it. */
   :: d_step { at[i].renewal == 1 && !(cut & BIT(i)) ->
 #ifdef NO_LATENESS
        renew(i, 0);
@@ -544,7 +544,7 @@ proctype Process(byte i) {
   od
 }
 
-/* Time goes on when those that no fault delays have received what was sent, and renewed. */
+/* Time advances when all instances without a delaying fault have received their messages, and renewed. */
 #define IS_PROMPT(i) (!RUNS(i) || ((delayed | cut) & BIT(i)) || (empty(sub[i]) && at[i].isRenewed))
 
 proctype Clock() {
@@ -663,7 +663,7 @@ proctype Faults() {
 #define IS_OLD(i) (RUNS(i) && at[i].lease > 0 && (MEMORY_IS_OLD(i) || (HAS_ENTERED(i) && IS_READABLE && state.entry < acknowledged)))
 #define MEMORY_IS_OLD(i) (at[i].memory != NONE && at[i].isFresh && at[i].memory < acknowledged)
 
-/* The theorem: no instance gives as fresh what is older than an acknowledged write. */
+/* The theorem: no instance serves as fresh a record older than an acknowledged write. */
 proctype Theorem() {
 #if N == 3
   atomic { IS_OLD(0) || IS_OLD(1) || IS_OLD(2) -> assert(false) }

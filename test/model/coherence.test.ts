@@ -1,4 +1,4 @@
-// Spin visits every state of the model of cache coherence. `npm run test:model` runs the larger ones to their end.
+// Spin visits every state of the model of cache coherence. `npm run test:model` runs the larger ones to completion.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,12 +12,12 @@ const run = promisify(execFile);
 const MODEL = fileURLToPath(new URL('coherence.pml', import.meta.url));
 const isLong = process.env['MODEL'] === 'long';
 
-/** What is chosen in the model: see its first comment. */
+/** Parameters of the model: see its first comment. */
 type Choice = Record<string, number>;
 
 const NO_LOADS = { LOADS: 0 };
 
-/** The promise holds with these faults, each of them once, or two in any order. */
+/** The guarantee holds with these faults, each of them once, or two in any order. */
 const HOLDS: [faults: string, choice: Choice][] = [
   ['no fault', {}],
   ['a lost message', { LOSE: 1 }],
@@ -33,7 +33,7 @@ const HOLDS: [faults: string, choice: Choice][] = [
   ['an eviction', { EVICT: 1, ...NO_LOADS }],
 ];
 
-/** With three instances these have more states than memory takes. */
+/** With three instances these have more states than memory can hold. */
 const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE', 'AUTH'];
 
 /** Without the rule an old record is found. */
@@ -86,7 +86,7 @@ interface Found {
   errors: number;
 }
 
-/** Builds the verifier in a folder of its own, and runs it to its end or to the first old record. */
+/** Builds the verifier in a separate folder, and runs it to completion or to the first old record. */
 async function verify(choice: Choice): Promise<Found> {
   const folder = await mkdtemp(join(tmpdir(), 'coherence-model-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -104,12 +104,12 @@ async function verify(choice: Choice): Promise<Found> {
   );
   const { stdout } = await run('./verify', ['-m1000000', '-n', '-E'], inFolder);
   const numberOf = (pattern: RegExp): number => Number(pattern.exec(stdout)?.[1]);
-  // A search that was cut short is no proof.
+  // A search that was cut short proves nothing.
   const isComplete = !/max search depth too small|Search not completed|out of memory/.test(stdout);
   return { isComplete, states: numberOf(/(\d+) states, stored/), errors: numberOf(/errors: (\d+)/) };
 }
 
-/** How many instances, which faults. */
+/** Number of instances, and faults. */
 const CASES: [count: number, faults: string, choice: Choice][] = (
   isLong ? [...HOLDS, ...LONG_HOLDS] : HOLDS
 ).map(([faults, choice]) => [2, faults, choice]);

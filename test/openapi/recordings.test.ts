@@ -6,7 +6,7 @@ import { handleServerRecordings } from '../support/recordings.js';
 
 const answers = replayThroughProxy();
 
-/** Paths that are refused by what stands before the handles: no handle is named. */
+/** Recorded calls that the document covers. */
 const told = handleServerRecordings.filter(
   ({ request }) => request.path.startsWith('/api/') && operationOf(request.method, request.path),
 );

@@ -15,7 +15,7 @@ beforeEach(() => {
   demo.reset();
 });
 
-/** Sends it, and holds both sides to the document; gives the status. */
+/** Sends a request, and checks both sides against the document. @returns the status */
 async function checked(
   url: string,
   target: string,
@@ -148,7 +148,7 @@ describe('calls compared with the OpenAPI document', () => {
     ['/purge', 400, { method: 'POST', headers: JSON_BODY, body: '{"all":false}' }],
     ['/log-level', 200, { method: 'PUT', headers: JSON_BODY, body: '{"level":"silent"}' }],
   ])('admin call %s is answered %d', async (path, status, question) => {
-    // A machine that stands still is no matter of this test.
+    // This test does not cover a stalled machine.
     const { app, url } = await before({ ADMIN_MAX_EVENT_LOOP_DELAY: '0ms' });
     await ask(url, '/api/handles/21.T11998/page');
     const server = createServer(app.admin).listen(0, '127.0.0.1');

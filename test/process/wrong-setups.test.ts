@@ -1,4 +1,4 @@
-// Plays the rows of wrong-setups.md: the exit code, the cause and the remedy, /readyz, and what a reader sees.
+// Runs the rows of wrong-setups.md: the exit code, the cause and the remedy, /readyz, and the response to a reader.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -71,7 +71,7 @@ const sshd = createServer((socket) => {
   socket.on('error', () => undefined).write('SSH-2.0-OpenSSH_9.2\r\n');
 });
 
-/** What stands in braces. */
+/** Values of the names in braces. */
 const places: Record<string, string> = {
   ...{ folder, text: fileOf('text'), password: PASSWORD },
   ...{ 'expired.pem': fileOf(expired.cert), 'another fingerprint': expired.fingerprint },
@@ -92,7 +92,7 @@ const places: Record<string, string> = {
 const filled = (text: string, own: Record<string, string> = {}): string =>
   text.replaceAll(/\{([a-z][\w. ]*)\}/gi, (whole, name: string) => own[name] ?? places[name] ?? whole);
 
-/** The variables of a row; a text of the configuration file is one, too. */
+/** The variables of a row, including the path of a configuration file with its text. */
 async function environmentOf({ given }: SetUp): Promise<Record<string, string>> {
   const own = { port: String(await freePort()) };
   const variables = [...given.matchAll(/`([^`]*)`/g)].map(([, text = '']) => {
@@ -104,13 +104,13 @@ async function environmentOf({ given }: SetUp): Promise<Record<string, string>> 
   return { ...listeners, UPSTREAM_URL: demo.url, ...PATIENCE, ...Object.fromEntries(variables) };
 }
 
-/** Text with gaps, somewhere in a line. */
+/** A pattern for a text with gaps, anywhere in a line. */
 function textLike(pattern: string): RegExp {
   const parts = filled(pattern === NONE ? '' : pattern).split('…');
   return new RegExp(parts.map((part) => part.trim().replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')).join('.*'));
 }
 
-/** Opens the listeners; what it logs is in the list. */
+/** Opens the listeners, and collects their log in the list. */
 async function startService(setUp: SetUp) {
   const log: Record<string, unknown>[] = [];
   const write = (line: string): void => void log.push(JSON.parse(line) as Record<string, unknown>);

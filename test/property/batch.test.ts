@@ -16,7 +16,7 @@ const refused = (responseCode: number, status: number): Answer => ({
   body: { responseCode, message: 'no' },
 });
 
-/** What the Handle server answers for a handle. */
+/** The response of the Handle server for a handle. */
 const answers: fc.Arbitrary<(handle: string) => Answer> = fc.oneof(
   { weight: 4, arbitrary: records.map((values) => (handle: string) => recordFor(handle, values)) },
   fc.constant((handle: string) => notFound(handle)),
@@ -58,7 +58,7 @@ function queryOf({ indexes, types }: Selection): string {
   return query.toString();
 }
 
-/** Status and body of the GET of each handle, one after the other. */
+/** Status and body of the GET of each handle, in sequence. */
 async function singleGets(proxy: Proxy, handles: string[], query: string): Promise<unknown[]> {
   const elements = [];
   for (const handle of handles) {
@@ -75,7 +75,7 @@ describe('batch property', () => {
     let known: ((handle: string) => Answer)[] = [];
     mockUpstream((target) => {
       const handle = handleOfTarget(target);
-      // The same for all spellings of a handle.
+      // All spellings of a handle get the same.
       return known[recordKey(handle, false).length % known.length]!(handle);
     });
     const scenario = fc.record({

@@ -10,8 +10,8 @@ import { mockUpstream } from '../support/upstream.js';
 useNock();
 
 /**
- * The answers as they came over the socket: to the request, which keeps the connection, and to the same again,
- * which closes it. The clock of `Date` is the machine's own and left out.
+ * The responses as received over the socket: to the request, which keeps the connection, and to its repetition,
+ * which closes it. `Date` is from the machine's own clock and left out.
  */
 function raw(
   proxy: Proxy,
@@ -48,7 +48,7 @@ describe('prepared responses equal uncached ones', () => {
     let compared = 0;
     let version = 0;
     mockUpstream((target) => answerOf(target, version));
-    // Refreshing ahead happens at its own pace: it would answer one of the two a moment earlier.
+    // A refresh ahead runs at its own pace: it would refresh one of the two a moment earlier.
     const settings = {
       CACHE_REFRESH_AHEAD_MIN_HITS: '0',
       UPSTREAM_BREAKER_FAILURES: '10000',

@@ -56,7 +56,7 @@ describe('an encoded cache entry', () => {
       const at = place % bytes.length;
       const before = bytes.readUInt8(at);
       bytes.writeUInt8(before ^ change, at);
-      // That marks an entry as stale-only, which does no harm.
+      // This change marks an entry as stale-only, which is harmless.
       fc.pre(at !== 4 || (before ^ change) !== before + 3);
       expect(decodeEntry(key, bytes)).toBeUndefined();
     },

@@ -9,7 +9,7 @@ import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
 
-/** With TTLs that let the cache keep it. */
+/** Records with TTLs that the cache accepts. */
 const keptRecords = records.map((values) =>
   values.map((value): HandleValue => {
     const { ttl } = value;

@@ -1,4 +1,4 @@
-// Work on location lists: twice the list is at most twice the steps, and what is beyond the bounds is not read.
+// Work on location lists: twice the list takes at most twice the steps, and elements beyond the bounds are not read.
 import { BlockList } from 'node:net';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect, test as example } from 'vitest';
@@ -52,7 +52,7 @@ function counted({ locations, ...others }: LocationList): LocationList {
   };
 }
 
-/** What `work` costs for 1,000 and for 2,000 locations: steps, and attributes that are read. */
+/** Cost of `work` for 1,000 and for 2,000 locations: steps, and attributes read. */
 function costs(write: (at: number) => string, work: (list: LocationList) => Steps<unknown>): number[] {
   return [1000, 2000].map((count) => {
     const made = counted(parse(list(times(count, write)))!);
@@ -136,7 +136,7 @@ describe('work on location lists', () => {
         const isV4 = (text: string): boolean => text.includes('.') && !text.includes(':');
         const expected = ranges.some((text) => {
           const [network = '', bits = '128'] = text.split('/');
-          // Node compares IPv4 with IPv6 addresses that hold one; here the families are apart.
+          // Node compares IPv4 with IPv6 addresses that embed IPv4; here the families are separate.
           if (isV4(network) !== isV4(caller) || network.startsWith('::ffff:')) return false;
           const known = new BlockList();
           const family = isV4(network) ? 'ipv4' : 'ipv6';
@@ -261,7 +261,7 @@ describe('work on location lists', () => {
       );
       const own = listsOf(parse(list(links))!);
       const { value: lines, steps } = countSteps(responseHeaders(alone(own), { handle: 'h', allowed: [] }));
-      // One for each link that is made.
+      // A step for each link.
       expect(steps).toBe(200);
       expect(lines.join('').length).toBeLessThan(8000 + lines.length);
       expect(lines[0]).toEqual(['Link', '<https://e/0>; anchor="https://e/1"; rel="a"']);

@@ -1,4 +1,4 @@
-// Lists of locations: what is read from any text, and which location is chosen for any request.
+// Lists of locations: the parser for any text, and the choice of a location for any request.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';

@@ -42,7 +42,7 @@ function act(store: MemoryStore, done: Act): void {
   else store[done.kind](done.key);
 }
 
-/** The same in a Map, where everything happens at once. The entry used last stands last. */
+/** The same in a Map, where everything takes effect immediately. The most recently used entry is last. */
 function actInMap(map: Map<string, Entry>, done: Act): void {
   const makeStale = (isMeant: (key: string) => boolean): void => {
     for (const [key, entry] of map) if (isMeant(key)) map.set(key, asStale(entry));
@@ -59,7 +59,7 @@ function actInMap(map: Map<string, Entry>, done: Act): void {
   if (entry !== undefined && done.kind !== 'forget') map.set(done.key, entry);
 }
 
-/** The least recently used of each kind leaves. */
+/** Evicts the least recently used entry of each kind. */
 function bound(map: Map<string, Entry>, most: number): void {
   for (const isFound of [true, false]) {
     const keys = [...map.keys()].filter((key) => (map.get(key)?.kind === 'found') === isFound);

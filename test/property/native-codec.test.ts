@@ -1,4 +1,4 @@
-// Encoding and decoding messages of the native protocol are each other's inverse, and no bytes are too odd to decode.
+// Encoding and decoding messages of the native protocol are inverse, and any bytes can be decoded without a crash.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';
@@ -53,7 +53,7 @@ const resolutions = fc.record({
   types: fc.array(texts, { maxLength: 5 }),
 });
 
-/** Each with an opcode and a response code that have such a body. */
+/** Bodies, each with an opcode and a response code that have such a body. */
 const bodies: fc.Arbitrary<{ opCode: number; responseCode: number; body: ResponseBody }> = fc.oneof(
   fc.record({
     opCode: fc.constant(1),
@@ -179,7 +179,7 @@ describe('native codec', () => {
         const body = encodeResolution(resolution);
         const message = encodeMessage({ header, body, credential: undefined });
         const part = message.subarray(0, 24 + 4 + resolution.handle.length + (cut % 4));
-        // The length of the body is that of the part, so that nothing but the lists is missing.
+        // The length of the body is that of the part, so that only the lists are missing.
         part.writeInt32BE(part.length - 24, 20);
         expect(decodeRequest(part, { isPadded: false }).ok).toBe(false);
         const padded = decodeRequest(part, { isPadded: true });

@@ -33,7 +33,7 @@ const flag = fc.constantFrom(
 );
 const versions = fc.record({ major: fc.constantFrom(2, 2, 5), minor: fc.constantFrom(0, 1, 6, 7, 11) });
 
-/** What differs between two requests that the same prepared answer serves, and what does not. */
+/** Fields that may differ between two requests with the same prepared response. */
 const volatile = fc.record({ requestId: int32, siteSerial: fc.nat(0xffff), expiration: int32 });
 const questions = fc.record({
   suffix: fc.constantFrom('a', 'b', 'B', 'gone'),

@@ -1,4 +1,4 @@
-// Text of every page is readable with any accent colour that is accepted: WCAG 2.2 AA asks for a contrast of 4.5.
+// Text of every page is readable with any accepted accent colour: WCAG 2.2 AA requires a contrast of 4.5.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
@@ -8,7 +8,7 @@ import { configFrom } from '../support/load-config.js';
 
 const accents = fc.stringMatching(/^#(?:[\da-fA-F]{3}){1,2}$/);
 
-/** The colours of a style sheet by name, in light and in dark. The last declaration counts. */
+/** The colours of a style sheet by name, in light and in dark. The last declaration applies. */
 const colourTables = (style: string): Map<string, string>[] =>
   [...style.matchAll(/:root\{([^}]*)\}/g)].map(
     ([, declarations = '']) =>
@@ -17,7 +17,7 @@ const colourTables = (style: string): Map<string, string>[] =>
       ),
   );
 
-/** The text colours of a page with the colours they are on. */
+/** The text colours of a page with their background colours. */
 const TEXTS: readonly [text: string, backs: readonly string[]][] = [
   ['on-accent', ['accent']],
   ['link', ['back', 'card', 'notice', 'alert']],
@@ -36,7 +36,7 @@ function assertReadable(style: string): void {
   }
 }
 
-/** Whether the configuration takes the accent. */
+/** Whether the configuration accepts the accent. */
 function isAccepted(accent: string): boolean {
   try {
     return configFrom({ env: { PAGE_ACCENT_COLOR: accent } }).page.accentColor === accent;

@@ -1,4 +1,4 @@
-// The filter of addresses in untrusted records: no private IPv4 network in any form, and no special one of IPv6.
+// The filter of addresses in untrusted records: no private IPv4 network in any form, and no special IPv6 address.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { isPrivate } from '../../src/upstream/referred-servers.js';

@@ -1,4 +1,4 @@
-// Parsers of records and requests for redirects hold for any text: no exception, no bad header, no other host.
+// Parsers of records and requests for redirects hold for any text: no exception, no invalid header, no other host.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';

@@ -1,4 +1,4 @@
-// A snapshot as bytes: what was written is read, and whatever happens to the bytes, nothing else is.
+// A snapshot as bytes: written records are read back, and corrupted bytes yield no others.
 import { deflateRawSync } from 'node:zlib';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';

@@ -13,7 +13,7 @@ const handles = fc.oneof(
   texts.map((text) => `21.T1/${text}`),
   fc.constantFrom('0.NA/21.T1', '1:a/b:c', 'a/b\nc', ''),
 );
-/** Seconds and times that v2 stores: not negative. */
+/** Seconds and times that v2 stores are not negative. */
 const uint31 = fc.nat(2 ** 31 - 1);
 const isoDates = uint31.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));
 

@@ -1,4 +1,4 @@
-// However reads and writes are interleaved, no reader gets an older record than one acknowledged before.
+// However reads and writes are interleaved, no reader gets a record older than the last acknowledged one.
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -13,7 +13,7 @@ import {
 } from '../support/write-races.js';
 
 const nothing = (): Promise<void> => Promise.resolve();
-/** No act of these races purges, and nobody looks at Cache-Status. */
+/** These races have no purges, and do not check Cache-Status. */
 const noPurge = { soften: nothing, ban: nothing, accepts: (): boolean => true };
 const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing };
 
@@ -28,7 +28,7 @@ describe('races of reads and writes', () => {
     await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
   });
 
-  /** Fences that only delete the key once a write has one of these outcomes. */
+  /** Fences that only delete the key after a write with one of these outcomes. */
   const forgetting =
     (...outcomes: (keyof Fence)[]) =>
     (memory: MemoryStore, key: string): Promise<Fence> => {
@@ -78,7 +78,7 @@ describe('races of reads and writes', () => {
       [
         'without a fence that stays after a write without a response',
         withFences(forgetting('changed', 'unknown')),
-        // Only these three matter here; among all others the order that shows it is a rare one.
+        // Only these three matter here; with all acts the order that finds it would be rare.
         fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),
       ],
     ])('%s', async (_what, makeStore, chosenActs) => {

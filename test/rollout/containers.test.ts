@@ -29,7 +29,7 @@ const defaults = configFrom({});
 /** A token long enough to be accepted. */
 const ADMIN_TOKEN = '0123456789abcdef0123456789abcdef';
 
-/** At worst: both caches, bodies, unread answers, which take twice their bytes, and the process itself (128 MiB). */
+/** Worst case: both caches, bodies, unsent responses, which take twice their bytes, and the process itself (128 MiB). */
 const memoryNeeded = ({ cache, http }: Config): number =>
   cache.maxBytes +
   http.responseCache.maxBytes +
@@ -37,14 +37,14 @@ const memoryNeeded = ({ cache, http }: Config): number =>
   2 * http.maxUnsentResponseBytes +
   128 * 2 ** 20;
 
-/** Bytes of a size as containers write it: `512mb`, `1g`, `1Gi`. */
+/** Bytes of a container size: `512mb`, `1g`, `1Gi`. */
 const bytes = (size: string): number =>
   parseSize(size.toUpperCase().replace(/^(\d+[GM]).*$/, '$1iB')) ?? Number.NaN;
 
 describe('compose.yaml', () => {
   const [{ services, networks }] = exampleDocuments('compose.yaml') as [Compose];
   const { proxy, redis } = services;
-  /** As the command fills it in. */
+  /** The environment as the command sets it. */
   const environment = Object.fromEntries(
     Object.entries(proxy.environment).map(([name, value]) => {
       const given: Record<string, string> = { UPSTREAM_URL: 'https://handle.test:8000', ADMIN_TOKEN };

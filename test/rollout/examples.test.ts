@@ -1,4 +1,4 @@
-// The files to roll out with: the systemd unit, the web servers, and what holds for every file.
+// The rollout files: the systemd unit, the web servers, and rules for every file.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ describe('example files', () => {
       const unit = exampleText(name);
       const setting = (key: string): string => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
 
-      /** A copy whose paths are those of this machine. */
+      /** A copy with paths of this machine. */
       function copy(): string {
         const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
         onTestFinished(() => {
@@ -83,7 +83,7 @@ describe('example files', () => {
 
       itWithProgram('systemd-analyze', 'passes systemd-analyze verify', () => {
         const { code, output } = runProgram('systemd-analyze', ['verify', copy()]);
-        // It may report other units of the machine too.
+        // The output may name other units of the machine too.
         expect(output).not.toContain('handle-resolver-proxy');
         expect(code).toBe(0);
       });
@@ -115,7 +115,7 @@ describe('example files', () => {
       'Description=Caching resolver proxy for persistent identifiers, instance %i',
       'Environment=PORT=%i',
       'Environment=ADMIN_PORT=1%i',
-      // Users of their own could not share it.
+      // A separate folder, because each instance has its own dynamic user.
       'StateDirectory=handle-resolver-proxy/%i',
     ]);
   });

@@ -1,4 +1,4 @@
-// The examples for web servers in front: accepted by their program, and what they keep from clients and from each other.
+// The examples for web servers in front: their programs accept them, and they expose no admin calls and no smuggled responses.
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { type Front, folderWithCertificate, startFront } from '../support/tls-fr
 
 const demo = await startDemoServer();
 
-/** Sends bytes as they are, and waits until the server answers something or closes. */
+/** Sends raw bytes, and waits until the server answers or closes. */
 async function sendRaw(port: number, bytes: string): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.on('error', () => undefined);
@@ -82,7 +82,7 @@ describe.each(FRONT_NAMES)('web server example %s', (name) => {
   });
 });
 
-/** The `Location` of a request over plain http. */
+/** The `Location` of the response to a request over plain http. */
 const redirectOf = ({ plainPort }: Front, path: string): Promise<string | undefined> =>
   new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port: plainPort, path, agent: false, headers: { Host: NAME } };
@@ -92,7 +92,7 @@ const redirectOf = ({ plainPort }: Front, path: string): Promise<string | undefi
     }).once('error', reject);
   });
 
-// Caddy redirects by itself; its file has nothing to get wrong.
+// Caddy redirects by default; its file has no rule for that.
 describe.each(['nginx', 'apache2', 'haproxy'] as const)('plain http in front of %s', (name) => {
   itWithProgram(name, 'is redirected to https with an unchanged path', async () => {
     const front = await startFront(name, '127.0.0.1:9');

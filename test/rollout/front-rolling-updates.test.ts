@@ -1,4 +1,4 @@
-// A rolling update behind each web server of config/examples: two instances are stopped and started, three restarts in all,
+// A rolling update behind each web server of config/examples: two instances are restarted, three restarts in all,
 // under load with writes.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -8,7 +8,7 @@ import { type RedisServer, describeWithRedis, startRedis } from '../support/redi
 import { updateOneByOne } from '../support/rolling-update.js';
 import type { InstancePlace } from '../support/tls-front.js';
 
-/** Rounds of three restarts. */
+/** Number of rounds of three restarts. */
 const ROUNDS = Number(process.env['ROLLING_UPDATES'] ?? 1);
 const order = Array.from({ length: ROUNDS }, () => [0, 1, 0]).flat();
 
@@ -36,7 +36,7 @@ describeWithRedis('rolling update of two instances', () => {
     'caddy',
     'behind caddy: no read fails, and only writes that meet the closed port fail',
     async () => {
-      // Caddy 2.6 cannot send their body again.
+      // Caddy 2.6 cannot resend their body.
       expect((await update('caddy')).filter((failure) => !/^Error: PUT \S+ 502/.test(failure))).toEqual([]);
     },
   );

@@ -1,4 +1,4 @@
-// The Helm chart: it is that of the Kubernetes files, and its schema refuses values that cannot work.
+// The Helm chart: it equals the Kubernetes files, and its schema rejects values that cannot work.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
@@ -27,7 +27,7 @@ interface Values {
 }
 const values = parse(read('config/helm/values.yaml')) as Values;
 
-/** What Helm makes of the few forms that the templates use; any other is an error. */
+/** Renders the few Helm forms that the templates use; any other is an error. */
 function render(template: string, release: string): unknown[] {
   const text = template.replace(/\{\{ (.*?) \}\}/g, (_all, expression: string) => {
     if (expression === '.Release.Name') return release;
@@ -47,7 +47,7 @@ function render(template: string, release: string): unknown[] {
   });
 }
 
-/** Without what the chart alone has: a label of the release, and the hash of the ConfigMap. */
+/** Removes parts that only the chart has: a label of the release, and the hash of the ConfigMap. */
 const withoutRelease = (documents: unknown[]): unknown =>
   JSON.parse(
     JSON.stringify(documents, (name, value: unknown) =>

@@ -44,7 +44,7 @@ const ofProcess = new Set(
   [...exposition.matchAll(/^# TYPE ((?:process|nodejs)_\w+)/gm)].map(([, name = '']) => name),
 );
 
-/** A file that promtool reads; gone when the test ends. */
+/** A file for promtool; removed when the test ends. */
 function fileWith(text: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
   onTestFinished(() => {
@@ -87,7 +87,7 @@ describe('the alerts', () => {
   });
 
   itWithProgram('promtool', 'fire when they should, and only then', () => {
-    // This promtool compares the texts too; what counts here is whether they go off.
+    // This promtool compares the texts too; here only firing counts.
     for (const rule of rules) delete rule.annotations;
     const rulesFile = fileWith(stringify({ groups }));
     const series = textOf('test/rollout/alerts.promtool.yaml').replaceAll('{{rules}}', rulesFile);

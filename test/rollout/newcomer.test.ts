@@ -26,7 +26,7 @@ describe('guide “Before a Handle.Net server, step by step”', () => {
     const shell = createShell();
     for (const { commands, shown } of steps) {
       if (commands.includes('npm start')) {
-        // It is started already, with the fingerprint that the page's own command found.
+        // The proxy is started already, with the fingerprint that the document's own command found.
         expect(await shell('echo $FINGERPRINT')).toBe(`${certificate.fingerprint}\n`);
         continue;
       }

@@ -40,14 +40,14 @@ function run(command: string, args: string[], cwd: string): string {
 }
 
 const packed = ((): Packed => {
-  // What is built was built just now; the script that builds it anew would take it from other tests.
+  // The build exists already; `prepack` would rebuild it while other tests use it.
   run(process.execPath, ['config/write-types.js'], ROOT);
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
   const [first] = JSON.parse(run('npm', args, ROOT)) as [Packed];
   return first;
 })();
 
-/** With the versions of the lock file, which `npm ci` has left in the cache: without the network, where it can. */
+/** Installs the versions of the lock file from the cache of `npm ci`, without the network if possible. */
 function install(): void {
   const { version, dependencies, bin } = jsonOf('package.json') as Package;
   const wanted = { 'handle-resolver-proxy': `file:${packed.filename}` };
@@ -71,7 +71,7 @@ function install(): void {
 
 beforeAll(install);
 
-/** The program and all it has started, as a terminal would signal them. */
+/** Starts the program in a group that can be signalled as by a terminal. */
 function start(command: string, args: string[], env: Record<string, string>) {
   const program = follow(
     spawn(command, args, {

@@ -1,4 +1,4 @@
-// A rolling update: three instances behind HAProxy are restarted one by one, under load with writes.
+// A rolling update: three instances behind HAProxy are restarted in sequence, under load with writes.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
@@ -7,7 +7,7 @@ import { type RedisServer, describeWithRedis, startRedis } from '../support/redi
 import { updateOneByOne } from '../support/rolling-update.js';
 import type { InstancePlace } from '../support/tls-front.js';
 
-/** How often all three are updated. Each restart takes seconds: more of them are for a quiet machine. */
+/** Number of updates of all three. Each restart takes seconds: more of them are for an idle machine. */
 const UPDATES = Number(process.env['ROLLING_UPDATES'] ?? 1);
 const INSTANCES = [0, 1, 2];
 const order = Array.from({ length: UPDATES }, () => INSTANCES).flat();

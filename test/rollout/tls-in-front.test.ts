@@ -1,4 +1,4 @@
-// Web servers before the proxy, as config/examples has them: what comes through, and what comes back.
+// Web servers in front of the proxy, as config/examples has them: forwarded requests and responses.
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -139,17 +139,17 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     const ask = async (method = 'GET'): Promise<number> =>
       (await front.ask('/21.T1/a', { method, ...(method === 'PUT' && { headers, body: '[]' }) })).status;
     const whileAway: number[] = [];
-    // Caddy cannot send the body of a write again.
+    // Caddy cannot resend the body of a write.
     const methods =
       name === 'caddy' ? ['GET', 'GET', 'GET', 'GET'] : ['PUT', 'GET', 'PUT', 'GET', 'PUT', 'PUT'];
     for (const method of methods) whileAway.push(await ask(method));
     expect(whileAway).toEqual(whileAway.map(() => 200));
-    // Each write once, and whole.
+    // Each write arrives once, and whole.
     const written = other.seen.filter(({ method }) => method === 'PUT').map(({ body }) => body);
     expect(written).toEqual(methods.filter((method) => method === 'PUT').map(() => '[]'));
     const { seen } = await startListener({ port });
     const usesIt = async (): Promise<boolean> => (await ask()) === 200 && seen.length > 0;
-    // Less than the 60 s for which httpd leaves a server alone by default.
+    // Sooner than the 60 s for which httpd by default does not retry a failed server.
     await expect.poll(usesIt).toBe(true);
   });
 

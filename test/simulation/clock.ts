@@ -1,5 +1,5 @@
-// Virtual time: a queue of events, run one after the other. After each event all that promises have to do is done
-// before the next one begins.
+// Virtual time: a queue of events that run in sequence. After each event all pending promise work is done
+// before the next event begins.
 import { setImmediate } from 'node:timers';
 import { type Event, EventQueue } from './event-queue.js';
 import type { Random } from './random.js';
@@ -18,12 +18,12 @@ export class Scheduler {
     this.#trace = trace;
   }
 
-  /** Virtual time in ms; begins with 0. */
+  /** Virtual time in ms, from 0. */
   get now(): number {
     return this.#now;
   }
 
-  /** How many events have run. */
+  /** Number of events that have run. */
   get eventCount(): number {
     return this.#done;
   }
@@ -32,20 +32,20 @@ export class Scheduler {
     return this.#trace;
   }
 
-  /** Events at the same time run in an order that the seed decides. */
+  /** Events at the same time run in an order drawn from the seed. */
   after(delayMs: number, label: string, run: () => void, drains = true): void {
     const at = this.#now + Math.max(0, delayMs);
     this.#queue.add({ at, tie: this.#ties.uint32(), number: this.#scheduled++, label, drains, run });
   }
 
-  /** A line of the trace that is no event. */
+  /** A line of the trace that is not an event. */
   note(line: string): void {
     this.#trace.note(this.#now, line);
   }
 
   /**
-   * Runs all events up to this time, or until `isDone` after one of them. Gives true when it was done.
-   * @throws what an event throws
+   * Runs all events up to this time, or until `isDone` is true after an event, and then returns true.
+   * @throws the error of an event
    */
   async runUntil(time: number, isDone: () => boolean = () => false): Promise<boolean> {
     await drained();
@@ -67,8 +67,8 @@ export class Scheduler {
   }
 
   /**
-   * Runs events until the promise is settled, and gives what it gives.
-   * @throws Error when that takes longer in virtual time
+   * Runs events until the promise settles, and returns its value.
+   * @throws Error if that takes longer in virtual time
    */
   async settle<T>(promise: Promise<T>, withinMs = 60_000): Promise<T> {
     let isSettled = false;
@@ -89,7 +89,7 @@ export class Scheduler {
   }
 }
 
-/** Node runs all microtasks, and all that they add, before it runs the next immediate. */
+/** Node runs all microtasks, including those they queue, before the next immediate. */
 function drained(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -21,7 +21,7 @@ export class Connection implements Session {
   readonly server: RedisServer;
   /** Called with the bytes of a message. */
   onMessage: (channel: string, text: string) => void = () => undefined;
-  /** Called once when the connection has ended and the client had not closed it. */
+  /** Called once when the connection has ended without a close by the client. */
   onClose: () => void = () => undefined;
   readonly #toServer: Pipe<readonly string[] | 'end'>;
   readonly #toClient: Pipe<FromServer>;
@@ -73,7 +73,7 @@ export class Connection implements Session {
     return this.#isOpenAtClient;
   }
 
-  /** Rejects when the connection ends first. */
+  /** Rejects if the connection ends first. */
   request(command: readonly string[]): Promise<Reply> {
     if (!this.#isOpenAtClient) return Promise.reject(closed());
     return new Promise((resolve, reject) => {
@@ -82,14 +82,14 @@ export class Connection implements Session {
     });
   }
 
-  /** The client closes it: what it still waits for is rejected. */
+  /** Closes the connection at the client: pending requests are rejected. */
   close(): void {
     this.onClose = () => undefined;
     this.#toServer.send('end');
     this.#endAtClient();
   }
 
-  /** Both ends notice the break; bytes in flight are lost. */
+  /** Resets the connection: both ends notice it, and bytes in flight are lost. */
   reset(): void {
     this.#toServer.empty();
     this.#toClient.empty();
@@ -97,7 +97,7 @@ export class Connection implements Session {
     this.#toClient.send('end');
   }
 
-  /** Only the server knows that it is broken: the client learns it when it sends something. */
+  /** Breaks the connection at the server only: the client notices when it sends something. */
   forgetAtServer(): void {
     this.#toClient.empty();
     this.#endAtServer();

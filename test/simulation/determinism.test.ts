@@ -1,4 +1,4 @@
-// The same seed is the same run, and another one is another.
+// The same seed gives the same run, and another seed another run.
 import { describe, expect, test } from 'vitest';
 import { CHANGE } from '../../src/cache/redis/coherence-scripts.js';
 import { Simulation } from './simulation.js';

@@ -1,14 +1,14 @@
-// The events of a simulation in the order in which they happen: a binary heap.
+// The events of a simulation in the order of their time: a binary heap.
 
 export interface Event {
   /** Virtual time in ms. */
   at: number;
   /** Drawn from the seed: orders events at the same time. */
   tie: number;
-  /** Number of the event: for two with the same tie. */
+  /** Number of the event, for two with the same tie. */
   number: number;
   label: string;
-  /** False for what surely leaves no promise behind: nothing has to be drained after it. */
+  /** False for events that surely leave no promise behind: nothing has to be drained after them. */
   drains: boolean;
   run: () => void;
 }

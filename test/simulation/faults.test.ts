@@ -1,4 +1,4 @@
-// The faults themselves: what they do to Redis stays within what the protocol relies on, however they follow one another.
+// The faults: their effect on Redis stays within the assumptions of the protocol, in any sequence.
 import { describe, expect, test } from 'vitest';
 import { FaultDriver, type FaultName } from './fault-driver.js';
 import type { RedisServer } from './redis.js';
@@ -13,7 +13,7 @@ const FAULTS_OF_REDIS: FaultName[] = [
 ];
 
 describe('simulated faults', () => {
-  test('never leave two masters serving at once', async () => {
+  test('never leave two masters serving at the same time', async () => {
     const world = await World.create(1, () => ({
       instances: 0,
       disconnectedWrites: 'wait',

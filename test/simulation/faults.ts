@@ -1,4 +1,4 @@
-// What goes wrong: each fault begins when it is called, and ends by itself.
+// Faults of the simulation: each begins when it is called, and ends by itself.
 import type { Instance } from './instance.js';
 import type { Pause } from './process.js';
 import type { Random } from './random.js';
@@ -9,7 +9,7 @@ import type { World } from './world.js';
 const DUMP_EVERY_MS = 5000;
 const KEPT_DUMPS = 6;
 const MAX_LAG_MS = 5000;
-/** A former master is not the master again before the leases that it gave have ended. */
+/** A former master becomes the master again only after the leases that it gave have ended. */
 const MIN_HUNG_MS = 2500;
 
 export class Faults {
@@ -126,7 +126,7 @@ export class Faults {
     });
   }
 
-  /** The master hangs, and another one takes its place until that one dies: nothing has told the first one of it. */
+  /** The master hangs, and another one replaces it until that one dies; the first one does not notice. */
   failBack(): void {
     const old = this.#world.redis;
     if (!old.host.isAlive || old.host.isPaused) return;
@@ -135,7 +135,7 @@ export class Faults {
     this.#laterAt(old, () => {
       this.#world.promote(old.replica(this.#random.between(0, MAX_LAG_MS)));
       const { redis } = this.#world;
-      // Sentinels tell their clients; an address that is moved does not.
+      // Sentinels notify their clients; an address that is moved does not.
       if (this.#random.chance(0.5)) this.#resetConnections(old);
       this.#later(() => {
         this.#world.after(Math.max(0, mayReturnAt - this.#world.now), 'a former master returns', () => {
@@ -170,7 +170,7 @@ export class Faults {
     return this.#random.pick(this.#world.instances);
   }
 
-  /** Unless another fault has changed the master meanwhile, or has killed or started this one: no two serve at once. */
+  /** Skipped if another fault has changed the master meanwhile, or has killed or started this one: one master at a time. */
   #laterAt(master: RedisServer, end: () => void): void {
     const { life } = master.host;
     this.#later(() => {
@@ -178,7 +178,7 @@ export class Faults {
     });
   }
 
-  /** Shorter than a lease, about as long, or much longer. */
+  /** Delays are shorter than a lease, about as long, or much longer. */
   #later(end: () => void): void {
     const [min, max] = this.#random.pick([
       [20, 800],

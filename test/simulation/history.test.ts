@@ -1,4 +1,4 @@
-// The oracle of the simulation applies an exception of the specification no wider than stated.
+// The oracle of the simulation applies an exception of the specification no more widely than stated.
 import { describe, expect, test } from 'vitest';
 import { type Acknowledged, History } from './history.js';
 

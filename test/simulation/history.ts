@@ -1,29 +1,29 @@
-// The promises: the newest acknowledged version of each record.
+// The coherence guarantees: the newest acknowledged version of each record.
 
 export interface Acknowledged {
   handle: string;
   version: number;
   /** The instance that acknowledged it. */
   instance: string;
-  /** Virtual time. */
+  /** Virtual time of the acknowledgement. */
   at: number;
   /**
-   * `confirmed`: every instance has acknowledged. `alone`: the writer alone was cut off from Redis, so that others may not know
-   * it (`redis.disconnectedWrites: wait`). `cut off`: it was cut off too, but so were all others: they wait for its report.
+   * `confirmed`: every instance has acknowledged. `alone`: only the writer was cut off from Redis, so that others may not know
+   * the write (`redis.disconnectedWrites: wait`). `cut off`: all instances were cut off, and the others wait for its report.
    */
   by: 'confirmed' | 'alone' | 'cut off';
 }
 
 type Versions = Map<string, { version: number; at: number }[]>;
 
-/** Older moments than this are not looked up. */
+/** Older moments are not queried. */
 const KEPT_MS = 60_000;
 
 export class History {
   readonly #everywhere: Versions = new Map();
-  /** By instance: what it acknowledged while it was cut off. */
+  /** Writes acknowledged by an instance while it was cut off, by instance. */
   readonly #here = new Map<string, Versions>();
-  /** Of that, what the others wait for: they may not have a lease before it is reported. */
+  /** The part of them that the others wait for: they get no lease before it is reported. */
   readonly #awaited = new Map<string, Versions>();
   unconfirmedCount = 0;
 
@@ -39,8 +39,8 @@ export class History {
   }
 
   /**
-   * No older version may be answered there as fresh, by what was acknowledged up to that time: `awaitedAt` by instances that
-   * have not reported it.
+   * The oldest version that this instance may serve as fresh, by the acknowledgements up to `at`; unreported ones count up to
+   * `awaitedAt`.
    */
   oldest(instance: string, handle: string, at = Infinity, awaitedAt = at): number {
     const here = this.#here.get(instance);
@@ -49,17 +49,17 @@ export class History {
     return Math.max(...known, ...awaited);
   }
 
-  /** Nor be kept in Redis as fresh. */
+  /** The oldest version that Redis may hold as fresh. */
   oldestInRedis(handle: string): number {
     return oldestOf(this.#everywhere, handle, Infinity);
   }
 
-  /** The others wait for its report no longer. */
+  /** The others no longer wait for its report. */
   isAlone(instance: string): void {
     this.#awaited.delete(instance);
   }
 
-  /** What it has not reported is lost. */
+  /** Its unreported acknowledgements are lost. */
   killed(instance: string): void {
     this.#here.delete(instance);
     this.#awaited.delete(instance);

@@ -22,13 +22,13 @@ export class Instance {
   readonly process: Process;
   readonly #deps: InstanceDeps;
   #server: Server | undefined;
-  /** When it was started, or had a lease last. */
+  /** Time at which it was started, or last had a lease. */
   linkedAt = 0;
-  /** Whether another one has had a lease since, and need not wait for a report of this one any longer. */
+  /** Whether another instance has had a lease since, and no longer waits for a report of this one. */
   wasAlone = false;
-  /** Since when it and Redis have been able to reach each other. */
+  /** Time since which it and Redis can reach each other. */
   reachesRedisSince = 0;
-  /** When it could not use the entries of Redis last. */
+  /** Last time at which it could not use the entries of Redis. */
   withoutRedisAt = 0;
 
   constructor(deps: InstanceDeps) {
@@ -40,7 +40,7 @@ export class Instance {
     return this.process.name;
   }
 
-  /** What answers requests; undefined while it is not started. */
+  /** The server of requests; undefined before the start and after a kill. */
   get server(): Server | undefined {
     return this.process.isAlive ? this.#server : undefined;
   }

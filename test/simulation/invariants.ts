@@ -1,4 +1,4 @@
-// What holds after every step.
+// Invariants that hold after every step.
 import { Bans } from '../../src/cache/coherence/bans.js';
 import { decodeEntry, originOf, RUN_LENGTH } from '../../src/cache/entry.js';
 import { groupNames, stateName } from '../../src/cache/redis/namespace.js';
@@ -10,7 +10,7 @@ import type { World } from './world.js';
 
 const PREFIX = 'p:';
 const NEXT_LEASE_MS = 2500;
-/** Requests and Redis are looked at less often than memory. */
+/** Requests and Redis are checked less often than memory. */
 const LOOK_EVERY_MS = 20;
 
 export class Invariants {
@@ -33,7 +33,7 @@ export class Invariants {
     if (instances.some(({ server }) => server?.readsFrom(redis) === true)) this.#checkRedis();
   }
 
-  /** @throws Violation when an instance is not linked */
+  /** @throws Violation if an instance is not linked */
   checkLinked(): void {
     for (const { hasLease, name } of this.#world.instances)
       if (!hasLease) throw new Violation('every instance is linked again', name);
@@ -67,7 +67,7 @@ export class Invariants {
     }
   }
 
-  /** Of an entry that would be used. */
+  /** Version of an entry that would be used. */
   #versionInRedis(key: string): number | undefined {
     const { keyspace, runId } = this.#world.redis;
     const [entryName, groupState] = groupNames(PREFIX, key);
@@ -82,7 +82,7 @@ export class Invariants {
     return left === undefined || left.staleAt <= keyspace.now ? undefined : versionOf(left);
   }
 
-  /** Undefined: the next reader finds every entry banned. */
+  /** Undefined if the next reader finds every entry banned. */
   #bans(run: string): Bans | undefined {
     const bans = new Bans();
     const state = this.#world.redis.keyspace.read(stateName(PREFIX, 'bans'), 'hash');

@@ -1,4 +1,4 @@
-// What ioredis does for the code under test, over simulated connections: it connects again, checks that the server is ready,
+// The behaviour of ioredis for the code under test, over simulated connections: it reconnects, checks that the server is ready,
 // and gives each command a time limit.
 import { EventEmitter } from 'node:events';
 import { untilDeadline } from '../../src/cache/clock.js';
@@ -12,9 +12,9 @@ import type { RedisServer } from './redis.js';
 export interface IoredisDeps {
   network: Network;
   process: Process;
-  /** The server that is the master now. */
+  /** The current master. */
   findServer: () => RedisServer;
-  /** Timeout of a command, from when it is sent. */
+  /** Timeout of a command from the time it is sent. */
   commandTimeoutMs: number;
 }
 
@@ -26,11 +26,11 @@ const notReady = (): Error =>
 export class IoredisClient extends EventEmitter {
   status: 'connecting' | 'connect' | 'ready' | 'reconnecting' | 'end' = 'connecting';
   readonly #deps: IoredisDeps;
-  /** For commands: connected again. Else for messages: connected once. */
+  /** A command connection reconnects; a message connection is opened once. */
   readonly #isForCommands: boolean;
   #connection: Connection | undefined;
   #attempts = 0;
-  /** Each connection that is tried has a number: what belongs to an earlier one is over. */
+  /** Each attempted connection has a number: events of earlier ones are ignored. */
   #number = 0;
 
   constructor(deps: IoredisDeps, use: 'commands' | 'messages') {

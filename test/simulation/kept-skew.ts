@@ -1,4 +1,4 @@
-// Takes out that the times of an entry are corrected which an instance with a clock that is ahead has stored.
+// Disables the correction of the times of entries that an instance with a fast clock has stored.
 import type { Redis } from 'ioredis';
 import type { Times } from '../../src/cache/entry.js';
 import { type CommandName, RedisCommands } from '../../src/cache/redis/commands.js';

@@ -1,4 +1,4 @@
-// The libraries that Redis adds to Lua: bit, cjson, sha1hex; struct has a file of its own.
+// The libraries that Redis adds to Lua: bit, cjson, sha1hex; struct has its own file.
 import { createHash } from 'node:crypto';
 import { pack, sizeOf, unpack } from './lua-struct.js';
 import { LIGHT_NULL, LuaTable, type LuaValue } from './lua-values.js';
@@ -6,7 +6,7 @@ import { NotSimulated, ReplyError, formatNumber } from './redis-reply.js';
 
 type Library = Record<string, (args: readonly LuaValue[]) => readonly LuaValue[]>;
 
-/** @throws ReplyError when it is no number */
+/** @throws ReplyError if it is not a number */
 export function numberOf(value: LuaValue): number {
   const number = typeof value === 'string' ? Number(value) : value;
   if (typeof number !== 'number' || Number.isNaN(number))
@@ -14,14 +14,14 @@ export function numberOf(value: LuaValue): number {
   return number;
 }
 
-/** @throws ReplyError when it is no text */
+/** @throws ReplyError if it is not a text */
 export function textOf(value: LuaValue): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return formatNumber(value, 14);
   throw new ReplyError('bad argument: string expected');
 }
 
-/** As the bit library rounds: to the nearest, a half to the even one; then to 32 bits. */
+/** Rounds as the bit library: to the nearest, ties to even; then to 32 bits. */
 function toBits(value: LuaValue): number {
   const number = numberOf(value);
   const floor = Math.floor(number);
@@ -103,7 +103,7 @@ function tableToJson(table: LuaTable): string {
 }
 
 function fromJson(text: string): LuaValue {
-  // The bytes of a text stay as they are: only what "\u" names becomes UTF-8.
+  // The bytes of a text stay unchanged: only "\u" escapes become UTF-8.
   if (/\\u/.test(text)) throw new NotSimulated('cjson.decode of \\u');
   try {
     return toLua(JSON.parse(text));

@@ -68,25 +68,25 @@ export class LuaState {
   }
 
   static async create(): Promise<LuaState> {
-    // Its type leaves out what the module holds.
+    // Its type omits the members of the module.
     const api = (await LuaApi.initialize()) as unknown as { module: LuaC };
     return new LuaState(api.module);
   }
 
-  /** Pushes a chunk. False: the text of the error instead. */
+  /** Pushes a chunk. @returns false if the text of an error was pushed instead */
   load(source: string, chunkName: string): boolean {
     this.pushText(source);
     const bytes = this.c._lua_tolstring(this.pointer, -1, 0);
     return this.c._luaL_loadbuffer(this.pointer, bytes, source.length, this.name(chunkName)) === 0;
   }
 
-  /** The function finds its arguments on the stack, and gives how many results it has pushed. */
+  /** The function reads its arguments from the stack, and returns the number of results that it has pushed. */
   setGlobalFunction(name: string, run: () => number): void {
     this.c._lua_pushcclosure(this.pointer, this.c.addFunction(run, 'ii'), 0);
     this.c._lua_setfield(this.pointer, GLOBALS, this.name(name));
   }
 
-  /** Takes the value from the top, and keeps it. */
+  /** Pops the top value and keeps it. @returns its reference */
   keep(): number {
     return this.c._luaL_ref(this.pointer, REGISTRY);
   }
@@ -103,7 +103,7 @@ export class LuaState {
     return this.c._lua_type(this.pointer, index);
   }
 
-  /** Of a text or a number; a number becomes a text where it stands. */
+  /** The text at an index; a number there is converted in place. */
   textAt(index: number): string {
     const from = this.c._lua_tolstring(this.pointer, index, 0);
     if (from === 0) return '';
@@ -120,7 +120,7 @@ export class LuaState {
     this.c._lua_pushlstring(this.pointer, this.#scratch, text.length);
   }
 
-  /** A text that ends with 0, and stays. */
+  /** A null-terminated text that is never freed. */
   name(text: string): number {
     const known = this.#names.get(text);
     if (known !== undefined) return known;
@@ -136,7 +136,7 @@ export class LuaState {
     this.#scratchBytes = bytes;
   }
 
-  /** When the memory has grown, it is another buffer. */
+  /** Memory that has grown has a new buffer. */
   #memory(): Buffer {
     const { buffer } = this.c.HEAPU8;
     if (this.#bytes.buffer !== buffer) this.#bytes = Buffer.from(buffer);

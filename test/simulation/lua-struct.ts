@@ -9,7 +9,7 @@ interface Field {
   isBigEndian: boolean;
 }
 
-/** Bytes of the integers of C on a 64-bit machine; those in upper case have no sign. */
+/** Sizes of C integers on a 64-bit machine (bytes); upper case means unsigned. */
 const INTEGER_BYTES: Record<string, number> = { b: 1, h: 2, l: 8, t: 8 };
 
 const OTHER_FIELDS: Record<string, Pick<Field, 'kind' | 'bytes'>> = {
@@ -74,13 +74,13 @@ function packedText({ kind, bytes }: Field, value: LuaValue): string {
   return bytes === 0 ? value : value.slice(0, bytes);
 }
 
-/** The values, and the place after the last one. */
+/** The values, and the position after the last one. */
 export function unpack(format: string, bytes: string, from: number): LuaValue[] {
   const values: LuaValue[] = [];
   let at = from - 1;
   for (const field of fieldsOf(format)) {
     const last = values.at(-1);
-    // "c0" takes its length from the number before it.
+    // "c0" takes its length from the preceding number.
     const isCounted = field.kind === 'counted' && field.bytes === 0;
     if (isCounted && typeof last !== 'number') throw badArgument('format c0 needs a previous size');
     const end = isCounted ? at + (values.pop() as number) : endOf(field, bytes, at);

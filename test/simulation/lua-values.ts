@@ -1,8 +1,8 @@
-// Values of Lua in JavaScript, and the two ways between: replies of Redis, and what library functions take and give.
+// Lua values in JavaScript, and both conversions: replies of Redis, and arguments and results of library functions.
 import { NotSimulated, ReplyError, type Reply, Status } from './redis-reply.js';
 import { BOOLEAN, LIGHT_USERDATA, type LuaState, NIL, NUMBER, STRING, TABLE } from './lua-state.js';
 
-/** What cjson.null is. */
+/** The value of cjson.null. */
 export const LIGHT_NULL = Symbol('light userdata 0');
 
 export type LuaValue = undefined | boolean | number | string | typeof LIGHT_NULL | LuaTable;
@@ -38,7 +38,7 @@ function tableAt(lua: LuaState, index: number): LuaTable {
   lua.c._lua_pushvalue(lua.pointer, index);
   lua.c._lua_pushnil(lua.pointer);
   while (lua.c._lua_next(lua.pointer, -2) !== 0) {
-    // The key as a copy: a number that is read as a text in its place would end the walk.
+    // Copies the key: converting a number to text in place would end the iteration.
     lua.c._lua_pushvalue(lua.pointer, -2);
     table.set(valueAt(lua, -1), valueAt(lua, -2));
     lua.pop(2);
@@ -67,7 +67,7 @@ function pushTable(lua: LuaState, table: LuaTable): void {
   }
 }
 
-/** As Redis hands a reply to a script: nil is false, a status and an error are tables. */
+/** Converts a reply as Redis does for a script: nil is false, a status and an error are tables. */
 export function pushReply(lua: LuaState, reply: Reply): void {
   if (reply === null) pushValue(lua, false);
   else if (reply instanceof Status) pushValue(lua, new LuaTable([['ok', reply.text]]));
@@ -85,7 +85,7 @@ function pushItems(lua: LuaState, items: readonly Reply[]): void {
   }
 }
 
-/** As Redis answers with what a script returned: numbers lose their fraction, a table ends at its first nil. */
+/** Converts a script's result as Redis does: numbers lose their fraction, a table ends at its first nil. */
 export function replyAt(lua: LuaState, index: number): Reply {
   switch (lua.typeAt(index)) {
     case STRING:

@@ -6,7 +6,7 @@ import { LuaState, NUMBER, STRING, TABLE } from './lua-state.js';
 import { type LuaValue, pushReply, pushValue, replyAt, valueAt } from './lua-values.js';
 import { ReplyError, type Reply, formatDouble } from './redis-reply.js';
 
-/** What redis.call does. */
+/** Implementation of redis.call. */
 export type Call = (args: readonly string[]) => Reply;
 
 /** A compiled script: a reference in the registry of Lua. */
@@ -20,11 +20,11 @@ const NO_ARGUMENTS = 'ERR Please specify at least one argument for this redis.ca
 export class LuaVm {
   readonly #lua: LuaState;
   readonly #compiled = new Map<string, Compiled | ReplyError>();
-  /** What scripts see as their globals, and the table in front of it that they cannot write to. */
+  /** The globals that scripts see, and the read-only table in front of them. */
   readonly #seen: number;
   readonly #environment: number;
   #call: Call = () => null;
-  /** What was thrown while a script ran: no error of Lua, it ends the test. */
+  /** Exceptions thrown while a script ran: these are not Lua errors, and end the test. */
   readonly #failures: unknown[] = [];
 
   private constructor(lua: LuaState) {
@@ -43,14 +43,14 @@ export class LuaVm {
     return new LuaVm(await LuaState.create());
   }
 
-  /** The same source is compiled once. */
+  /** Compiles each source once. */
   compile(source: string): Compiled | ReplyError {
     const known = this.#compiled.get(source) ?? this.#compile(source);
     this.#compiled.set(source, known);
     return known;
   }
 
-  /** @throws what `call` throws */
+  /** @throws the errors of `call` */
   run(script: Compiled, keys: readonly string[], args: readonly string[], call: Call): Reply {
     const lua = this.#lua;
     this.#call = call;
@@ -80,7 +80,7 @@ export class LuaVm {
     return { reference };
   }
 
-  /** The table to set them in is on top. */
+  /** Sets texts in the table on top of the stack. */
   #setTexts(name: string, texts: readonly string[]): void {
     const lua = this.#lua;
     lua.c._lua_createtable(lua.pointer, texts.length, 0);
@@ -91,7 +91,7 @@ export class LuaVm {
     lua.c._lua_setfield(lua.pointer, -2, lua.name(name));
   }
 
-  /** redis.call raises an error reply, redis.pcall gives it. */
+  /** redis.call raises an error reply, redis.pcall returns it. */
   #addCall(name: string, areErrorsRaised: boolean): void {
     const lua = this.#lua;
     lua.setGlobalFunction(`host_${name}`, () => {
@@ -115,7 +115,7 @@ export class LuaVm {
     return count === 0 ? new ReplyError(NO_ARGUMENTS) : args;
   }
 
-  /** A function that throws a ReplyError raises it in Lua. */
+  /** A ReplyError that the function throws is raised in Lua. */
   #addFunction(name: string, run: (args: readonly LuaValue[]) => readonly LuaValue[]): void {
     const lua = this.#lua;
     lua.setGlobalFunction(`host_${name}`, () => {
@@ -132,7 +132,7 @@ export class LuaVm {
     });
   }
 
-  /** An exception must not pass through the frames of Lua: it is thrown again when the script has ended. */
+  /** An exception must not pass through Lua frames: it is rethrown after the script has ended. */
   #guarded<T>(run: () => T): T | ReplyError {
     try {
       return run();

@@ -1,4 +1,4 @@
-// How mutations disable a part of the protocol: they replace a method of a class.
+// Tools of the mutations: they disable a part of the protocol by replacing a method of a class.
 import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
@@ -8,7 +8,7 @@ import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import { Member } from '../../src/cache/link/member.js';
 import { MemberList } from '../../src/cache/link/member-list.js';
 
-/** Replaces a method of a class; returns the restore. */
+/** Replaces a method of a class. @returns the function that restores it */
 export function replace<T extends object, K extends keyof T>(
   { prototype }: { prototype: T },
   name: K,
@@ -167,7 +167,7 @@ export const withLease = (isOver: (clock: number, endsAt: number) => boolean) =>
   )();
 };
 
-/** Group numbers are those from before the subscription. */
+/** Reads the group numbers before the subscription. */
 export const readNumbersFirst = (): (() => void) => {
   const early = new WeakMap<RedisCommands, Map<string, Promise<unknown>>>();
   return together(

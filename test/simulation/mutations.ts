@@ -25,17 +25,17 @@ import {
 } from './mutation-tools.js';
 
 export interface Mutation {
-  /** The row of the table of faults that the part handles, where there is one. */
+  /** Row of the fault table that the part handles, if any. */
   row?: number;
-  /** Disables the part. Returns its restore. */
+  /** Disables the part. @returns the function that restores it */
   apply: () => () => void;
-  /** The faults that are needed; all by default. */
+  /** The faults that are needed, by default all. */
   faults?: readonly FaultName[];
-  /** The seed that shows it soonest. */
+  /** The seed that finds the violation soonest. */
   seed?: number;
-  /** Needs more seeds than a test has time for. */
+  /** Whether it needs more seeds than a test has time for. */
   isRare?: true;
-  /** The deployment that is needed. */
+  /** Options of the deployment that is needed. */
   world?: Partial<WorldOptions>;
 }
 
@@ -183,7 +183,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
 };
 
-/** Row 12: breaks no promise, but loads everything again. */
+/** Row 12: breaks no guarantee, but reloads everything. */
 export const LATE_COMMAND_DISTRUSTS_ALL: Mutation = {
   row: 12,
   apply: () =>

@@ -1,4 +1,4 @@
-// Connections of the simulation: what arrives, in which order, and what happens when one of the two sides is gone.
+// Connections of the simulation: delivery, order, and the loss of one of the two ends.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Process } from './process.js';
 import type { RedisCommands, RedisDialer, RedisSubscription } from './redis-client.js';

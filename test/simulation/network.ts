@@ -1,5 +1,5 @@
-// The network between processes and servers: each connection keeps the order of what is sent, each direction has a delay
-// that is drawn from the seed, and lines can be cut and made slow.
+// The network between processes and servers: each connection preserves order, each direction has a delay
+// drawn from the seed, and lines can be cut or slowed down.
 import type { Scheduler } from './clock.js';
 import { Connection } from './connection.js';
 import type { Process } from './process.js';
@@ -10,7 +10,7 @@ export interface NetworkOptions {
   /** Delay of one direction, ms. */
   minDelayMs?: number;
   maxDelayMs?: number;
-  /** How often something is sent that takes longer, up to `slowDelayMs`. */
+  /** Probability of a longer delay, up to `slowDelayMs`. */
   slowChance?: number;
   slowDelayMs?: number;
 }
@@ -22,7 +22,7 @@ const DEFAULTS: Required<NetworkOptions> = {
   slowDelayMs: 20,
 };
 
-/** The line between one process and one server: all their connections run over it. */
+/** The line between a process and a server, shared by all their connections. */
 export class Line {
   /** Added to each delay, ms. */
   extraToServerMs = 0;
@@ -30,7 +30,7 @@ export class Line {
   #isCut = false;
   readonly #waiting = new Set<() => void>();
 
-  /** Nothing arrives and nothing is lost: when the line is mended, all of it goes on. */
+  /** Nothing arrives and nothing is lost: all of it continues when the line is mended. */
   cut(): void {
     this.#isCut = true;
   }
@@ -85,14 +85,14 @@ export class Network {
     return this.#random.between(minDelayMs, isSlow ? slowDelayMs : maxDelayMs);
   }
 
-  /** Whether what has also arrived already is read in the same turn. */
+  /** Whether data that has also arrived is read in the same turn. */
   readsOn(): boolean {
     return this.#random.chance(0.5);
   }
 
   /**
-   * A kernel accepts for a server that is stopped; a server that is not there refuses. Over a cut line nothing is
-   * heard until it is mended.
+   * The kernel of a stopped server accepts; a server that is down refuses. Over a cut line nothing
+   * arrives until it is mended.
    */
   connect(client: Process, server: RedisServer): Promise<Connection> {
     const line = this.line(client, server);
@@ -115,7 +115,7 @@ export class Network {
     return connection;
   }
 
-  /** What the kernels of both sides do: no process has to run for it. */
+  /** Work of the kernels on both sides, which runs even if the processes are stopped. */
   #cross(line: Line, extraMs: number, label: string, arrived: () => void): void {
     const arrive = (): void => {
       if (line.isCut) line.whenMended(arrive);

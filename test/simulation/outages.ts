@@ -1,23 +1,23 @@
-// Which instances are cut off from Redis, and whether alone: what decides which exceptions of the specification hold.
+// Tracks which instances are cut off from Redis, and whether only one is: this decides the exceptions of the specification.
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Times } from '../../src/cache/entry.js';
 import type { Instance } from './instance.js';
 import type { Process } from './process.js';
 import type { World } from './world.js';
 
-/** Time for which a returning instance waits for the reports of others, by clocks that may run fast. */
+/** Time for which a returning instance waits for the reports of others, measured by a possibly fast clock. */
 const AWAITED_MS = MEMBERSHIP_MS / 1.05;
 
-/** From the question to the answer of the upstream. */
+/** Maximum time from the request to the response of the upstream. */
 const WAITED_MS = 1000;
 
-/** Entries may be used for longer by a wall clock that was put back. */
+/** Whether entries may be used for longer, because the wall clock was put back. */
 export const isPutBack = ({ now, options }: World, { isEarlierUntil }: Process): boolean =>
   now < isEarlierUntil + 1.1 * options.disconnectedMaxAgeMs + WAITED_MS;
 
 /**
- * Until when acknowledgements count that are not reported yet. An entry that was loaded without Redis remains fresh for
- * `redis.disconnectedMaxAge`, also after the lease is back; others may have acknowledged a write without Redis meanwhile.
+ * Time up to which unreported acknowledgements count. An entry that was loaded without Redis remains fresh for
+ * `redis.disconnectedMaxAge`, even after the lease is back; others may have acknowledged a write without Redis meanwhile.
  */
 export function awaitedUntil(world: World, process: Process, { requestedAt, staleAt }: Times): number {
   const lifeMs = staleAt - requestedAt;

@@ -1,4 +1,4 @@
-// A simulated process: its clocks, its timers, and what becomes of them when it is paused or killed.
+// A simulated process: its clocks and timers, also across pauses and kills.
 import { describe, expect, test } from 'vitest';
 import type { Pause, Process, ProcessOptions } from './process.js';
 import { Simulation } from './simulation.js';

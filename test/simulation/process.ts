@@ -1,23 +1,23 @@
-// A simulated process: clocks of its own, timers, and a life that ends with a kill. While it is paused all that
-// concerns it waits.
+// A simulated process: own clocks, timers, and a life that ends with a kill. While it is paused, all its
+// events wait.
 import type { Clock } from '../../src/cache/clock.js';
 import type { Scheduler } from './clock.js';
 import type { Random } from './random.js';
 
 export interface ProcessOptions {
-  /** By how much the wall clock is wrong, ms. */
+  /** Error of the wall clock (ms). */
   wallOffsetMs?: number;
-  /** How fast both clocks run: 1.05 gains 5 %. */
+  /** Rate of both clocks: 1.05 gains 5 %. */
   clockRate?: number;
   /** Maximum delay of a timer (ms). */
   timerLatenessMs?: number;
-  /** It never uses promises: nothing has to be drained after its events. */
+  /** Whether it never uses promises: nothing has to be drained after its events. */
   isSynchronous?: boolean;
 }
 
 /**
- * `stopped`: as by SIGSTOP, both clocks go on. `suspended`: a virtual machine whose monotonic clock stands still.
- * `unnoticed`: one whose wall clock stands still too.
+ * `stopped`: as by SIGSTOP, both clocks go on. `suspended`: a virtual machine whose monotonic clock stops.
+ * `unnoticed`: a virtual machine whose wall clock stops too.
  */
 export type Pause = 'stopped' | 'suspended' | 'unnoticed';
 
@@ -64,7 +64,7 @@ export class Process {
     return this.#life % 2 === 1;
   }
 
-  /** How long it has been paused in all, ms of virtual time. */
+  /** Total time of its pauses (ms of virtual time). */
   get idleMs(): number {
     return this.#idleMs + (this.#pause === undefined ? 0 : this.#scheduler.now - this.#pause.since);
   }
@@ -73,17 +73,17 @@ export class Process {
     return this.#pause !== undefined;
   }
 
-  /** When a pause ended that none of its clocks shows, in virtual time; Infinity in such a pause. */
+  /** End of the last pause that none of its clocks shows, in virtual time; Infinity during such a pause. */
   get unnoticedUntil(): number {
     return this.#pause?.kind === 'unnoticed' ? Infinity : this.#unnoticedUntil;
   }
 
-  /** When its wall clock shows again what it showed before it was put back, in virtual time. */
+  /** Virtual time at which its wall clock, after a step back, shows again the time from before the step. */
   get isEarlierUntil(): number {
     return this.#isEarlierUntil;
   }
 
-  /** Another one after each start: what belongs to an earlier one is over. */
+  /** Changes at each start: events of an earlier life are ignored. */
   get life(): number {
     return this.#life;
   }
@@ -93,18 +93,18 @@ export class Process {
     return this.#scheduler.now;
   }
 
-  /** Wall clock with parts of a millisecond. */
+  /** Wall clock with fractions of a millisecond. */
   get wallMs(): number {
     const hiddenMs = this.#pause?.kind === 'unnoticed' ? this.#pausedMs : 0;
     return EPOCH_MS + this.#elapsedMs - hiddenMs + this.#wallErrorMs;
   }
 
-  /** Virtual time at which its wall clock showed this, if it was not put forward or back since. */
+  /** Virtual time at which its wall clock showed this time, if it was not stepped since. */
   momentOf(wallMs: number): number {
     return this.#scheduler.now - (this.wallMs - wallMs) / this.#options.clockRate;
   }
 
-  /** The wall clock is put forward, or back. */
+  /** Steps the wall clock forward or back. */
   stepWallClock(ms: number): void {
     this.#wallErrorMs += ms;
     const shownAt = this.#pause?.kind === 'unnoticed' ? this.#pause.since : this.#scheduler.now;
@@ -138,14 +138,14 @@ export class Process {
     this.#endings.clear();
   }
 
-  /** Begins another life after a kill. Its clocks go on. */
+  /** Begins a new life after a kill. The clocks go on. */
   start(): void {
     if (this.isAlive) return;
     this.#scheduler.note(`${this.name} started`);
     this.#life++;
   }
 
-  /** Runs when this life ends. Gives what takes it back. */
+  /** Runs at the end of this life. @returns a function that cancels it */
   onKill(run: () => void): () => void {
     this.#endings.add(run);
     return () => {
@@ -153,7 +153,7 @@ export class Process {
     };
   }
 
-  /** Something happens to this process: it waits while the process is paused, and is dropped when this life is over. */
+  /** Posts an event to this process: it waits while the process is paused, and is dropped if this life ends. */
   post(delayMs: number, label: string, run: () => void): void {
     if (!this.isAlive) return;
     const life = this.#life;
@@ -166,12 +166,12 @@ export class Process {
     this.#schedule(delayMs, line, whenRunning);
   }
 
-  /** A line of the trace on what it does. */
+  /** A line of the trace about this process. */
   note(line: string): void {
     this.#scheduler.note(`${this.name} ${line}`);
   }
 
-  /** Its wall clock stood still. */
+  /** Ends a pause in which its wall clock stopped. */
   #endUnnoticed(since: number): void {
     const { now } = this.#scheduler;
     this.#wallErrorMs -= this.#pausedMs;
@@ -192,7 +192,7 @@ export class Process {
     };
     const fire = (): void => {
       if (isCancelled) return;
-      // After a pause in which its clock stood still the timer has to wait for the remaining time.
+      // After a pause that stopped its clock the timer has to wait for the remaining time.
       if (dueAt - this.#monotonicMs > 0.001) arm();
       else run();
     };

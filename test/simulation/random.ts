@@ -1,5 +1,5 @@
-// The only source of chance in a simulation: xoshiro128**, started from a seed. Each part of the world draws from a
-// stream of its own, so that one more draw in one place changes nothing elsewhere.
+// The only source of randomness in a simulation: xoshiro128**, started from a seed. Each part of the world draws from
+// its own stream, so that an additional draw in one place changes nothing elsewhere.
 
 export class Random {
   readonly #seed: number;
@@ -14,7 +14,7 @@ export class Random {
     [this.#a, this.#b, this.#c, this.#d] = [mix(), mix(), mix(), mix()];
   }
 
-  /** A stream of its own for the part of the world with this name. */
+  /** The stream for the part of the world with this name. */
   stream(name: string): Random {
     let seed = this.#seed ^ 0x811c9dc5;
     for (let at = 0; at < name.length; at++) seed = Math.imul(seed ^ name.charCodeAt(at), 0x01000193);
@@ -34,17 +34,17 @@ export class Random {
     return result;
   }
 
-  /** From 0, below 1. */
+  /** A number from 0 to below 1. */
   fraction(): number {
     return this.uint32() / 2 ** 32;
   }
 
-  /** From min, below max. */
+  /** A number from min to below max. */
   between(min: number, max: number): number {
     return min + (max - min) * this.fraction();
   }
 
-  /** A whole number from min to max, both included. */
+  /** An integer from min to max, both included. */
   integer(min: number, max: number): number {
     return Math.floor(this.between(min, max + 1));
   }
@@ -53,7 +53,7 @@ export class Random {
     return this.fraction() < probability;
   }
 
-  /** @throws Error when there is nothing to pick from */
+  /** @throws Error if there are no items */
   pick<T>(items: readonly T[]): T {
     const item = items[this.integer(0, items.length - 1)];
     if (item === undefined) throw new Error('nothing to pick from');

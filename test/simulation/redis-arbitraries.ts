@@ -108,7 +108,7 @@ const onAny = [
   step('PEXPIRE', any, fc.constantFrom('0', '-5', 'x')),
   step('PEXPIRE', any, life, fc.constantFrom('NX', 'XX', 'what')),
   step('PEXPIREAT', any, fc.constantFrom('1', '1900000000000', '1950000000000')),
-  // An end that is compared with another one has to be the same on both, to the millisecond.
+  // An expiry that is compared with another one has to be the same on both servers, to the millisecond.
   step('PEXPIREAT', any, fc.constantFrom('1900000000000', '1950000000000'), fc.constantFrom('GT', 'LT')),
   step('PUBLISH', is('channel'), value),
   step('SPUBLISH', is('channel'), value),
@@ -126,8 +126,8 @@ const writer = fc.constantFrom('writer-1', 'writer-2');
 const now = fc.constantFrom('1700000000000', '1700022000000');
 
 /**
- * As entry.ts lays it out: a kind at 4, the time of deletion at 25. Some are too short. What is left of its life is never
- * close to that of a fence, nor to nothing.
+ * An entry as entry.ts lays it out: a kind at 4, the time of deletion at 25. Some are too short. Its remaining lifetime is never
+ * close to that of a fence, nor to zero.
  */
 const entry = fc
   .tuple(fc.integer({ min: 0, max: 6 }), fc.integer({ min: 1, max: 4 }), fc.integer({ min: 26, max: 60 }))
@@ -138,7 +138,7 @@ const entry = fc
     return data.subarray(0, length).toString('latin1');
   });
 
-/** Both servers have to run it at the same time: what is in TIME is put into the script. */
+/** Both servers must run it at the same time: the value of TIME is put into the script. */
 const atSomeTime = (source: string): Texts =>
   fc.constantFrom('1700000000', '1700020000').map((seconds) => {
     return source.replace("redis.call('TIME')", `{ '${seconds}', '123456' }`);
@@ -148,7 +148,7 @@ function script(source: string, keys: readonly string[], ...args: Texts[]): fc.A
   return step('EVAL', atSomeTime(source), is(String(keys.length)), ...keys.map(is), ...args);
 }
 
-/** A life of one second would end on one of the two servers first, and neither measures the same milliseconds. */
+/** A lifetime of one second would end earlier on one of the two servers, and their clocks differ by milliseconds. */
 const PATIENT_LOCK = LOCK.replace("'PX', 1000)", `'PX', ${LIFE_STEP_MS})`).replace(
   'return free',
   `return math.floor(free / ${LIFE_STEP_MS} + 0.5)`,
@@ -162,7 +162,7 @@ const MEMBERS = ['members'];
 const run = fc.constantFrom('run-1', 'run-2');
 const key = fc.constantFrom('21.T/1', '21.T/2');
 const kind = fc.constantFrom('raise', 'changed', 'unchanged', 'unknown', 'forget', 'soften');
-/** Below and above those that a state gets from its time. */
+/** Numbers below and above those that a state gets from its time. */
 const ticket = fc.constantFrom('5', '1700000000123456', '1700000000123457', '1700020000123460');
 const ban = fc.constantFrom('soft 21.T/', 'hard ');
 const flag = fc.constantFrom('0', '1');
@@ -208,7 +208,7 @@ export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
   ),
 );
 
-/** The fields of a hash come in any order. */
+/** The fields of a hash have no order. */
 function ordered([name, source = '', ...rest]: Step): Step {
   const sorted = source.replace(
     "return redis.call('HGETALL', state)",

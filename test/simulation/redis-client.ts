@@ -1,4 +1,4 @@
-// What the code under test sees of Redis: one connection for commands, one for messages, and what opens them.
+// The interface of Redis for the code under test: one connection for commands, one for messages, and their dialer.
 import { createHash } from 'node:crypto';
 import type { Connection } from './connection.js';
 import type { Network } from './network.js';
@@ -8,15 +8,15 @@ import type { RedisServer } from './redis.js';
 
 export type Argument = string | number | Uint8Array;
 
-/** A bulk reply is a Buffer, a status like OK a text, nil is null. An error inside of an array stays one. */
+/** A bulk reply is a Buffer, a status such as OK a text, nil is null. An error inside an array stays an error. */
 export type Answer = Buffer | number | string | null | ReplyError | Answer[];
 
 export interface RedisCommands {
-  /** Rejects with a ReplyError, or with another Error when the connection ends first. */
+  /** Rejects with a ReplyError, or with another Error if the connection ends first. */
   command: (name: string, ...args: readonly Argument[]) => Promise<Answer>;
-  /** By EVALSHA; by EVAL when the server does not know the script. */
+  /** Runs a script by EVALSHA, or by EVAL if the server does not know it. */
   script: (source: string, keys: readonly string[], args: readonly Argument[]) => Promise<Answer>;
-  /** Called when the connection has ended, but not after `close`. */
+  /** Called when the connection has ended, except after `close`. */
   onClose: () => void;
   close: () => void;
 }
@@ -25,14 +25,14 @@ export interface RedisSubscription {
   subscribe: (channels: readonly string[]) => Promise<void>;
   /** Channels of the slot of this server, in a cluster. */
   subscribeSharded: (channels: readonly string[]) => Promise<void>;
-  /** The answer comes after all messages that were published before. */
+  /** The reply arrives after all messages published before. */
   ping: () => Promise<void>;
   onMessage: (channel: string, text: string) => void;
   onClose: () => void;
   close: () => void;
 }
 
-/** Opens connections to the server that is the right one now. Rejects when it refuses. */
+/** Opens connections to the current server. Rejects if it refuses. */
 export interface RedisDialer {
   commands: () => Promise<RedisCommands>;
   subscription: () => Promise<RedisSubscription>;
@@ -117,7 +117,7 @@ function shaOf(source: string): string {
 
 const ASCII = /^[\x00-\x7f]*$/;
 
-/** Bytes as the simulated Redis has them: a character for each. */
+/** Bytes in the form of the simulated Redis: one character per byte. */
 export function toBytes(argument: Argument): string {
   if (typeof argument === 'number') return String(argument);
   if (typeof argument === 'string' && ASCII.test(argument)) return argument;

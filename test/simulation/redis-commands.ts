@@ -1,4 +1,4 @@
-// All commands of the simulated Redis that one reply answers; here those on keys of any type and on the server.
+// All commands of the simulated Redis with a single reply; in this file those on keys of any type and on the server.
 import { type Command, type ServerView, command } from './redis-command.js';
 import { HASH_COMMANDS, LIST_COMMANDS } from './redis-hashes.js';
 import type { Keyspace } from './redis-keyspace.js';
@@ -19,7 +19,7 @@ const CONDITIONS: Record<string, Condition> = {
   LT: (before, at) => before === undefined || at < before,
 };
 
-/** The expiry is `from` plus a number of units. */
+/** Sets the expiry to `from` plus a number of units. */
 function expire(keyspace: Keyspace, args: readonly string[], from: number, unitMs: number): Reply {
   const [key = '', units = '', option] = args;
   const condition = option === undefined ? () => true : CONDITIONS[option.toUpperCase()];

@@ -1,4 +1,4 @@
-// The simulated Redis answers as a real one does, and holds the same afterwards.
+// The simulated Redis answers as a real one does, and holds the same data afterwards.
 import { fc, test as property } from '@fast-check/vitest';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { describeWithRedis } from '../support/redis-server.js';
@@ -13,7 +13,7 @@ describeWithRedis('the simulated and a real Redis', () => {
   afterAll(() => pair.stop());
   beforeEach(() => pair.run('FLUSHALL'));
 
-  /** Runs all steps on both. Gives what both answered to the last one. */
+  /** Runs all steps on both. @returns the replies to the last one */
   async function bothAnswer(steps: readonly Step[]): Promise<unknown> {
     await pair.run('FLUSHALL');
     let last: unknown;

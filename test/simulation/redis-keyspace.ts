@@ -1,4 +1,4 @@
-// The keys of a simulated Redis, with their types and the time at which they expire.
+// The keys of a simulated Redis, with their types and expiry times.
 import { ReplyError } from './redis-reply.js';
 import type { SortedSet } from './redis-sorted-set.js';
 
@@ -14,7 +14,7 @@ export type ValueType = keyof ValueOf;
 type Slot = { [T in ValueType]: { type: T; value: ValueOf[T]; expireAt: number | undefined } }[ValueType];
 
 export class Keyspace {
-  /** Wall clock of the server in ms, as it was when the command began. */
+  /** Wall clock of the server in ms, at the start of the command. */
   now = 0;
   #slots = new Map<string, Slot>();
 
@@ -34,7 +34,7 @@ export class Keyspace {
     return this.#find(key)?.type ?? 'none';
   }
 
-  /** @throws ReplyError when the key holds another type */
+  /** @throws ReplyError if the key holds another type */
   read<T extends ValueType>(key: string, type: T): ValueOf[T] | undefined {
     const slot = this.#find(key);
     if (slot === undefined) return undefined;
@@ -44,7 +44,7 @@ export class Keyspace {
     return slot.value as ValueOf[T];
   }
 
-  /** As `read`; a key that is not there is made with this value. */
+  /** Reads as `read` does, and creates a missing key with this value. */
   open<T extends Exclude<ValueType, 'string'>>(key: string, type: T, empty: () => ValueOf[T]): ValueOf[T] {
     const value = this.read(key, type);
     if (value !== undefined) return value;
@@ -53,12 +53,12 @@ export class Keyspace {
     return made;
   }
 
-  /** A new value without an end. */
+  /** Sets a new value, without expiry by default. */
   set(key: string, value: string, expireAt?: number): void {
     this.#slots.set(key, { type: 'string', value, expireAt });
   }
 
-  /** Another value, the same end. */
+  /** Sets another value and keeps the expiry. */
   change(key: string, value: string): void {
     this.set(key, value, this.#find(key)?.expireAt);
   }
@@ -77,12 +77,12 @@ export class Keyspace {
     if (size === 0) this.#slots.delete(key);
   }
 
-  /** Undefined: it stays. */
+  /** Undefined if the key does not expire. */
   expireAt(key: string): number | undefined {
     return this.#find(key)?.expireAt;
   }
 
-  /** An end that has passed deletes the key. Gives whether there was one. */
+  /** A time in the past deletes the key. @returns whether the key existed */
   setExpiry(key: string, at: number | undefined): boolean {
     const slot = this.#find(key);
     if (slot === undefined) return false;

@@ -1,4 +1,4 @@
-// A simulated and a real Redis side by side: the same command goes to both, and their replies are made comparable.
+// A simulated and a real Redis in parallel: each command goes to both, and their replies are made comparable.
 import { Redis } from 'ioredis';
 import { type RedisServer as RealServer, startRedis } from '../support/redis-server.js';
 import { Status } from './redis-reply.js';
@@ -13,7 +13,7 @@ export interface Replies {
   real: Comparable;
 }
 
-/** The texts of hashes come in any order. */
+/** Commands whose replies have no order. */
 const UNORDERED = new Set(['HKEYS', 'HVALS', 'HGETALL']);
 
 const nobody = { name: 'contract', message: () => undefined };
@@ -39,7 +39,7 @@ export class RedisPair {
     await this.#server.stop();
   }
 
-  /** The clock of the simulated one is put right first. Texts are bytes. */
+  /** Runs a command on both, after setting the simulated clock. Texts are bytes. */
   async run(name: string, ...args: readonly string[]): Promise<Replies> {
     const { host } = this.simulated;
     host.stepWallClock(Date.now() - host.wallMs);
@@ -51,7 +51,7 @@ export class RedisPair {
     };
   }
 
-  /** All that both hold, by key: type, value, whether it expires. */
+  /** Contents of both, by key: type, value, whether it expires. */
   async state(): Promise<{ simulated: Comparable[]; real: Comparable[] }> {
     const keys = new Set([...this.simulated.keyspace.keys(), ...(await this.real.keys('*'))]);
     const state = { simulated: [] as Comparable[], real: [] as Comparable[] };
@@ -76,7 +76,7 @@ export class RedisPair {
   }
 }
 
-/** TTLs are compared to ten million ms: two servers differ by milliseconds. */
+/** TTLs are rounded to ten million ms for comparison: two servers differ by milliseconds. */
 export const LIFE_STEP_MS = 1e7;
 const FAR_MS = 1e11;
 
@@ -102,7 +102,7 @@ function ordered(name: string, items: Comparable[]): Comparable[] {
   return fields.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1));
 }
 
-/** Where a script ends with an error, Redis adds which script it was, and Lua where: only the code is compared. */
+/** Redis adds the script to its error, and Lua the position: only the code is compared. */
 function errorOf(name: string, { message }: Error): string {
   return name.startsWith('EVAL') ? `error ${message.split(' ')[0] ?? ''}` : `error ${message}`;
 }

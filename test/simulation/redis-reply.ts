@@ -1,4 +1,4 @@
-// What a command of the simulated Redis gives, and how Redis reads and writes numbers. All texts are bytes: each
+// Results of commands of the simulated Redis, and how Redis reads and writes numbers. All texts are bytes: each
 // character is one byte (latin1).
 
 /** A reply like +OK. */
@@ -14,7 +14,7 @@ export class ReplyError extends Error {
 /** null is the nil reply. */
 export type Reply = string | number | null | Status | ReplyError | Reply[];
 
-/** The simulation cannot do what Redis could: no reply, it ends the test. */
+/** Thrown where the simulation lacks a feature of Redis: not a reply, it ends the test. */
 export class NotSimulated extends Error {
   constructor(what: string) {
     super(`the simulated Redis does not have: ${what}`);
@@ -30,7 +30,7 @@ const WHOLE = /^(0|-?[1-9]\d{0,18})$/;
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const INFINITE = /^([+-]?)inf(inity)?$/i;
 
-/** @throws ReplyError when Redis would not take it as an integer */
+/** @throws ReplyError if Redis would not accept it as an integer */
 export function toInteger(text: string, refusal = notAnInteger): number {
   if (!WHOLE.test(text)) throw refusal();
   const value = Number(text);
@@ -38,14 +38,14 @@ export function toInteger(text: string, refusal = notAnInteger): number {
   return value;
 }
 
-/** The number that strtod() reads in all of the text, or NaN. */
+/** The number that strtod() reads from the whole text, or NaN. */
 export function toFloat(text: string): number {
   const infinite = INFINITE.exec(text);
   if (infinite) return infinite[1] === '-' ? -Infinity : Infinity;
   return DECIMAL.test(text) ? Number(text) : NaN;
 }
 
-/** As printf writes it with %.<precision>g, for 14 digits and more. */
+/** Formats as printf does with %.<precision>g, for 14 digits and more. */
 export function formatNumber(value: number, precision: number): string {
   if (Number.isInteger(value) && Math.abs(value) < 1e14) return Object.is(value, -0) ? '-0' : String(value);
   if (Number.isNaN(value)) return 'nan';
@@ -64,7 +64,7 @@ function formatPositive(value: number, precision: number): string {
   return withoutZeros(`${padded.slice(0, point)}.${padded.slice(point)}`);
 }
 
-/** Rounds to a number of digits. Halfway between two numbers C takes the even one, JavaScript the greater one. */
+/** Rounds to a number of digits. Halfway between two numbers C chooses the even one, JavaScript the greater one. */
 function rounded(value: number, precision: number): { digits: string; exponent: number } {
   const [up = '', exponent] = value.toExponential(precision - 1).split('e');
   const [exact = ''] = value.toExponential(precision + 29).split('e');
@@ -77,5 +77,5 @@ function rounded(value: number, precision: number): { digits: string; exponent: 
 const withoutZeros = (digits: string): string =>
   digits.includes('.') ? digits.replace(/\.?0*$/, '') : digits;
 
-/** Scores in replies, and numbers that a script hands to redis.call. */
+/** Formats scores in replies, and numbers that a script passes to redis.call. */
 export const formatDouble = (value: number): string => formatNumber(value, 17);

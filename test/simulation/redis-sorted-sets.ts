@@ -43,7 +43,7 @@ function removeAll(keyspace: Keyspace, key: string, members: readonly string[]):
   return removed;
 }
 
-/** Whether a score is between the two ends; an end with "(" is not in. */
+/** Whether a score is between two bounds; a bound with "(" is excluded. */
 function between(min: string, max: string): (scored: Scored) => boolean {
   const [from, isFromOut] = toEnd(min);
   const [to, isToOut] = toEnd(max);
@@ -52,7 +52,7 @@ function between(min: string, max: string): (scored: Scored) => boolean {
 
 function toEnd(text: string): [end: number, isOut: boolean] {
   const isOut = text.startsWith('(');
-  // Unlike a score, an end may begin with spaces.
+  // Unlike a score, a bound may begin with spaces.
   const end = toFloat((isOut ? text.slice(1) : text).trimStart());
   if (Number.isNaN(end)) throw new ReplyError('ERR min or max is not a float');
   return [end, isOut];

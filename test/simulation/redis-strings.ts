@@ -4,10 +4,10 @@ import type { Keyspace } from './redis-keyspace.js';
 import { NotSimulated, OK, ReplyError, type Reply, syntaxError, toInteger } from './redis-reply.js';
 
 const LIFE_UNITS: Record<string, number> = { PX: 1, EX: 1000 };
-/** Options of SET that only real servers have. */
+/** Options of SET that the simulation lacks. */
 const ELSEWHERE = new Set(['GET', 'KEEPTTL', 'EXAT', 'PXAT']);
 
-/** [from, end) of what a range with negative numbers names, as GETRANGE and ZRANGE count. */
+/** The range [from, end) of indexes that may be negative, as in GETRANGE and ZRANGE. */
 export function rangeOf(size: number, first: number, last: number): [number, number] {
   const from = Math.max(0, first < 0 ? size + first : first);
   const to = Math.min(size - 1, last < 0 ? size + last : last);
@@ -64,7 +64,7 @@ function getRange(keyspace: Keyspace, [key = '', first = '', last = '']: readonl
   const [from, to] = [toInteger(first), toInteger(last)];
   const value = keyspace.read(key, 'string') ?? '';
   if (from < 0 && to < 0 && from > to) return '';
-  // Both ends are clamped: before the first byte means the first byte.
+  // Both bounds are clamped: before the first byte means the first byte.
   const end = Math.max(0, to < 0 ? value.length + to : to);
   return value.slice(...rangeOf(value.length, from, end));
 }

@@ -1,9 +1,9 @@
-// Channel subscriptions of a simulated Redis. Messages go out in the order of their publication.
+// Channel subscriptions of a simulated Redis. Messages are sent in the order of publication.
 import { ReplyError, type Reply, Status } from './redis-reply.js';
 
-/** The end of a connection at the server. */
+/** The server end of a connection. */
 export interface Session {
-  /** Name of the process at the other end. */
+  /** Name of the client process. */
   readonly name: string;
   message: (channel: string, text: string) => void;
 }
@@ -23,7 +23,7 @@ export class Subscriptions {
     this.#loses = loses;
   }
 
-  /** Undefined: it is no command on subscriptions. */
+  /** Undefined if it is not a command on subscriptions. */
   execute(session: Session, name: string, channels: readonly string[]): Reply | undefined {
     if (!ALLOWED.has(name)) return this.#refusal(session, name);
     if (name === 'PING') return this.#counts.has(session) ? ['pong', channels[0] ?? ''] : undefined;
@@ -38,7 +38,7 @@ export class Subscriptions {
     return new Status(name.toLowerCase());
   }
 
-  /** Returns the number of receivers; a message that is lost on the way counts. */
+  /** @returns the number of receivers; a message that is lost on the way counts */
   publish(channel: string, text: string, isSharded: boolean): number {
     const listeners = this.#listeners.get((isSharded ? 's' : 'c') + channel) ?? [];
     let count = 0;
@@ -49,7 +49,7 @@ export class Subscriptions {
     return count;
   }
 
-  /** The connection is gone. */
+  /** Removes a connection that has ended. */
   remove(session: Session): void {
     for (const channel of [...this.#listeners.keys()]) this.#leave(session, channel);
   }

@@ -1,5 +1,5 @@
-// A Redis server on virtual time: runs commands and the real source of scripts, and passes messages on. A command takes no
-// time; what lies between it and its clients is in network.ts.
+// A Redis server on virtual time: runs commands and the real source of scripts, and delivers messages. A command takes no
+// time; network.ts simulates the way to its clients.
 import { createHash } from 'node:crypto';
 import type { LuaVm } from './lua-vm.js';
 import type { Process } from './process.js';
@@ -10,14 +10,14 @@ import { Keyspace } from './redis-keyspace.js';
 import { NotSimulated, ReplyError, type Reply, toInteger } from './redis-reply.js';
 import { type Session, Subscriptions } from './redis-subscriptions.js';
 
-/** What an instance of Redis is for its clients and for the fault driver. */
+/** The parts of a Redis server that its clients and the fault driver use. */
 export interface RedisParts {
   host: Process;
   random: Random;
   vm: LuaVm;
 }
 
-/** One change as a replica gets it: what ran, and when. */
+/** A change as a replica receives it: command and time. */
 interface Replicated {
   at: number;
   timeMicros: number;
@@ -35,9 +35,9 @@ const READ_ONLY = "READONLY You can't write against a read only replica.";
 export class RedisServer {
   readonly host: Process;
   readonly subscriptions: Subscriptions;
-  /** Its memory is full, and nothing may be evicted: writes that want memory are refused. */
+  /** Whether its memory is full, and nothing may be evicted: writes that need memory are rejected. */
   isFull = false;
-  /** It has become a replica: writes are refused. */
+  /** Whether it has become a replica: writes are rejected. */
   isReadOnly = false;
   /** Whether a message is lost on its way to one subscriber. */
   losesMessage: (session: Session, channel: string, text: string) => boolean = () => false;
@@ -80,12 +80,12 @@ export class RedisServer {
     return this.#keyspace;
   }
 
-  /** How many scripts have run. */
+  /** Number of scripts that have run. */
   get scriptCount(): number {
     return this.#scriptCount;
   }
 
-  /** Runs one command of a client. Texts are bytes. */
+  /** Runs a command of a client. Texts are bytes. */
   execute(session: Session, [name = '', ...args]: readonly string[]): Reply {
     const upper = name.toUpperCase();
     this.#keyspace.now = this.#nowMs;
@@ -100,12 +100,12 @@ export class RedisServer {
     return this.#refusal(command, false) ?? this.#run(command, args);
   }
 
-  /** What it holds, as a dump from which it can be restarted. */
+  /** A copy of its data, from which it can be restarted. */
   dump(): Keyspace {
     return this.#keyspace.copy();
   }
 
-  /** After a kill: another run, empty or with an old dump, without scripts and subscribers. */
+  /** Restarts after a kill: a new run, empty or with an old dump, without scripts and subscribers. */
   restart(dump = new Keyspace()): void {
     this.host.start();
     this.#runId = this.#random.hex(40);
@@ -123,7 +123,7 @@ export class RedisServer {
     return replica;
   }
 
-  /** Deletes as an eviction does, without a message. */
+  /** Deletes a key as an eviction does, without a message. */
   evict(key: string): boolean {
     return this.#keyspace.delete(key);
   }

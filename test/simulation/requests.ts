@@ -1,4 +1,4 @@
-// Requests of clients: reads, writes, purges, and changes past the proxy. What comes of them is checked.
+// Requests of clients: reads, writes, purges, and changes without the proxy. Their results are checked.
 import { ServiceError } from '../../src/errors.js';
 import type { Instance } from './instance.js';
 import { awaitedUntil, isPutBack } from './outages.js';
@@ -24,13 +24,13 @@ interface Open {
 export type Counted =
   'reads' | 'staleAnswers' | 'writes' | 'refusedWrites' | 'failedWrites' | 'purges' | 'refreshes';
 
-/** The timeout of the upstream, of Redis, and of lines that are slow. */
+/** Timeouts of upstream and Redis, and the delay of slow lines. */
 const READ_LIMIT_MS = 5000;
-/** Raise, upstream, change, twice the wait for acknowledgements, an expulsion, and the same again after a return. */
+/** Fence, upstream, change, twice the wait for acknowledgements, an expulsion, and all of it again after a return. */
 const WRITE_LIMIT_MS = 45_000;
-/** Within this time a lease has begun again after a pause that no clock shows. */
+/** Time within which a lease is renewed after a pause that no clock shows. */
 const NEXT_LEASE_MS = 2500;
-/** No acknowledgement without Redis comes earlier after the last lease: 9 s less the lease, and clocks that run fast. */
+/** Minimum time from the last lease to an acknowledgement without Redis: 9 s less the lease, by fast clocks. */
 const MIN_LOST_MS = 6000;
 
 export class Requests {
@@ -86,7 +86,7 @@ export class Requests {
     });
   }
 
-  /** The record is changed past the proxy, and read authoritatively. */
+  /** Changes the record without the proxy, and reads it authoritatively. */
   refresh(target: Target): void {
     const { instance, server, handle } = target;
     this.#world.upstream.change(handle);
@@ -94,7 +94,7 @@ export class Requests {
     this.#run(target, { label: `refreshes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
       const { version, isFresh } = await server.read(handle, true);
       this.counts.refreshes++;
-      // Without Redis it waits only for what it replaces: the same record may have been loaded since the change.
+      // Without Redis it waits only for the entry that it replaces: the same record may have been loaded since the change.
       const wasReadable = instance.withoutRedisAt < startedAt && server.cache.isRedisReadable();
       const hasWaited = wasReadable || this.#world.now - startedAt > MIN_LOST_MS;
       if (isFresh && hasWaited) this.#acknowledged(target, version);
@@ -102,7 +102,7 @@ export class Requests {
     });
   }
 
-  /** The record is changed past the proxy, and the operator purges it. */
+  /** Changes the record without the proxy, and purges it as the operator does. */
   purge(target: Target, isSoft: boolean, prefix?: string): void {
     const { server, handle } = target;
     const version = this.#world.upstream.change(handle);
@@ -115,7 +115,7 @@ export class Requests {
     });
   }
 
-  /** @throws Violation when a request takes too long */
+  /** @throws Violation if a request takes too long */
   check(): void {
     const { now } = this.#world;
     for (const open of this.#open) {
@@ -169,7 +169,7 @@ export class Requests {
     history.acknowledged({ handle, version, instance: instance.name, at: now, by });
   }
 
-  /** The exceptions are those of the table in coherence/README.md. */
+  /** Allows the exceptions of the table in coherence/README.md. */
   #checkAge(
     target: Target,
     { version, entry }: Answered,
@@ -186,7 +186,7 @@ export class Requests {
     throw new Violation('no older answer after an acknowledgement', detail);
   }
 
-  /** Without Redis an instance answers from what it loaded so short a time ago, by its wall clock. */
+  /** Without Redis an instance may serve an entry that it loaded recently, by its wall clock. */
   #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
     const { history, now, options } = this.#world;
     const { disconnectedMaxAgeMs } = options;

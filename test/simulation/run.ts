@@ -8,12 +8,12 @@ import { Workload } from './workload.js';
 import { World, type WorldOptions } from './world.js';
 
 export interface RunOptions {
-  /** Virtual time. */
+  /** Duration in virtual time. */
   seconds?: number;
   keptLines?: number;
-  /** The faults that happen; all where nothing is given. */
+  /** The faults that happen, by default all. */
   faults?: readonly FaultName[];
-  /** What the seed does not choose. */
+  /** Options that the seed does not choose. */
   world?: Partial<WorldOptions>;
 }
 
@@ -32,7 +32,7 @@ export interface RunResult {
 const DEFAULT_SECONDS = 120;
 const CALM_MS = 20_000;
 const MAX_LATE_MS = 10_000;
-/** Between two faults. */
+/** Mean pauses between two faults. */
 const MEAN_PAUSES_MS = [1000, 3000, 8000];
 
 export async function run(
@@ -89,7 +89,7 @@ async function violationOf(world: World, driver: FaultDriver, ms: number): Promi
   }
 }
 
-/** Some of them start late. */
+/** Starts the instances, some of them late. */
 function startInstances({ instances, random, after }: World): void {
   for (const instance of instances) {
     if (random.chance(0.7)) instance.start();

@@ -13,7 +13,7 @@ import type { RedisServer } from './redis.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
-/** As in src/cache/cache.ts: the time in which a write that timed out may still be carried out. */
+/** Time in which a write that timed out may still be carried out, as in src/cache/cache.ts. */
 const FENCE_SPARE_MS = 15_000;
 const SECOND_MS = 1000;
 
@@ -30,7 +30,7 @@ export interface ServerDeps {
   redis: RedisOptions | undefined;
 }
 
-/** What a reader was answered. */
+/** The response to a reader. */
 export interface Answered {
   entry: Entry;
   version: number;
@@ -80,12 +80,12 @@ export class Server {
     });
   }
 
-  /** Whether all that it keeps counts as fresh by its own times. */
+  /** Whether all its entries count as fresh by their own times. */
   get hasLease(): boolean {
     return this.cache.trustedSince() === 0;
   }
 
-  /** Whether it uses the entries that this Redis holds. */
+  /** Whether it uses the entries of this Redis. */
   readsFrom({ runId }: RedisServer): boolean {
     const { cache } = this;
     if (!cache.isRedisReadable() || cache.commands === undefined) return false;
@@ -100,7 +100,7 @@ export class Server {
     return { entry, version: versionOf(entry), isFresh: stale === undefined };
   }
 
-  /** Gives the new version; undefined when the write was refused. @throws ServiceError */
+  /** Resolves with the new version, or undefined if the write was rejected. @throws ServiceError */
   async write(handle: string): Promise<number | undefined> {
     let version: number | undefined;
     const forward = async (): Promise<WriteAnswer> => {
@@ -117,7 +117,7 @@ export class Server {
     return this.#resolver.purge(purged, { isSoft });
   }
 
-  /** The entry that would be answered as fresh now. */
+  /** The entry that would be served as fresh now. */
   fresh(handle: string): Entry | undefined {
     const entry = this.cache.memory.inspect(recordKey(handle, false))?.entry;
     return judge(entry, this.process.clock.now(), this.cache.trustedSince()) === 'fresh' ? entry : undefined;

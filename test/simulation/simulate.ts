@@ -8,12 +8,12 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '1..20' },
     seconds: { type: 'string', default: '120' },
-    /** The only faults that happen, by their names, with commas between. */
+    /** Comma-separated names of the only faults that happen. */
     faults: { type: 'string' },
-    /** A part of the protocol to take out; see mutations.ts. */
+    /** A part of the protocol to disable; see mutations.ts. */
     mutation: { type: 'string' },
     lines: { type: 'string', default: '80' },
-    /** Whether to go on after a failure. */
+    /** Whether to continue after a failure. */
     all: { type: 'boolean', default: false },
   },
 });

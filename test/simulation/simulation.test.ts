@@ -1,10 +1,10 @@
-// The promise, in seeded worlds: it holds with every fault, and breaks with every mutation of the protocol.
+// The coherence guarantee in seeded worlds: it holds with every fault, and breaks with every mutation of the protocol.
 import { describe, expect, test } from 'vitest';
 import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
 import { type RunOptions, type RunResult, run } from './run.js';
 
 const SEEDS = [1, 2, 3];
-/** Searched for a mutation: first those that show most of them, as a world without a violation takes longest. */
+/** Seeds to search for a mutation: first those that find most of them, because a world without a violation takes longest. */
 const SEARCHED = [6, 2, 7, 8, ...Array.from({ length: 20 }, (_, at) => at + 1)];
 const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
 
@@ -52,7 +52,7 @@ describe('the simulator', () => {
   test('reports the cost when one late command marks everything stale', async () => {
     const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
     const options = { seconds: 20, ...(faults && { faults }) };
-    // Several seeds: each order of events has other late commands, and so costs 1.2 to 2.1 times as many reads.
+    // Several seeds: each order of events has different late commands, and so costs 1.2 to 2.1 times as many reads.
     const readsOf = async (): Promise<number> => {
       let reads = 0;
       for (const seed of [3, 8]) reads += (await run(seed, options)).counts.upstreamReads;

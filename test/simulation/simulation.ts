@@ -1,4 +1,4 @@
-// A world on virtual time: processes, servers of Redis and the network between them, all of it out of one seed.
+// A world on virtual time: processes, Redis servers and the network between them, all from one seed.
 import { Scheduler } from './clock.js';
 import { LuaVm } from './lua-vm.js';
 import { Network, type NetworkOptions } from './network.js';
@@ -11,11 +11,11 @@ import { Trace } from './trace.js';
 
 export interface SimulationOptions {
   network?: NetworkOptions;
-  /** How many of the newest lines of the trace are kept to be read. */
+  /** Number of the newest trace lines to keep. */
   keptLines?: number;
 }
 
-/** Made once: a script leaves nothing behind in it. */
+/** Created once: a script leaves nothing behind in it. */
 let machine: Promise<LuaVm> | undefined;
 
 export function luaVm(): Promise<LuaVm> {
@@ -46,13 +46,13 @@ export class Simulation {
     return new Process(name, this.scheduler, this.random, options);
   }
 
-  /** Empty, or with what a dump or a replica of another one held. */
+  /** Creates a server, empty or with the data of a dump or replica. */
   redis(name: string, options: ProcessOptions = {}, held?: Keyspace): RedisServer {
     const host = this.process(name, { ...options, isSynchronous: true });
     return new RedisServer({ host, random: this.random, vm: this.#vm }, held);
   }
 
-  /** How a process reaches Redis; a failover changes the server. */
+  /** The dialer of a process; a failover changes the server that `findServer` returns. */
   dialer(client: Process, findServer: () => RedisServer): RedisDialer {
     return dialer(this.network, client, findServer);
   }

@@ -1,4 +1,4 @@
-// What happened in a simulation, as a hash: two runs with the same hash did the same. The newest lines can be kept to read.
+// The trace of a simulation, as a hash: two runs with the same hash are identical. The newest lines can be kept.
 
 export class Trace {
   readonly #kept: number;
@@ -6,13 +6,13 @@ export class Trace {
   #high = 0x811c9dc5;
   #low = 0x1234567;
 
-  /** How many of the newest lines are kept. */
+  /** `kept`: number of the newest lines to keep. */
   constructor(kept = 0) {
     this.#kept = kept;
   }
 
   note(at: number, line: string): void {
-    // Microseconds are whole numbers, and fit into 53 bits for 285 years.
+    // Microseconds are integers, and fit into 53 bits for 285 years.
     const micros = Math.round(at * 1000);
     this.#mix(micros % 2 ** 32);
     this.#mix(line.length);

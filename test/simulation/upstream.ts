@@ -1,5 +1,5 @@
-// The Handle server: records with a version, which each write makes higher. It is reached over a line of each process
-// that may be cut, and it may be slow, refuse, or lose its answers.
+// The Handle server: records with a version that each write increments. Each process reaches it over a line
+// that may be cut; it may be slow, reject requests, or lose its responses.
 import { untilDeadline } from '../../src/cache/clock.js';
 import type { Scheduler } from './clock.js';
 import type { Entry } from '../../src/cache/entry.js';
@@ -13,7 +13,7 @@ import type { Random } from './random.js';
 export const READ_TIMEOUT_MS = 3000;
 export const WRITE_TIMEOUT_MS = 5000;
 
-/** The record does not exist in each version divisible by this. */
+/** Versions divisible by this mean that the record does not exist. */
 const MISSING_EVERY = 5;
 const SHORT_TTL_SECONDS = 3;
 const LONG_TTL_SECONDS = 86_400;
@@ -36,7 +36,7 @@ export class Upstream {
     return this.#versions.get(handle) ?? 0;
   }
 
-  /** By a write, or past the proxy. */
+  /** Changes a record, by a write or without the proxy. */
   change(handle: string): number {
     const version = this.version(handle) + 1;
     this.#versions.set(handle, version);
@@ -55,7 +55,7 @@ export class Upstream {
     return this.#call(process, READ_TIMEOUT_MS, `reads ${handle}`, () => this.#outcome(handle));
   }
 
-  /** Gives the new version; undefined when it was refused. @throws ServiceError UPSTREAM_TIMEOUT: it may be carried out */
+  /** Resolves with the new version, or undefined if rejected. @throws ServiceError UPSTREAM_TIMEOUT, of unknown outcome */
   write(process: Process, handle: string): Promise<number | undefined> {
     const isRefused = this.#random.chance(0.05);
     return this.#call(process, WRITE_TIMEOUT_MS, `writes ${handle}`, () =>
@@ -70,7 +70,7 @@ export class Upstream {
       this.#cross(line, `upstream ${label}`, () => {
         const result = run();
         this.#cross(line, `upstream answers ${process.name}`, () => {
-          // One that was started anew has another connection.
+          // A restarted process has other connections.
           if (process.life !== life) return;
           process.post(0, `reads from upstream`, () => {
             resolve(result);
@@ -100,7 +100,7 @@ export class Upstream {
   }
 }
 
-/** The version that an entry was made of. */
+/** The version that an entry was made from. */
 export function versionOf(entry: Entry): number {
   if (entry.kind === 'not-found') return Number(entry.message);
   const [value] = JSON.parse(entry.values) as [{ version: number }];

@@ -1,4 +1,4 @@
-// An invariant that does not hold.
+// A violated invariant.
 
 export type Invariant =
   | 'no older answer after an acknowledgement'

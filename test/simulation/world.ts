@@ -1,4 +1,4 @@
-// All that is simulated of one deployment: instances, Redis, upstream, and what was promised to whom.
+// The simulation of a deployment: instances, Redis, upstream, and the guarantees given.
 import { groupOf } from '../../src/cache/coherence/groups.js';
 import type { DisconnectedWrites } from '../../src/cache/coherence/hub.js';
 import { recordKey } from '../../src/handle/handle.js';
@@ -31,11 +31,11 @@ export class World {
   readonly handles: readonly string[] = handlesInPairs();
   readonly history = new History();
   readonly requests: Requests;
-  /** The first invariant that was found broken. */
+  /** The first violated invariant. */
   violation: Violation | undefined;
-  /** How likely a message to a process is lost, by its name. */
+  /** Probability that a message to a process is lost, by process name. */
   readonly losses = new Map<string, number>();
-  /** The master. */
+  /** The current master. */
   redis: RedisServer;
   #masters = 0;
 
@@ -64,7 +64,7 @@ export class World {
     this.redis = this.#newMaster(held);
   }
 
-  /** A former master is the master again, with its own data and its own run. */
+  /** Makes a former master the master again, with its own data and run. */
   return(old: RedisServer): void {
     this.redis = old;
   }

@@ -1,4 +1,4 @@
-// Everything that clients do, over and over, nearly always about something new: what leaks, leaks then.
+// All requests of clients in a loop, nearly always for new handles, so that leaks show.
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import type { Question } from '../support/ask.js';

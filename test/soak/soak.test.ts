@@ -11,12 +11,12 @@ import { NAMES, startLoad } from './load.js';
 const SECONDS = Number(process.env['SOAK_SECONDS'] ?? '9');
 const SAMPLES_PER_THIRD = 4;
 const MIB = 1024 * 1024;
-/** Enough requests to fill every bounded structure; the time it takes depends on the machine. */
+/** Enough requests to fill every bounded structure; their duration depends on the machine. */
 const FILLING_REQUESTS = 5000;
-/** What may be more in the last third than in the second: code that is compiled late, lists that fill up. */
+/** Allowed growth from the second to the last third: code compiled late, lists that fill up. */
 const MARGIN_MIB = 3;
 
-/** Loaded into the program: collects garbage at a signal and prints the heap size. */
+/** Preloaded into the program: collects garbage at a signal and prints the heap size. */
 const PRELOADED = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';

@@ -1,4 +1,4 @@
-// The admin listener alone, whose calls do nothing.
+// The admin listener alone, with calls that do nothing.
 import type { RequestListener } from 'node:http';
 import { type AdminParts, createAdmin } from '../../src/admin/app.js';
 import type { Operations } from '../../src/admin/operations.js';
@@ -34,7 +34,7 @@ interface AloneOptions extends Partial<AdminParts> {
   onUnexpected?: (error: unknown) => void;
 }
 
-/** Without a token, unless one is given. */
+/** An admin listener without a token by default. */
 export function createAdminAlone({
   token = '',
   metrics = createMetrics(),

@@ -1,10 +1,10 @@
-// Sends a request with exactly the bytes of the test: no client normalises the path.
+// Sends a request with exactly the bytes of the test: the path is not normalised.
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 
 export interface Asked {
   status: number;
   headers: IncomingHttpHeaders;
-  /** Names and values as they came. */
+  /** Names and values as received. */
   rawHeaders: string[];
   body: Buffer;
   text: string;
@@ -14,7 +14,7 @@ export interface Question {
   method?: string;
   headers?: Record<string, string | string[]>;
   body?: string | Buffer;
-  /** By default each request has a connection of its own. */
+  /** By default each request has a new connection. */
   agent?: Agent;
 }
 

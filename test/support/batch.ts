@@ -1,4 +1,4 @@
-// Batches: sends one, and reads its elements.
+// Sends batches and reads their elements.
 import type { Asked, Question } from './ask.js';
 import type { Proxy } from './proxy.js';
 import { type Answer, notFound, recordOf, urlValue } from './upstream.js';
@@ -18,14 +18,14 @@ export const postBatch = (proxy: Proxy, body: unknown, question: Question = {}):
 
 export const elementsOf = ({ text }: Asked): BatchElement[] => JSON.parse(text) as BatchElement[];
 
-/** As many different handles. */
+/** This number of different handles. */
 export const numbered = (count: number, prefix = '21.T1'): string[] =>
   Array.from({ length: count }, (_, at) => `${prefix}/${at}`);
 
 export const handleOfTarget = (target: string): string =>
   decodeURIComponent(target.replace(/^\/api\/handles\//, '').replace(/\?.*$/, ''));
 
-/** Every handle has a record that names it, but those with `none` in their name. */
+/** Every handle has a record that names it, except handles with `none` in their name. */
 export function answerByHandle(target: string): Answer {
   const handle = handleOfTarget(target);
   return handle.includes('none')

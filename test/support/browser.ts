@@ -1,4 +1,4 @@
-// A real browser, Debian's Chromium, and what it complains about.
+// A real browser (Debian's Chromium) and the problems that it reports.
 import { existsSync } from 'node:fs';
 import axe, { type AxeResults } from 'axe-core';
 import { type Browser, type BrowserContextOptions, type Page, chromium } from 'playwright-core';
@@ -18,15 +18,15 @@ const FLAGS = [
 
 const shots = process.env['SHOTS'];
 
-/** For a look at the pages: `SHOTS=<folder> npm run test:browser`. */
+/** Screenshots of the pages: `SHOTS=<folder> npm run test:browser`. */
 export const shot = (name: string): { path?: string } =>
   shots === undefined ? {} : { path: `${shots}/${name}.png` };
 
 export interface Visit {
   page: Page;
-  /** Errors in the console, uncaught exceptions, and whatever the Content-Security-Policy stopped. */
+  /** Errors in the console, uncaught exceptions, and everything that the Content-Security-Policy blocked. */
   complaints: string[];
-  /** What axe finds that is serious or critical, one line each. */
+  /** Serious and critical findings of axe, one per line. */
   findings: () => Promise<string[]>;
 }
 

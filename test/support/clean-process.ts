@@ -1,7 +1,7 @@
-// Before each test file, because files share processes: nothing is left of the nock and the fake timers of another one.
+// Before each test file, because files share processes: removes nock and the fake timers of the previous file.
 import nock from 'nock';
 import { vi } from 'vitest';
 
-// Importing it has replaced node:http.
+// The import has replaced node:http.
 nock.restore();
 vi.useRealTimers();

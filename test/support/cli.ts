@@ -1,17 +1,17 @@
-// The command of the package in a pipe.
+// The command of the package, run in a pipe.
 import { spawn } from 'node:child_process';
 import { ROOT, follow, startProgram } from './built-proxy.js';
 
 const PROGRAM = 'dist/main.js';
 
-/** Runs `handle-resolver-proxy` with these arguments, these variables and no others. */
+/** Runs `handle-resolver-proxy` with only these arguments and variables. */
 export async function cli(args: string[], env: Record<string, string> = {}) {
   const { exited, stdout, stderr } = startProgram([PROGRAM, ...args], env);
   const { code } = await exited;
   return { code, stdout: stdout(), stderr: stderr() };
 }
 
-/** The same with a text as its standard input. */
+/** Runs the command with a text as its standard input. */
 export async function cliWith(input: string, args: string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [PROGRAM, ...args], { cwd: ROOT, env, stdio: 'pipe' });
   const { exited, stdout, stderr } = follow(child);

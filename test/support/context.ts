@@ -1,4 +1,4 @@
-// The context of a part that is tested by itself: metrics without readers, and the log as a list of lines.
+// The context of a part that is tested alone: unread metrics, and the log as a list of lines.
 import { systemClock } from '../../src/cache/clock.js';
 import type { Context } from '../../src/context.js';
 import { createLogger } from '../../src/observe/logger.js';
@@ -9,7 +9,7 @@ interface TestContext extends Context {
   lines: Record<string, unknown>[];
 }
 
-/** Shared: each one watches the whole process. A test that reads its metrics makes its own. */
+/** Shared, because each instance watches the whole process. A test that reads its metrics creates its own. */
 const METRICS = createMetrics();
 
 export function testContext(changes: Partial<Context> = {}): TestContext {
@@ -19,7 +19,7 @@ export function testContext(changes: Partial<Context> = {}): TestContext {
     log: createLogger({ level: 'trace', destination: { write } }),
     isLogged: () => true,
     metrics: METRICS,
-    // Read anew, because a test may set the clock of the process.
+    // Read at each call, because a test may set the clock of the process.
     clock: { ...systemClock, now: () => Date.now() },
     tracer: undefined,
     lines,

@@ -1,5 +1,5 @@
-// Counts work: how often blocks of our source are run. V8 counts them exactly, so that the figure depends on no machine.
-// Import it first, and in a test file with a process of its own: what is compiled before is not counted by block.
+// Counts work: how often blocks of our source are run. V8 counts exactly, so the figure does not depend on the machine.
+// Import it first, in a test file with a separate process: V8 counts functions compiled earlier only as a whole.
 import { type Profiler, Session } from 'node:inspector';
 import { onTestFinished, vi } from 'vitest';
 import { TimeSlicer } from '../../src/time-slicer.js';
@@ -9,10 +9,10 @@ session.connect();
 session.post('Profiler.enable');
 session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
 
-/** Since the last call. What is inside of a builtin (`indexOf`, a regular expression) counts as one. */
+/** Blocks since the last call. A builtin (`indexOf`, a regular expression) counts as one. */
 function takeBlocks(): number {
   let scripts: Profiler.ScriptCoverage[] = [];
-  // In the same thread it calls back before it returns.
+  // Within one thread the callback runs before `post` returns.
   session.post('Profiler.takePreciseCoverage', (error, coverage) => {
     if (error !== null) throw error;
     scripts = coverage.result;
@@ -24,7 +24,7 @@ function takeBlocks(): number {
     .reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Of each, one after the other. Whatever else runs in src meanwhile is counted too: call it when nothing else does. */
+/** Blocks of each work, run in sequence. Other work in src counts too: call it when nothing else runs. */
 export async function countEach(works: readonly (() => Promise<void>)[]): Promise<number[]> {
   const counts: number[] = [];
   takeBlocks();
@@ -37,14 +37,14 @@ export async function countEach(works: readonly (() => Promise<void>)[]): Promis
 
 export interface CountedTurns {
   blocks: number;
-  /** The most between two turns of the event loop; the milliseconds include those of the counting. */
+  /** Maximum between two turns of the event loop; the milliseconds include the counting. */
   longestTurn: { blocks: number; ms: number };
 }
 
-/** To count takes as long. */
+/** Counting takes about this time. */
 const IDLE_MS = 4;
 
-/** The same for one, by turns of the event loop. */
+/** Blocks of one work, in total and in its longest turn of the event loop. */
 export async function countTurns(work: () => Promise<void>): Promise<CountedTurns> {
   const longestTurn = { blocks: 0, ms: 0 };
   let blocks = 0;
@@ -58,7 +58,7 @@ export async function countTurns(work: () => Promise<void>): Promise<CountedTurn
   };
   let isDone = false;
   const watch = (): void => {
-    // The blocks of idle turns count with the next one.
+    // Blocks of idle turns count with the next turn.
     if (performance.now() - since >= IDLE_MS) endTurn();
     if (!isDone) setImmediate(watch);
   };
@@ -73,10 +73,10 @@ export async function countTurns(work: () => Promise<void>): Promise<CountedTurn
   }
 }
 
-/** What a step takes by the clock of `sliceBySteps` (ms): five hundred of them fill a slice. */
+/** Duration of a step by the clock of `sliceBySteps` (ms): five hundred steps fill a slice. */
 const STEP_MS = 0.01;
 
-/** Until the test ends, slices have as many steps on every machine. */
+/** Until the test ends, slices have the same number of steps on every machine. */
 export function sliceBySteps(): void {
   let time = 0;
   const monotonic = (): number => (time += STEP_MS);

@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Above the type 7 the type is in a byte of its own. */
+/** A type above 7 takes another byte. */
 const control = (type: number, size: number): number[] =>
   type > 7 ? [size, type - 7] : [(type << 5) | size];
 const text = (value: string): number[] => [...control(2, value.length), ...Buffer.from(value)];
@@ -63,7 +63,7 @@ function databaseOf(countries: Record<string, string>): Buffer {
   return Buffer.from([...tree, ...Array<number>(16).fill(0), ...data, ...marker, ...metadata]);
 }
 
-/** Networks such as `192.0.2.0/24` with their countries; the path of the file. */
+/** Writes networks such as `192.0.2.0/24` with their countries. @returns the path of the file */
 export function writeCountryDatabase(
   countries: Record<string, string>,
   path = join(mkdtempSync(join(tmpdir(), 'countries-')), 'country.mmdb'),

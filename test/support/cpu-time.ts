@@ -1,6 +1,6 @@
-// What work takes of a processor, however many others want it meanwhile.
+// Processor time of work, independent of the other load of the machine.
 
-/** Of all threads of this process (ms): only what runs in it is measured. */
+/** CPU time of all threads of this process (ms). */
 export async function cpuMs(work: () => unknown): Promise<number> {
   const from = process.cpuUsage();
   await work();

@@ -1,4 +1,4 @@
-// Writes that the demo server accepts, and the version in a read record.
+// Writes that the demo server accepts, and their number in a record.
 import { adminValue, textValue } from '../handle-server/seed.js';
 import { type Asked, ask } from './ask.js';
 import { basic } from './demo.js';
@@ -8,7 +8,7 @@ export const WRITE_HEADERS = {
   'Content-Type': 'application/json',
 };
 
-/** A record with the number of its write. */
+/** A record that holds the number of its write. */
 export const numbered = (count: number): unknown[] => [
   textValue(1, 'URL', `https://example.org/${count}`),
   adminValue(),
@@ -20,6 +20,6 @@ export const numberedBody = (count: number): string => JSON.stringify(numbered(c
 export const putNumbered = (baseUrl: string, path: string, count: number): Promise<Asked> =>
   ask(baseUrl, path, { method: 'PUT', headers: WRITE_HEADERS, body: numberedBody(count) });
 
-/** Which writing a reader is shown; 0 when it is none. */
+/** Number of the write that a reader is shown; 0 if it shows none. */
 export const numberIn = ({ text }: Pick<Asked, 'text'>): number =>
   Number(/https:\/\/example\.org\/(\d+)/.exec(text)?.[1] ?? 0);

@@ -2,7 +2,7 @@
 import { afterAll } from 'vitest';
 import { type DemoOptions, type DemoServer, createDemoServer } from '../handle-server/server.js';
 
-/** A listening demo server and its URL; closed when the test file is done. */
+/** A listening demo server and its URL; closed at the end of the test file. */
 export async function startDemoServer(options: DemoOptions = {}): Promise<DemoServer & { url: string }> {
   const server = createDemoServer(options);
   afterAll(() => server.close());

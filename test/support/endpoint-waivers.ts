@@ -1,4 +1,4 @@
-// Endpoints whose recorded response differs from that of the proxy on purpose, and why.
+// Endpoints whose recorded response differs on purpose from that of the proxy, and the reasons.
 
 const BODY = 'same 405; the reason is in the body';
 

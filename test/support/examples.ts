@@ -1,4 +1,4 @@
-// The files of config/examples as a test looks at them.
+// Reads the files of config/examples.
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type CollectionTag, parseAllDocuments } from 'yaml';
@@ -16,7 +16,7 @@ export const exampleNames = (ending: string): string[] =>
 /** Compose replaces a list instead of adding to it. */
 const OVERRIDE: CollectionTag = { tag: '!override', collection: 'seq', default: false };
 
-/** All documents of a YAML file. @throws YAMLError for what is not well-formed */
+/** All documents of a YAML file. @throws YAMLError if it is not well-formed */
 export function exampleDocuments(name: string): unknown[] {
   return parseAllDocuments(exampleText(name), { strict: true, uniqueKeys: true, customTags: [OVERRIDE] }).map(
     (document) => {
@@ -26,7 +26,7 @@ export function exampleDocuments(name: string): unknown[] {
   );
 }
 
-/** Seconds until a stopped proxy has ended, with a part of one in which it logs its end. */
+/** Seconds until a stopped proxy has exited, with one second for its last log lines. */
 export const shutdownSeconds = ({ server }: Config): number => server.shutdownTimeoutMs / 1000 + 1;
 
 export interface Probe {

@@ -1,5 +1,5 @@
-// The most expensive requests that we know, each for any size of its input: counted in test/attack, and driven
-// beside hits in test/bench. Included records: test/redirect/included-records.
+// The most expensive requests that we know, each for any size of its input: counted in test/attack, and sent
+// during hits in test/bench. Included records: test/redirect/included-records.
 import { DEMO_PASSWORD, DEMO_PREFIX, textValue } from '../handle-server/seed.js';
 import type { Question } from './ask.js';
 import { nativeRequest } from './native-messages.js';
@@ -7,23 +7,23 @@ import { nativeRequest } from './native-messages.js';
 type Values = Record<string, unknown>[];
 
 export interface ExpensiveRequest {
-  /** The values of the record, for a size. */
+  /** Values of a record of this size. */
   record: (size: number) => Values;
-  /** Each request has a number, so that none of them is answered as prepared. */
+  /** The number makes each request different, so that no prepared response serves it. */
   request: (size: number, number: number) => [target: string, question?: Question];
-  /** That are compared with each other; by default 500 and 1,000. */
+  /** Sizes that are compared with each other, 500 and 1,000 by default. */
   sizes?: readonly [number, number];
-  /** A record of about 1 MiB, a list of 20,000 locations, a batch of 1,000 handles, 16 KiB of headers; else 10,000. */
+  /** Largest size, 10,000 by default: of a record 1 MiB, of a list 20,000, of a batch 1,000, of headers 16 KiB. */
   largest?: number;
-  /** How often the record is read; by default once. */
+  /** Number of times that the record is read, once by default. */
   reads?: (size: number) => number;
-  /** The ceiling of one turn of the event loop at the largest, where a part is done in one piece. */
+  /** Maximum blocks of one event-loop turn at the largest size, where a part runs without slices. */
   turnBlocks?: number;
-  /** Where the largest takes minutes to count. */
+  /** Size to count instead of the largest, where that takes minutes. */
   counted?: number;
 }
 
-/** A record, a redirect, no such handle, a failed condition. What is refused, for its length for example, costs nothing. */
+/** A record, a redirect, no such handle, a failed condition. A rejected request costs nothing. */
 export const ANSWERED: readonly number[] = [200, 302, 404, 412];
 
 export const NAME = `${DEMO_PREFIX}/cost`;

@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below those that the kernel gives to connections, and to listeners on port 0: one of these would take it meanwhile. */
+/** Below the ports that the kernel assigns to connections and to listeners on port 0, which could take one meanwhile. */
 const PORTS = { from: 15_000, to: 32_000 };
 
-/** By chance, because other processes look for one too. */
+/** Random, because other processes look for free ports too. */
 const randomPort = (): number => PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
 
 async function isFree(port: number): Promise<boolean> {
@@ -23,7 +23,7 @@ async function isFree(port: number): Promise<boolean> {
 
 const given = new Set<number>();
 
-/** Never the same port twice in one process. */
+/** A free port, never the same one twice in a process. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomPort();

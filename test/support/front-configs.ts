@@ -1,4 +1,4 @@
-// The web servers in front as config/examples has them: only what names a place of the machine is changed.
+// The web servers in front as config/examples has them, with paths, ports and addresses of this machine.
 import { join } from 'node:path';
 import { exampleText } from './examples.js';
 
@@ -11,7 +11,7 @@ export interface Place {
   plainPort: number;
   /** Host and port of each proxy. */
   backends: string[];
-  /** The port of the admin listener of each, for health checks; none: they are taken as healthy. */
+  /** Admin port of each proxy for health checks; without them all proxies count as healthy. */
   adminPorts?: number[];
 }
 
@@ -65,11 +65,11 @@ const caddyArguments = (folder: string): string[] => [
   join(folder, 'front.conf'),
 ];
 
-/** The modules that Debian enables by itself, as far as they could matter, and those that the example names. */
+/** The modules that Debian enables by default, as far as they matter here, and those that the example names. */
 function apacheModules(): string {
   const own = 'mpm_event authz_core alias dir deflate env filter setenvif reqtimeout'.split(' ');
   const [, named = ''] = /a2enmod (.*)/.exec(exampleText('apache.conf')) ?? [];
-  // What a2enmod enables with them.
+  // Modules that a2enmod enables as dependencies.
   const needed = ['socache_shmcb', 'proxy', 'slotmem_shm'];
   return [...own, ...needed, ...named.split(' ')]
     .map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`)

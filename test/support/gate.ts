@@ -1,4 +1,4 @@
-// Holds something back until a test lets it go.
+// A gate that a test opens.
 
 /** A promise, and the function that resolves it. */
 export function gate(): { opened: Promise<void>; open: () => void } {

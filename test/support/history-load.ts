@@ -1,4 +1,4 @@
-// Clients that read and write a few handles at several instances, and note what they see; and what makes them wait.
+// Clients that read and write a few handles at several instances and record what they see, and random stops of processes.
 import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Random } from '../chaos/random.js';
@@ -7,7 +7,7 @@ import { WRITE_HEADERS, numberIn, numberedBody } from './demo-writes.js';
 import type { Operation } from './linearizability.js';
 import type { RedisServer } from './redis-server.js';
 
-/** What a handle holds at first. */
+/** The version that a handle holds at first. */
 export const INITIAL = '0';
 const WRITES = 0.08;
 const MAX_PAUSE_MS = 10;
@@ -20,7 +20,7 @@ interface Instance {
 }
 
 export interface Load {
-  /** Half of them are written with conditions only, and the others without: an unconditional write waits for no lock. */
+  /** Half of them get only conditional writes, the others only unconditional ones, which wait for no lock. */
   handles: readonly string[];
   instances: readonly Instance[];
   random: Random;
@@ -35,9 +35,9 @@ export class HistoryRecorder {
     conditional: 0,
     /** 412: nothing was written. */
     refused: 0,
-    /** Writes with another answer, or none. */
+    /** Writes with another status or without a response. */
     unknown: 0,
-    /** Reads that were marked as stale, which is no promise, and that failed. */
+    /** Reads that were marked as stale, which promises nothing, or that failed. */
     markedStale: 0,
     failed: 0,
   };
@@ -48,7 +48,7 @@ export class HistoryRecorder {
     this.#load = load;
   }
 
-  /** Sends requests, one after the other; after a write it reads at every instance at once. */
+  /** Sends requests in sequence; after a write it reads at all instances at the same time. */
   async client(name: string): Promise<void> {
     const { random, handles, instances, isOver } = this.#load;
     const agent = new Agent({ keepAlive: true });
@@ -66,7 +66,7 @@ export class HistoryRecorder {
     agent.destroy();
   }
 
-  /** A read at some instance. Undefined: it says nothing. */
+  /** A read at one instance. Undefined if it shows no version. */
   async read(
     client: string,
     handle: string,
@@ -89,7 +89,7 @@ export class HistoryRecorder {
     return { version, tag: answer.headers.etag ?? '' };
   }
 
-  /** `seen`: the write replaces that version alone. */
+  /** `seen`: the write replaces only that version. */
   async #write(
     client: string,
     { handle, agent, seen }: { handle: string; agent: Agent; seen?: Seen },
@@ -123,7 +123,7 @@ export class HistoryRecorder {
   }
 }
 
-/** A version, and the tag of the answer that showed it. */
+/** A version, and the ETag of the response that showed it. */
 interface Seen {
   version: string;
   tag: string;
@@ -134,11 +134,11 @@ interface Begun {
   operation: Omit<Operation, 'respondedAt' | 'version'>;
 }
 
-/** Undefined: the connection broke. */
+/** Undefined if the connection broke. */
 const send = ({ url, operation }: Begun, question: Question): Promise<Asked | undefined> =>
   ask(url, `/api/handles/${operation.handle}`, question).catch(() => undefined);
 
-/** Stops what it is given for a moment, again and again; gives back how often. */
+/** Repeatedly stops a chosen process for a moment. @returns the number of stops */
 export async function keepStopping({ random, isOver }: Load, choose: () => Stoppable): Promise<number> {
   let stops = 0;
   while (!isOver()) {

@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BASE_IMAGE = fileURLToPath(new URL('base-image.sh', import.meta.url));
 
 const execute = promisify(execFile);
-/** Its standard output. Rejects with both outputs when it fails. */
+/** Standard output of a program. Rejects with both outputs if it fails. */
 const run = async (program: string, args: string[], cwd = ROOT): Promise<string> =>
   (await execute(program, args, { cwd, maxBuffer: 2 ** 26 })).stdout.trim();
 
@@ -31,7 +31,7 @@ export interface Image {
   root: string;
 }
 
-/** Builds the image on files of this machine. Removed when the test ends. */
+/** Builds the image from files of this machine. Removed when the test ends. */
 export async function buildImage(): Promise<Image> {
   const folder = mkdtempSync(join(tmpdir(), 'image-'));
   const storage = [
@@ -50,7 +50,7 @@ export async function buildImage(): Promise<Image> {
   });
   const [, base = ''] = /^FROM (\S+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
   await run(BASE_IMAGE, [`docker.io/library/${base}`, 'buildah', ...storage]);
-  // Docker's format has the HEALTHCHECK, that of OCI has none.
+  // Docker's format has HEALTHCHECK, the OCI format does not.
   await buildah('bud', '--isolation', 'chroot', '--pull-never', '--format', 'docker', '--tag', 'built', '.');
   const container = await buildah('from', '--pull-never', 'localhost/built');
   const inspected = JSON.parse(await buildah('inspect', container)) as { Docker: { config: ImageConfig } };
@@ -59,9 +59,9 @@ export async function buildImage(): Promise<Image> {
 
 export interface Container {
   output: () => string;
-  /** Runs a command in it. Rejects when the command fails. */
+  /** Runs a command in the container. Rejects if the command fails. */
   execute: (...command: string[]) => Promise<string>;
-  /** Sends SIGTERM; the exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   stop: () => Promise<number | null>;
 }
 

@@ -1,11 +1,11 @@
-// A proxy before a Handle server with the records of a test, and the redirects of their handles.
+// A proxy in front of a Handle server with the records of a test, and the redirects of their handles.
 import type { Asked, Question } from './ask.js';
 import { type Proxy, startProxy } from './proxy.js';
 import { type MockUpstream, mockUpstream, notFound, recordOf } from './upstream.js';
 
 export const PREFIX = '21.T11998';
 
-/** A value as the record interface sends it. */
+/** A value in the form of the record interface. */
 export const value = (
   index: number,
   type: string,
@@ -23,7 +23,7 @@ export interface Leads extends Proxy {
   upstream: MockUpstream;
   /** Status and Location of `/21.T11998/<path>`. */
   to: (path: string, question?: Question) => Promise<[status: number, location: string | undefined]>;
-  /** The whole answer. */
+  /** The whole response. */
   get: (path: string, headers?: Record<string, string>, question?: Question) => Promise<Asked>;
   /** Replaces records upstream, unnoticed by the proxy. */
   put: (more: Record<string, unknown[]>) => void;
@@ -58,7 +58,7 @@ export async function startLeads(
 const handleIn = (target: string): string =>
   decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0]!);
 
-/** The records of prefixes are read once, for the redirects of all their handles: test/redirect/prefixes.test.ts. */
+/** Prefix records are read once for the redirects of all their handles: test/redirect/prefixes.test.ts. */
 export const isPrefixRead = (target: string): boolean => target.startsWith('/api/handles/0.NA/');
 
 const withoutPrefixes = ({ targets, answers }: MockUpstream): MockUpstream => ({

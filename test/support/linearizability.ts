@@ -1,17 +1,17 @@
 // Checks a history of reads and writes for linearizability: each handle is a register, and each write has its own version.
 
-/** A request as its client saw it. Times are of one clock. */
+/** A request as its client saw it. All times are of one clock. */
 export interface Operation {
   kind: 'read' | 'write';
   handle: string;
   client: string;
   instance: string;
   invokedAt: number;
-  /** Infinity: a write of unknown outcome. It may take effect at any later time, or never. */
+  /** Infinity for a write of unknown outcome, which may take effect at any later time, or never. */
   respondedAt: number;
-  /** The version that was read or written. */
+  /** The version read or written. */
   version: string;
-  /** Of a conditional write: the version that it replaces, and no other one. */
+  /** The only version that a conditional write may replace. */
   replaces?: string;
 }
 
@@ -20,10 +20,10 @@ export interface Fault {
   what: string;
 }
 
-/** Reads that began after another read had shown a newer version, which was not acknowledged yet. */
+/** Reads that began after another read had shown a newer version that was not acknowledged yet. */
 export interface NewThenOld {
   count: number;
-  /** Those where one client saw both. */
+  /** Cases in which one client saw both. */
   ofOneClient: number;
   /** From the end of the first read of the newer version to the start of the last read of the older one. */
   longestMs: number;
@@ -34,20 +34,20 @@ export interface Verdict {
   newThenOld: NewThenOld;
 }
 
-/** A version, with all that was seen of it. */
+/** A version and its reads. */
 interface Version {
   write: Operation;
   reads: Operation[];
-  /** The version that replaces it under its condition. */
+  /** The version that replaces it by a conditional write. */
   next?: Version;
 }
 
-/** Versions with no other one between them: each replaces the one before it under its condition. */
+/** Versions without others between them: each replaces the previous one by a conditional write. */
 interface Chain {
   versions: Version[];
-  /** When one of them was acknowledged first: what begins later comes after it, or belongs to it. */
+  /** First acknowledgement of any of them: later requests come after the chain, or belong to it. */
   acknowledgedAt: number;
-  /** When the last write, and the last request, about one of them began. */
+  /** Start of the last write, and of the last request, for any of them. */
   lastWriteAt: number;
   lastUseAt: number;
 }
@@ -75,7 +75,7 @@ function checkRegister(operations: Operation[], initial: string, { faults, newTh
   countNewThenOld(chains, newThenOld);
 }
 
-/** Writes the version that a handle holds at first. */
+/** The write of the version that a handle holds at first. */
 const START: Omit<Operation, 'version'> = {
   kind: 'write',
   handle: '',
@@ -85,7 +85,7 @@ const START: Omit<Operation, 'version'> = {
   respondedAt: -Infinity,
 };
 
-/** Without writes of unknown outcome that nobody has seen: they need not have happened. */
+/** Leaves out unseen writes of unknown outcome: they need not have happened. */
 function versionsOf(operations: readonly Operation[], initial: string, faults: Fault[]): Version[] {
   const versions = new Map<string, Version>([
     [initial, { write: { ...START, version: initial }, reads: [] }],
@@ -97,7 +97,7 @@ function versionsOf(operations: readonly Operation[], initial: string, faults: F
     if (version !== undefined && version.write.invokedAt <= read.respondedAt) version.reads.push(read);
     else faults.push({ kind: 'never written', what: describe(read) });
   }
-  // Later versions first: what one of them has replaced has happened too.
+  // Later versions first: a version that was replaced has happened too.
   const happened = new Set<Version>();
   const mark = (version: Version | undefined): void => {
     if (version === undefined || happened.has(version)) return;
@@ -150,7 +150,7 @@ function chainFrom(head: Version): Chain {
 
 const readsOf = (versions: readonly Version[]): Operation[] => versions.flatMap(({ reads }) => reads);
 
-/** Nothing about a version may begin after one that has replaced it was acknowledged. */
+/** A request about a version may not begin after the acknowledgement of a version that replaced it. */
 function checkChain({ versions }: Chain, faults: Fault[]): void {
   versions.forEach(({ write, reads }, at) => {
     const later = earliest(versions.slice(at + 1).map((version) => version.write));
@@ -161,8 +161,8 @@ function checkChain({ versions }: Chain, faults: Fault[]): void {
 }
 
 /**
- * Neither of two chains can come first if each was acknowledged before a request about the other began. It is enough to look at
- * pairs: of any longer circle the two that were acknowledged first are one (Gibbons and Korach, Testing Shared Memories).
+ * Neither of two chains can come first if each was acknowledged before a request about the other began. Pairs are
+ * enough: in a longer cycle the two acknowledged first are such a pair (Gibbons and Korach, Testing Shared Memories).
  */
 function checkPair(one: Chain, other: Chain, faults: Fault[]): void {
   if (!isBefore(one, other) || !isBefore(other, one)) return;
@@ -173,7 +173,7 @@ function checkPair(one: Chain, other: Chain, faults: Fault[]): void {
     faults.push({ kind: 'lost update', what });
     return;
   }
-  // Where both were written at the same time, their readers disagree.
+  // If both were written at the same time, their readers disagree.
   const [earlier, later] = isSecond ? [other, one] : [one, other];
   const acknowledged = earliest(later.versions.map(({ write }) => write));
   for (const read of readsOf(earlier.versions))
@@ -199,7 +199,7 @@ function countNewThenOld(chains: readonly Chain[], newThenOld: NewThenOld): void
   }
 }
 
-/** By client: when one of the versions was shown to it first. */
+/** Time at which a client was first shown one of the versions, by client. */
 function firstShown(versions: readonly Version[]): Map<string, number> {
   const shown = new Map<string, number>();
   for (const { reads } of versions)

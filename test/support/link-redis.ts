@@ -1,4 +1,4 @@
-// A Redis for a link: it answers its scripts as the test says, and records the order of the calls.
+// A Redis for a link: it answers scripts as the test sets, and records the order of the calls.
 import { CHANGE, ENTER, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
 import type { Renewal } from '../../src/cache/link/member-list.js';
@@ -8,29 +8,29 @@ interface LinkWorld {
   asked: string[];
   was: Renewal['was'];
   lapsed: string[];
-  /** Another member has a lease. */
+  /** Whether another member has a lease. */
   isVouched: boolean;
-  /** The list of members is that of this run of the server. */
+  /** Whether the list of members belongs to this run of the server. */
   isListKnown: boolean;
-  /** What each renewal says of the lease: 0 none, 1 new, 2 long. */
+  /** Lease in the reply to each renewal: 0 none, 1 new, 2 long held. */
   leases: unknown[];
-  /** The number of the last message of every group. */
+  /** Number of the last message of every group. */
   number: string;
-  /** The run of the server. */
+  /** ID of the run of the server. */
   run: string;
   isConnected: boolean;
   hasFailed: boolean;
-  /** Renewals get no reply. */
+  /** Whether renewals get no reply. */
   isSilent: boolean;
-  /** The replies to renewals, which Redis carries out at once, arrive then. */
+  /** Resolves when replies to renewals arrive. Redis executes them immediately. */
   renewed: Promise<void>;
-  /** A message connection that is opened now is ready then. */
+  /** Resolves when a newly opened message connection is ready. */
   ready: Promise<void>;
-  /** How many message connections are open. */
+  /** Number of open message connections. */
   subscriptions: number;
-  /** The reply to a change, which Redis carries out at once, arrives then. */
+  /** Resolves when the reply to a change arrives. Redis executes it immediately. */
   changed: Promise<void>;
-  /** Delivers a message of another member. */
+  /** Delivers a message from another member. */
   send: (text: string) => void;
 }
 

@@ -1,4 +1,4 @@
-// Loads a configuration from a text and variables, the way main.ts does from a file and the environment.
+// Loads a configuration from a text and variables, as main.ts does from a file and the environment.
 import { ConfigError, loadConfig } from '../../src/config/load.js';
 import type { Config } from '../../src/config/schema.js';
 

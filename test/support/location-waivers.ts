@@ -1,4 +1,4 @@
-// Where the choice of a location differs from the recorded HDLProxy on purpose, and why.
+// Location choices that differ on purpose from the recorded HDLProxy, and the reasons.
 
 const BROKEN = 'a broken value is left out: HDLProxy responds with 500';
 const QUOTE = 'a quote in rel is escaped: at HDLProxy it ends the parameter';

@@ -1,4 +1,4 @@
-// The records of the recordings of HDLProxy at a demo server, and a proxy before it.
+// The records of the HDLProxy recordings at a demo server, and a proxy in front of it.
 import { readFileSync } from 'node:fs';
 import { onTestFinished, vi } from 'vitest';
 import { DEMO_PREFIXES } from '../handle-server/seed.js';
@@ -18,15 +18,15 @@ const ENV = {
 /** The headers that records set. */
 export const OF_RECORDS = /^(?:link|x-(?:one|two|a|b|sub|ns|inc|own)): /;
 
-/** Those of the look-up that was recorded. */
+/** The countries of the recorded look-up. */
 const COUNTRIES = { '192.0.2.0/24': 'DE', '198.51.100.0/24': 'US' };
 
 export const isSetup = ({ name }: Recording): boolean => name.startsWith('setup');
 
-/** An endpoint of the API of a Handle server. */
+/** Whether the recording is of an endpoint of the Handle server API. */
 export const isOfApi = ({ name }: Recording): boolean => /^path: server: .*\/api/.test(name);
 
-/** Without the records: `putRecorded` writes them. Closed when the test ends. */
+/** Starts without records: `putRecorded` writes them. Closed when the test ends. */
 export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: Proxy }> {
   const demo = createDemoServer({
     prefixes: [...DEMO_PREFIXES, ...'ABCDEFGHIJKLM'.replace(/./g, ' 21.T7NS$&').trim().split(' ')],
@@ -50,7 +50,7 @@ export function putRecorded(demo: DemoServer, { request }: Recording): void {
 }
 
 export type DrawnQuestion = Question & {
-  /** The number that is drawn, 0.5 by default. */
+  /** The random number, 0.5 by default. */
   random?: number;
 };
 

@@ -1,4 +1,4 @@
-// A clock that the test drives: timers run when it is advanced.
+// A clock that the test drives: advancing it runs its timers.
 import type { Clock } from '../../src/cache/clock.js';
 
 interface Timer {
@@ -9,7 +9,7 @@ interface Timer {
 export interface ManualClock extends Clock {
   /** Settles pending promises, advances both clocks by `ms`, and runs the timers that are due, in order. */
   pass: (ms: number) => Promise<void>;
-  /** The wall clock alone is set. */
+  /** Sets the wall clock only. */
   setBy: (ms: number) => void;
 }
 
@@ -51,12 +51,12 @@ export function createManualClock(): ManualClock {
   };
 }
 
-/** What goes on without the passing of time has gone on. */
+/** Waits until nothing is left to run without the passing of time. */
 export async function settled(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Whether a promise is settled without the passing of time. */
+/** Whether a promise settles without the passing of time. */
 export async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let is = false;
   const note = (): void => {

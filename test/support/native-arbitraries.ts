@@ -8,7 +8,7 @@ import { decodeData } from './value-data.js';
 export const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 const uint8 = fc.nat(0xff);
 const uint16 = fc.nat(0xffff);
-/** Without halves of surrogate pairs, which UTF-8 cannot hold. */
+/** Without lone surrogates, which UTF-8 cannot hold. */
 export const texts = fc.string({ unit: 'binary', maxLength: 30 });
 export const bytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array));
 const references = fc.array(fc.record({ handle: texts, index: int32 }), { maxLength: 4 });
@@ -70,7 +70,7 @@ export const sites = fc
 
 const TYPES = ['URL', '', 'DÉSC', 'HS_ADMIN', 'HS_ADMIN.X', 'HS_VLIST', 'HS_SITE', 'HS_PUBKEY', 'HS_SECKEY'];
 
-/** The type of a value with its bytes: such that fit the type, and any. */
+/** A type with data, which may or may not fit the type. */
 const contents: fc.Arbitrary<{ type: string; data: Buffer }> = fc.oneof(
   fc.record({
     type: fc.oneof(texts, fc.constantFrom(...TYPES)),
@@ -93,7 +93,7 @@ const contents: fc.Arbitrary<{ type: string; data: Buffer }> = fc.oneof(
   }),
 );
 
-/** What the JSON interface of a server shows of a value. */
+/** A value as the JSON interface of a server shows it. */
 export const serverValues: fc.Arbitrary<HandleValue> = fc
   .record({
     index: int32,

@@ -1,5 +1,5 @@
-// A client of the native protocol that sends and receives as the Java client does: one request a connection; on UDP
-// packets in any order, placed by sequence and length.
+// A client of the native protocol that sends and receives as the Java client does: one request per connection; on UDP
+// packets in any order, assembled by sequence number and length.
 import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec.js';
 import { type NativeQuestion, type NativeResponse, nativeRequest, readResponse } from './native-messages.js';
 
-/** An open connection that stays half open when the other side ends; closed when the test ends. */
+/** An open connection that stays half-open when the peer ends it; closed when the test ends. */
 export async function openNativeSocket(port: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   socket.on('error', () => undefined);
@@ -18,7 +18,7 @@ export async function openNativeSocket(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Everything until the other side ends or cuts the connection. */
+/** Reads until the peer ends or resets the connection. */
 export async function readToEnd(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -66,7 +66,7 @@ export const sendUdp = (socket: UdpSocket, port: number, packet: Buffer): void =
   socket.send(packet, port, '127.0.0.1');
 };
 
-/** The packets of the next whole message, in the order in which they came. */
+/** The packets of the next whole message, in the order of arrival. */
 export function nextMessage(socket: UdpSocket): Promise<Buffer[]> {
   const packets = new Map<number, Buffer>();
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// The client's half of the native protocol (RFC 3652 §3.2): writes resolutions, reads responses and their values.
+// The client side of the native protocol (RFC 3652 §3.2): writes resolutions, reads responses and their values.
 import { ByteReader, int32, sized } from '../../src/handle/bytes.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl } from '../../src/handle/value.js';
@@ -23,7 +23,7 @@ export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest):
   ]);
 
 interface Response {
-  /** As `encodeDigest` writes it; empty when there is none. */
+  /** As `encodeDigest` writes it; empty without a digest. */
   digest: Buffer;
   body: ResponseBody;
 }

@@ -1,4 +1,4 @@
-// Requests of the native protocol as a Java client sends them, and what an answer says.
+// Requests of the native protocol as a Java client sends them, and the contents of responses.
 import { handleRef } from '../../src/handle/handle.js';
 import type { NativeAnswer } from '../../src/native/answer.js';
 import {
@@ -34,7 +34,7 @@ export interface NativeQuestion {
 
 const VERSION: Version = { major: 2, minor: 11 };
 
-/** Envelope and message. */
+/** Envelope and message of a request. */
 export function nativeRequest(handle: string, question: NativeQuestion = {}): Buffer {
   const { opCode = OP_CODE.resolution, flags = PUBLIC, indexes = [], types = [] } = question;
   const { version = VERSION, requestId = 1, sessionId = 0, isEncrypted = false } = question;
@@ -68,7 +68,7 @@ export interface NativeResponse {
   body: ResponseBody;
 }
 
-/** @throws Error for anything but one whole response */
+/** @throws Error unless the bytes are exactly one whole response */
 export function readResponse(bytes: Buffer): NativeResponse {
   const envelope = decodeEnvelope(bytes);
   const message = readMessage(bytes.subarray(ENVELOPE_BYTES));
@@ -80,13 +80,13 @@ export function readResponse(bytes: Buffer): NativeResponse {
   return { envelope, header: message.header, body: response.value.body };
 }
 
-/** For an answer without a cache. */
+/** Cache arguments of a response that bypasses the cache. */
 export const NO_CACHE = {
   prepared: { answer: () => undefined, prepare: () => undefined },
   resolver: { refOf: (text: string) => handleRef(text, false) },
 };
 
-/** Asks without a socket. */
+/** Resolves a message without a socket. */
 export async function askNative(
   { answer }: NativeAnswer,
   handle: string,

@@ -5,7 +5,7 @@ import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec.js';
 export interface NativeExchange {
   name: string;
   transport: 'tcp' | 'udp' | 'http';
-  /** In hex: packets on UDP, else one text, or none where no message was sent or came back. */
+  /** Hexadecimal: packets for UDP, otherwise one text; empty if no message was sent or returned. */
   request: string[];
   response: string[];
   httpRequest?: { line: string; headers: [name: string, value: string][] };
@@ -15,10 +15,10 @@ export interface NativeExchange {
 type JsonAnswer = [status: number, body: string];
 
 interface Recorded {
-  /** What the JSON interface of the same server answers: plain, and with `publicOnly=false` where that differs. */
+  /** Response of the JSON interface of the same server: plain, and with `publicOnly=false` where that differs. */
   records: Record<string, [plain: JsonAnswer, all?: JsonAnswer]>;
   exchanges: NativeExchange[];
-  /** Messages between Java clients and servers, also such as a server never sends. */
+  /** Messages between Java clients and servers, including messages that no server sends. */
   clients: { name: string; packets: string[] }[];
 }
 
@@ -27,7 +27,7 @@ export const native = JSON.parse(readFileSync(fixture, 'utf8')) as Recorded;
 
 export const bytesOf = (hex: string): Buffer => Buffer.from(hex, 'hex');
 
-/** The message in these packets, in whatever order they came; undefined when some of it is missing. */
+/** Assembles the message from packets in any order; undefined if a part is missing. */
 export function assembled(packets: readonly string[]): Buffer | undefined {
   const bytes = packets.map(bytesOf);
   if (bytes.length === 0 || bytes.some(({ length }) => length < ENVELOPE_BYTES)) return undefined;

@@ -1,4 +1,4 @@
-// Shared set-up for tests with nock: no real network but loopback, and no mock left over.
+// Shared set-up for tests with nock: only loopback is real, and no mock is left over.
 import nock from 'nock';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 

@@ -1,11 +1,11 @@
-// A dispatcher that sends over node:http, which nock replaces: undici's own connections are out of its sight.
+// A dispatcher that sends over node:http, which nock replaces: nock does not see undici's connections.
 import http from 'node:http';
 import https from 'node:https';
 import { urlToHttpOptions } from 'node:url';
 import type { Dispatcher } from 'undici';
 import { type ClosableDispatcher, type ConnectionOptions, TlsAgent } from '../../src/upstream/connections.js';
 
-/** Takes what `createPools` takes, and keeps the same promises as far as tests with nock need them. */
+/** Accepts the options of `createPools` and keeps the same contract as far as tests with nock need it. */
 export function createNodeHttpDispatcher({ connections, ...trust }: ConnectionOptions): ClosableDispatcher {
   const options = { keepAlive: true, maxSockets: connections };
   const agents = { 'http:': new http.Agent(options), 'https:': new TlsAgent(options, trust) };

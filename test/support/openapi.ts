@@ -1,4 +1,4 @@
-// Holds requests and answers to the OpenAPI documents of the two listeners.
+// Checks requests and responses against the OpenAPI documents of the two listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/routes.js';
@@ -27,10 +27,10 @@ export interface Exchange {
   method: string;
   /** Raw target. */
   target: string;
-  /** What was sent. */
+  /** Request body. */
   sent?: string | undefined;
   status: number;
-  /** Where it is known. */
+  /** Content type of the response, if known. */
   contentType?: string | undefined;
   body: string;
 }
@@ -42,13 +42,13 @@ const TABLES = new Map([
   [ADMIN_DOCUMENT, new RouteTable(routesOfAdmin)],
 ]);
 
-/** The operation of the document for a request; undefined for one it does not describe. */
+/** The operation of the document for a request; undefined if the document has none. */
 export function operationOf(method: string, target: string, document = DOCUMENT): Operation | undefined {
   const [route] = TABLES.get(document)?.at(target.split('?', 1)[0] ?? '')?.routes ?? [];
   return route && document.paths[documentPath(route.path)]?.[method.toLowerCase() as OperationMethod];
 }
 
-/** What is wrong with the answer, by the document. */
+/** Differences between a response and the document. */
 export function complaintsAbout(exchange: Exchange, document = DOCUMENT): string[] {
   const operation = operationOf(exchange.method, exchange.target, document);
   if (operation === undefined) return [`there is no ${exchange.method} ${exchange.target}`];
@@ -57,7 +57,7 @@ export function complaintsAbout(exchange: Exchange, document = DOCUMENT): string
   if (response === undefined) return [`there is no status ${exchange.status}`];
   if (exchange.method === 'HEAD') return [];
   if (exchange.body === '') return response.content ? [`${exchange.status} has a body`] : [];
-  // A login that is missing is answered with JSON, a wrong one with nothing: no schema fits both.
+  // A missing login is answered with JSON, a wrong one with an empty body: no schema fits both.
   if (exchange.status === 401 && response.content === undefined) return [];
   return complaintsAboutBody(response, exchange, document);
 }
@@ -73,7 +73,7 @@ function complaintsAboutBody(
   return type.endsWith('json') ? complaints(schema, JSON.parse(body), document) : [];
 }
 
-/** What is wrong with the body that was sent, which has to be JSON. */
+/** Differences between a request body, which must be JSON, and the document. */
 export function complaintsAboutRequest({ method, target, sent }: Exchange, document = DOCUMENT): string[] {
   const schema = operationOf(method, target, document)?.requestBody?.content['application/json']?.schema;
   return schema === undefined || sent === undefined ? [] : complaints(schema, JSON.parse(sent), document);

@@ -1,4 +1,4 @@
-// The real app in this process with both of its listeners open, for commands that run as processes of their own.
+// The real app in this process with both of its listeners open, for commands that run as separate processes.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,11 +7,11 @@ import type { Proxy } from './proxy.js';
 import { startSeparated } from './sharing-proxies.js';
 
 export interface Operated extends Proxy {
-  /** The variables with the address of the proxy for a command. */
+  /** The variables that give a command the address of the proxy. */
   place: { PROXY_URL: string; ADMIN_URL: string };
 }
 
-/** There at once, where the built program takes a second; closed when the test ends. */
+/** Starts immediately, where the built program takes a second; closed when the test ends. */
 export async function startOperated(
   upstreamUrl: string,
   env: Record<string, string> = {},

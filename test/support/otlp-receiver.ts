@@ -1,4 +1,4 @@
-// A collector of traces: takes OTLP over HTTP as JSON, and gives the spans as they came.
+// A trace collector: receives OTLP over HTTP as JSON, and returns the spans as received.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -36,7 +36,7 @@ export interface OtlpReceiver {
 const plain = (attributes: Attribute[]): ReceivedSpan['attributes'] =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
 
-/** `status`: what it answers. */
+/** `status`: status of its responses. */
 export async function startOtlpReceiver(status = 200): Promise<OtlpReceiver> {
   const requests: ExportRequest[] = [];
   const server = createServer((req, res) => {

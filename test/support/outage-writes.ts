@@ -1,4 +1,4 @@
-// A write load over two built proxies while their Redis is away, and how old a record anybody was shown.
+// Writes over two built proxies during a Redis outage, and the age of the records shown meanwhile.
 import { expect } from 'vitest';
 import { ask } from './ask.js';
 import { type BuiltProxy, startConnectedProxy } from './built-proxy.js';
@@ -8,14 +8,14 @@ import type { RedisServer } from './redis-server.js';
 import { History, report } from './staleness.js';
 
 export const DISCONNECTED_MAX_AGE_MS = 1000;
-/** A heartbeat each second, and the time limit of its command; what a busy machine adds to that. */
+/** A heartbeat each second, the time limit of its command, and the delay of a busy machine. */
 const HEARTBEAT_MS = 1000;
 const COMMAND_TIMEOUT_MS = 50;
 const DETECTION_MS = HEARTBEAT_MS + 2 * COMMAND_TIMEOUT_MS;
 const SLACK_MS = 400;
 export const BOUND_MS = DISCONNECTED_MAX_AGE_MS + DETECTION_MS + SLACK_MS;
 
-/** `OUTAGE_SECONDS=10` measures what src/cache/coherence/README.md shows; less is enough to find what is shown for too long. */
+/** `OUTAGE_SECONDS=10` measures the figures of src/cache/coherence/README.md; the default is enough to fail the test. */
 const AWAY_MS = 1000 * Number(process.env['OUTAGE_SECONDS'] ?? '4');
 const BEFORE_MS = 500;
 const AFTER_MS = 2500;
@@ -36,7 +36,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 export async function writeThroughOutage({ name, redis, away, back }: Outage): Promise<void> {
   const demo = await startDemoServer();
   for (const handle of [...BUSY, ...QUIET]) demo.put(handle, numbered(0));
-  // Apart, so that their heartbeats are: one of them finds Redis before the other does.
+  // Half a beat apart, so that one proxy reconnects before the other.
   const proxies = [await startOne(redis, demo.url), await startOne(redis, demo.url, HEARTBEAT_MS / 2)];
   const history = new History();
   const load = startLoad(proxies, history);
@@ -73,15 +73,15 @@ async function startOne(redis: RedisServer, upstreamUrl: string, after = 0): Pro
 }
 
 interface Load {
-  /** Handles that are read beside the busy ones. */
+  /** Handles that are read in addition to the busy ones. */
   alsoRead: string[];
   read: (url: string, handle: string) => Promise<number>;
   write: (url: string, handle: string) => Promise<void>;
-  /** Gives back how often each handle was written. */
+  /** Resolves with the number of writes by handle. */
   stop: () => Promise<Map<string, number>>;
 }
 
-/** One writer that goes round all handles and proxies, and a reader at each; with pauses, as the machine is small. */
+/** Starts a writer that cycles through all handles and proxies, and a reader at each; with pauses for a small machine. */
 function startLoad(proxies: BuiltProxy[], history: History): Load {
   const alsoRead: string[] = [];
   const made = new Map<string, number>();

@@ -71,7 +71,7 @@ interface Corner {
   headers: string[][];
 }
 
-/** What the requests of a run are made of, and the Handle server that answers them. */
+/** Parts of the requests of a run, and the Handle server that answers them. */
 interface World {
   name: string;
   corner: Corner;

@@ -5,11 +5,11 @@ import { canReusePort } from '../../src/config/start-problems.js';
 
 export interface Ran {
   code: number | null;
-  /** What it wrote to both outputs. */
+  /** Output to stdout and stderr. */
   output: string;
 }
 
-/** Runs a program to its end. */
+/** Runs a program to its exit. */
 export function runProgram(program: string, args: string[], input?: string): Ran {
   const { status, stdout, stderr } = spawnSync(program, args, {
     encoding: 'utf8',
@@ -35,7 +35,7 @@ export function itWithProgram(program: string, name: string, test: () => Promise
   }
 }
 
-/** An `it` that needs programs and root, and a network: skipped and listed where one is missing. */
+/** An `it` that needs programs, root and a network: skipped and listed if one is missing. */
 export function itWithRoot(
   programs: readonly string[],
   name: string,
@@ -48,7 +48,7 @@ export function itWithRoot(
   it.skipIf(missing.length > 0)(name, test, timeoutMs);
 }
 
-/** An `it` for two instances on one port: skipped and listed where Node.js or the system cannot, with `CI` too. */
+/** An `it` for two instances on one port: skipped and listed if Node.js or the system has no support, even with `CI`. */
 export function testWithReusePort(name: string, test: () => Promise<void>): void {
   if (canReusePort()) {
     it(name, test);

@@ -1,4 +1,4 @@
-// Which metrics and labels an expression of Prometheus uses: enough of the language for the files in config.
+// Metrics and labels in a Prometheus expression: parses enough of PromQL for the files in config.
 import { METRICS, type MetricEntry } from '../../src/observe/metric-list.js';
 
 export interface Used {
@@ -6,12 +6,12 @@ export interface Used {
   labels: string[];
 }
 
-/** What Prometheus itself adds to every series. */
+/** Labels that Prometheus itself adds to every series. */
 const OF_THE_TARGET = ['job', 'instance'];
 
 const own = new Map<string, MetricEntry>(Object.values(METRICS).map((entry) => [entry.name, entry]));
 
-/** The series names of an expression, each with the labels it is selected by. */
+/** The series names of an expression, each with the labels of its selector. */
 export function selected(expression: string): Used[] {
   return [...expression.matchAll(/\b((?:handle_proxy|process|nodejs)_\w+|up)\b(?:\{([^}]*)\})?/g)].map(
     ([, metric = '', selector = '']) => ({
@@ -28,7 +28,7 @@ export function groupedBy(expression: string): string[] {
   );
 }
 
-/** The labels a series has; undefined when there is no such series. `process`: the names Node's own metrics have. */
+/** The labels of a series; undefined if the series does not exist. `process`: names of Node's default metrics. */
 export function labelsOf(series: string, process: ReadonlySet<string>): string[] | undefined {
   if (series === 'up' || process.has(series)) return OF_THE_TARGET;
   const exact = own.get(series);

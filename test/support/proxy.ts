@@ -1,4 +1,4 @@
-// The real app on a real socket, configured as a test wants it.
+// The real app on a real socket, configured by the test.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,16 +22,16 @@ export interface Proxy {
   url: string;
   app: App;
   ask: (target: string, question?: Question) => Promise<Asked>;
-  /** The ports of the native listeners, where they are on. */
+  /** The ports of the native listeners, if enabled. */
   tcpPort: number;
   udpPort: number;
   /** Closes the native listeners as at the end of the process. */
   drainNative: (timeoutMs: number) => Promise<void>;
-  /** Moves the proxy's clock. */
+  /** Advances the proxy's clock. */
   pass: (ms: number) => void;
-  /** What `/metrics` says. */
+  /** Contents of `/metrics`. */
   metrics: () => ReturnType<Metrics['registry']['getMetricsAsJSON']>;
-  /** How many clients are connected. */
+  /** Number of connected clients. */
   connections: () => Promise<number>;
   close: () => Promise<void>;
 }
@@ -70,7 +70,7 @@ export async function startProxy(
   const given = {
     ...upstream,
     LOG_LEVEL: 'silent',
-    // The machine may stand still for longer than by default a reader waits before it gets the stale record.
+    // The machine may stall for longer than a reader by default waits before it gets the stale record.
     ...(env['UPSTREAM_TIMEOUT'] === undefined && { UPSTREAM_STALE_AFTER: '9s' }),
     ...(ca !== undefined && { UPSTREAM_CA_FILE: fileOf(ca) }),
   };

@@ -1,12 +1,12 @@
-// The Handle server of a race: one record, which a load sees at some moment on its way.
+// The Handle server of a race: one record, which a load reads at some moment of its flight.
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 
-/** A moment at which others may come in between. */
+/** A moment at which other actors may run. */
 export type Step = (label: string) => Promise<unknown>;
 
-/** The record is the number of the write that made it. A load sees it at some moment between its ends. */
+/** The record is the number of the write that made it. A load reads it at some moment between its start and end. */
 export class RaceUpstream {
   record = 0;
   failures = 0;

@@ -1,4 +1,4 @@
-// Sends bytes as they are over a socket, and reads what comes back as strictly as HTTP/1.1 is written.
+// Sends raw bytes over a socket, and parses the response strictly as HTTP/1.1.
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 export interface RawAnswer {
   version: string;
   status: number;
-  /** Names in lower case; repeated ones are joined by a comma. */
+  /** Names in lower case; repeated headers are joined by a comma. */
   headers: Record<string, string>;
   body: string;
 }
@@ -17,7 +17,7 @@ export interface Exchange {
   closed: boolean;
 }
 
-/** An open connection that is closed when the test ends; `localAddress`: another one of loopback. */
+/** An open connection that is closed when the test ends; `localAddress`: another loopback address. */
 export async function openSocket(url: string, localAddress?: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect({ port: Number(port), host: hostname, localAddress });
@@ -30,9 +30,9 @@ export async function openSocket(url: string, localAddress?: string): Promise<So
 }
 
 /**
- * Sends bytes and reads as many whole answers, or all there are until the server closes.
+ * Sends bytes and reads this number of whole responses, or all until the server closes the connection.
  *
- * @throws SyntaxError when what comes back is not HTTP/1.1
+ * @throws SyntaxError if a response is not HTTP/1.1
  */
 export async function exchange(
   url: string,
@@ -62,7 +62,7 @@ export async function exchange(
   });
 }
 
-/** Sends one request over an open connection; the connection stays as the server leaves it. */
+/** Sends one request over an open connection, and leaves the connection open. */
 export function exchangeOn(socket: Socket, bytes: string): Promise<RawAnswer> {
   let received = Buffer.alloc(0);
   return new Promise((resolve, reject) => {
@@ -115,7 +115,7 @@ function readHead(text: string): Omit<RawAnswer, 'body'> {
   return { version: version!, status: Number(status), headers };
 }
 
-/** The body and how many bytes of the stream it takes; undefined while it is not here as a whole. */
+/** The body and its length in the stream; undefined until it is complete. */
 function readBody(
   stream: string,
   headers: Record<string, string>,

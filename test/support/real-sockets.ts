@@ -1,4 +1,4 @@
-// Import it for its effect: whatever else the test imports, node:http is not replaced by nock.
+// Imported for its side effect: node:http is not replaced by nock, whatever else the test imports.
 import nock from 'nock';
 
 nock.restore();

@@ -5,7 +5,7 @@ import { STARTED_AT } from './proxy.js';
 import { newFolder } from './snapshot.js';
 import { urlValue } from './upstream.js';
 
-/** So many milliseconds after the start of the test's clock. */
+/** This number of milliseconds after the start of the test's clock. */
 export const isoTime = (ms: number): string => new Date(STARTED_AT + ms).toISOString();
 
 /** A record that became stale at the start. */

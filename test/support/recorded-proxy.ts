@@ -1,4 +1,4 @@
-// Replays recordings of a Handle server through the proxy, before the demo server in the recorded state.
+// Replays recordings of a Handle server through the proxy in front of the demo server, in the recorded state.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { type DemoServer, createDemoServer } from '../handle-server/server.js';
 import { waivers } from './proxy-waivers.js';
@@ -7,7 +7,7 @@ import { type Answer, type Recording, handleServerRecordings, recordedAnswer, re
 import { serve, type Service } from '../../src/process/serve.js';
 import { loadConfig } from '../../src/config/load.js';
 
-/** Status and body are compared; the headers of an answer are the proxy's own. */
+/** Only status and body are compared; the headers are the proxy's. */
 interface Compared {
   status: number;
   body: string | null;
@@ -18,10 +18,10 @@ const isWrite = ({ request }: Recording): boolean => ['PUT', 'DELETE', 'POST'].i
 export const recordedWrites = handleServerRecordings.filter(isWrite);
 export const recordedReads = handleServerRecordings.filter((recording) => !isWrite(recording));
 
-/** Two recordings came in over a plain http port that the operator had marked as secure. */
+/** Two recordings were made over a plain http port that the operator had marked as secure. */
 const cameSecurely = ({ secure, name }: Recording): boolean => secure || name.includes('secure-marked');
 
-/** Plays all recordings in order, as later ones depend on earlier ones; gives the answers by name. */
+/** Replays all recordings in order, because later ones depend on earlier ones. @returns the responses by name */
 export function replayThroughProxy(): Map<string, Compared> {
   const answers = new Map<string, Compared>();
   let demo: DemoServer;
@@ -63,7 +63,7 @@ const compared = ({ status, body }: Answer, { response }: Recording): Compared =
   body: response.html === true ? null : body,
 });
 
-/** Compares one answer with its recording; one that needs no waiver any more must have none. */
+/** Compares a response with its recording; a response that no longer needs its waiver fails. */
 export function expectRecorded(recording: Recording, answer: Compared | undefined): void {
   const recorded = compared(recordedAnswer(recording), recording);
   if (recording.name in waivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);

@@ -1,11 +1,11 @@
-// The server as it was when the recordings were made: its records, its clock and the draws of its lots.
+// The server at the time of the recordings: its records, its clock and its random numbers.
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { adminValue, textValue, userRecord } from '../handle-server/seed.js';
 import type { DemoOptions } from '../handle-server/server.js';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { type Recording, handleServerRecordings } from './recordings.js';
 
-/** The name of the first recording of a second, by the timestamps in later responses. */
+/** The first recording of each second, by the timestamps in later responses. */
 const CLOCK: [fromRecording: string, time: string][] = [
   ['create: {values} with URL+HS_ADMIN', '2026-11-21T09:29:42Z'],
   ['create: suffix with raw UTF-8 bytes', '2026-11-21T09:29:43Z'],
@@ -23,11 +23,11 @@ interface Session {
 
 export interface RecordedWorld {
   options: DemoOptions;
-  /** Sets clock and random numbers to those of a recording, and signs again what needs a lost key. */
+  /** Sets clock and random numbers to those of a recording, and renews the signature where the key is lost. */
   turnTo: (recording: Recording) => Recording;
 }
 
-/** Makes the options for a demo server that shall give the recorded answers. */
+/** Creates the options of a demo server that gives the recorded responses. */
 export function createRecordedWorld(recordings = handleServerRecordings): RecordedWorld {
   const user04 = generateKeyPairSync('rsa', { modulusLength: 2048 });
   let time = Date.parse('2026-11-21T09:29:39Z');
@@ -44,7 +44,7 @@ export function createRecordedWorld(recordings = handleServerRecordings): Record
     seed: {
       '0.NA/21.T11998': find('resolve: prefix only', recordings).values as unknown[],
       '0.NA/21.T99999': [],
-      // Its values are for server administrators only.
+      // Its values are readable by server administrators only.
       '0.SITE/status': [{ ...textValue(1, 'STATUS', 'running'), permissions: '1100' }],
       '21.T11998/USER01': userRecord('password'),
       '21.T11998/USER02': userRecord('secret2'),
@@ -58,7 +58,7 @@ export function createRecordedWorld(recordings = handleServerRecordings): Record
         },
       ],
       '21.T11998/SERVERADMIN': userRecord('serveradmin'),
-      // The lists show them, but their requests are not among the recordings or waived.
+      // The lists name them, but their requests are waived or not recorded.
       '21.T11998/BIG64K': [],
       '21.T11998/MANY': [],
       '21.T11998/\ufffdraw': [],
@@ -80,7 +80,7 @@ function find(name: string, recordings: Recording[]): Record<string, unknown> {
   return JSON.parse(body!) as Record<string, unknown>;
 }
 
-/** The session that the recorded answer opened or named. */
+/** The session that the recorded response opened or named. */
 function sessionIn({ response }: Recording): Session | undefined {
   const text = [response.body ?? '', ...response.headers.map(([, value]) => value)].join('\n');
   const [, sessionId, nonce] = /sessionId"?[=:]"([^"]+)",\s*"?nonce"?[=:]"([^"]+)"/.exec(text) ?? [];

@@ -1,9 +1,9 @@
-// An upstream of bare sockets: keeps every byte, and reads requests as strictly as RFC 9112 is written.
+// An upstream of bare sockets: records every byte, and parses requests strictly by RFC 9112.
 import { once } from 'node:events';
 import { type AddressInfo, type Socket, createServer } from 'node:net';
 
 export interface RecordedRequest {
-  /** Number of the connection it came over. */
+  /** Number of the connection that carried it. */
   connection: number;
   method: string;
   target: string;
@@ -15,20 +15,20 @@ export interface RecordedRequest {
 export interface RecordingUpstream {
   url: string;
   requests: RecordedRequest[];
-  /** What no sender of HTTP/1.1 may send, and bytes that belong to no whole request. */
+  /** Bytes that no HTTP/1.1 sender may send, or that belong to no whole request. */
   violations: () => string[];
-  /** The connections that are open, in the order they were opened. */
+  /** Open connections, in the order of opening. */
   sockets: Set<Socket>;
   close: () => Promise<void>;
 }
 
-/** The bytes of an answer. */
+/** The bytes of a response. */
 export type AnswerWith = (request: RecordedRequest) => string;
 
 export const jsonReply = (text: string, status = '200 OK'): string =>
   `HTTP/1.1 ${status}\r\nContent-Type: application/json;charset=UTF-8\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 
-/** Accepts everything by default. To be closed. */
+/** Accepts everything by default. The caller closes it. */
 export async function startRecordingUpstream(
   answerWith: AnswerWith = () => jsonReply('{"responseCode":1}'),
 ): Promise<RecordingUpstream> {
@@ -84,7 +84,7 @@ interface Read {
   rest: string;
 }
 
-/** @throws SyntaxError for bytes that begin no request of HTTP/1.1 whose end is known */
+/** @throws SyntaxError for bytes that begin no HTTP/1.1 request with a known length */
 function readRequest(text: string): Read | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
@@ -110,7 +110,7 @@ function readHeaders(lines: readonly string[]): Record<string, string[]> {
 
 const NEVER_SENT = ['transfer-encoding', 'trailer', 'te', 'expect', 'upgrade', 'keep-alive'];
 
-/** Framing that is computed from a body has one form only. */
+/** A sender that knows the body has only one way to frame it. */
 function lengthOf(headers: Record<string, string[]>, method: string): number {
   for (const name of NEVER_SENT) {
     if (headers[name] !== undefined) throw new SyntaxError(`a header ${name}`);

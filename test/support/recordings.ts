@@ -1,14 +1,14 @@
-// Requests recorded from a real Handle.Net 9.3.1 server, and the means to send them again as they were.
+// Requests recorded from a real Handle.Net 9.3.1 server, and their exact replay.
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 
 export type Header = [name: string, value: string];
 
-/** One recorded exchange; later ones depend on earlier ones. */
+/** A recorded exchange; later ones depend on earlier ones. */
 export interface Recording {
   name: string;
-  /** False when the request came over plain http, where the real server ignores credentials. */
+  /** False if the request came over plain http, where the real server ignores credentials. */
   secure: boolean;
   request: { method: string; path: string; headers: Header[]; body?: string };
   response: {
@@ -17,12 +17,12 @@ export interface Recording {
     /** Null for pages, missing when compressed. */
     body?: string | null;
     bodyBase64?: string;
-    /** A page whose text was left out. */
+    /** Whether this is a page whose text was left out. */
     html?: boolean;
   };
 }
 
-/** An answer in the form that two of them are compared in. */
+/** A response in the form in which two are compared. */
 export interface Answer {
   status: number;
   headers: string[];
@@ -32,7 +32,7 @@ export interface Answer {
 const fixture = new URL('../fixtures/handle-server.json', import.meta.url);
 export const handleServerRecordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
 
-/** Sends a recorded request: same raw target, same bytes, a connection of its own. */
+/** Sends a recorded request: same raw target, same bytes, new connection. */
 export async function replay(recording: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
   const { method, path, headers, body } = recording.request;
   const { hostname, port } = new URL(baseUrl);
@@ -60,7 +60,7 @@ export function recordedAnswer({ response }: Recording): Answer {
   return asAnswer(status, headers, body == null ? Buffer.from(bodyBase64, 'base64') : Buffer.from(body));
 }
 
-/** Two answers as far as they can be compared: a page was recorded without its text. */
+/** Drops the text of a page, which was not recorded. */
 export function withoutPageText(answer: Answer, { response }: Recording): Answer {
   if (response.html !== true) return answer;
   return {
@@ -70,7 +70,7 @@ export function withoutPageText(answer: Answer, { response }: Recording): Answer
   };
 }
 
-/** One line for each value of a name that comes more than once. */
+/** One line for each value of a name that occurs more than once. */
 function grouped(headers: Header[]): Record<string, string[]> {
   const values: Record<string, string[]> = {};
   for (const [name, value] of headers) (values[name] ??= []).push(value);
@@ -88,12 +88,12 @@ function bodyBytes(body: string, headers: Header[]): Buffer {
 const pairs = (rawHeaders: string[]): Header[] =>
   Array.from({ length: rawHeaders.length / 2 }, (_, at) => [rawHeaders[at * 2]!, rawHeaders[at * 2 + 1]!]);
 
-/** Headers of the connection rather than of the answer. */
+/** Headers of the connection rather than of the response. */
 const OF_THE_CONNECTION = ['date', 'connection', 'keep-alive', 'transfer-encoding'];
 
 function asAnswer(status: number, headers: Header[], bytes: Buffer): Answer {
   const isZipped = headers.some(([name]) => name.toLowerCase() === 'content-encoding');
-  // How small a gzip body gets is up to the compressor, and a server signature up to its key.
+  // The size of a gzip body depends on the compressor, and that of a server signature on its key.
   const ignored = isZipped ? [...OF_THE_CONNECTION, 'content-length'] : OF_THE_CONNECTION;
   const lines = headers
     .map(([name, value]): Header => [name.toLowerCase(), value])
@@ -103,6 +103,6 @@ function asAnswer(status: number, headers: Header[], bytes: Buffer): Answer {
   return { status, headers: lines.sort(), body: maskSignature(body) };
 }
 
-/** The one thing that no clock and no handed-in draw can make the same: it needs the private key. */
+/** Only the signature cannot be reproduced by clock and random numbers: it needs the private key. */
 const maskSignature = (body: string): string =>
   body.replace(/"serverSignature":"[A-Za-z0-9+/=]{344}"/, '"serverSignature":"…"');

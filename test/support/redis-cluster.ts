@@ -1,4 +1,4 @@
-// A Redis Cluster of the tests' own: masters that share all slots between them, on free ports.
+// A Redis Cluster for tests: masters that share all slots, on free ports.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,18 +8,18 @@ import { type RedisServer, startRedis } from './redis-server.js';
 import { freePort } from './free-port.js';
 
 export interface RedisCluster {
-  /** As `redis.cluster` wants it. */
+  /** Value of `redis.cluster`. */
   nodes: string;
   servers: RedisServer[];
   /** All keys, with the node that holds each. */
   keys: (pattern: string) => Promise<{ key: string; node: number }[]>;
-  /** Waits until every node finds the whole cluster well. */
+  /** Waits until every node reports the cluster as healthy. */
   isWell: () => Promise<void>;
   stop: () => Promise<void>;
 }
 
 const SLOTS = 16_384;
-/** A node that stands still for a moment, as on a busy machine, is not gone. */
+/** A node that stalls for a moment, as on a busy machine, does not count as failed. */
 const NODE_TIMEOUT_MS = '5000';
 
 export async function startRedisCluster(size = 3, extra: string[] = []): Promise<RedisCluster> {

@@ -1,4 +1,4 @@
-// A master, its replica and the Sentinel that watches over both, on free ports.
+// A master, its replica and the Sentinel that monitors both, on free ports.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -10,14 +10,14 @@ import { type RedisServer, startRedis } from './redis-server.js';
 import { freePort } from './free-port.js';
 
 export interface Guarded {
-  /** As `redis.sentinels` wants it. */
+  /** Value of `redis.sentinels`. */
   sentinels: string;
   servers: RedisServer[];
-  /** The server that is the master now, as the Sentinel has it. */
+  /** The current master, as the Sentinel reports it. */
   master: () => Promise<RedisServer>;
-  /** Waits until another than this one is the master and takes writes. */
+  /** Waits until a different server is the master and accepts writes. */
   hasFollowed: (before: RedisServer) => Promise<void>;
-  /** Waits until the Sentinel knows a replica that could follow. */
+  /** Waits until the Sentinel knows a replica that could be promoted. */
   isSafe: () => Promise<void>;
   stop: () => Promise<void>;
 }
@@ -75,7 +75,7 @@ async function untilMasterHas(replica: RedisServer): Promise<void> {
   client.disconnect();
 }
 
-/** A change of masters that fails is tried again some seconds later. */
+/** A failed failover is retried some seconds later. */
 const until = (isSo: () => Promise<boolean>, otherwise: string): Promise<void> =>
   vi.waitFor(
     async () => {

@@ -1,4 +1,4 @@
-// A redis-server of the tests' own, on a free port, that can be frozen, killed and brought back.
+// A redis-server for tests, on a free port, that can be frozen, killed and restarted.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -8,23 +8,23 @@ import { freePort } from './free-port.js';
 export interface RedisServer {
   url: string;
   port: number;
-  /** SIGSTOP: the connections stay, nothing answers. */
+  /** Sends SIGSTOP: connections stay open, nothing is answered. */
   freeze: () => void;
   thaw: () => void;
-  /** Ends it; what it held is gone. */
+  /** Ends the server; its data is lost. */
   stop: () => Promise<void>;
   /** Starts it again, empty, on the same port. */
   restart: () => Promise<void>;
 }
 
 /**
- * On a busy machine a command may take longer than the 50 ms a proxy waits by default, and Redis then counts as
- * lost. What that means is the matter of tests that freeze or slow Redis down; all others wait.
+ * On a busy machine a command may take longer than the default time limit of 50 ms, and Redis then counts as
+ * lost. Only tests that freeze or slow Redis down cover that; all others wait.
  */
 export const PATIENT_MS = 2000;
 export const PATIENCE = { REDIS_COMMAND_TIMEOUT: `${PATIENT_MS}ms` };
 
-/** For tests that freeze Redis and wait until that is noticed. */
+/** For tests that freeze Redis and wait until the proxy notices. */
 export const LITTLE_PATIENCE = { REDIS_COMMAND_TIMEOUT: '500ms' };
 
 const isInstalled = spawnSync('redis-server', ['--version']).status === 0;
@@ -74,7 +74,7 @@ async function launch(port: number, extra: string[]): Promise<ChildProcess> {
     '',
     '--appendonly',
     'no',
-    // A replica would otherwise leave the copy it got as a file in the working folder.
+    // A replica would otherwise leave the copy that it received as a file in the working folder.
     '--repl-diskless-load',
     'swapdb',
     ...extra,

@@ -1,4 +1,4 @@
-// Instances behind a web server that are stopped and started one after the other, under load with writes.
+// Instances behind a web server that are restarted in sequence, under load with writes.
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { DemoServer } from '../handle-server/server.js';
@@ -18,11 +18,11 @@ const handleOf = (writer: number, at: number): string => `21.T11998/rolling-${wr
 interface Load {
   answers: () => number;
   writes: () => number;
-  /** Ends it when the requests in flight have been answered, and returns those that failed. */
+  /** Ends when the requests in flight have been answered, and resolves with the failed ones. */
   stop: () => Promise<string[]>;
 }
 
-/** Readers on kept and on new connections, and writers of a few handles each. */
+/** Readers on kept and on new connections, and writers with a few handles each. */
 function startLoad(front: Front, history: History): Load {
   const counts = { answers: 0, writes: 0 };
   const failures: string[] = [];
@@ -66,7 +66,7 @@ function startLoad(front: Front, history: History): Load {
   };
 }
 
-/** Whether the web server has sent it requests. */
+/** Whether the web server has sent requests to this proxy. */
 const isUsed = async ({ adminUrl }: BuiltProxy): Promise<boolean> =>
   /^handle_proxy_requests_total\{.*\} [1-9]/m.test((await ask(adminUrl, '/metrics')).text);
 
@@ -74,16 +74,16 @@ interface Update {
   demo: DemoServer & { url: string };
   redis: RedisServer;
   places: readonly InstancePlace[];
-  /** Which instance is stopped and started, one after the other. */
+  /** Instances in the order of their restarts. */
   order: readonly number[];
   front: FrontName;
   env?: Record<string, string>;
 }
 
 /**
- * Fails when one is answered with an older record than one that was acknowledged before.
+ * Fails if a request is answered with a record older than the last acknowledged one.
  *
- * @returns what the failed requests were answered
+ * @returns the responses of the failed requests
  */
 export async function updateOneByOne(update: Update): Promise<string[]> {
   const { demo, redis, places, order, env } = update;
@@ -94,14 +94,14 @@ export async function updateOneByOne(update: Update): Promise<string[]> {
       UPSTREAM_URL: demo.url,
       REDIS_URL: redis.url,
       HTTP_TRUSTED_PROXIES: 'loopback',
-      // Where the machine stands still, an instance may be cut off from Redis, which may show an old record then.
+      // If the machine stalls, an instance may lose Redis, and could then show an old record.
       REDIS_DISCONNECTED_MAX_AGE: '0s',
       ...env,
     });
   for (const writer of [0, 1]) for (const at of [0, 1, 2]) demo.put(handleOf(writer, at), numbered(0));
   const instances = await Promise.all(places.map(start));
   const front = await startBalancer(update.front, places);
-  // Loads and writes are in flight when a signal comes.
+  // Keeps loads and writes in flight when a signal comes.
   demo.delay(20);
   const history = new History();
   const load = startLoad(front, history);

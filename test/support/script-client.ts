@@ -1,4 +1,4 @@
-// The scripts of cache coherence on a real Redis, without a link: no lease, no time of its own.
+// The scripts of cache coherence on a real Redis, without a link: no lease, and a fixed clock.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { Bans } from '../../src/cache/coherence/bans.js';
@@ -16,17 +16,17 @@ import { NOW } from './store-contract.js';
 export const PREFIX = 'test:';
 /** A minute after all entries were loaded. */
 export const SCRIPTS_NOW = NOW + 60_000;
-/** Longer than a busy machine stands still. */
+/** Longer than a busy machine stalls. */
 export const FENCE_MS = 60_000;
 
-/** Length of a run ID. */
+/** A run ID of the right length. */
 export const runNamed = (name: string): string => name.padEnd(RUN_LENGTH, '0');
 
 export interface ScriptClient {
   commands: LinkCommands;
   store: RedisStore;
   bans: Bans;
-  /** What this client takes for the run of the server. */
+  /** ID that this client assumes for the run of the server. */
   run: string;
   publish: (change: Change) => Promise<number>;
   change: (change: Change) => ReturnType<typeof publishChange>;
@@ -98,7 +98,7 @@ export interface ScriptWorld {
   scripts: ScriptClient;
 }
 
-/** Tests on a Redis that is empty but for the states of all groups. */
+/** Tests on a Redis that is empty except for the states of all groups. */
 export function describeScripts(name: string, suite: (world: ScriptWorld) => void): void {
   describeWithRedis(name, () => {
     const world = {} as ScriptWorld;

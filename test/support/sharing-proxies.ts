@@ -1,4 +1,4 @@
-// Proxies that share a real Redis before one demo server, and their metrics of it.
+// Proxies that share a real Redis in front of one demo server, and their Redis metrics.
 import nock from 'nock';
 import request from 'supertest';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
@@ -9,20 +9,20 @@ import { PATIENCE, type RedisServer, describeWithRedis, startRedis } from './red
 nock.restore();
 
 export interface Sharing {
-  /** None: `env` has the URL of Redis. */
+  /** Absent if `env` has the URL of Redis. */
   redisUrl?: string;
   upstreamUrl: string;
   env?: Record<string, string>;
 }
 
-/** A proxy that has found its Redis. */
+/** A proxy that is connected to Redis. */
 export async function startSharing(sharing: Sharing): Promise<Proxy> {
   const proxy = await startSeparated(sharing);
   await redisIs(proxy, 1);
   return proxy;
 }
 
-/** A proxy whose Redis may be away. */
+/** A proxy whose Redis may be unavailable. */
 export const startSeparated = ({ redisUrl, upstreamUrl, env }: Sharing): Promise<Proxy> =>
   startProxy({
     ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
@@ -38,7 +38,7 @@ export interface TwoProxies {
   other: Proxy;
 }
 
-/** A `describe` with one Redis, and for each test two new proxies on it with empty caches. */
+/** A `describe` with one Redis, and two new proxies with empty caches for each test. */
 export function describeTwoProxies(
   sharing: Omit<Sharing, 'redisUrl'>,
   tests: (two: TwoProxies) => void,
@@ -58,7 +58,7 @@ export function describeTwoProxies(
   });
 }
 
-/** Waits until the proxy knows that its Redis is there (1) or away (0). */
+/** Waits until the proxy reports its Redis as available (1) or lost (0). */
 export const redisIs = (proxy: Proxy, up: 0 | 1): Promise<void> =>
   expect.poll(() => metric(proxy, 'handle_proxy_redis_up')).toBe(up);
 

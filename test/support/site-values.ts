@@ -1,4 +1,4 @@
-// HS_SITE values that name a server of a test.
+// HS_SITE values that name a test server.
 
 /** The value at index 1 that names a server by its URL. */
 export function siteOf({ url }: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {

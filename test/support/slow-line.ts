@@ -1,14 +1,14 @@
-// A line between two ends that takes its time.
+// A TCP relay with a delay.
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export interface SlowLine {
   port: number;
-  /** How long each piece takes in each direction. */
+  /** Delay of each piece in each direction. */
   delayMs: number;
 }
 
-/** Passes what comes on to a port of this machine, and back; closed when the test ends. */
+/** Relays connections to a port of this machine; closed when the test ends. */
 export async function startSlowLine(toPort: number, delayMs: number): Promise<SlowLine> {
   const open = new Set<Socket>();
   const line: SlowLine = { port: 0, delayMs };

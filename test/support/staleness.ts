@@ -1,4 +1,4 @@
-// A history of writes and reads, and how long after its acknowledgement anybody was still shown an older record.
+// A history of writes and reads, and how long after an acknowledgement an older record was still shown.
 
 interface Read {
   handle: string;
@@ -6,19 +6,19 @@ interface Read {
   shown: number;
 }
 
-/** Records are numbered: each write of a handle by one more than the one before. */
+/** Records are numbered: each write of a handle has the next number. */
 export class History {
   readonly #acknowledgedAt = new Map<string, number[]>();
   readonly #reads: Read[] = [];
 
-  /** To be called when the answer to the write is here. */
+  /** Called when the response to the write has arrived. */
   acknowledged(handle: string, count: number): void {
     const times = this.#acknowledgedAt.get(handle) ?? [];
     times[count] = performance.now();
     this.#acknowledgedAt.set(handle, times);
   }
 
-  /** Notes what a read shows. */
+  /** Records the number that a read shows. */
   async read(handle: string, ask: () => Promise<number>): Promise<number> {
     const startedAt = performance.now();
     const shown = await ask();
@@ -30,7 +30,7 @@ export class History {
     return this.#reads.length;
   }
 
-  /** For each acknowledged write: how long after it a read began that was shown an older record (ms). */
+  /** For each acknowledged write, the delay after which a read that was shown an older record began (ms). */
   delays(): number[] {
     const delays = new Map<string, number>();
     for (const [handle, times] of this.#acknowledgedAt) {
@@ -49,13 +49,13 @@ export class History {
   }
 }
 
-/** The value that this part of all is not above. */
+/** The value at a quantile; `part` is from 0 to 1. */
 export function percentile(values: number[], part: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
 }
 
-/** A row of a Markdown table on stdout. */
+/** Prints a row of a Markdown table. */
 export function report(name: string, values: number[]): void {
   const ms = [0.5, 0.99, 1].map((part) => `${percentile(values, part).toFixed(1)} ms`);
   process.stdout.write(`| ${name} | ${values.length} | ${ms.join(' | ')} |\n`);

@@ -6,9 +6,9 @@ import { onTestFinished } from 'vitest';
 export interface SteadyClient {
   /** The status of every answer so far. */
   statuses: () => number[];
-  /** How often a request got no answer, whatever happened to it. */
+  /** Number of requests without a response, for any reason. */
   lost: () => number;
-  /** Settles when the server has ended the connection, or announced its end; no other is opened then. */
+  /** Settles when the server has ended the connection, or announced its end; no other connection is opened then. */
   ended: Promise<void>;
   /** Whether `ended` has settled. */
   hasEnded: () => boolean;

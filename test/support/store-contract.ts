@@ -1,4 +1,4 @@
-// What the store promises, whatever tiers it has. One suite, run for each of them.
+// The contract of the store, whatever tiers it has. The suite runs for each tier set-up.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import type { AuthoritativeAnswer, Store } from '../../src/cache/store.js';
@@ -11,7 +11,7 @@ export function entryOf(text: string, more: Partial<Entry> = {}): Entry {
   return { kind: 'found', values: toBytes(JSON.stringify([text])), message: '', ...times, ...more };
 }
 
-/** An authoritative answer that is not the record that was held. */
+/** An authoritative response with a record other than the cached one. */
 const answerOf = <Ticket>(entry: Entry, ticket: Ticket): AuthoritativeAnswer<Ticket> => ({
   entry,
   ticket,

@@ -1,21 +1,21 @@
-// The command of the package on a terminal of its own, which `script` of util-linux makes.
+// The command of the package on a terminal that `script` of util-linux creates.
 import { spawn } from 'node:child_process';
 import { ROOT, follow } from './built-proxy.js';
 
 export interface OnTerminal {
-  /** Everything that was on the screen so far, with the lines it was overwritten with; both outputs. */
+  /** Output so far, stdout and stderr, including lines that were overwritten. */
   screen: () => string;
   exited: Promise<{ code: number | null }>;
-  /** As if these keys were pressed. */
+  /** Presses these keys. */
   press: (keys: string) => void;
 }
 
 export const CTRL_C = '\u0003';
 
-/** So wide that no line is broken. */
+/** Wide enough that no line wraps. */
 const SIZE = 'stty cols 200 rows 50';
 
-/** Runs `handle-resolver-proxy` with these arguments, these variables and no others. */
+/** Runs `handle-resolver-proxy` with only these arguments and variables. */
 export function startOnTerminal(args: string[], env: Record<string, string> = {}): OnTerminal {
   const command = [process.execPath, 'dist/main.js', ...args].map(quoted).join(' ');
   const child = spawn('script', ['-qefc', `${SIZE}; exec ${command}`, '/dev/null'], {

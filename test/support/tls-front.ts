@@ -14,7 +14,7 @@ import { freePort } from './free-port.js';
 
 export interface Front {
   port: number;
-  /** The port for plain http; Caddy opens it for certificates of its own only. */
+  /** Port for plain http; Caddy opens it only for certificates that it manages. */
   plainPort: number;
   ask: (target: string, question?: FrontQuestion) => Promise<FrontAnswer>;
 }
@@ -22,7 +22,7 @@ export interface FrontQuestion {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Over a connection that is kept for the next request, instead of a new one. */
+  /** Whether the connection is kept for the next request. */
   keepAlive?: boolean;
 }
 export interface FrontAnswer {
@@ -31,7 +31,7 @@ export interface FrontAnswer {
   text: string;
 }
 
-/** A folder with `cert.pem`, `key.pem` and `both.pem`, gone when the test ends. */
+/** A folder with `cert.pem`, `key.pem` and `both.pem`, removed when the test ends. */
 export async function folderWithCertificate(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
   onTestFinished(() => {
@@ -44,7 +44,7 @@ export async function folderWithCertificate(): Promise<string> {
   return folder;
 }
 
-/** Starts the program before these proxies (host and port); ended when the test ends. */
+/** Starts the program in front of these proxies (host and port); ended when the test ends. */
 export const startFront = (name: FrontName, ...backends: string[]): Promise<Front> =>
   start(name, { backends });
 
@@ -53,7 +53,7 @@ export interface InstancePlace {
   adminPort: number;
 }
 
-/** Starts a program that checks the health of each proxy on its admin listener, where it does that. */
+/** Starts a program that checks the health of each proxy on its admin listener, if the program can. */
 export const startBalancer = (name: FrontName, places: readonly InstancePlace[]): Promise<Front> =>
   start(name, {
     backends: places.map(({ port }) => `127.0.0.1:${port}`),

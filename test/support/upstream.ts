@@ -7,17 +7,17 @@ export interface Answer {
   status: number;
   body: unknown;
   headers?: Record<string, string>;
-  /** Answers only after this promise is resolved. */
+  /** Answers only after this promise has resolved. */
   after?: Promise<unknown>;
-  /** Breaks the connection with this error code instead of answering. */
+  /** Aborts the connection with this error code instead of answering. */
   error?: string;
 }
 
 export interface MockUpstream {
-  /** Raw targets, in the order in which they came. */
+  /** Raw targets, in the order of arrival. */
   targets: string[];
   readonly asked: number;
-  /** What is answered from now on. */
+  /** Sets the response from now on. */
   answers: (answer: Answer | ((target: string) => Answer)) => void;
 }
 
@@ -64,7 +64,7 @@ export const urlValue = (value: string, ttl: number | string = 86400): unknown =
 const bodyOf = ({ body }: Answer): string | Buffer =>
   typeof body === 'string' || body instanceof Buffer ? body : JSON.stringify(body);
 
-/** Answers every GET under `/api`. Calls of one test do not outlive it (see nock.ts). */
+/** Answers every GET under `/api`. Mocks end with their test (see nock.ts). */
 export function mockUpstream(first: Answer | ((target: string) => Answer) = recordOf()): MockUpstream {
   let answer = first;
   const targets: string[] = [];

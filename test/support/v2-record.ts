@@ -2,7 +2,7 @@
 
 export const STAMP = '2026-11-21T09:00:00Z';
 
-/** As the record interface sends them. */
+/** The value in the form of the record interface. */
 export const URL_VALUE = {
   index: 1,
   type: 'URL',
@@ -28,14 +28,14 @@ export const SECRET_VALUE = {
   timestamp: STAMP,
 };
 
-/** The same as it is sent to the server: it stamps values itself. */
+/** The same value as sent to the server, which stamps values itself. */
 export function withoutStamp<T extends { timestamp: string }>(value: T): Omit<T, 'timestamp'> {
   const rest: Omit<T, 'timestamp'> & Partial<T> = { ...value };
   delete rest.timestamp;
   return rest;
 }
 
-/** As a v2 client sends the first one. */
+/** The first value as a v2 client sends it. */
 export const URL_INPUT = { type: 'URL', parsed_data: 'https://example.org/one' };
 
 export const RECORD = [ADMIN_VALUE, URL_VALUE];

@@ -1,4 +1,4 @@
-// A Handle server that answers a script by nock, and remembers exactly what it was sent.
+// A Handle server that answers from a script by nock, and records exactly the requests that it got.
 import nock from 'nock';
 import { expect, onTestFinished, vi } from 'vitest';
 import { UPSTREAM_URL } from './upstream.js';
@@ -7,9 +7,9 @@ export interface Scripted {
   status: number;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Breaks the connection with this error code instead. */
+  /** Aborts the connection with this error code instead. */
   error?: string;
-  /** Never answers: the time limit of the request passes at once. */
+  /** Never answers: the time limit of the request passes immediately. */
   hangs?: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface SentUpstream {
 /** More than the defaults of `upstream.timeout` and `upstream.writeTimeout`. */
 const TIME_LIMIT_MS = 60_000;
 
-/** A time limit passes on demand: no test waits for it, and a stall ends no other request. */
+/** A time limit passes on demand: no test waits for it, and a stalled machine times out no other request. */
 function fakeTimeLimits(script: Scripted[]): void {
   if (!script.some(({ hangs }) => hangs)) return;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -34,7 +34,7 @@ function fakeTimeLimits(script: Scripted[]): void {
   });
 }
 
-/** Answers in this order, whatever comes; a request too many is answered 599 and stands in the list. */
+/** Answers in this order, whatever is requested; a request beyond the script gets 599 and is recorded too. */
 export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } {
   fakeTimeLimits(script);
   const sent: SentUpstream[] = [];
@@ -74,7 +74,7 @@ const textOf = (value: unknown): string | undefined =>
 
 export const NAME = '21.T11998/abc';
 
-/** Answers of a Handle server, as recorded. */
+/** Responses of a Handle server, as recorded. */
 export const reply = {
   record: (values: unknown[], handle = NAME): Scripted => ({
     status: 200,
@@ -89,7 +89,7 @@ export const reply = {
   wrongLogin: { status: 401, body: '' },
 } satisfies Record<string, Scripted | ((...given: never[]) => Scripted)>;
 
-/** Requests as they ought to be sent with the login of USER01. */
+/** Requests as expected with the login of USER01. */
 export const sends = (
   method: string,
   target: string,

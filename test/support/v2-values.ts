@@ -1,4 +1,4 @@
-// Short ways to write values of the record interface, and to translate a v2 body.
+// Shorthands for values of the record interface and for the translation of a v2 body.
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import * as schema from '../../src/v2/translation/schema.js';
 import { runToEnd } from '../../src/time-slicer.js';
@@ -44,16 +44,16 @@ export const adminValue = (index: number, { handle, index: adminIndex }: ValueRe
   ttl: 86400,
 });
 
-/** What a body becomes upstream. */
+/** The values that a body becomes upstream. */
 export const sent = (body: unknown, current: readonly HandleValue[] = []): HandleValue[] =>
   toRecord(readInputs(body), { automaticAdmin, current });
 
-/** How one value of type X with these members is read; its content is a text where they have none. */
+/** Reads one value of type X with these members; its content is a text unless they set one. */
 export const readOne = (members: object): V2Input => {
   const content = 'data' in members || 'parsed_data' in members ? {} : { parsed_data: 'x' };
   return readInputs([{ type: 'X', ...content, ...members }])[0]!;
 };
 
-/** Where the values are: index and type. */
+/** Index and type of each value. */
 export const places = (values: readonly HandleValue[]): string[] =>
   values.map(({ index, type }) => `${index} ${type}`);

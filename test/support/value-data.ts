@@ -11,7 +11,7 @@ interface OwnFormat {
   decode: (bytes: Buffer) => unknown;
 }
 
-/** Types whose bytes a Handle server shows decoded, as far as they can be. */
+/** Types whose bytes a Handle server shows decoded, if they can be decoded. */
 const OWN_FORMATS: OwnFormat[] = [
   { types: /^HS_ADMIN(\..*)?$/, format: 'admin', decode: (bytes) => adminToJson(decodeAdmin(bytes)) },
   { types: /^HS_VLIST$/, format: 'vlist', decode: decodeVlist },

@@ -1,4 +1,4 @@
-// Walks through a document: runs its shell commands in order, and compares what they print with what it shows.
+// Walks through a document: runs its shell commands in order, and compares their output with the document.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,11 +7,11 @@ import { onTestFinished } from 'vitest';
 
 interface Step {
   commands: string;
-  /** What is to be seen; `…` stands for anything. */
+  /** Expected output; `…` matches anything. */
   shown: RegExp | undefined;
 }
 
-/** The blocks of commands of a document, each with the output that follows it. */
+/** The command blocks of a document, each with the output that follows it. */
 export const stepsOf = (markdown: string): Step[] =>
   [...markdown.matchAll(/^```sh\n([^]*?)^```\n(?:\n```text\n([^]*?)^```\n)?/gm)].map(
     ([, commands = '', shown]) => ({ commands, shown: shown === undefined ? undefined : pattern(shown) }),
@@ -28,7 +28,7 @@ const pattern = (shown: string): RegExp =>
 
 const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Runs commands in a shell that remembers what was set before. */
+/** Runs commands in a shell that keeps its state between calls. */
 export function createShell(): (commands: string) => Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
   onTestFinished(() => {

@@ -14,7 +14,7 @@ import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const FENCE_LIFE_MS = 45_000;
 
-/** One action. `late`: the writer gets a timeout, and the upstream carries it out afterwards. */
+/** The actions. `late`: the writer gets a timeout, and the upstream carries the write out afterwards. */
 export const ACTS = [
   'read',
   'failing read',
@@ -37,15 +37,15 @@ export const acts: fc.Arbitrary<Act[]> = fc.array(fc.constantFrom(...ACTS, 'read
   maxLength: 12,
 });
 
-/** A reader that got a version older than one acknowledged before its request. */
+/** A read of a version older than one acknowledged before its request. */
 export interface Outdated {
   shown: number;
   acknowledged: number;
 }
 
-/** One instance, and how to run a race on it. */
+/** Runs races on one instance. */
 export interface RaceTrack {
-  /** Lets all acts run against each other, gives back what no reader should have been shown. */
+  /** Runs all acts concurrently, and resolves with the reads that are too old. */
   race: (scheduler: fc.Scheduler, acts: Act[]) => Promise<Outdated[]>;
 }
 
@@ -62,7 +62,7 @@ export function createRaceTrack(): RaceTrack {
   return createTrackWith(tiered);
 }
 
-/** With another store in the place of the real one. */
+/** A track with another store in the place of the real one. */
 export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack {
   let now = 1_000_000;
   let races = 0;
@@ -143,7 +143,7 @@ interface Stage {
   resolver: Pick<Resolver<unknown>, 'resolve' | 'fence' | 'purge'>;
   upstream: RaceUpstream;
   step: Step;
-  /** Lets the life of a fence pass. */
+  /** Lets the lifetime of a fence pass. */
   pass: () => void;
   handle: HandleRef;
 }
@@ -153,7 +153,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   outdated: Outdated[];
 } {
   let acknowledged = 0;
-  /** The newest write whose fence has run out. */
+  /** The newest write whose fence has expired. */
   let settled = 0;
   let carriedOut = 0;
   let stillToCome = 0;
@@ -164,10 +164,10 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     const resolution = await resolver.resolve(handle, { authoritative }).catch(() => undefined);
     if (resolution?.kind !== 'entry') return;
     const shown = Number(toText(resolution.entry.values));
-    // A write that was never acknowledged: an older record may be served stale while the upstream fails.
+    // After a write that was never acknowledged, an older record may be served stale while the upstream fails.
     const least = resolution.stale ? before.acknowledged : Math.max(before.acknowledged, before.settled);
     if (shown < least) outdated.push({ shown, acknowledged: least });
-    // After an authoritative answer nobody is shown an older one.
+    // After an authoritative response no reader is shown an older one.
     if (authoritative) acknowledged = Math.max(acknowledged, shown);
   }
 
@@ -183,7 +183,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     return write(carryOut);
   }
 
-  /** The record was changed past the proxy, and the operator purges it. */
+  /** Purges a record that was changed without the proxy. */
   async function purge(target: PurgeTarget, isSoft: boolean): Promise<void> {
     const written = ++upstream.record;
     await step('the purge travels');
@@ -196,7 +196,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   const deeds: Record<Act, () => Promise<void>> = {
     read: () => read(false),
     authoritative: () => read(true),
-    // At the Handle server itself: only an authoritative question finds it.
+    // A write at the Handle server itself: only an authoritative read finds it.
     silent: () => {
       upstream.record++;
       return Promise.resolve();
@@ -235,8 +235,8 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     'purge prefix': () => purge({ prefix }, false),
     'soft purge': () => purge({ handle }, true),
     'soft purge prefix': () => purge({ prefix }, true),
-    // A fence lives longer than a write and a load together: when it runs out, what it stood for was
-    // carried out, and no load from before that is under way.
+    // A fence lives longer than a write and a load together: when it expires, the write behind it is
+    // carried out, and no load from before that is in flight.
     pass: () => {
       const isTooSoon = stillToCome > 0 || [...upstream.underWay].some(({ record }) => record < carriedOut);
       if (!isTooSoon) {

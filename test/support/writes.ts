@@ -1,35 +1,35 @@
-// The upstream's side of writes, made of nock mocks: notes what it is sent and answers as a test wants.
+// The upstream side of writes, made of nock mocks: records its requests and answers as a test sets.
 import nock from 'nock';
 import { HANDLE, UPSTREAM_URL } from './upstream.js';
 
 export interface Sent {
   method: string;
-  /** Path and query as they came. */
+  /** Path and query as received. */
   target: string;
   headers: Record<string, string>;
-  /** nock gives bytes that are no UTF-8 in hexadecimal: see `asNockTells`. */
+  /** nock returns bytes that are not UTF-8 in hexadecimal: see `asNockTells`. */
   body: string;
 }
 
 export interface WriteAnswer {
   status: number;
   body?: string | Buffer;
-  /** Names and values by turns; a name may come twice. */
+  /** Names and values alternate; a name may occur twice. */
   rawHeaders?: string[];
-  /** Breaks the connection with this error code once the request is there, instead of answering. */
+  /** Aborts the connection with this error code when the request has arrived, instead of answering. */
   error?: string;
-  /** Answers only after this promise is resolved. */
+  /** Answers only after this promise has resolved. */
   after?: Promise<unknown>;
 }
 
 export const JSON_HEADERS = ['Content-Type', 'application/json;charset=utf-8'];
 
-/** An answer of the record interface. */
+/** A response of the record interface. */
 export function jsonAnswer(status: number, members: Record<string, unknown>): WriteAnswer {
   return { status, body: JSON.stringify({ ...members, handle: HANDLE }), rawHeaders: JSON_HEADERS };
 }
 
-/** Answers every PUT, DELETE and POST, and what else is named; gives the list of what was sent. */
+/** Answers every PUT, DELETE and POST, and other named methods. @returns the requests received */
 export function mockWrites(
   answer: WriteAnswer = jsonAnswer(200, { responseCode: 1 }),
   { methods = ['PUT', 'DELETE', 'POST'], origin = UPSTREAM_URL, path = /^\/api/ } = {},

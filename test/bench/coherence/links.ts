@@ -34,7 +34,7 @@ async function start(url: string, links: number): Promise<void> {
   }
 }
 
-/** A write as the proxy does it: a fence before, the invalidation after, and nothing in between. */
+/** A write as the proxy does it, without the upstream: first a fence, then the invalidation. */
 async function write(): Promise<number> {
   const { hub } = instances[0]!;
   const key = `${process.pid}/${++keys}`;

@@ -1,4 +1,4 @@
-// What coherence costs: messages, bytes and Redis processor time of a write and of an idle second, by the number of instances.
+// The cost of coherence: messages, bytes and Redis processor time of a write and of an idle second, by number of instances.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +16,7 @@ const { values } = parseArgs({
   },
 });
 
-/** Beyond that several instances share a process. */
+/** With more instances several share a process. */
 const MAX_PROCESSES = 32;
 const PROCESSES_OF_MANY = 4;
 
@@ -86,7 +86,7 @@ async function measure(instances: number): Promise<void> {
         return child.ask({ kind: 'start', url: server.url, links });
       }),
     );
-    // A list of members that is new is waited for.
+    // Waits while the list of members is new.
     await new Promise((resolve) => setTimeout(resolve, 3000));
     const seconds = Number(values.idleSeconds);
     const beforeIdle = await useOf(redis, children);

@@ -1,4 +1,4 @@
-// Many callers at once, from this process: for what a load generator cannot count.
+// Many concurrent callers in this process, for workloads that a load generator cannot count.
 import { Agent, type RequestOptions, request } from 'node:http';
 import { BASIC } from '../records.js';
 

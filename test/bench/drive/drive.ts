@@ -1,4 +1,4 @@
-// Drives a server from another process, by wrk or, where that is missing, by autocannon.
+// Drives a server from another process, by wrk, or by autocannon if wrk is missing.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import type { Wire } from './callers-by-socket.js';
 export const CONNECTIONS = 64;
 const HAS_WRK = isInstalled('wrk');
 export const DRIVER = HAS_WRK ? 'wrk' : 'autocannon';
-/** Compiled to dist-bench/test/bench/drive; the Lua file stays where it is. */
+/** This file is compiled to dist-bench/test/bench/drive; the Lua file stays in place. */
 const SCRIPT = fileURLToPath(new URL('../../../../test/bench/drive/wrk.lua', import.meta.url));
 const AUTOCANNON = fileURLToPath(new URL('../programs/autocannon.js', import.meta.url));
 
@@ -27,9 +27,9 @@ const OVERLOAD = fileURLToPath(new URL('../programs/overload.js', import.meta.ur
 export interface Driven {
   answers: number;
   seconds: number;
-  /** Answers with a status over 399. */
+  /** Responses with a status over 399. */
   badStatus: number;
-  /** Connections that broke, and answers that did not come in time. */
+  /** Broken connections, and responses that did not come in time. */
   broken: number;
   p50Ms: number;
   p99Ms: number;
@@ -56,7 +56,7 @@ export function drive(work: Drive): Promise<Driven> {
   return run(work, 'again');
 }
 
-/** Requests each target once. The last few, up to the number of connections, may be left out or sent twice. */
+/** Requests each target once. The last few, up to the number of connections, may be omitted or sent twice. */
 export function driveOnce({
   mostSeconds,
   ...work
@@ -64,7 +64,7 @@ export function driveOnce({
   return run({ ...work, seconds: mostSeconds }, 'once');
 }
 
-/** One handle, by callers over plain sockets; answers that differ from the expected one are counted as bad. */
+/** Requests one handle by callers over plain sockets; responses that differ from the expected one count as bad. */
 export function driveBySockets({
   wire,
   port,
@@ -85,20 +85,20 @@ export interface SocketDrive {
   expected: Buffer;
   seconds: number;
   callers?: number;
-  /** Of each caller before it asks again. */
+  /** Pause of each caller before its next request. */
   pauseMs?: number;
 }
 
 export interface OverloadDrive {
   url: string;
-  /** Of the upstream. */
+  /** Control URL of the upstream. */
   control: string;
-  /** Under each limit. */
+  /** Duration under each limit. */
   seconds: number;
   limits: readonly number[];
 }
 
-/** The figures of the misses under each limit. */
+/** Figures of the misses under each limit. */
 export function driveOverload({ url, control, seconds, limits }: OverloadDrive): Promise<Figures[]> {
   return runDriver<Figures[]>([
     process.execPath,
@@ -119,13 +119,13 @@ export interface ScheduledDrive {
 }
 
 export interface Scheduled extends Driven {
-  /** Of all hits that were due. */
+  /** Share of all hits that were due. */
   inTimePercent: number;
-  /** Neither answered nor broken, two seconds after the last was due. */
+  /** Hits neither answered nor failed two seconds after the last was due. */
   unanswered: number;
 }
 
-/** Hits of one handle by the clock, however slow the answers are; times count from when a hit was due. */
+/** Hits of one handle on a fixed schedule, however slow the responses; latency counts from the time a hit was due. */
 export function driveScheduled({
   port,
   handle,
@@ -139,19 +139,19 @@ export function driveScheduled({
 
 interface HostileDrive {
   url: string;
-  /** Of EXPENSIVE_REQUESTS. */
+  /** Name of a row of EXPENSIVE_REQUESTS. */
   row: string;
   connections: number;
 }
 
-/** Answers by status: 2xx and 3xx, the 4xx that a row may have (ANSWERED), 503, and all others and none. */
+/** Responses by status: 2xx and 3xx, the 4xx that a row may have (ANSWERED), 503, and everything else. */
 export type HostileFigures = Record<'done' | 'refused' | 'busy' | 'wrong', number>;
 
-/** After this time without an answer the work begins all the same. */
+/** The work begins after this time even without a response. */
 const FIRST_ANSWER_MS = 10_000;
 const LAST_ANSWERS_MS = 60_000;
 
-/** Does the work while an expensive request is sent again and again, from its first answer on. */
+/** Does the work while an expensive request is sent repeatedly, from its first response on. */
 export async function besideHostile<T>(
   { url, row, connections }: HostileDrive,
   work: () => Promise<T>,
@@ -162,7 +162,7 @@ export async function besideHostile<T>(
   try {
     await Promise.race([output.begun, pause(FIRST_ANSWER_MS, undefined, { ref: false })]);
     const done = await work();
-    // Its last answers may take longer than a child gets to end.
+    // Its last responses may take longer than the time limit for ending a child.
     child.process.kill('SIGTERM');
     const late = pause(LAST_ANSWERS_MS, 'no last answers', { ref: false });
     return { hostile: lastLineOf(command, await Promise.race([output.whole, late])) as HostileFigures, done };
@@ -202,7 +202,7 @@ async function runDriver<T>(command: readonly string[]): Promise<T> {
   }
 }
 
-/** What a child writes: resolved at its first line, and at its end. */
+/** Output of a child: its first line, and all of it at the end. */
 function outputOf({ process: { stdout }, process: child }: Child): {
   begun: Promise<unknown>;
   whole: Promise<string>;

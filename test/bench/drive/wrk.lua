@@ -1,5 +1,5 @@
--- Asks the targets of a file in turn and prints what wrk found as JSON. `+` in front: with credentials;
--- `!` in front: a PUT of the body that follows the target and a space; `~` in front: with If-None-Match, the ETag follows.
+-- Requests the targets of a file in order, cyclically, and prints the results of wrk as JSON. Prefixes of a target: `+` sends credentials;
+-- `!` sends a PUT of the body that follows the target and a space; `~` sends If-None-Match with the ETag that follows.
 -- Arguments: the file, the credentials, `once` to end after the last target.
 local ffi = require('ffi')
 ffi.cdef('int getpid(void); int kill(int pid, int signal);')
@@ -23,7 +23,7 @@ end
 function request()
   at = at + 1
   if at > #requests then
-    -- `wrk.thread:stop()` would end the thread, but wrk sleeps on until its duration is over.
+    -- `wrk.thread:stop()` would end the thread, but wrk keeps sleeping until its duration is over.
     if once then ffi.C.kill(ffi.C.getpid(), SIGINT) end
     at = 1
   end

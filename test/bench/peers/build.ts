@@ -8,13 +8,13 @@ import { OURS } from './peer.js';
 
 export interface Build {
   name: string;
-  /** What `npm run build` made. */
+  /** Path of the built program. */
   program: string;
 }
 
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 
-/** @throws Error when there is no such commit, or it cannot be built */
+/** @throws Error if the commit does not exist or cannot be built */
 export function buildCommit(commit: string): Build {
   const id = run('git', [
     'rev-parse',
@@ -23,7 +23,7 @@ export function buildCommit(commit: string): Build {
     '--end-of-options',
     `${commit}^{commit}`,
   ]).trim();
-  // An archive, not a worktree: nothing is left in .git, however the bench ends.
+  // An archive instead of a worktree leaves nothing in .git, however the bench ends.
   const folder = scratchFolder();
   run('tar', ['-x', '-C', folder], { input: execFileSync('git', ['archive', id], IN_ROOT) });
   if (lockOf(folder) === lockOf(ROOT)) symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));

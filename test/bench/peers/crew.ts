@@ -1,4 +1,4 @@
-// Servers that are started for one workload, and the note for one that is missing.
+// Servers that are started for one workload, and the note for a missing program.
 import { Missing } from '../children.js';
 import type { Peer } from './peer.js';
 
@@ -10,14 +10,14 @@ export class Crew {
     this.#say = say;
   }
 
-  /** What is started here ends with the workload. */
+  /** A server started here ends with the workload. */
   async start<T extends Peer>(starting: Promise<T>): Promise<T> {
     const peer = await starting;
     this.#started.push(peer);
     return peer;
   }
 
-  /** The bench goes on without a program that is not installed. */
+  /** The bench continues without a program that is not installed. */
   async startIfInstalled<T extends Peer>(begin: () => Promise<T>): Promise<T | undefined> {
     try {
       return await this.start(begin());

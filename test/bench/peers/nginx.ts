@@ -1,18 +1,18 @@
-// nginx as a URL cache before the upstream: one worker, one load per key, stale, credentials never cached.
+// nginx as a URL cache in front of the upstream: one worker, one load per key, stale, credentials never cached.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { assertInstalled, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 import { freePort } from '../../support/free-port.js';
 
-/** A server that gets the requests whose path fits. */
+/** A server for the requests whose path matches. */
 export interface Route {
-  /** Of an nginx location. */
+  /** Pattern of an nginx location. */
   location: string;
   url: string;
 }
 
-/** @throws Missing when there is no nginx */
+/** @throws Missing if nginx is not installed */
 export function startNginx(upstreamUrl: string, redirectsUrl = upstreamUrl): Promise<Peer> {
   return startRoutingNginx([
     { location: '/api/', url: upstreamUrl },
@@ -20,7 +20,7 @@ export function startNginx(upstreamUrl: string, redirectsUrl = upstreamUrl): Pro
   ]);
 }
 
-/** @throws Missing when there is no nginx */
+/** @throws Missing if nginx is not installed */
 export async function startRoutingNginx(routes: readonly Route[]): Promise<Peer> {
   assertInstalled('nginx');
   const folder = scratchFolder();
@@ -40,7 +40,7 @@ interface Where {
   routes: readonly Route[];
 }
 
-/** Workers of a root process may not see a folder that belongs to root alone. */
+/** Workers of a root process may not see a folder that only root can read. */
 const user = process.getuid?.() === 0 ? 'user root;' : '';
 
 const pool = ({ url }: Route, at: number): string => `

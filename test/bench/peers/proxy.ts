@@ -12,20 +12,20 @@ export interface Proxy extends Peer {
 }
 
 export interface ProxyOptions {
-  /** Left out where `env` has `UPSTREAMS`. */
+  /** Omitted if `env` has `UPSTREAMS`. */
   upstreamUrl?: string;
   name?: string;
-  /** Of another commit. */
+  /** Build of another commit. */
   build?: Build;
   place?: Place;
-  /** As in the configuration manual. */
+  /** Variables as in the configuration manual. */
   env?: Record<string, string>;
 }
 
-/** From dist-bench/test/bench/peers to what `npm run build` made. */
+/** Path from dist-bench/test/bench/peers to the output of `npm run build`. */
 const PROGRAM = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
 
-/** Like its peers it writes no access log, and gets 1 GiB: this one in two halves. */
+/** Like its peers the proxy writes no access log, and gets 1 GiB: in two halves. */
 const ENV = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
@@ -58,7 +58,7 @@ export async function startProxy({
   return { ...peerOf(name, `http://127.0.0.1:${port}`, child), adminUrl };
 }
 
-/** The proxy of the other commit, when two are compared. */
+/** The proxy of the other commit, if two are compared. */
 export async function startCompared(
   { crew, compared }: { crew: Crew; compared: Build | undefined },
   upstreamUrl: string,
@@ -66,7 +66,7 @@ export async function startCompared(
   return compared === undefined ? [] : [await crew.start(startProxy({ upstreamUrl, build: compared }))];
 }
 
-/** How often Redis failed or was too slow; then a proxy goes on by itself for a while. */
+/** Number of Redis errors and timeouts; after each the proxy runs without Redis for a while. */
 export async function redisErrorsOf({ adminUrl }: Proxy): Promise<number> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
   const counts = [...text.matchAll(/^handle_proxy_redis_errors_total\{.*\} (\d+)$/gm)];

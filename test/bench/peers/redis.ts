@@ -1,9 +1,9 @@
-// Starts a Redis for instances to share.
+// Starts a Redis that instances share.
 import { assertInstalled, start, untilListens } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 import { freePort } from '../../support/free-port.js';
 
-/** @throws Missing when there is no redis-server */
+/** @throws Missing if redis-server is not installed */
 export async function startRedis(): Promise<Peer> {
   assertInstalled('redis-server');
   const port = await freePort();

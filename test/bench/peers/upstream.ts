@@ -7,9 +7,9 @@ import { freePort } from '../../support/free-port.js';
 
 export interface Upstream extends Peer {
   port: number;
-  /** Where orders are sent to, at the end of this address. */
+  /** URL to which a command is appended. */
   control: string;
-  /** An order such as `delay=500`; answers with a number. */
+  /** Sends a command such as `delay=500`. Resolves with a number. */
   tell: (order: string) => Promise<number>;
   /** Number of requests so far. */
   asked: () => Promise<number>;
@@ -17,7 +17,7 @@ export interface Upstream extends Peer {
 
 const PROGRAM = fileURLToPath(new URL('../programs/upstream.js', import.meta.url));
 
-/** `demo` keeps `count` records of the prefix; `bare` answers for any handle, as fast as it can. */
+/** `demo` holds `count` records of the prefix; `bare` answers for any handle, as fast as possible. */
 export async function startUpstream(
   kind: 'demo' | 'bare',
   count = 0,

@@ -1,14 +1,14 @@
-// Varnish as a URL cache before the upstream, on one core: credentials and auth=true pass.
+// Varnish as a URL cache in front of the upstream, on one core: credentials and auth=true pass.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { assertInstalled, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 import { freePort } from '../../support/free-port.js';
 
-/** Its defaults are for many cores: two pools of a hundred threads would get in each other's way on one. */
+/** Its defaults are for many cores: on one core two pools of a hundred threads would disturb each other. */
 const THREADS = ['-p', 'thread_pools=1', '-p', 'thread_pool_min=20'];
 
-/** @throws Missing when there is no varnishd */
+/** @throws Missing if varnishd is not installed */
 export async function startVarnish(upstreamUrl: string, redirectsUrl = upstreamUrl): Promise<Peer> {
   assertInstalled('varnishd');
   const folder = scratchFolder();

@@ -1,4 +1,4 @@
-// The part of autocannon that the bench uses; it has no types of its own.
+// The part of autocannon that the bench uses; the package has no types.
 declare module 'autocannon' {
   function autocannon(options: autocannon.Options): Promise<autocannon.Result>;
 
@@ -13,18 +13,18 @@ declare module 'autocannon' {
     interface Options {
       url: string;
       connections: number;
-      /** Requests in all, instead of a duration. */
+      /** Total number of requests, instead of a duration. */
       amount?: number;
-      /** In seconds. */
+      /** Duration in seconds. */
       duration?: number;
       requests: { setupRequest: (request: Request) => Request }[];
     }
 
     interface Result {
       requests: { total: number };
-      /** In milliseconds. */
+      /** Latencies in milliseconds. */
       latency: { p50: number; p99: number };
-      /** In seconds. */
+      /** Duration in seconds. */
       duration: number;
       errors: number;
       timeouts: number;

@@ -1,4 +1,4 @@
-// What drive/wrk.lua does, with autocannon: `node autocannon.js URL CONNECTIONS SECONDS FILE BASIC once|again`.
+// The same as drive/wrk.lua, with autocannon: `node autocannon.js URL CONNECTIONS SECONDS FILE BASIC once|again`.
 import { readFileSync } from 'node:fs';
 import autocannon from 'autocannon';
 import { REVALIDATED, WITH_CREDENTIALS, WRITTEN } from '../targets.js';

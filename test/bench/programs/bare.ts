@@ -1,5 +1,5 @@
-// The limit of what node:http can do: `node bare.js PORT PROXY_URL` sends what the proxy would, from a Map.
-// What it does not have it copies from the proxy once, so that bodies and headers are the same bytes.
+// The limit of node:http: `node bare.js PORT PROXY_URL` sends the proxy's responses from a Map.
+// Missing responses are copied from the proxy once, so that bodies and headers are the same bytes.
 import { Agent, type ServerResponse, createServer, get } from 'node:http';
 
 const [port = '0', proxyUrl = ''] = process.argv.slice(2);
@@ -12,7 +12,7 @@ interface Copy {
 
 const copies = new Map<string, Copy>();
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-/** Node adds these by itself. */
+/** Headers that Node adds itself. */
 const OF_THE_CONNECTION = new Set(['date', 'connection', 'keep-alive']);
 
 const server = createServer((req, res) => {

@@ -1,5 +1,5 @@
-// Sends one expensive request again and again until SIGTERM: `node hostile.js URL ROW CONNECTIONS`. Prints a line after
-// the first answer, and the number of answers by status when those on their way have come too.
+// Sends one expensive request repeatedly until SIGTERM: `node hostile.js URL ROW CONNECTIONS`. Prints a line after
+// the first response, and the number of responses by status when those in flight have arrived too.
 import { Agent } from 'node:http';
 import type { HostileFigures } from '../drive/drive.js';
 import { ANSWERED, EXPENSIVE_REQUESTS, sizesOf } from '../../support/expensive-requests.js';
@@ -29,12 +29,12 @@ async function askAgain(): Promise<void> {
 
 const total = (): number => Object.values(figures).reduce((sum, count) => sum + count, 0);
 
-/** Undefined: the connection broke. */
+/** Undefined if the connection broke. */
 function kindOf(status: number | undefined): keyof HostileFigures {
   if (status === undefined) return 'wrong';
   if (status < 400) return 'done';
   if (status < 500 && ANSWERED.includes(status)) return 'refused';
-  // The proxy has too much to do.
+  // The proxy is overloaded.
   return status === 503 ? 'busy' : 'wrong';
 }
 

@@ -1,6 +1,6 @@
-// Readers of what is not cached: `node overload.js URL CONTROL_URL SECONDS LIMIT…`. Under each limit of the Handle
-// server for SECONDS, greedy clients ask for unknown names without a pause and polite ones for a record now and then.
-// Each client has a network of its own.
+// Readers of uncached handles: `node overload.js URL CONTROL_URL SECONDS LIMIT…`. Under each limit of the Handle
+// server for SECONDS, greedy clients request unknown names without a pause and polite ones a record now and then.
+// Each client has a separate network.
 import { setTimeout as pause } from 'node:timers/promises';
 import { get } from '../drive/callers.js';
 import { nameOf, targetOf } from '../records.js';
@@ -12,13 +12,13 @@ const [url = '', control = '', seconds = '', ...limits] = process.argv.slice(2);
 const GREEDY = { clients: 10, connections: 20 };
 const POLITE = { clients: 200, pauseMs: 1000 };
 
-/** Counted when it happens: an answer in the phase in which it comes. */
+/** Figures of a phase: a response counts in the phase in which it arrives. */
 interface Phase {
   politeAsked: number;
   politeAnswered: number;
   politeMs: number[];
   greedyAnswered: number;
-  /** Neither the answer, nor a refusal. */
+  /** Responses that are neither the right one nor a rejection. */
   wrong: number;
 }
 

@@ -1,19 +1,19 @@
-// Hits by the clock: `node scheduled-hits.js PORT HANDLE ANSWER RATE SECONDS`. ANSWER is the right one, in Base64.
-// Each hit is sent when it is due, whether those before are answered or not, and its time counts from then.
+// Hits on a fixed schedule: `node scheduled-hits.js PORT HANDLE ANSWER RATE SECONDS`. ANSWER is the right response, in Base64.
+// Each hit is sent when it is due, even if earlier ones are unanswered, and its latency counts from then.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Caller, createCaller } from '../drive/callers-by-socket.js';
 import { quantile } from '../statistics.js';
 
 const [port = '', handle = '', expected = '', rate = '', seconds = ''] = process.argv.slice(2);
-/** Of a hit. */
+/** A hit within this time is in time. */
 const IN_TIME_MS = 50;
-/** Those that are still waited for after the last was due. */
+/** Time to wait for responses after the last hit was due. */
 const GRACE_MS = 2000;
 const right = Buffer.from(expected, 'base64');
 const everyMs = 1000 / Number(rate);
 const count = Number(rate) * Number(seconds);
 
-/** A connection of its own for each hit that is on its way. */
+/** A connection that carries one hit in flight. */
 interface Connection {
   caller: Caller;
   dueAt: number;
@@ -66,7 +66,7 @@ const graceEndsAt = performance.now() + GRACE_MS;
 while (waiting.size > 0 && performance.now() < graceEndsAt) await pause(1);
 const endedAt = performance.now();
 const answers = latencies.length - broken;
-// At least: nobody has answered them yet. What broke has no time at all.
+// Lower bounds, because these are unanswered. A broken connection has no time.
 const unanswered = [...waiting].map(({ dueAt }) => endedAt - dueAt);
 const all = [...latencies, ...unanswered];
 const figures = {
@@ -82,7 +82,7 @@ const figures = {
 };
 process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0));
 
-/** JSON knows no infinity. */
+/** JSON has no Infinity. */
 function timeOf(share: number): number {
   return Math.min(quantile(all, share), endedAt - begunAt);
 }

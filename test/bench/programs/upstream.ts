@@ -1,5 +1,5 @@
-// The Handle server of the bench, a process of its own: `node upstream.js PORT CONTROL_PORT KIND COUNT PREFIX`.
-// `demo` keeps COUNT records of PREFIX; `bare` answers any handle, as fast as it can, with a record made of a pattern.
+// The Handle server of the bench, a separate process: `node upstream.js PORT CONTROL_PORT KIND COUNT PREFIX`.
+// `demo` holds COUNT records of PREFIX; `bare` answers any handle as fast as possible with a record from a pattern.
 import { createServer } from 'node:http';
 import { DEMO_PREFIXES, demoRecords } from '../../handle-server/seed.js';
 import { createDemoServer } from '../../handle-server/server.js';
@@ -12,7 +12,7 @@ interface Upstream {
   asked: () => number;
   askedFor: (handle: string) => number;
   delay: (ms: number) => void;
-  /** 0: no limit. */
+  /** `perSecond`: 0 for no limit. */
   limit: (perSecond: number) => void;
 }
 
@@ -40,7 +40,7 @@ async function openBare(): Promise<Upstream> {
     asked++;
     const handle = (req.url ?? '').slice('/api/handles/'.length);
     const name = handle.slice(PREFIX.length + 1);
-    // The record of the prefix adds nothing to its redirects.
+    // The prefix record adds nothing to its redirects.
     const isFound = handle.startsWith(`${PREFIX}/`);
     const body = isFound
       ? before + name + between + name + after

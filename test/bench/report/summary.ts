@@ -1,9 +1,9 @@
-// One table of all workloads by peer: answers a second, and how many times as fast this proxy is.
+// One table of all workloads by peer: responses per second, and the ratio of this proxy to each peer.
 import { OURS } from '../peers/peer.js';
 import { type Result, type Row, ratioOf, rowOf, speedOf, spreadOf } from '../results.js';
 import { align, writeFigure, writeRatio } from './table.js';
 
-/** Empty when there are no two workloads that compare peers. */
+/** Empty unless at least two workloads compare peers. */
 export function writeSummary(results: readonly Result[]): string {
   const comparing = results.filter(
     (result) => speedsIn(result).includes(OURS) && speedsIn(result).length > 1,
@@ -17,7 +17,7 @@ export function writeSummary(results: readonly Result[]): string {
 const speedsIn = ({ rows }: Result): string[] =>
   rows.filter(({ median }) => speedOf(median) !== undefined).map(({ peer }) => peer);
 
-/** Those of several workloads, in the order of the tables. */
+/** Peers of several workloads, in the order of the tables. */
 function peersOf(results: readonly Result[]): string[] {
   const all = results.flatMap(speedsIn);
   return [...new Set(all)].filter((peer) => all.filter((other) => other === peer).length > 1);

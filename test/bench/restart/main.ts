@@ -15,7 +15,7 @@ const snapshot = join(folder, 'snapshot');
 
 const handleOf = (at: number): string => `21.T1/${at.toString(16).toUpperCase().padStart(8, '0')}`;
 
-/** About 600 bytes of values, of which a third differs from record to record. */
+/** A line with about 600 bytes of values, a third of which differs between records. */
 function lineOf(at: number): string {
   const random = Math.imul(at + 1, 0x9e3779b1) >>> 0;
   const value = (index: number, type: string, text: string) => ({
@@ -53,7 +53,7 @@ interface Running {
   line: (msg: string) => Promise<Record<string, unknown>>;
 }
 
-/** Ended with the bench, whatever ends it. */
+/** Child processes, killed when the bench ends. */
 const children = new Set<ChildProcess>();
 
 async function start(every: string): Promise<Running> {
@@ -105,7 +105,7 @@ async function command(...args: string[]): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** Latencies of one client that asks again and again until the promise settles (ms). */
+/** Latencies of one client that sends requests until the promise settles (ms). */
 async function hitsDuring(url: string, until: Promise<unknown>): Promise<number[]> {
   const agent = new Agent({ keepAlive: true });
   const latencies: number[] = [];

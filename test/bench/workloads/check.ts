@@ -1,8 +1,8 @@
-// Before a peer is measured it has to answer as the upstream does: fast and wrong is no merit.
+// Before a peer is measured it must answer as the upstream does: speed with wrong responses has no value.
 import { isDeepStrictEqual } from 'node:util';
 import type { Peer } from '../peers/peer.js';
 
-/** @throws Error when an answer is not the one the upstream gives */
+/** @throws Error if a response differs from that of the upstream */
 export async function assertRightAnswers(
   peer: Peer,
   targets: readonly string[],
@@ -20,7 +20,7 @@ export async function assertRightAnswers(
   }
 }
 
-/** Once from the upstream, then kept, then prepared. */
+/** From the upstream, then from the cache, then from the prepared response. */
 const ASKED_TIMES = 3;
 
 async function answerOf(url: string): Promise<unknown> {

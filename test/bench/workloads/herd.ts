@@ -1,4 +1,4 @@
-// herd: many callers of one cold handle at once, before an upstream that takes its time.
+// herd: many concurrent callers of one cold handle, in front of a slow upstream.
 import { get } from '../drive/callers.js';
 import { startNginx } from '../peers/nginx.js';
 import { OURS } from '../peers/peer.js';
@@ -16,7 +16,7 @@ const DELAY_MS = 500;
 
 interface Door {
   name: string;
-  /** Callers are spread over them. */
+  /** Servers over which the callers are spread. */
   urls: string[];
 }
 

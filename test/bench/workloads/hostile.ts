@@ -1,4 +1,4 @@
-// hostile: hits beside each of the most expensive requests that we know.
+// hostile: hits during each of the most expensive requests that we know.
 import { adminValue } from '../../handle-server/seed.js';
 import { EXPENSIVE_REQUESTS, NAME, sizesOf } from '../../support/expensive-requests.js';
 import { put } from '../drive/callers.js';
@@ -11,14 +11,14 @@ import { type Figures, Ledger } from '../results.js';
 import { assertRightAnswers } from './check.js';
 import type { Workload } from './workload.js';
 
-/** Behind all values of the records. */
+/** Index after all values of the records. */
 const ADMIN_INDEX = 9_999_999;
 const CONNECTIONS = 8;
 const HITS_PER_SECOND = 300;
 
 export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }) => {
   const upstream = await crew.start(startUpstream('demo', 1));
-  // It shares a core with the program that asks for hits, and serializes records of 1 MiB.
+  // The upstream shares a core with the program that requests hits, and serializes records of 1 MiB.
   await upstream.tell('yield');
   const proxy = await crew.start(startProxy({ upstreamUrl: upstream.url }));
   const asked = { port: Number(new URL(proxy.url).port), handle: `${PREFIX}/${nameOf(1)}` };
@@ -29,12 +29,12 @@ export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }
   const ledger = new Ledger();
   for (const [row, expensive] of Object.entries(EXPENSIVE_REQUESTS)) {
     say(`  ${row}`);
-    // With an administrator, so that the next record can replace it.
+    // The administrator lets the next record replace this one.
     const admin = { ...adminValue(), index: ADMIN_INDEX };
     const record = [...expensive.record(sizesOf(expensive).largest), admin];
     const { status, text } = await put(`${upstream.url}${targetPath(NAME)}?overwrite=true`, record);
     if (status >= 300) throw new Error(`the Handle server does not take the record of ${row}: ${text}`);
-    // Read once, so that the old one is not in the cache.
+    // An authoritative read replaces the old record in the cache.
     await fetch(`${proxy.url}${targetPath(NAME)}?auth=true`);
     for (let round = 0; round < rounds; round++) {
       const driven = await besideHostile({ url: proxy.url, row, connections: CONNECTIONS }, () =>

@@ -1,4 +1,4 @@
-// memory: what a record costs in RSS, whether the bound in the configuration is one, and whether many slow hits.
+// memory: RSS per record, whether the configured bound holds, and whether many records slow hits down.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { driveOnce, writeTargets } from '../drive/drive.js';
 import { OURS } from '../peers/peer.js';
@@ -24,14 +24,14 @@ const WORK = 20_000;
 export const memory: Workload = async (bench) => {
   const { plan, crew } = bench;
   const upstream = await crew.start(startUpstream('bare'));
-  // Memory for all; the small one gets twice its bound.
+  // Room for all records; the small proxy gets more than twice its bound.
   const roomMiB = Math.max(16, Math.ceil((plan.records * 1500) / MIB));
   const open = (name: string, maxMiB: number): Promise<Proxy> =>
     crew.start(startProxy({ upstreamUrl: upstream.url, name, env: { CACHE_MAX_BYTES: `${maxMiB}MiB` } }));
   const empty = await open(EMPTY, roomMiB);
   const full = await open(FULL, roomMiB);
   const overflowing = await open(OVERFLOWING, Math.max(4, Math.ceil(roomMiB / 8)));
-  // A busy process takes more memory than one that has just started, whatever it caches.
+  // A busy process takes more memory than a process that has just started, whatever it caches.
   const work = writeTargets(manyOf(nameOf(1), Math.min(WORK, plan.records)));
   for (const { url } of [empty, full, overflowing]) {
     await driveOnce({ url, targets: work, mostSeconds: MOST_SECONDS });
@@ -63,9 +63,9 @@ const rowOf = (peer: string, figures: Figures): Row => ({ peer, median: figures,
 const withFigures = (row: Row, figures: Figures): Row => ({ ...row, median: { ...row.median, ...figures } });
 
 interface Filling {
-  /** Imported; an import stops where the memory is full. */
+  /** Number of records to import; an import stops when the memory is full. */
   count: number;
-  /** Requested after that: each takes the place of others. */
+  /** Number of records requested after that: each evicts others. */
   more: number;
   emptyBytes: number;
   boundMiB: number;
@@ -101,7 +101,7 @@ async function fill(
 
 const BATCH = 1000;
 
-/** Requests for a million records would take four minutes. */
+/** An import, because requests for a million records would take four minutes. */
 async function importRecords({ adminUrl }: Proxy, count: number): Promise<number> {
   let restored = 0;
   for (let from = 1; from <= count; from += BATCH) {

@@ -1,4 +1,4 @@
-// native: hits over the native protocol, beside HTTP hits of the same record by the same load driver.
+// native: hits over the native protocol, next to HTTP hits of the same record by the same load driver.
 import { isDeepStrictEqual } from 'node:util';
 import { readMessage } from '../../../src/native/codec.js';
 import { type Wire, WIRES, askOnce } from '../drive/callers-by-socket.js';
@@ -28,7 +28,7 @@ export const native: Workload = async (bench) => {
   const [tcp, udp] = [await freePort(), await freePort()];
   const env = {
     ...{ NATIVE_TCP_PORT: String(tcp), NATIVE_UDP_PORT: String(udp) },
-    // All callers are of one network.
+    // All callers are in one network.
     NATIVE_UDP_BYTES_PER_SECOND: '0B',
   };
   const proxy = await bench.crew.start(startProxy({ upstreamUrl: upstream.url, env }));
@@ -53,7 +53,7 @@ export const native: Workload = async (bench) => {
 
 const portIn = (url: string): number => Number(new URL(url).port);
 
-/** @throws Error when it is not the record of the upstream */
+/** @throws Error if it is not the record of the upstream */
 async function rightAnswer(
   asked: { wire: Wire; port: number; handle: string },
   upstreamUrl: string,

@@ -1,4 +1,4 @@
-// Peers take turns under the same load, round after round; each round begins with another of them.
+// Peers alternate under the same load; each round begins with a different peer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Driven, type TargetFile, drive } from '../drive/drive.js';
 import type { Peer } from '../peers/peer.js';
@@ -9,11 +9,11 @@ import type { Bench } from './workload.js';
 
 export interface Load {
   peers: readonly Peer[];
-  /** Not where each peer has its own load. */
+  /** Omitted if each peer has its own load. */
   targetsOf?: (round: number) => TargetFile;
-  /** Counted when given. */
+  /** Upstream whose requests are counted. */
   upstream?: Pick<Upstream, 'asked'>;
-  /** 404s are part of the load. */
+  /** Whether 404s are part of the load. */
   hasNotFound?: boolean;
   more?: (peer: Peer) => Figures;
 }
@@ -23,7 +23,7 @@ const REST_MS = 100;
 
 export async function takeTurns({ plan, say }: Bench, load: Load): Promise<Row[]> {
   const ledger = new Ledger();
-  // In the order of the list, whichever is first in the first round.
+  // Rows follow the order of the list, whichever peer is first in the first round.
   for (let round = 0; round < plan.rounds; round++) {
     const targets = load.targetsOf?.(round);
     for (const peer of rotated(load.peers, round)) {

@@ -1,4 +1,4 @@
-// hot, zipf and redirect: answers from memory as fast as they go, beside what else could give them.
+// hot, zipf and redirect: responses from memory at full speed, next to alternative caches.
 import { CONNECTIONS, driveOnce, writeTargets } from '../drive/drive.js';
 import { startBare } from '../peers/bare.js';
 import { startNginx } from '../peers/nginx.js';
@@ -27,11 +27,11 @@ export const hot: Workload = async (bench) => {
   return { about: 'one handle, 64 connections kept alive', rows };
 };
 
-/** What `zipf` and `redirect` share. */
+/** Servers that `zipf` and `redirect` share. */
 export interface Filled {
   peers: readonly Peer[];
   demo: Upstream;
-  /** A URL cache cannot redirect by itself: it asks this other instance of the proxy. */
+  /** The instance of the proxy behind a URL cache, which cannot redirect by itself. */
   redirecting: Proxy;
 }
 
@@ -58,7 +58,7 @@ export async function redirect(bench: Bench, { peers, redirecting }: Filled): Re
   return { about: `/<handle> to its address: ${handles} handles, Zipf 0.99, all in memory`, rows };
 }
 
-/** A file for each round, made when it is needed: a URL cache must not meet the same requests again. */
+/** A file per round, created when needed: a URL cache must not get the same requests again. */
 export function eachRound(draw: (seed: number) => string[]): NonNullable<Load['targetsOf']> {
   return (round) => writeTargets(draw(round + 1));
 }
@@ -80,13 +80,13 @@ async function startPeers(bench: Bench, upstreamUrl: string, redirectsUrl = upst
 interface Warming {
   peers: readonly Peer[];
   targets: readonly string[];
-  /** Address of a server whose answer to a target is right. */
+  /** URL of a server with the right response for a target. */
   sourceOf: (target: string) => string;
 }
 
 const MOST_SECONDS = 120;
 
-/** Every peer gets every handle twice: at the second this proxy caches the response. */
+/** Requests every handle twice from every peer: at the second request this proxy caches the response. */
 export async function warm({ say }: Bench, { peers, targets, sourceOf }: Warming): Promise<void> {
   const some = [targets[0] ?? '', targets.at(-1) ?? ''];
   const once = writeTargets([...targets, ...targets.slice(-CONNECTIONS)]);

@@ -1,4 +1,4 @@
-// What every workload is given.
+// The arguments of every workload.
 import type { Build } from '../peers/build.js';
 import type { Crew } from '../peers/crew.js';
 import type { Plan } from '../plan.js';
@@ -6,9 +6,9 @@ import type { Result } from '../results.js';
 
 export interface Bench {
   plan: Plan;
-  /** Servers started by it end with the workload. */
+  /** Starts servers that end with the workload. */
   crew: Crew;
-  /** Runs in the same rounds where hits and misses are measured. */
+  /** Build of another commit, which runs in the same rounds where hits and misses are measured. */
   compared: Build | undefined;
   say: (line: string) => void;
 }

@@ -1,4 +1,4 @@
-// write: 1 % PUTs in the Zipf load, and beside it writes after which everybody looks for the old record.
+// write: 1 % PUTs in the Zipf load, and separate writes after which all readers look for the old record.
 import { get, put } from '../drive/callers.js';
 import { type TargetFile, drive, writeTargets } from '../drive/drive.js';
 import { startNginx } from '../peers/nginx.js';
@@ -15,13 +15,13 @@ import type { Bench, Workload } from './workload.js';
 
 interface Door {
   name: string;
-  /** Written through the first, looked for through all. */
+  /** Writes go to the first, reads to all. */
   urls: string[];
-  /** Whose Redis may be late, which is when the others may be late too. */
+  /** Instances whose Redis may be late, which excuses late invalidations. */
   instances?: readonly Proxy[];
 }
 
-/** Handles of the load; those that are written and looked for come after them. */
+/** Number of handles of the load; written and observed handles come after them. */
 const LOAD_HANDLES = 1000;
 const WATCHED_HANDLES = 50;
 const PROBES = 4;
@@ -95,7 +95,7 @@ async function watchWrites({ urls, instances }: Door, { targets, seconds, next }
 
 interface Seen {
   oldAnswers: number;
-  /** From the acknowledgement to the question that got the last old answer. */
+  /** Time from the acknowledgement to the last request that got the old record. */
   oldForMs: number;
 }
 
