@@ -1,4 +1,4 @@
-// Answers of all interfaces, prepared from entries in memory: valid as long as memory holds the entry they were made of.
+// Prepared answers of all interfaces: each is valid as long as memory holds the entry it was rendered from.
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Entry, Times } from './entry.js';
@@ -11,14 +11,14 @@ interface WatchParts {
   trustedSince: () => number;
 }
 
-/** An entry in memory from which something was made. */
+/** A pinned entry in memory, and its times. */
 export interface WatchedEntry extends EntryPin, Times {
   key: string;
   /** The resolver has handled a read near the end of the TTL, and may have started a refresh. */
   isRefreshOffered: boolean;
 }
 
-/** Undefined when memory no longer holds the entry. */
+/** Pins an entry; undefined if memory no longer holds it. */
 export function watchEntry(
   key: string,
   entry: Entry,
@@ -40,30 +40,30 @@ export function isCurrent(watched: WatchedEntry, now: number, { memory, trustedS
   return false;
 }
 
-/** The state of other entries that an answer depends on, shared by all answers with the same. */
-export interface Beside {
+/** The other entries that an answer depends on; shared by all answers with the same dependencies. */
+export interface Dependency {
   isCurrent: (now: number) => boolean;
 }
 
 /** The common part of all prepared answers. */
 export interface Prepared extends WatchedEntry {
-  /** Other entries that must be unchanged; undefined: none. */
-  beside: Beside | undefined;
+  /** Other entries that must be unchanged; undefined if there are none. */
+  dependency: Dependency | undefined;
   /** Length of its texts. */
   bytes: number;
 }
 
-/** Names of different interfaces never collide: the type of the answer follows from the name. */
+/** The key of an answer. Names of different interfaces never collide, so the type of the answer follows from its name. */
 export type PreparedName<T extends Prepared> = string & { readonly __answer: T };
 
-/** An entry that a request was answered from. */
+/** The entry that answered a request. */
 export interface AnsweredEntry {
   handle: HandleRef;
   entry: Entry;
-  beside?: Beside | undefined;
+  dependency?: Dependency | undefined;
 }
 
-/** Object, headers, the strings around them and the Map's share, measured with 100,000 responses. */
+/** Estimated bytes of the object, its headers and strings, and the map entry. */
 const OVERHEAD_BYTES = 700;
 
 /**
@@ -86,24 +86,24 @@ export class PreparedCache {
   current<T extends Prepared>(name: PreparedName<T>, now: number): T | undefined {
     const prepared = this.#get(name);
     if (prepared === undefined || !isCurrent(prepared, now, this.#parts)) return undefined;
-    return prepared.beside === undefined || prepared.beside.isCurrent(now) ? prepared : undefined;
+    return prepared.dependency === undefined || prepared.dependency.isCurrent(now) ? prepared : undefined;
   }
 
   /**
-   * Prepares the answer that was given from an entry; undefined when memory no longer holds the entry. `render` gets what
-   * is prepared from the same entry already, and may add to it.
+   * Prepares the answer from an entry; undefined if memory no longer holds the entry. `render` gets the answer that is
+   * already prepared from the same entry, and may extend it.
    */
   prepare<T extends Prepared>(
     name: PreparedName<T>,
-    { handle, entry, beside }: AnsweredEntry,
+    { handle, entry, dependency }: AnsweredEntry,
     render: (start: Prepared, known: T | undefined) => T,
   ): T | undefined {
     const watched = watchEntry(handle.key, entry, this.#parts);
     if (watched === undefined) return undefined;
     const found = this.#get(name);
     const known = found?.stamp === watched.stamp ? found : undefined;
-    const prepared = render({ ...watched, beside, bytes: 0 }, known);
-    prepared.beside = beside;
+    const prepared = render({ ...watched, dependency, bytes: 0 }, known);
+    prepared.dependency = dependency;
     this.#put(name, prepared);
     return prepared;
   }

@@ -1,4 +1,4 @@
-// Prepared responses by raw request target, of records and redirects: made once, sent and reported by one function.
+// Prepared responses of records and redirects, by raw request target; one function sends and reports them.
 import type { ServerResponse } from 'node:http';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import { type FreshnessRules, createHitLines } from '../http/cache-headers.js';
@@ -9,7 +9,7 @@ import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.j
 import { type Representation, acceptsGzip, matchesEtag } from '../http/representation.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 
-/** A response that depends on nothing but its target and an entry in memory. */
+/** A response that depends only on its target and an entry in memory. */
 export interface Hit extends AnsweredEntry {
   /** The raw request target. */
   target: string;
@@ -21,7 +21,7 @@ export interface Hit extends AnsweredEntry {
 interface PreparedVariant {
   /** The body, one character per byte: Node sends it together with the headers in one write. */
   body: string;
-  /** Vary and ETag, which a 304 has too; then encoding, type and length of the body. */
+  /** Vary and ETag, which are also part of a 304, then encoding, type and length of the body. */
   head: HeaderLines;
   /** Length of the part of the head that a 304 has. */
   commonLength: number;
@@ -29,8 +29,8 @@ interface PreparedVariant {
 }
 
 /**
- * Also the report of a GET with the whole response: with many responses in memory, each further object would be one
- * more CPU cache line to fetch.
+ * Also serves as the report of a GET with the whole response: a separate object would cost each hit one more CPU cache
+ * line.
  */
 export interface PreparedResponse extends PreparedHit, Prepared {
   family: 'record' | 'redirect';
@@ -61,7 +61,7 @@ export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedRespons
   });
 }
 
-/** Fields are named, not spread: V8 keeps spread fields in a second object, one more CPU cache line for each hit. */
+/** Names each field, because V8 keeps spread fields in a second object, which costs each hit a CPU cache line. */
 const newResponse = ({ target, handle, status, made }: Hit, start: Prepared): PreparedResponse => ({
   key: start.key,
   at: start.at,
@@ -69,7 +69,7 @@ const newResponse = ({ target, handle, status, made }: Hit, start: Prepared): Pr
   requestedAt: start.requestedAt,
   staleAt: start.staleAt,
   isRefreshOffered: start.isRefreshOffered,
-  beside: start.beside,
+  dependency: start.dependency,
   bytes: start.bytes,
   // The record interface never redirects.
   family: status === 301 || status === 302 ? 'redirect' : 'record',

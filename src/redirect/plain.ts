@@ -18,7 +18,7 @@ export interface PlainDeps {
   prefixRecords: Pick<PrefixRecords, 'plainPrefixOf'> | undefined;
 }
 
-export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'beside'>;
+export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
 
 /** Longer records are read in slices. */
 const MAX_CHARS = 16 * 1024;
@@ -34,10 +34,10 @@ export function plainRedirect(
   { handle, now, deps }: { handle: HandleRef; now: number; deps: PlainDeps },
 ): PlainRedirect | undefined {
   const { prefixRecords, target } = deps;
-  const beside = prefixRecords?.plainPrefixOf(handle, now);
-  if (stale !== undefined || (prefixRecords !== undefined && beside === undefined)) return undefined;
+  const dependency = prefixRecords?.plainPrefixOf(handle, now);
+  if (stale !== undefined || (prefixRecords !== undefined && dependency === undefined)) return undefined;
   const url = urlOf(entry, target);
-  return url?.ok === true ? { status: 302, made: representRedirect(url), beside } : undefined;
+  return url?.ok === true ? { status: 302, made: representRedirect(url), dependency } : undefined;
 }
 
 function urlOf(entry: Entry, rules: TargetRules): RedirectUrl | undefined {

@@ -242,15 +242,15 @@ function prepareRedirect(
   status: number,
   made: Representation,
 ): void {
-  const beside = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
-  if (deps.prefixRecords !== undefined && beside === undefined) return;
+  const dependency = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
+  if (deps.prefixRecords !== undefined && dependency === undefined) return;
   prepareResponse(deps.prepared, {
     target: req.url ?? '',
     handle,
     entry: resolution.entry,
     status,
     made,
-    beside,
+    dependency,
   });
 }
 

@@ -30,8 +30,8 @@ function cacheOf(bounds = ON): PreparedCache {
 
 const nameOf = (name: string): PreparedName<Answer> => name as PreparedName<Answer>;
 
-const prepare = (cache: PreparedCache, name: string, beside?: Prepared['beside']): Answer =>
-  cache.prepare(nameOf(name), { handle: handleRef(KEY, false), entry: ENTRY, beside }, (start, known) => ({
+const prepare = (cache: PreparedCache, name: string, dependency?: Prepared['dependency']): Answer =>
+  cache.prepare(nameOf(name), { handle: handleRef(KEY, false), entry: ENTRY, dependency }, (start, known) => ({
     ...start,
     bytes: ANSWER_BYTES,
     text: `${known?.text ?? ''}+`,
@@ -76,8 +76,8 @@ describe('prepared response cache', () => {
 
   test('an answer is current while the other entries are that it depends on', () => {
     const cache = cacheOf();
-    const beside = { isCurrent: (now: number) => now < 10 };
-    prepare(cache, 'x', beside);
+    const dependency = { isCurrent: (now: number) => now < 10 };
+    prepare(cache, 'x', dependency);
     expect([textOf(cache, 'x', 9), textOf(cache, 'x', 10)]).toEqual(['+', undefined]);
   });
 

@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
-/** Beside a Handle server, or another demo, a port may be taken; then 0, which selects a free one. */
+/** A port may be taken, by a Handle server or another demo; then 0 selects a free one. */
 export async function portIfFree(protocol: 'tcp' | 'udp', host: string, port: number): Promise<string> {
   const isFree = await (protocol === 'tcp' ? canListen(host, port) : canBind(host, port));
   return String(isFree ? port : 0);

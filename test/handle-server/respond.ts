@@ -40,7 +40,7 @@ export function toWire(
   return { status, headers: [...corsHeaders(request.headers, headers), ...headers], body: content.body };
 }
 
-/** Only successes are compressed; one that is too short still has `Vary`. */
+/** Only successes are compressed; a short body still has `Vary`. */
 function withEncoding(content: Content, status: number, { method, headers }: RawRequest): Content {
   const { length } = content.body;
   if (method === 'HEAD' || status >= 300 || length === 0) return content;
@@ -50,7 +50,7 @@ function withEncoding(content: Content, status: number, { method, headers }: Raw
   return { headers: [...offered, ['Content-Encoding', 'gzip']], body: gzipSync(content.body) };
 }
 
-/** A preflight is answered first; one that requests too much gets no CORS header. */
+/** A preflight is answered first; a preflight that requests too much gets no CORS header. */
 export function preflight({ method, headers }: RawRequest): WireReply | undefined {
   const wanted = headers['access-control-request-method'];
   if (method !== 'OPTIONS' || headers.origin === undefined || wanted === undefined) return undefined;

@@ -2,7 +2,7 @@
 // no cache keeps.
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../../cache/entry.js';
-import { type Beside, isCurrent, watchEntry } from '../../cache/prepared-cache.js';
+import { type Dependency, isCurrent, watchEntry } from '../../cache/prepared-cache.js';
 import type { PinnedEntries } from '../../cache/store.js';
 import type { Config } from '../../config/schema.js';
 import type { Context } from '../../context.js';
@@ -44,7 +44,7 @@ export interface OtherRecords {
   /** As `known`, but a refusal or failure that is due is used once more while it is requested again. */
   knownOrDue: (handle: HandleRef, options: ResolveOptions) => OtherRecord | undefined;
   /** Tracks whether `known` would still return the same; undefined when memory no longer holds the record. */
-  watch: (handle: HandleRef, known: OtherRecord) => Beside | undefined;
+  watch: (handle: HandleRef, known: OtherRecord) => Dependency | undefined;
 }
 
 /** An answer that no cache keeps: a refusal, a failure, or a record whose TTL is 0. */
@@ -229,7 +229,7 @@ export interface PrefixRecords {
   /** Reads a prefix record such as 0.NA/21.T11998. `caller`: a caller whose misses are not counted. */
   read: (prefixHandle: HandleRef, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
   /** The dependency of a prepared redirect; undefined unless the records of the prefix and of 0.NA/0.NA add nothing to redirects. */
-  plainPrefixOf: (handle: HandleRef, now: number) => Beside | undefined;
+  plainPrefixOf: (handle: HandleRef, now: number) => Dependency | undefined;
 }
 
 /** The prepared redirects of a prefix share one object. */
@@ -238,9 +238,9 @@ const MAX_PREFIXES = 10_000;
 export function createPrefixRecords(
   records: Pick<OtherRecords, 'known' | 'knownOrDue' | 'ask' | 'watch'>,
 ): PrefixRecords {
-  const plainPrefixes = new LRUCache<string, Beside>({ max: MAX_PREFIXES });
+  const plainPrefixes = new LRUCache<string, Dependency>({ max: MAX_PREFIXES });
 
-  function watchPlain(prefixHandle: HandleRef): Beside | undefined {
+  function watchPlain(prefixHandle: HandleRef): Dependency | undefined {
     const known = records.known(prefixHandle);
     return known !== undefined && isPlain(known) ? records.watch(prefixHandle, known) : undefined;
   }
