@@ -31,11 +31,15 @@ function cacheOf(bounds = ON): PreparedCache {
 const nameOf = (name: string): PreparedName<Answer> => name as PreparedName<Answer>;
 
 const prepare = (cache: PreparedCache, name: string, dependency?: Prepared['dependency']): Answer =>
-  cache.prepare(nameOf(name), { handle: handleRef(KEY, false), entry: ENTRY, dependency }, (start, known) => ({
-    ...start,
-    bytes: ANSWER_BYTES,
-    text: `${known?.text ?? ''}+`,
-  }))!;
+  cache.prepare(
+    nameOf(name),
+    { handle: handleRef(KEY, false), entry: ENTRY, dependency },
+    (start, known) => ({
+      ...start,
+      bytes: ANSWER_BYTES,
+      text: `${known?.text ?? ''}+`,
+    }),
+  )!;
 const textOf = (cache: PreparedCache, name: string, now = 1): string | undefined =>
   cache.current(nameOf(name), now)?.text;
 
