@@ -201,8 +201,8 @@ describeWithRedis('an unavailable Redis', () => {
     await redisIs(proxy, 0);
     demo.put(HANDLE, recordOf('second'));
     await redis.restart();
-    await redisIs(proxy, 1);
-    expect((await proxy.ask(PATH)).text).toContain('/second');
+    // Until the instance has its lease again, it may serve the record for redis.disconnectedMaxAge.
+    await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/second');
     expect(demo.asked).toBe(2);
   });
 
