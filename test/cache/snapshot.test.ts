@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { type KeyedEntry, MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { LAST_SNAPSHOT_MS, Snapshot } from '../../src/cache/snapshot/snapshot.js';
 import type { Context } from '../../src/context.js';
+import { toBytes } from '../../src/handle/bytes.js';
 import { newFolder } from '../support/snapshot.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 
@@ -175,5 +176,17 @@ describe('snapshot', () => {
     expect(keys).toHaveLength(2000 - 100 - 1111);
     expect(keys.filter(isBanned)).toEqual([]);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(8192 / 88 + 1);
+  });
+
+  test('bounds a slice by the expanded text of records that compress well', () => {
+    const memory = memoryOf(0);
+    const values = toBytes(JSON.stringify(['https://'.repeat(1000)]));
+    for (let at = 0; at < 100; at++) {
+      const key = `21.T1/${at}`;
+      memory.set(key, entryOf(key, { values }), memory.get(key).ticket);
+    }
+    const { entries } = memory.readFrom(0, 64 * 1024);
+    expect(entries.length).toBeGreaterThan(1);
+    expect(entries.length * values.length).toBeLessThanOrEqual(64 * 1024 + values.length);
   });
 });

@@ -137,18 +137,19 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * Reads the usable entries from row `first` on, up to about `maxBytes`. `next`: the row to continue from; undefined at the
-   * end. Rows without a usable entry count too, because requests wait while they are scanned.
+   * Reads the usable entries from row `first` on, up to about `maxBytes` of expanded text. `next`: the row to continue from;
+   * undefined at the end. Rows without a usable entry count too, because requests wait while they are scanned.
    */
   readFrom(first: number, maxBytes: number): { entries: KeyedEntry[]; next: number | undefined } {
     const entries: KeyedEntry[] = [];
     let at = first;
     for (let bytes = 0; at < this.#index.rowsEnd && bytes < maxBytes; at++) {
       const key = this.#index.keyAt(at);
-      const isUsable = key !== undefined && !this.#isBanned(key, at);
-      bytes += isUsable ? this.#rows.bytes(at) : ROW_BYTES;
-      if (!isUsable) continue;
-      entries.push({ key, entry: this.#rows.entry(at) });
+      bytes += ROW_BYTES;
+      if (key === undefined || this.#isBanned(key, at)) continue;
+      const entry = this.#rows.entry(at);
+      bytes += entry.values.length + entry.message.length;
+      entries.push({ key, entry });
     }
     return { entries, next: at < this.#index.rowsEnd ? at : undefined };
   }
