@@ -8,7 +8,7 @@ import { readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import type { Format } from './query.js';
 
-/** Spelled as by the recorded server (Jetty 9). */
+/** The spelling of the recorded server (Jetty 9). */
 export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
 

@@ -30,7 +30,7 @@ export interface RequestContext extends Place {
   /** Undefined until the path is parsed. */
   handle?: HandleRef;
   result: Result;
-  /** The caller for the limits of the Handle server; undefined until the traffic rules have run. */
+  /** The caller for upstream limits; undefined until the traffic rules have run. */
   caller?: Caller;
   /** Id sent by a trusted proxy, or generated on first use. */
   requestId?: string | undefined;

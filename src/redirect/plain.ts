@@ -22,7 +22,7 @@ export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
 
 /** Longer records are read in slices. */
 const MAX_CHARS = 16 * 1024;
-/** A match nearly always means that other types take part; then the record is not parsed here. */
+/** A match nearly always means that an alias or a location list decides, so such a record is not parsed here. */
 const OTHER_TYPES = /10320\/|HS_ALIAS/i;
 
 /**

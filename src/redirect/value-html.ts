@@ -177,7 +177,7 @@ const verbsOf = (read: string | undefined, write: string | undefined): string =>
   [read === '1' ? 'read' : '', write === '1' ? 'write' : ''].filter((verb) => verb !== '').join(' and ') ||
   'neither read nor write';
 
-/** The four digits of a value: read and write for administrators, read and write for the public. */
+/** Describes the permission digits of a value: admin read, admin write, public read, public write. */
 export function describeAccess(permissions: string | undefined): string {
   const [adminRead, adminWrite, publicRead, publicWrite] = lastFourPermissions(permissions);
   return `everyone may ${verbsOf(publicRead, publicWrite)}, administrators may ${verbsOf(adminRead, adminWrite)}`;

@@ -33,7 +33,7 @@ export function proxiesIn(via: string | undefined): string | undefined {
   return names.length === 0 ? undefined : names.map((name) => `1.1 ${name}`).join(', ');
 }
 
-/** Indistinguishable clients share one identity, so that a flood of them leaves slots to others. */
+/** Clients that cannot be identified share one identity, so that a flood of them cannot take every slot. */
 export const UNKNOWN_CLIENTS: Caller = { class: 'normal', client: 'unknown' };
 
 export const OWN_WORK: Caller = { class: 'background', client: undefined };

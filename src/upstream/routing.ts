@@ -78,7 +78,7 @@ const isNotServed = (outcome: Outcome): boolean =>
 /** Whether a referral can exist: handles under `0.` and handles without a slash are at the root. */
 const isReferable = ({ text }: HandleRef): boolean => text.indexOf('/') > 0 && !text.startsWith('0.');
 
-/** The requests of a caller to the servers of a handle. Writes are sent to the first server only. */
+/** The record client for the servers of a handle: reads try each server in order; writes and lists go to the first. */
 export function recordsAt(servers: readonly RecordServer[]): RecordClient {
   const nowhere = (): Promise<RecordAnswer> => Promise.resolve(NO_ANSWER);
   const first = servers[0]?.records;

@@ -16,7 +16,7 @@ export interface NewRecord {
   handle: string;
   /** The stored record; undefined for a new handle. */
   current?: SizedValues | undefined;
-  /** Characters of the body and of the stored record, by which work on them is measured. */
+  /** Total characters of the body and the stored record: the estimate of the work on them. */
   chars: number;
 }
 

@@ -71,7 +71,7 @@ async function startHot(start: () => Promise<BuiltProxy>): Promise<BuiltProxy> {
 const env = { UPSTREAM_URL: demo.url, DELETION_HANDLES: 'true', DELETION_VALUES: 'true' };
 
 describe('rejected and unanswered writes', () => {
-  test('do not evict the hits of one instance', async () => {
+  test('cost an instance no hits', async () => {
     const proxy = await startHot(() => startBuiltProxy(env));
     print('nobody writes', await readDuring(proxy.url, undefined));
     for (const [what, attack] of ATTACKS) {
@@ -81,7 +81,7 @@ describe('rejected and unanswered writes', () => {
     }
   });
 
-  test('do not evict the hits of one instance while the Handle server does not answer', async () => {
+  test('cost an instance no hits while the Handle server does not answer', async () => {
     const proxy = await startHot(() => startBuiltProxy(env));
     demo.hold.begin('PUT');
     const writing = ask(proxy.url, PATH, { method: 'PUT', body: '[]' });

@@ -231,7 +231,7 @@ describe('conditional write', () => {
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('a condition fails when the Handle server cannot answer', async () => {
+  test('a condition that the Handle server cannot check is 5xx, and nothing is written', async () => {
     demo.fail('error', { times: 1 });
     const answer = await write({ 'If-Match': '*' });
     expect(answer.status).toBeGreaterThanOrEqual(500);

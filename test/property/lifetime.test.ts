@@ -84,11 +84,11 @@ describe('lifetime of a cache entry', () => {
     expect(makeEntry(answer, ASKED_AT, bounds)).toMatchObject(content);
   });
 
-  describe('an entry loaded before trustedSince', () => {
+  describe('an entry compared with trustedSince', () => {
     const later = fc.nat({ max: 3_599_999 });
 
     test.prop([later, fc.integer({ min: 1, max: 3_600_000 })])(
-      'is stale, even within its TTL',
+      'is stale when it was loaded earlier, even within its TTL',
       (age, lag) => {
         const entry = makeEntry(found([3600]), ASKED_AT, bounds);
         expect(judge(entry, ASKED_AT + age, ASKED_AT + lag)).toBe('stale');

@@ -60,7 +60,7 @@ export class Member implements Membership {
   #failures = 0;
   /** Failed attempts to join, since the start or since this member was expelled. */
   #failedJoins = 0;
-  /** Monotonic time since when the lease has been renewed without a gap; Infinity while there is none. */
+  /** Monotonic start of the current unbroken lease; Infinity without a lease. */
   #resumedAt = Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
@@ -261,13 +261,16 @@ export class Member implements Membership {
     this.#deps.deliver({ kind: 'distrust' });
   }
 
-  /** A lapsed member cannot lower its fences any more. A fence that arrives later counts at the next renewal. */
+  /**
+   * Makes the entries under fences of lapsed members stale, because those members can no longer lower them. The next renewal
+   * handles a fence that arrives later.
+   */
   #softenLapsed({ lapsed }: Renewal): void {
-    // Memory makes the entries under expired fences stale with its own copy of the fences.
+    // Only drops expired fences: the memory store has its own copy, and makes those entries stale itself.
     while (this.#fences.takeExpired(this.#deps.clock.now()) !== undefined);
     const keys = lapsed.flatMap((member) => this.#fences.removeOf(member));
     this.#soften(keys);
-    // In Redis too. Every member does this, because no other member may know of the fence.
+    // Makes them stale in Redis too. Every member does this, because it may be the only one to know of the fence.
     for (const key of keys) this.#deps.pending.add({ kind: 'soften', key });
   }
 

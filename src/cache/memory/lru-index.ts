@@ -146,7 +146,7 @@ export class TouchClock {
     return this.#now;
   }
 
-  /** `entries`: size of the list that stores an entry. */
+  /** Advances the clock once per `entries` / 64 stores. `entries`: number of entries in the list of the store. */
   countStore(entries: number): void {
     if (++this.#storedThisTick * TICKS_PER_TURNOVER < entries) return;
     this.#storedThisTick = 0;

@@ -159,7 +159,7 @@ export class MemoryStore implements PinnedEntries {
     return since < this.#checkedFrom && this.#bans.apply(key, this.#rows.times(at), since) === undefined;
   }
 
-  /** Deletes the entry and invalidates the tickets of all loads in flight. */
+  /** Deletes the entry and invalidates the tickets of its loads in flight. */
   forget(key: string): void {
     this.#log.add(key);
     this.#index.delete(key);
@@ -172,12 +172,12 @@ export class MemoryStore implements PinnedEntries {
     this.#fences.raise(key, writer, until);
   }
 
-  /** A write has ended. Loads that began during it may be stored if it changed nothing. */
+  /** Ends the fence of a write. If the write changed nothing, loads that began during it may still be stored. */
   lowerFence(key: string, writer: string): void {
     this.#fences.lower(key, writer);
   }
 
-  /** Makes the entry stale and invalidates the tickets of all loads in flight. */
+  /** Makes the entry stale and invalidates the tickets of its loads in flight. */
   soften(key: string): void {
     this.#log.add(key);
     this.#makeStale(key);

@@ -9,7 +9,7 @@ const MAX_FIELDS = 192;
 
 /**
  * Opens the state of a group. A missing state, or one of another server run, is created with a number from the clock of
- * this server: a state that is lost later starts above every number of this run, and refuses older loads. The first
+ * this server. If the state is lost, its successor starts above every number of this run and rejects older loads. The first
  * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory. A key of
  * another type is replaced.
  */
@@ -167,9 +167,8 @@ return text(seq)`;
  * ('' for none), a name for the next era, channel, command to publish, message of a ban without its number, maximum number
  * of bans.
  *
- * An era is a time during which this server was the master without a break. When a member comes from an era that the
- * server does not know of, another server was the master in between: the next era begins, and no entry from before is
- * fresh.
+ * An era is a period in which this server was the master without interruption. An unknown era of a member means that
+ * another server was the master in between: a new era begins, and all earlier entries are stale.
  */
 export const ENTER = `${NOW}${OPEN_STATE}${ADD_BAN}
 local state, from = KEYS[1], ARGV[2]

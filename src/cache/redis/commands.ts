@@ -292,7 +292,7 @@ class ServerRuns {
     this.#runs.clear();
   }
 
-  /** Pings every master, and reads the run of new ones. @throws Error when a master does not answer */
+  /** Pings every master and reads the run ID of new ones. @throws Error when a master does not answer */
   async check(): Promise<void> {
     const masters = this.#connections.masters();
     for (const client of this.#runs.keys())

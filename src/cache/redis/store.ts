@@ -137,7 +137,7 @@ const MISS: Lookup<RedisTicket> = { entry: undefined, from: 'redis', ticket: und
 
 /** Number of names that one SCAN visits. */
 const SCAN_COUNT = 1000;
-/** Maximum number of SCAN commands per master, because a database may hold many keys of others. */
+/** Maximum number of SCAN commands per master, because a shared database may hold many unrelated keys. */
 const MAX_SCANS = 100;
 const SCAN_TIMEOUT_MS = 2000;
 

@@ -232,7 +232,7 @@ export interface PrefixRecords {
   plainPrefixOf: (handle: HandleRef, now: number) => Dependency | undefined;
 }
 
-/** The prepared redirects of a prefix share one object. */
+/** Maximum number of prefixes with a cached dependency; all prepared redirects of a prefix share it. */
 const MAX_PREFIXES = 10_000;
 
 export function createPrefixRecords(

@@ -177,8 +177,8 @@ interface PlanInput {
 }
 
 /**
- * Hidden values stay. Values that come back as v2 showed them are sent in the server's form, so that parts
- * of a site or key that the translation drops are not lost.
+ * Keeps hidden values. A value that the client returns unchanged is sent in its stored form, so that parts of a
+ * site or key that the translation drops are not lost.
  *
  * @throws ServiceError V2_INDEX_TAKEN when a new value has the index of a hidden one
  */
