@@ -261,10 +261,7 @@ export class Member implements Membership {
     this.#deps.deliver({ kind: 'distrust' });
   }
 
-  /**
-   * Makes the entries under fences of lapsed members stale, because those members can no longer lower them. The next renewal
-   * handles a fence that arrives later.
-   */
+  /** Makes entries under fences of lapsed members stale. The next renewal handles a fence that arrives later. */
   #softenLapsed({ lapsed }: Renewal): void {
     // Only drops expired fences: the memory store has its own copy, and makes those entries stale itself.
     while (this.#fences.takeExpired(this.#deps.clock.now()) !== undefined);
