@@ -1,4 +1,4 @@
-// Adaptive concurrency limit of a Handle server: additive increase, multiplicative decrease, by latency.
+// Adapts a Handle server's concurrency limit to its latency: additive increase, multiplicative decrease.
 
 interface LimitBounds {
   min: number;
@@ -7,26 +7,30 @@ interface LimitBounds {
 
 export interface AdaptiveLimit {
   limit: number;
-  /** Median latency without load (ms); undefined until there is a sample. */
+  /** Median latency without load (ms); undefined before the first sample. */
   quietMs: number | undefined;
 }
 
-/** Observations since the previous change. */
+/** Observations since the last limit change. */
 interface LimitSample {
-  /** Infinity for a timeout, or for a rejection because the server is busy. */
+  /** Infinity for a timeout, or for a rejection by a busy server. */
   latenciesMs: readonly number[];
-  /** Maximum requests in flight. */
+  /** Peak of concurrent requests. */
   running: number;
 }
 
-/** A server is busy above this multiple of the quiet latency plus this addition, which allows for noise of fast servers. */
+/**
+ * A server counts as busy above `factor` × quiet latency +
+ * `addedMs`; the addition allows for noise on fast servers.
+ */
 const TOLERANCE = { factor: 2, addedMs: 10 };
 const DECREASE = { gentle: 0.9, hard: 0.5 };
 
 /**
- * The limit after a sample. Requests beyond the capacity of a server would queue inside it, in an order that nobody
- * controls; the limit moves this queue here. The quiet latency is measured again whenever the limit is at its minimum; a
- * minimum over a time window would rise with the queue of a server that is always busy.
+ * Returns the limit after a sample. Requests beyond a server's capacity would queue
+ * inside it, where their order cannot be controlled; the limit moves that queue to
+ * this process. The quiet latency is re-measured whenever the limit is at its minimum,
+ * because a windowed minimum would rise with the queue of a constantly busy server.
  */
 export function nextLimit(
   state: AdaptiveLimit,
@@ -41,7 +45,7 @@ export function nextLimit(
     const factor = Math.max(DECREASE.hard, Math.min(DECREASE.gentle, busyMs / medianMs));
     return { limit: Math.max(min, Math.floor(state.limit * factor)), quietMs };
   }
-  // A limit that was not reached is no evidence for a higher one.
+  // An unreached limit is no evidence for a higher limit.
   if (sample.running < state.limit) return { limit: state.limit, quietMs };
   return { limit: Math.min(max, state.limit + Math.ceil(state.limit / 10)), quietMs };
 }
@@ -51,10 +55,10 @@ function medianOf(values: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
 
-/** A sample has at least this many requests and lasts at least this long (ms). */
+/** Minimum size and duration (ms) of a sample. */
 const SAMPLE = { requests: 10, durationMs: 100 };
 
-/** Tracks the limit of a server by its completed requests. */
+/** Tracks a server's limit from its completed requests. */
 export class LimitTuner {
   readonly #bounds: LimitBounds;
   #state: AdaptiveLimit;
@@ -71,7 +75,7 @@ export class LimitTuner {
     return this.#state.limit;
   }
 
-  /** Records a completed request; `running` includes it. */
+  /** Records a completed request, which `running` includes. */
   observe(latencyMs: number, { running, now }: { running: number; now: number }): void {
     if (this.#latenciesMs.length === 0) this.#startedAt = now - (latencyMs === Infinity ? 0 : latencyMs);
     this.#latenciesMs.push(latencyMs);

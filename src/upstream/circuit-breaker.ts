@@ -1,4 +1,4 @@
-// Circuit breaker of one server: it opens when the server fails, not when a few of its records do.
+// Circuit breaker for one server: opens when the server fails, but not when a few records fail.
 import { ServiceError } from '../errors.js';
 import { type FailureScope, scopeOf } from './failure.js';
 
@@ -10,23 +10,23 @@ interface BreakerOptions {
   openForMs: number;
 }
 
-/** A request that the breaker has admitted. */
+/** An admitted request. */
 interface Attempt {
   key: string;
   isTrial: boolean;
   successesBefore: number;
 }
 
-/** Errors about single records open the breaker at this multiple of `failures`. */
+/** Record-level errors open the breaker at this multiple of `failures`. */
 const RECORDS_PER_FAILURE = 10;
 
-/** A server with a success within this time works (ms), even if it fails for some records. */
+/** A server that succeeded within this time (ms) counts as working, even if some records fail. */
 const WORKING_MS = 1000;
 
 /**
- * Counts consecutive failures; a success resets the count. A failed connection counts each time, because no record can
- * cause it. Any other failure counts once per record, and only if no success came after its request was sent: a client
- * that keeps requesting a few broken records must not open the breaker for all.
+ * Counts consecutive failures; a success resets the count. Every failed connection counts, because no record
+ * can cause it. Other failures count once per record, and only if no request has succeeded since theirs was
+ * sent: a client that keeps requesting a few broken records must not open the breaker for all.
  */
 export class CircuitBreaker {
   readonly #options: BreakerOptions;
@@ -51,8 +51,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Admits a request for the record under a key. Report its result with `succeeded` or `failed`; without a report it
-   * counts as neither. While the breaker is open, a few requests are admitted as trials.
+   * Admits a request for the record with this key. While the breaker is open, admits only a few requests, as
+   * trials. Report each result with `succeeded` or `failed`; an unreported request counts as neither.
    *
    * @throws ServiceError UPSTREAM_BACKOFF while the breaker is open
    */
@@ -70,7 +70,7 @@ export class CircuitBreaker {
   }
 
   failed({ key, isTrial, successesBefore }: Attempt, failure: ServiceError): void {
-    // A request from before the breaker opened must not override the result of a later trial.
+    // A request sent before the breaker opened must not override a later trial result.
     const isNews = this.#successes === successesBefore && isTrial === (this.#state !== 'closed');
     if (isNews) this.#count(key, failure);
   }
@@ -100,7 +100,7 @@ export class CircuitBreaker {
     if (scope === 'connection') {
       this.#open(scope);
     } else if (scope === 'record' && this.#openedBy !== 'record') {
-      // The server responds again; only this record fails.
+      // The server responds again: only this record fails.
       this.#failures.clearServer();
       this.#setState('closed');
     } else {
@@ -138,7 +138,7 @@ function createFailureCount(failures: number) {
       else if (keys[scope].size < maxRecords) keys[scope].add(key);
     },
     has: (key: string): boolean => keys.server.has(key) || keys.record.has(key),
-    /** The scope with enough failures to open the breaker; undefined if there is none. */
+    /** Returns the scope with enough failures to open the breaker, if any. */
     brokenScope(): FailureScope | undefined {
       if (unconnected >= failures) return 'connection';
       if (unconnected + keys.server.size >= failures) return 'server';
@@ -153,8 +153,8 @@ function createFailureCount(failures: number) {
 }
 
 /**
- * Admits trial requests while the breaker is open. In each period several records are tried, but at most one of them has
- * failed before: a client that requests broken records must not use up all trials.
+ * Admits trial requests while the breaker is open: several records per period, at most one of which has
+ * failed before. A client that requests broken records must not use up all trials.
  */
 function createTrials(maxKeys: number, periodMs: number) {
   const keys = new Set<string>();
@@ -169,7 +169,7 @@ function createTrials(maxKeys: number, periodMs: number) {
 
   return {
     begin,
-    /** Returns 0 if the request is admitted, otherwise the time until the next trial (ms). */
+    /** Returns 0 to admit the request, else the time until the next trial (ms). */
     admit(key: string, isFailing: boolean): number {
       const now = performance.now();
       if (now < startsAt) return startsAt - now;

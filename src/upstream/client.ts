@@ -1,4 +1,4 @@
-// The client for shared reads: reads from the primary, or from a working mirror.
+// Sends shared reads to the primary, or to a working mirror.
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -32,7 +32,7 @@ export interface UpstreamClientSettings
     Pick<Config['upstream'], 'retryAfterMs' | 'mirrorMaxTtlMs'> {}
 
 interface UpstreamClientParts extends Omit<ServerParts, 'limiter' | 'keys'> {
-  /** The configuration keys of the server at an address. */
+  /** Returns the configuration keys for the server at an address. */
   keysOf: (url: string) => ServerKeys;
 }
 
@@ -41,18 +41,18 @@ export interface HandleRead {
   authoritative: boolean;
   /** Default: an unknown client of class `normal`. */
   caller?: Caller | undefined;
-  /** Whether referrals must not be followed. */
+  /** True disables referrals. */
   isUnreferred?: boolean | undefined;
 }
 
 export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
   resolve: (read: HandleRead) => Promise<Outcome>;
-  /** Drops the remembered failure of a handle that is being or was written, and sends its reads to the primary. */
+  /** Clears the cached failure of a handle before and after a write, and routes its reads to the primary. */
   detachLoads: (key: string) => void;
-  /** Drops the remembered failures of handles under a prefix. */
+  /** Clears the cached failures of all handles under a prefix. */
   detachLoadsUnder: (prefix: string) => void;
-  /** Usage of all servers together. */
+  /** Total usage of all servers. */
   usage: () => LimiterUsage;
 }
 
@@ -68,7 +68,7 @@ export function createUpstreamClient(
   const { primary, others, usage } = openServers(settings, context, parts);
   const selection = createServerSelection({ servers: [primary, ...others], avoidMs: retryAfterMs, now });
   const failures = createFailureMemory({ ttlMs: retryAfterMs, now });
-  // For this time after a write, mirrors may still have the old record.
+  // Recently written handles, for which mirrors may still return the old record.
   const written = new ExpiringMap<true>({ ttlMs: settings.mirrorMaxTtlMs, maxEntries: MAX_WRITTEN, now });
 
   async function readWithFailover(read: HandleRead): Promise<Outcome> {
@@ -85,7 +85,7 @@ export function createUpstreamClient(
         return server === primary ? outcome : { ...outcome, isFromMirror: true };
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
-        // A failure of a single record does not affect the others.
+        // A single failing record does not affect reads of other handles.
         if (scopeOf(error) !== 'record') selection.failed(server);
         failed.push(error);
       }
@@ -99,10 +99,12 @@ export function createUpstreamClient(
         handle: { text, key },
         authoritative,
       } = read;
-      // Servers resolve these two dot segments even when percent-encoded. Without a prefix they cannot exist.
+      // Servers resolve these dot segments even when percent-encoded.
+      // As handles without a prefix they cannot exist.
       if (text === '.' || text === '..') return { kind: 'not-found' };
       if (!authoritative) failures.assertNone(key);
-      // Only the primary is authoritative. A mirror could return the record from before an acknowledged write.
+      // Only the primary is authoritative; a mirror could return the
+      // record from before an acknowledged write.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
       try {
         const outcome = await (isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read));
@@ -122,7 +124,7 @@ export function createUpstreamClient(
   };
 }
 
-/** Opens the primary and its mirrors, each with a separate limiter. */
+/** Opens the primary and its mirrors, each with its own limiter. */
 function openServers(
   settings: UpstreamClientSettings,
   context: Context,
@@ -142,7 +144,7 @@ function openServers(
   return { primary: open(primaryUrl), others: mirrors.map(open), usage };
 }
 
-/** Prefers the error of a server that was contacted. */
+/** Selects the error of a contacted server over a local rejection. */
 function mostSpecific(failed: readonly ServiceError[]): ServiceError {
   const contacted = failed.find(({ code }) => code !== 'UPSTREAM_BACKOFF' && code !== 'OVERLOADED');
   return contacted ?? failed[0] ?? new ServiceError('UPSTREAM_TIMEOUT');
@@ -151,18 +153,18 @@ function mostSpecific(failed: readonly ServiceError[]): ServiceError {
 const MAX_FAILURES = 10_000;
 
 /**
- * Negative cache of failures, as in DNS resolvers (RFC 9520 §3.2): after a failure, the handle is not requested for a
- * while. Every caller gets the failure; the server gets one request.
+ * Creates the failure cache, as in DNS resolvers (RFC 9520 §3.2). After a failure, all callers get the cached
+ * error, and the server is not queried for the handle until the TTL expires.
  */
 function createFailureMemory(options: { ttlMs: number; now: () => number }) {
   const failures = new ExpiringMap<ServiceError>({ ...options, maxEntries: MAX_FAILURES });
   return {
-    /** @throws ServiceError the remembered failure of a key */
+    /** @throws ServiceError the cached failure for a key */
     assertNone(key: string): void {
       const failure = failures.get(key);
       if (failure) throw failure;
     },
-    /** Remembers the failure of a load. */
+    /** Caches the failure of a load. */
     observe(key: string, error: unknown): void {
       if (error instanceof ServiceError && isOfHandle(error)) failures.set(key, withinBounds(error));
     },
@@ -175,13 +177,13 @@ function createFailureMemory(options: { ttlMs: number; now: () => number }) {
   };
 }
 
-/** Errors of an unreachable or busy server, which the breaker handles. */
+/** Errors from an unreachable or busy server, which the circuit breaker handles. */
 const NOT_OF_HANDLE: readonly unknown[] = ['UPSTREAM_BACKOFF', 'UPSTREAM_BUSY', 'OVERLOADED'];
 
 const isOfHandle = (failure: ServiceError): boolean =>
   !NOT_OF_HANDLE.includes(failure.code) && scopeOf(failure) !== 'connection';
 
-/** Longer error responses of the server are remembered without their members. */
+/** Maximum length of cached error members; longer ones are dropped from the cached error. */
 const MAX_ANSWER_CHARS = 4096;
 
 function withinBounds(failure: ServiceError): ServiceError {
@@ -193,21 +195,21 @@ function withinBounds(failure: ServiceError): ServiceError {
 interface ServerSelectionOptions<Server> {
   /** The primary, then the mirrors in order of preference. */
   servers: readonly Server[];
-  /** A server that failed is tried last for this time. */
+  /** Period for which a failed server is tried last (ms). */
   avoidMs: number;
   now: () => number;
 }
 
 interface ServerSelection<Server> {
-  /** All servers, avoided ones last. */
+  /** Returns all servers, avoided ones last. */
   order: () => Server[];
   succeeded: (server: Server) => void;
   failed: (server: Server) => void;
 }
 
 /**
- * Avoids servers that failed. When the time of a failed server is over, a single read tries it again; that read renews
- * the time, so that others do not wait for the server too.
+ * Avoids failed servers. After `avoidMs`, one read retries the
+ * server and renews its period, so that no other read waits for it.
  */
 function createServerSelection<Server>(options: ServerSelectionOptions<Server>): ServerSelection<Server> {
   const { servers, avoidMs, now } = options;

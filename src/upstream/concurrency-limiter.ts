@@ -1,4 +1,5 @@
-// Limits concurrent requests to a Handle server, adapts to its latency, and shares the slots fairly among callers.
+// Limits concurrent requests to a Handle server, adapts the
+// limit to latency, and shares slots fairly among callers.
 import { ServiceError } from '../errors.js';
 import { LimitTuner } from './adaptive-limit.js';
 import type { Caller } from './caller.js';
@@ -7,11 +8,11 @@ import { FairQueue, type Waiter } from './fair-queue.js';
 interface LimiterOptions {
   /** Maximum concurrent requests. */
   concurrency: number;
-  /** Minimum of the adaptive limit; default: `concurrency`, which makes the limit fixed. */
+  /** Minimum of the adaptive limit. Default: `concurrency`, which makes the limit fixed. */
   minConcurrency?: number | undefined;
-  /** Maximum waiting requests. */
+  /** Maximum queued requests. */
   queue: number;
-  /** Timeout for waiting (ms). */
+  /** Timeout in the queue (ms). */
   queueTimeoutMs: number;
   onRejected?: (() => void) | undefined;
 }
@@ -19,7 +20,7 @@ interface LimiterOptions {
 export interface LimiterUsage {
   running: number;
   waiting: number;
-  /** Current limit of running requests. */
+  /** Current concurrency limit. */
   limit: number;
 }
 
@@ -33,23 +34,28 @@ export const sumUsages = (usages: readonly LimiterUsage[]): LimiterUsage =>
     { running: 0, waiting: 0, limit: 0 },
   );
 
-/** Ends a request that has stalled for at least this time, which frees its slot; returns false if it has not stalled. */
+/**
+ * Aborts a request that has stalled for at least this time,
+ * freeing its slot; returns false if it has not stalled.
+ */
 export type Preempt = (stalledMs: number) => boolean;
 
-/** The key of a record and a login: wrong passwords must not take the slots of the owner of a handle. */
+/**
+ * Joins record key and login, so that requests with wrong
+ * passwords do not use up the slots of a handle's owner.
+ */
 export const callerKey = (key: string, authorization = ''): string => `${key} ${authorization}`;
 
-/** The record and the caller of a request. */
 interface PlaceRequest {
-  /** Key of the record, with the login if there is one. */
+  /** Record key, plus the login if there is one. */
   key?: string | undefined;
   caller?: Caller | undefined;
 }
 
-/** One key gets an eighth of the slots and half of the queue. */
+/** Divisors: one key gets at most an eighth of the slots and half of the queue. */
 const PARTS = { slots: 8, queue: 2 };
 
-/** One client leaves a quarter of the slots to others, background work leaves half. */
+/** Divisors: one client leaves a quarter of the slots free, background work leaves half. */
 const RESERVED = { client: 4, background: 2 };
 
 const UNKNOWN: Caller = { class: 'normal', client: undefined };
@@ -60,11 +66,11 @@ interface Waiting extends Waiter {
 }
 
 /**
- * An unbounded queue would delay every request. A request that cannot be served in time fails fast, so that a stale
- * record is served, or the caller retries later (RFC 9110 §15.6.4). One `key` gets only a part of the slots and of the
- * queue, so a record on which the server hangs cannot take more, however often it is requested. When the queue is full,
- * the client with the most waiting requests loses the last of them. cockatiel's bulkhead does not fit: its queue has
- * no classes, clients, keys, timeout or preemption.
+ * Fails fast when a request cannot be served in time, so that a stale record is served, or the caller retries
+ * later (RFC 9110 §15.6.4); an unbounded queue would delay every request. Each `key` has a maximum share of
+ * the slots and of the queue, so a hanging record cannot block others. A request that finds the queue full
+ * displaces the last request of the client with the most queued requests. cockatiel's bulkhead has no
+ * classes, clients, keys, queue timeout or preemption.
  */
 export class ConcurrencyLimiter {
   readonly #options: LimiterOptions;
@@ -81,7 +87,7 @@ export class ConcurrencyLimiter {
   }
 
   /**
-   * Waits for a slot and returns the function that releases it.
+   * Acquires a slot and returns the function that releases it.
    *
    * @throws ServiceError OVERLOADED
    */
@@ -101,7 +107,7 @@ export class ConcurrencyLimiter {
     return this.#wait(request);
   }
 
-  /** Runs work in a slot. The latency of the work adapts the limit. */
+  /** Runs work in a slot; its latency adapts the limit. */
   async run<T>(work: () => Promise<T>, { key, caller = UNKNOWN }: PlaceRequest = {}): Promise<T> {
     const request = { key, caller };
     const release = this.#mayRun(request) ? this.#takeSlot(request) : await this.#queueUp(request);
@@ -118,7 +124,9 @@ export class ConcurrencyLimiter {
     }
   }
 
-  /** Registers a request that may be ended while others wait; returns the function that unregisters it. */
+  /**
+   * Registers a request that may be preempted while others wait; returns the function that unregisters it.
+   */
   allowPreemption(preempt: Preempt): () => void {
     this.#preemptible.add(preempt);
     return () => this.#preemptible.delete(preempt);
@@ -132,7 +140,7 @@ export class ConcurrencyLimiter {
     const { limit } = this.#tuner;
     const running = this.#running;
     const share = allBut(limit, RESERVED.client);
-    // Slots that a client holds beyond its share, since the limit has fallen, do not count against the others.
+    // After the limit has fallen, a client's slots beyond its share do not count against other clients.
     if (running.total >= limit && running.within(share) >= limit) return false;
     if (running.total >= this.#options.concurrency) return false;
     if (running.ofKey(key) >= Math.ceil(limit / PARTS.slots)) return false;
@@ -173,7 +181,7 @@ export class ConcurrencyLimiter {
         },
       };
       this.#queue.add(entry);
-      // Before the timeout, so that this request still gets the slot.
+      // Preempts before the timeout, so that this request still gets the freed slot.
       const preemption = setTimeout(() => {
         this.#preemptOne(queueTimeoutMs / 2);
       }, 0.75 * queueTimeoutMs);
@@ -184,7 +192,7 @@ export class ConcurrencyLimiter {
     });
   }
 
-  /** Admits as many as fit: the limit may have risen. */
+  /** Admits several requests if the limit has risen. */
   #admitWaiting(): void {
     const places = {
       mayRun: (waiter: Waiter) => this.#mayRun(waiter),
@@ -216,14 +224,13 @@ export class ConcurrencyLimiter {
   }
 }
 
-/** Whether the server was busy or timed out. */
 const isOverload = (error: unknown): boolean =>
   error instanceof ServiceError && (error.code === 'UPSTREAM_TIMEOUT' || error.code === 'UPSTREAM_BUSY');
 
-/** The limit without the slots reserved for others; at least one. */
+/** Subtracts the reserved slots from the limit; returns at least 1. */
 const allBut = (limit: number, parts: number): number => Math.max(1, limit - Math.floor(limit / parts));
 
-/** Counts requests: total, in the background, by key and by client. */
+/** Counts requests in total, in the background, per key and per client. */
 class Tally {
   total = 0;
   background = 0;
@@ -238,7 +245,7 @@ class Tally {
     return client === undefined ? 0 : (this.#clients.get(client) ?? 0);
   }
 
-  /** The total, in which each client counts for at most its share. */
+  /** Returns the total, counting at most `share` requests per client. */
   within(share: number): number {
     let excess = 0;
     for (const count of this.#clients.values()) excess += Math.max(0, count - share);

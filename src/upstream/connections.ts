@@ -1,4 +1,4 @@
-// The connections to a server: undici pools for reads and ePIC v2, a node:http agent for writes.
+// Connections to a server: undici pools for reads and ePIC v2, a node:http agent for writes.
 import http from 'node:http';
 import { type TLSSocket, connect } from 'node:tls';
 import { Client, Pool, buildConnector } from 'undici';
@@ -16,20 +16,19 @@ export interface ConnectionOptions extends Trust {
 }
 
 export interface Connections {
-  /** For shared reads and for requests on behalf of a caller: one pool per server. */
+  /** One pool per server, for shared reads and for requests on behalf of a caller. */
   dispatcher: UpstreamDispatcher;
-  /** For http-proxy-middleware, which forwards writes to the server at `url`. */
+  /** For http-proxy-middleware, which forwards writes to `url`. */
   writeAgent: http.Agent;
-  /** Closes all connections, also those in use. */
+  /** Closes all connections, including active ones. */
   close: () => Promise<void>;
 }
 
-/** A dispatcher that can be closed. */
 export interface ClosableDispatcher extends UpstreamDispatcher {
   destroy: () => Promise<void>;
 }
 
-/** Creates pool and agent without opening a connection. */
+/** Creates the pool and the agent without opening a connection. */
 export function createConnections(
   options: ConnectionOptions & { url: string },
   createDispatcher: (options: ConnectionOptions) => ClosableDispatcher = createPools,
@@ -46,10 +45,10 @@ export function createConnections(
   };
 }
 
-/** Idle connections are closed after this time (ms), or earlier if the server announces a shorter one. */
+/** Idle timeout of a connection (ms), unless the server announces a shorter one. */
 const IDLE_MS = 4000;
 
-/** Timeout for connecting (ms), so that a server that accepts no connections does not use up the whole timeout. */
+/** Connect timeout (ms), so that an unreachable server does not use up the whole request timeout. */
 const CONNECT_MS = 10_000;
 
 /** Creates one undici pool per origin; mirrors share the options. */
@@ -61,7 +60,7 @@ export function createPools(
     connect,
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
-    // Disabled, because they are accurate to a second only; each exchange has its own timeout.
+    // Disabled: undici's timers are accurate only to a second, and each exchange has its own timeout.
     headersTimeout: 0,
     bodyTimeout: 0,
   };
@@ -74,7 +73,7 @@ export function createPools(
     return pool;
   }
 
-  /** A client outside the pool, whose other idle connections may be dead too. */
+  /** Opens a connection outside the pool, whose idle connections may be dead too. */
   function openForRetry(origin: string): Client {
     const client = new Client(origin, options);
     retries.add(client);
@@ -102,7 +101,7 @@ function createConnector(trust: Trust): buildConnector.connector {
   const connect = buildConnector({ ...tlsOptions(trust), timeout: CONNECT_MS });
   const checkPin = createPinCheck(trust);
   return function connectTrusted(options, connected) {
-    // undici writes the request as soon as it gets the socket, so the check comes before that.
+    // undici writes the request as soon as it gets the socket, so the pin is checked first.
     connect(options, (...[error, socket]) => {
       if (error) {
         connected(error, null);
@@ -120,13 +119,15 @@ function createConnector(trust: Trust): buildConnector.connector {
 }
 
 export interface Trust {
-  /** PEM text of the only trusted authorities. */
+  /** PEM text of the only trusted certificate authorities. */
   ca?: string | undefined;
-  /** SHA-256 fingerprints of the only trusted certificates, comma-separated; chain and name are then ignored. */
+  /**
+   * SHA-256 fingerprints of the only trusted certificates, comma-separated; disables chain and name checks.
+   */
   fingerprint?: string | undefined;
 }
 
-/** @throws Error when the file cannot be read */
+/** Reads the CA file. @throws Error if it cannot be read */
 export const readTrust = ({
   caFile,
   fingerprint,
@@ -135,7 +136,10 @@ export const readTrust = ({
   fingerprint?: string | undefined;
 }): Trust => ({ ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), fingerprint });
 
-/** Options of a TLS connection. With a pin no session is cached, because a resumed one may lack the certificate. */
+/**
+ * Returns TLS connection options. A pin disables session
+ * caching, because a resumed session may lack the certificate.
+ */
 function tlsOptions({ ca, fingerprint }: Trust): {
   ca?: string;
   rejectUnauthorized?: boolean;
@@ -145,10 +149,10 @@ function tlsOptions({ ca, fingerprint }: Trust): {
   return ca === undefined ? {} : { ca };
 }
 
-/** The error of a connected socket with another certificate than the pinned ones; undefined if it may be used. */
+/** Returns an error for a certificate that is not pinned; undefined if the socket may be used. */
 type PinCheck = (socket: TLSSocket) => Error | undefined;
 
-/** Creates the check for fingerprints in hex, with or without colons. */
+/** Creates the pin check; fingerprints are in hex, with or without colons. */
 function createPinCheck({ fingerprint }: Trust): PinCheck {
   if (fingerprint === undefined) return () => undefined;
   const pinned = fingerprint.split(',').map(plainHex);
@@ -163,13 +167,15 @@ function createPinCheck({ fingerprint }: Trust): PinCheck {
 const plainHex = (fingerprint: string): string => fingerprint.replaceAll(':', '').toUpperCase();
 
 export interface Certificate {
-  /** SHA-256 fingerprint in the form of `upstream.fingerprint`. */
+  /** SHA-256 fingerprint in the format of `upstream.fingerprint`. */
   fingerprint: string;
   /** Expiry as ISO 8601. */
   expires: string;
 }
 
-/** Reads the certificate of a server without verifying it, so that rejected ones can be compared; sends nothing. */
+/**
+ * Reads a server's certificate unverified, so that a rejected certificate can be compared; sends no request.
+ */
 export function presentedCertificate(
   url: string,
   { timeoutMs, defaultPort = 443 }: { timeoutMs: number; defaultPort?: number },
@@ -193,7 +199,7 @@ export function presentedCertificate(
   });
 }
 
-/** Undefined for a certificate that OpenSSL accepts but Node cannot parse. */
+/** Returns undefined for a certificate that OpenSSL accepts but Node cannot parse. */
 function describe(raw: Buffer): Certificate | undefined {
   try {
     const { fingerprint256, validTo } = new X509Certificate(raw);
@@ -209,8 +215,8 @@ function createWriteAgent({
   connections,
   ...trust
 }: Trust & { url: string; connections: number }): http.Agent {
-  // Writes are never retried, so they must not get a connection that the server is about to close:
-  // idle ones are closed before servers do so (Jetty after 30 s, Node after 5 s).
+  // Writes are never retried, so they must not use a connection that the server is about to close. Idle
+  // connections close before servers close them (Jetty after 30 s, Node after 5 s).
   const options = { keepAlive: true, maxSockets: connections, timeout: 4000 };
   if (new URL(url).protocol === 'https:') return new TlsAgent(options, trust);
   const agent = new http.Agent(options);
@@ -225,16 +231,17 @@ function createWriteAgent({
 
 type Created = (error: Error | null, socket: Duplex) => void;
 
-/** Timeout for the handshake (ms): a request has no socket to time out on before it ends. */
+/** TLS handshake timeout (ms): until the handshake ends, the request has no socket with a timeout. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**
- * Node's agent writes a request during the handshake, so a failed handshake fails the write and its reason is lost. In
- * the asynchronous form createConnection returns nothing, so no request is written before the callback.
+ * Delays requests until the TLS handshake ends. Node's agent writes a request during the handshake, so a
+ * failed handshake fails the write and its cause is lost. An asynchronous createConnection returns undefined,
+ * so Node writes the request only after the callback.
  */
 export class TlsAgent extends https.Agent {
   readonly #checkPin: PinCheck;
-  /** Sockets in the handshake, which `Agent.destroy` does not know yet. */
+  /** Sockets in the handshake, which `Agent.destroy` does not track yet. */
   readonly #handshaking = new Set<TLSSocket>();
 
   constructor(options: https.AgentOptions, trust: Trust) {
@@ -274,12 +281,12 @@ export class TlsAgent extends https.Agent {
 }
 
 /**
- * Unsolicited bytes would be parsed as part of the next response, which belongs to another caller. Node detaches the
- * parser from a connection when the response is complete, even while it is still being read. undici closes such
- * connections without help.
+ * Closes a connection on unsolicited bytes, which would be parsed as part of the next response, for a
+ * different caller. Node detaches the parser when a response is complete, even if the application is still
+ * reading it. undici closes these connections itself.
  */
 function destroyOnUnsolicitedData(socket: Socket & { parser?: unknown }): void {
-  // The first listener sees each chunk before Node's listener may detach the parser (_http_client.js).
+  // As the first listener, it runs before Node's listener detaches the parser (_http_client.js).
   socket.prependListener('data', () => {
     if (socket.parser === undefined || socket.parser === null) socket.destroy();
   });

@@ -1,4 +1,4 @@
-// Sends one request to a server and receives the whole response, within a timeout and a size limit.
+// Sends one request to a server and receives the whole response within a timeout and a size limit.
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
@@ -11,52 +11,55 @@ import {
   isEncoded,
 } from './response.js';
 
-/** The part of undici's Dispatcher that is used; tests replace it. `reset` requests a new connection, closed after the response. */
+/**
+ * The used part of undici's Dispatcher, which tests replace.
+ * `reset` requests a new connection, closed after the response.
+ */
 export type UpstreamDispatcher = Pick<Dispatcher, 'dispatch'>;
 
 export interface UpstreamRequest {
   /** Scheme, host and port. */
   origin: string;
   method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
-  /** Sent unchanged, without normalisation. */
+  /** Sent without normalisation. */
   path: string;
   headers: string[];
   body?: string;
 }
 
 interface ExchangeLimits {
-  /** Timeout until the last byte of the response, the retry included. */
+  /** Timeout until the last response byte, including the retry (ms). */
   timeoutMs: number;
   maxBodyBytes: number;
 }
 
-/** Splits an address into its origin and the path that precedes every path. */
+/** Splits an address into its origin and base path. */
 export function parseAddress(address: string): { origin: string; basePath: string } {
   const { origin, pathname } = new URL(address);
   return { origin, basePath: withoutSlashesAtEnd(pathname) };
 }
 
-/** All headers of a request except those of its body. Of the caller's headers only the login is sent. */
+/** Returns all request headers except body headers. The login is the only forwarded caller header. */
 export function requestHeaders(of: {
   pseudonym: string;
-  /** `Via` of the previous proxies. */
+  /** Previous proxies in `Via`. */
   via?: string | undefined;
   authorization?: string | undefined;
 }): string[] {
   return [
     ...['Accept', 'application/json'],
-    // Records are small and the server is near, so compression would cost more than it saves.
+    // Records are small and the server is near: compression would cost more than it saves.
     ...['Accept-Encoding', 'identity'],
     ...['User-Agent', 'handle-resolver-proxy'],
-    // RFC 9110 §7.6.3: if a request comes back with this name, there is a loop.
+    // RFC 9110 §7.6.3: an incoming request with this name reveals a loop.
     ...['Via', `${of.via === undefined ? '' : `${of.via}, `}1.1 ${of.pseudonym}`],
     ...(of.authorization === undefined ? [] : ['Authorization', of.authorization]),
   ];
 }
 
 /**
- * Sends a request and reads the response; redirects are not followed. A GET is retried once, on a new connection, if
- * its connection failed, because the server may just have closed an idle one (RFC 9110 §9.2.2).
+ * Sends a request and reads the response, without following redirects. Retries a GET once on a new connection
+ * after a connection failure, because the server may just have closed an idle connection (RFC 9110 §9.2.2).
  *
  * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_INVALID_RESPONSE
  */
@@ -88,7 +91,7 @@ async function decode(response: EncodedResponse, maxBodyBytes: number): Promise<
   }
 }
 
-/** The timeout of an exchange. An AbortSignal with its listener would cost as much as the rest of an exchange. */
+/** Timeout of an exchange. An AbortSignal with a listener would double the cost of an exchange. */
 interface Deadline {
   timer: NodeJS.Timeout;
   /** Aborts the current attempt. */
@@ -113,7 +116,7 @@ interface AttemptLimits {
   maxBodyBytes: number;
 }
 
-/** Makes one attempt. @throws ServiceError */
+/** Makes one attempt. @throws ServiceError UPSTREAM_* */
 function receive(
   dispatcher: UpstreamDispatcher,
   options: Dispatcher.DispatchOptions,
@@ -140,7 +143,7 @@ interface Settle {
   reject: (error: Error) => void;
 }
 
-/** Collects a response; aborts it if it is too long. */
+/** Collects a response; aborts it above `maxBodyBytes`. */
 class ResponseCollector implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: UpstreamResponse['headers'] = {};
@@ -154,7 +157,7 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
     private readonly settle: Settle,
   ) {}
 
-  /** Aborts the response: a connection with an unread response cannot be reused. */
+  /** Aborts the response: a connection with an unread response is not reusable. */
   fail(error: Error): void {
     this.#failure = error;
     this.settle.reject(error);
@@ -194,7 +197,9 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
     this.settle.reject(error);
   }
 
-  /** Breaks the reference cycle of controller and collector, in which a response would outlive several collections. */
+  /**
+   * Breaks the cycle between controller and collector, which would keep a response alive for several GC runs.
+   */
   #release(): void {
     this.#controller = undefined;
   }

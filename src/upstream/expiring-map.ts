@@ -1,7 +1,7 @@
-// Bounded map whose entries expire after a fixed time; the oldest entries are dropped first.
+// Bounded map with a fixed TTL; the oldest entries are evicted first.
 
 interface ExpiringMapOptions {
-  /** With 0 nothing is kept. */
+  /** 0 disables the map. */
   ttlMs: number;
   maxEntries: number;
   now: () => number;
@@ -14,7 +14,7 @@ export class ExpiringMap<Value> {
 
   set(key: string, value: Value): void {
     const { ttlMs, maxEntries, now } = this.options;
-    // Entries are in order of expiry, so the expired ones come first.
+    // Re-inserting moves the key to the end, so entries stay in expiry order.
     this.#entries.delete(key);
     if (ttlMs > 0) this.#entries.set(key, { value, expiresAt: now() + ttlMs });
     for (const [oldest, { expiresAt }] of this.#entries) {

@@ -1,7 +1,7 @@
-// Classifies errors of connections and of HTTP, and explains them to the operator.
+// Classifies connection and HTTP errors, and explains them to the operator.
 import { type Diagnosis, type ErrorCode, ServiceError } from '../errors.js';
 
-/** `code` of the error for a certificate that is not pinned. */
+/** Error `code` for a certificate that is not pinned. */
 export const PIN_MISMATCH = 'ERR_TLS_PIN_MISMATCH';
 
 const NO_TLS: Diagnosis = {
@@ -17,7 +17,7 @@ const CUT: Diagnosis = {
   remedy: 'see the log of the server, and check whether {url} should be {schemes}',
 };
 
-/** Errors of TLS, which precede any byte of a request; a retry does not help. */
+/** TLS errors, which precede the first request byte; a retry does not help. */
 const TLS_ERRORS: Record<string, Diagnosis> = {
   CERT_HAS_EXPIRED: { cause: 'its certificate has expired', remedy: 'renew it{orPin}' },
   CERT_NOT_YET_VALID: { cause: 'its certificate is not valid yet', remedy: 'check the clocks' },
@@ -38,7 +38,7 @@ const TLS_ERRORS: Record<string, Diagnosis> = {
   },
 };
 
-/** Errors of a connection, after which a new connection may succeed. */
+/** Connection errors after which a new connection may succeed. */
 const CONNECTION_ERRORS: Record<string, Diagnosis> = {
   ECONNREFUSED: { cause: 'the connection was refused', remedy: 'check that the server runs at {url}' },
   ECONNRESET: CUT,
@@ -58,7 +58,7 @@ const CONNECTION_ERRORS: Record<string, Diagnosis> = {
 
 const TIMEOUTS = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
-/** Invalid HTTP (HPE_* of the parser), too many headers, or broken compression (Z_*). */
+/** Matches codes for invalid HTTP (parser codes HPE_*), too many headers, and corrupt compression (Z_*). */
 const INVALID_HTTP = /^(HPE_|Z_|UND_ERR_HEADERS_OVERFLOW$)/;
 
 /** Whether a retry on a new connection may succeed. */
@@ -67,7 +67,7 @@ export function isConnectionFailure(error: unknown): boolean {
   return (codeOf(error.cause) ?? '') in CONNECTION_ERRORS;
 }
 
-/** Errors before a connection is established; no part of the request can have reached the server. */
+/** Errors that precede the connection, so that no request byte can have reached the server. */
 const BEFORE_CONNECTION = new Set([
   ...Object.keys(TLS_ERRORS),
   'ECONNREFUSED',
@@ -79,21 +79,21 @@ const BEFORE_CONNECTION = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Whether an error with this code came before any byte of a request was sent. */
+/** Whether an error with this code precedes the first request byte. */
 export const isBeforeConnection = (code: string): boolean => BEFORE_CONNECTION.has(code);
 
-/** Whether a request failed before any byte of it was sent, so that the server cannot have carried it out. */
+/** Whether a request failed before its first byte was sent, so that the server cannot have executed it. */
 export function wasNeverSent(error: unknown): boolean {
   return error instanceof ServiceError && isBeforeConnection(codeOf(error.cause) ?? '');
 }
 
 /**
- * The scope of a failure: the `connection`, before any request was sent; the `server`, which may be down, hanging or
- * behind a gateway that reports it; or only the requested `record`.
+ * Scope of a failure: the `connection`, before any request was sent; the `server`, which may be down, hanging
+ * or behind a failing gateway; or only the requested `record`.
  */
 export type FailureScope = 'connection' | 'server' | 'record';
 
-/** Statuses of gateways (RFC 9110 §15.6.3 to §15.6.5). A Handle server sends 500 for a record that it cannot read. */
+/** Gateway statuses (RFC 9110 §15.6.3 to §15.6.5). A Handle server sends 500 for an unreadable record. */
 const GATEWAY_STATUSES: readonly unknown[] = [502, 503, 504];
 
 export function scopeOf(failure: ServiceError): FailureScope {
@@ -104,7 +104,7 @@ export function scopeOf(failure: ServiceError): FailureScope {
   return isHttp && !GATEWAY_STATUSES.includes(upstreamStatus) ? 'record' : 'server';
 }
 
-/** Converts an error of an exchange to an error of the catalogue. */
+/** Converts an exchange error to a catalogue error. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const reason = codeOf(error);
@@ -117,7 +117,7 @@ function errorCodeOf(reason = ''): ErrorCode {
   return INVALID_HTTP.test(reason) ? 'UPSTREAM_INVALID_RESPONSE' : 'UPSTREAM_UNREACHABLE';
 }
 
-/** Cause and remedy of a failure, with the configuration keys of its server. */
+/** Returns the cause and remedy for a failure, naming the server's configuration keys. */
 export function explain({ cause, diagnosis, message }: ServiceError, keys: ServerKeys): Diagnosis {
   if (cause instanceof ServiceError) return explain(cause, keys);
   const reason = codeOf(cause);
@@ -126,7 +126,7 @@ export function explain({ cause, diagnosis, message }: ServiceError, keys: Serve
 
 const UPSTREAM = { key: 'upstream', url: '' };
 
-/** Cause and remedy of a connection error by its code. */
+/** Returns the cause and remedy for a connection error code. */
 export function diagnose(reason: string | undefined, error: unknown, keys = keysAt(UPSTREAM, '')): Diagnosis {
   if (reason === undefined) return { cause: 'the request could not be sent' };
   const known = TLS_ERRORS[reason] ?? CONNECTION_ERRORS[reason];
@@ -146,25 +146,25 @@ export function diagnose(reason: string | undefined, error: unknown, keys = keys
 
 export function codeOf(error: unknown): string | undefined {
   const { code, name, message } = (error ?? {}) as { code?: unknown; name?: unknown; message?: unknown };
-  // undici distinguishes unexpected interim responses only by the message.
+  // undici distinguishes unexpected interim responses by message only.
   if (code === 'UND_ERR_SOCKET' && message === 'bad upgrade') return 'HPE_UNREQUESTED: HTTP 101';
   if (code === 'UND_ERR_SOCKET' && message === 'bad response') return 'HPE_UNREQUESTED: HTTP 100';
   if (typeof code === 'string') return code;
-  // undici's parser has no code for bytes that do not start like HTTP.
+  // undici's parser sets no code for bytes that do not start like HTTP.
   return name === 'HTTPParserError' ? 'HPE_NOT_HTTP' : undefined;
 }
 
 export interface ServerKeys {
-  /** The key of the address. */
+  /** Configuration key for the address. */
   url: string;
   schemes: string;
-  /** How to trust the authority of its certificate. */
+  /** Remedy for a certificate from an unknown authority. */
   trust: string;
-  /** The key that pins its certificate. */
+  /** Configuration key for the certificate fingerprint. */
   pin?: string;
 }
 
-/** The keys of the server configured under a key such as `upstream`, or of one of its mirrors. */
+/** Returns the keys for the server configured under `key`, such as `upstream`, or for a mirror of it. */
 export function keysAt(server: { key: string; url: string }, url: string): ServerKeys {
   const { key } = server;
   return {

@@ -1,43 +1,42 @@
-// The queue of requests for a Handle server: selects the next one, and the one to drop when the queue is full.
+// Queue of requests for a Handle server: selects the next request, or the one to drop when the queue is full.
 import { CLASSES, type Caller, type CallerClass } from './caller.js';
 
 export interface Waiter {
   caller: Caller;
-  /** Key of the record and the login. */
+  /** Record key, plus the login if there is one. */
   key: string | undefined;
 }
 
-/** Whether a request may run now, and the running requests of its client. */
 export interface PlacesInUse {
   mayRun: (waiter: Waiter) => boolean;
   runningOf: (client: string | undefined) => number;
 }
 
-/** Share of each class in the freed slots while all classes wait; none starves. */
+/** Weights for freed slots while all classes wait, so that no class starves. */
 const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4, background: 1 };
 
 interface QueuedClient<W> {
   name: string | undefined;
-  /** Waiters in order of arrival. */
+  /** In order of arrival. */
   waiters: W[];
-  /** Time of its last service, or `MAX_CREDIT_MS` before its arrival, whichever is later. */
+  /** Last service, or `MAX_CREDIT_MS` before arrival if that is later. */
   servedAt: number;
 }
 
 type Clients<W> = Map<string | undefined, QueuedClient<W>>;
 
-/** Longer pauses give no more precedence, so that new clients cannot starve the others. */
+/** Cap on idle time that raises precedence, so that new clients cannot starve the others. */
 const MAX_CREDIT_MS = 1000;
 
 /**
- * Weighted fair queueing among the classes (by virtual time) and among the clients of a class: the client with the
- * fewest running requests is next, among equals the one served least recently. So a client with a thousand requests
- * gets no more than a client that sends one after another.
+ * Weighted fair queueing among classes (by virtual time), then among the clients of a class: the client with
+ * the fewest running requests is next, ties going to the least recently served. A client with 1,000
+ * concurrent requests therefore gets no more slots than a client with one request at a time.
  */
 export class FairQueue<W extends Waiter> {
   readonly #classes = new Map<CallerClass, Clients<W>>(CLASSES.map((name) => [name, new Map()]));
   readonly #virtualTime = new Map<CallerClass, number>(CLASSES.map((name) => [name, 0]));
-  /** Time of the last service by client, oldest first; dropped after `MAX_CREDIT_MS`. */
+  /** Last service time per client, oldest first; dropped after `MAX_CREDIT_MS`. */
   readonly #servedAt = new Map<string | undefined, number>();
   readonly #now: () => number;
   #size = 0;
@@ -89,8 +88,9 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Removes and returns the waiter to drop for a new one: the last of the client with the most waiters in a lower class,
-   * or in the same class if that client would still have more than the new one's; undefined if there is none.
+   * Removes and returns the waiter to drop for a new one; undefined if there is none. It is the last waiter
+   * of the client with the most waiters in a lower class, or in the same class if that client would still
+   * have more waiters than the new waiter's client.
    */
   takeDisplaced({ caller }: Waiter): W | undefined {
     for (const name of [...CLASSES].reverse()) {
@@ -119,7 +119,7 @@ export class FairQueue<W extends Waiter> {
     return this.#virtualTime.get(name) ?? 0;
   }
 
-  /** A class without waiters has no claim on the slots that others got meanwhile. */
+  /** Advances the virtual time of a class that was idle, which earns no credit for slots used meanwhile. */
   #catchUp(name: CallerClass): void {
     const waiting = CLASSES.filter((other) => this.#clientsOf(other).size > 0).map((other) =>
       this.#timeOf(other),
@@ -146,7 +146,10 @@ export class FairQueue<W extends Waiter> {
   }
 }
 
-/** The first waiter that may run, of the client with the fewest running requests, among equals served least recently. */
+/**
+ * Returns the first runnable waiter of the client with the
+ * fewest running requests, then least recently served.
+ */
 function nextOf<W extends Waiter>(clients: Clients<W>, { mayRun, runningOf }: PlacesInUse): W | undefined {
   let next: W | undefined;
   let [fewest, earliest] = [Infinity, Infinity];

@@ -1,4 +1,4 @@
-// Probes a server once: response, latency, version and certificate.
+// Probes a server once for response, latency, version and certificate.
 import { type Diagnosis, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import { createPools, type Certificate, presentedCertificate, type Trust } from './connections.js';
@@ -11,30 +11,30 @@ export interface ProbeFailure extends Diagnosis {
 }
 
 export interface ProbeReport {
-  /** Milliseconds until the last byte of the response, connecting included. */
+  /** Time to the last response byte (ms), including the connection set-up. */
   ms: number;
   version?: string | undefined;
-  /** Certificate over TLS, even if it is not trusted. */
+  /** Certificate presented over TLS, even if untrusted. */
   certificate?: Certificate | undefined;
-  /** Undefined if the probe succeeded. */
+  /** Undefined after a successful probe. */
   failure?: ProbeFailure | undefined;
   /** Whether the server itself responded, even with an error. */
   hasAnswered: boolean;
 }
 
-/** The requests of a probe and the check of the response. */
+/** Requests of a probe, with a response check. */
 interface ProbeQuestion {
   /** Path whose response determines the result. */
   path: string;
-  /** The error for a response that is not of this kind of server; undefined if there is none. */
+  /** Returns the error for a response from a different kind of server; undefined if it is valid. */
   problemOf: (response: UpstreamResponse) => ServiceError | undefined;
-  /** Path with the version of the protocol; its response does not affect the result. */
+  /** Path that returns the protocol version; its response does not affect the result. */
   versionPath?: string;
 }
 
 /**
- * Requests a record, for which any Handle server sends a response code, even "not found" or "not my prefix"; and the
- * site, which has the version of the protocol (recorded from Handle.Net 9.3.1: 2.11), and which a gateway may hide.
+ * Probes with a record, for which every Handle server sends a response code, even "not found" or "not my
+ * prefix". The site holds the protocol version (recorded from Handle.Net 9.3.1: 2.11); a gateway may hide it.
  */
 export const askHandleServer = (probeHandle: string): ProbeQuestion => ({
   path: `/api/handles/${handleToPath(probeHandle)}`,
@@ -53,7 +53,7 @@ export interface ServerProbe extends Trust {
   maxBodyBytes: number;
 }
 
-/** Probes a server over separate connections. If the signal aborts, the server counts as unreachable. */
+/** Probes a server over separate connections. An aborted signal counts as an unreachable server. */
 export async function probeServer(probe: ServerProbe, signal: AbortSignal): Promise<ProbeReport> {
   const { url, timeoutMs, ca, fingerprint } = probe;
   const dispatcher = createPools({ connections: 1, ca, fingerprint });
@@ -105,10 +105,10 @@ const reportOf = (failure: ServiceError, keys: ServerKeys): ProbeFailure => ({
 
 const LOOP = { cause: 'the request came back (HTTP 508)', remedy: 'upstream.url leads to this proxy itself' };
 
-/** Statuses of gateways, or of this proxy: even in Handle JSON they mean that no Handle server has responded. */
+/** Gateway or proxy statuses: even in Handle JSON they do not prove that a Handle server responded. */
 const OF_GATEWAYS: readonly number[] = [502, 503, 504, 508];
 
-/** An error in Handle JSON counts as an answer too, because readers get it. */
+/** Judges a probe response. An error in Handle JSON counts as a response, because readers receive it. */
 function judge(
   response: UpstreamResponse,
   { problemOf }: ProbeQuestion,

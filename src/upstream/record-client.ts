@@ -1,4 +1,4 @@
-// Reads and writes records for one caller, with the credentials of that caller; results are never shared.
+// Reads and writes records with one caller's credentials; results are never shared.
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
@@ -16,9 +16,11 @@ import type { Sessions } from './sessions.js';
 export interface ReadOptions {
   authorization?: string | undefined;
   authoritative?: boolean;
-  /** True requests public values only; false makes the server refuse unless the caller may read all values. */
+  /**
+   * True requests public values only. With false, the server refuses unless the caller may read all values.
+   */
   publicOnly?: boolean;
-  /** Selected values; default: all. */
+  /** Default: all values. */
   selection?: Selection;
   caller?: Caller | undefined;
 }
@@ -26,41 +28,45 @@ export interface ReadOptions {
 interface SendOptions {
   authorization?: string | undefined;
   caller?: Caller | undefined;
-  /** Called just before the request is sent; if it throws, the request is not sent. */
+  /** Called just before the request is sent; an exception cancels the request. */
   beforeSend?: (() => void) | undefined;
 }
 
 export interface WriteOptions extends SendOptions {
   values: readonly HandleValue[];
-  /** False makes the server refuse if a record or value exists. It checks and writes atomically. */
+  /** With false, the server refuses if a record or value exists, checking and writing atomically. */
   overwrite: boolean;
 }
 
 export interface RemoveOptions extends SendOptions {
-  /** Indexes of the values; default: the whole record. */
+  /** Default: the whole record. */
   indexes?: readonly number[];
 }
 
 export interface ListOptions {
   authorization?: string | undefined;
-  /** Page number, from 0. Unless both numbers are given, a server lists everything. */
+  /** Page number, from 0. Without both `page` and `pageSize`, the server lists all handles. */
   page?: number;
   pageSize?: number;
 }
 
-/** An answer to a read, with its values; undefined for a refusal. */
+/** A read response with its values; undefined for a refusal. */
 export interface RecordRead extends RecordAnswer {
   values: HandleValue[] | undefined;
 }
 
-/** Refusals (401, 403, 404, 409, 5xx in Handle JSON) are answers. @throws ServiceError for invalid responses */
+/**
+ * Returns refusals (401, 403, 404, 409, 5xx in Handle JSON) as results.
+ *
+ * @throws ServiceError for an invalid response
+ */
 export interface RecordClient {
   get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
   /** Creates or replaces a record. */
   put: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
   /** Adds or replaces values of an existing record. */
   putValues: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
-  /** Removes a record, or some of its values. */
+  /** Removes a record, or the values at `indexes`. */
   remove: (handle: HandleRef, options: RemoveOptions) => Promise<RecordAnswer>;
   list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
 }
@@ -74,19 +80,19 @@ interface RecordClientSettings
     Pick<Config['upstream'], 'caseSensitive'> {}
 
 interface RecordClientParts {
-  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
+  /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
   limiter: Pick<ConcurrencyLimiter, 'run'>;
   dispatcher: UpstreamDispatcher;
   slicer: TimeSlicer;
   sessions: Sessions;
-  /** Called when the server refuses a write because it ignored the login. */
+  /** Called after a refused write whose login the server ignored. */
   onIgnoredLogin: (() => void) | undefined;
 }
 
 interface CallerRequest {
   method: 'GET' | 'PUT' | 'DELETE';
-  /** Undefined for the collection. */
+  /** Undefined for the handle list. */
   handle?: HandleRef;
   query: string;
   authorization?: string | undefined;
@@ -138,7 +144,10 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
   };
 }
 
-/** Sends a request of one caller. Writes are never retried, because the first attempt may have taken effect. */
+/**
+ * Creates the function that sends one caller's request. Writes
+ * are never retried: the first attempt may have taken effect.
+ */
 function createSend(
   settings: RecordClientSettings,
   { pseudonym, limiter, dispatcher, slicer, sessions }: RecordClientParts,
@@ -148,7 +157,7 @@ function createSend(
 
   return async function send(request: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
     const { method, handle, body } = request;
-    // A read-only server gets no credentials.
+    // A read-only server receives no credentials.
     const authorization = readOnly ? undefined : sessions.loginFor(request.authorization);
     const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle.text)}`}`;
     const headers = requestHeaders({ pseudonym, authorization });

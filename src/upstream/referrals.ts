@@ -1,4 +1,4 @@
-// Follows referrals to the servers of a foreign prefix: reads the sites in its prefix record, and derives server addresses.
+// Follows referrals to a foreign prefix: reads the sites in its prefix record and derives server addresses.
 import { ServiceError } from '../errors.js';
 import { upperAscii, withoutSlashesAtEnd } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
@@ -10,31 +10,33 @@ import type { UpstreamServer } from './upstream-server.js';
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 
-/** The values of a record that refer to servers. */
+/** Record values that refer to servers. */
 export interface Referral {
   values: readonly HandleValue[];
-  /** The handle to read if the values have no site. */
+  /** Next handle to read if the values contain no site. */
   handle?: string;
 }
 
 export interface ReferralDeps {
-  /** Reads a prefix record or a service record, through the cache; undefined if it does not exist. */
+  /** Reads a prefix or service record through the cache; undefined if it does not exist. */
   findReferral: (handle: string) => Promise<Referral | undefined>;
-  /** `prefix` is the prefix whose record has the address. */
+  /** Returns the server at an address from the prefix record of `prefix`. */
   serverAt: (address: SiteAddress, prefix: string) => UpstreamServer;
-  /** Ports to which connections are allowed. */
+  /** Allowed ports. */
   ports: Parameters<typeof addressesOf>[1]['ports'];
   timeoutMs: number;
 }
 
-/** Reads a handle from the server in its prefix record. @throws ServiceError UPSTREAM_* */
+/** Reads a handle from the servers in its prefix record. @throws ServiceError UPSTREAM_* */
 export type ReadReferred = (read: HandleRead) => Promise<Outcome>;
 
-/** Maximum length of a chain of services or referrals. hdllib allows 20. */
+/** Maximum length of a chain of services or referrals (hdllib: 20). */
 const MAX_HOPS = 8;
 
 export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: ReferralDeps): ReadReferred {
-  /** The sites in the values, else those of the service in the values. Undefined without a record. */
+  /**
+   * Returns the sites in the values, else the sites of the service in the values; undefined without a record.
+   */
   async function sitesOf(referral: Referral | undefined, hops: number): Promise<SiteJson[] | undefined> {
     if (referral === undefined) return undefined;
     const sites = referral.values.flatMap(readSite);
@@ -81,7 +83,7 @@ async function readAtSites(
   throw failure;
 }
 
-/** The referral in an outcome: response codes 302 and 303, sent with status 300. */
+/** Returns the referral in an outcome, if any: response codes 302 and 303, sent with status 300. */
 export function referralIn(outcome: Outcome): Referral | undefined {
   if (outcome.kind !== 'refused') return undefined;
   const { responseCode, values, referralHandle } = outcome.members;
@@ -101,7 +103,7 @@ function readSite({ type, data }: HandleValue): SiteJson[] {
   return SITE_TYPES.includes(upperAscii(type)) && format === 'site' && isSite(value) ? [value] : [];
 }
 
-/** Validates the members of a site that are read here, because the record is untrusted. */
+/** Validates the site members that this module reads, because the record is untrusted. */
 function isSite(value: unknown): value is SiteJson {
   const { servers, attributes = [] } = (value ?? {}) as { servers?: unknown; attributes?: unknown };
   return isListOf(servers, isServer) && isListOf(attributes, hasTexts('name', 'value'));
@@ -132,26 +134,29 @@ const failed = (cause: string): ServiceError =>
 const tooManyReferrals = (): ServiceError => failed(`more than ${MAX_HOPS} referrals`);
 
 export interface SiteAddress {
-  /** Scheme, host and port, and the path that precedes every path. */
+  /** Scheme, host, port and base path. */
   url: string;
-  /** The key in the site record. */
+  /** Public key from the site record. */
   publicKey: SiteServer['publicKey'];
 }
 
 interface ReferredRead {
   handle: string;
   authoritative: boolean;
-  /** Ports to which an untrusted record may lead. */
+  /** Ports that an untrusted record may use. */
   ports: readonly (readonly [first: number, last: number])[];
 }
 
-/** Maximum addresses that a read tries: the untrusted record could list thousands of addresses of victims. */
+/** Maximum addresses per read: an untrusted record could list thousands of victim addresses. */
 const MAX_ADDRESSES = 4;
 const MAX_URL_CHARS = 2048;
 
 const trimSlashes = (path: string): string => withoutSlashesAtEnd(path).replace(/^\/+/, '');
 
-/** The addresses to try in order, at most four. Authoritative reads use only primary sites, if there are any. */
+/**
+ * Returns at most four addresses in the order to try.
+ * Authoritative reads use primary sites only, if any exist.
+ */
 export function addressesOf(
   sites: readonly SiteJson[],
   { handle, authoritative, ports }: ReferredRead,
@@ -185,19 +190,23 @@ function addressesAt(
   });
 }
 
-/** The HTTP interfaces for queries, HTTPS first. */
+/** Returns the HTTP interfaces for queries, HTTPS first. */
 const httpInterfaces = ({ interfaces }: SiteServer): SiteServer['interfaces'] =>
   interfaces
     .filter(({ query, protocol }) => query && (protocol === 'HTTPS' || protocol === 'HTTP'))
     .toSorted((one, other) => other.protocol.length - one.protocol.length);
 
-/** The host of a URL; undefined for an address of zeros, which stands for the attribute `domain`. */
+/**
+ * Returns the URL host; undefined for an all-zero address, which is a placeholder for the `domain` attribute.
+ */
 function hostOf(address: string): string | undefined {
   if (/^[0.:]*$/.test(address)) return undefined;
   return isIPv6(address) ? `[${address}]` : address;
 }
 
-/** Undefined unless the URL has only host, port and path: an untrusted record must not set credentials or a query. */
+/**
+ * Rejects URLs with more than host, port and path: an untrusted record must not set credentials or a query.
+ */
 function parseUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const { username, password, search, hash, href } = new URL(text);
@@ -207,7 +216,7 @@ function parseUrl(text: string): string | undefined {
 const HASH_BY_PREFIX = 0;
 const HASH_BY_SUFFIX = 1;
 
-/** The server of a handle by the hash of the protocol: `abs(last four bytes of MD5(…)) mod n`. */
+/** Selects a handle's server by the protocol's hash: `abs(last four bytes of MD5(…)) mod n`. */
 function serverNumber({ hashOption, servers }: SiteJson, handle: string): number {
   const slash = handle.indexOf('/');
   const part =

@@ -1,4 +1,4 @@
-// Clients for servers named in untrusted prefix records, restricted to public addresses and verified certificates.
+// Connects to servers named in untrusted prefix records: only public addresses and verified certificates.
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { TimeSlicer } from '../time-slicer.js';
@@ -27,13 +27,13 @@ interface ReferredServer {
   dispatcher: ClosableDispatcher;
 }
 
-/** Maximum referred servers; beyond it the least recently used one is dropped. Configured servers do not count. */
+/** Maximum referred servers, excluding configured ones; the least recently used server is evicted first. */
 const MAX_SERVERS = 256;
-/** Maximum per prefix: a record that changes with each read would otherwise evict the servers of all others. */
+/** Maximum servers per prefix; a record that changes on every read could otherwise evict all others. */
 const MAX_OF_PREFIX = 8;
 const CONNECTIONS = 16;
 
-/** Maximum connections to all referred servers together. */
+/** Maximum total connections to referred servers. */
 export const MAX_REFERRED_CONNECTIONS = MAX_SERVERS * CONNECTIONS;
 
 export function createReferredServers(
@@ -59,12 +59,15 @@ export function createReferredServers(
     open.delete(key);
     if (known === undefined) forgetOne(prefix);
     const opened = known ?? { ...openServer(address), prefix };
-    // Keeps the least recently used server first.
+    // Inserted last, so that the map stays in least-recently-used order.
     open.set(key, opened);
     return opened.server;
   }
 
-  /** Evicts a server if needed, preferably of the same prefix. Requests in flight complete, and idle connections time out. */
+  /**
+   * Evicts the least recently used server of a prefix at its maximum, or of all prefixes at the total
+   * maximum. In-flight requests complete; idle connections time out.
+   */
   function forgetOne(prefix: string): void {
     const own = [...open].filter(([, server]) => server.prefix === prefix);
     const [oldest] = own.length >= MAX_OF_PREFIX ? own : open.size >= MAX_SERVERS ? open : [];
@@ -80,9 +83,9 @@ export function createReferredServers(
   };
 }
 
-/** `code` of the error for an address in a private network. */
+/** Error `code` for an address in a private network. */
 const PRIVATE_ADDRESS = 'ERR_REFERRAL_PRIVATE';
-/** `code` of the error for a certificate that neither an authority nor the site record confirms. */
+/** Error `code` for a certificate that neither an authority nor the site record confirms. */
 const UNKNOWN_KEY = 'ERR_REFERRAL_KEY';
 
 interface ReferredOptions extends Pick<SiteAddress, 'publicKey'> {
@@ -95,13 +98,13 @@ function createReferredConnector(options: ReferredOptions): buildConnector.conne
   const { allowPrivateNetworks, publicKey } = options;
   const connect = buildConnector({
     timeout: CONNECT_MS,
-    // Verified below: a Handle server has a self-signed certificate with the key of its site record.
+    // `isTrusted` verifies instead: Handle server certificates are self-signed with the site record's key.
     rejectUnauthorized: false,
     maxCachedSessions: 0,
     ...(!allowPrivateNetworks && { lookup: lookupPublic }),
   });
   return function connectReferred(target, connected) {
-    // An IP address in the URL skips the look-up, and its check.
+    // An IP address in the URL bypasses the DNS look-up and its check.
     const address = target.hostname.replace(/^\[|\]$/g, '');
     if (!allowPrivateNetworks && isIP(address) !== 0 && isPrivate(address)) {
       connected(privateAddress(address), null);
@@ -135,7 +138,7 @@ type LookupCallback = (
   family?: number,
 ) => void;
 
-/** Resolves a name and keeps only public addresses, because the name is untrusted. */
+/** Resolves an untrusted host name to its public addresses only. */
 function lookupPublic(host: string, options: LookupOptions, found: LookupCallback): void {
   lookup(host, { ...options, all: true }, (error, addresses) => {
     const allowed = error ? [] : addresses.filter(({ address }) => !isPrivate(address));
@@ -149,18 +152,18 @@ function lookupPublic(host: string, options: LookupOptions, found: LookupCallbac
 const privateAddress = (host: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`${host} is in a private network`), { code: PRIVATE_ADDRESS });
 
-/** IPv4-compatible addresses (deprecated by RFC 4291 §2.5.5.1), which `ipaddr.js` treats as public. */
+/** IPv4-compatible addresses (deprecated by RFC 4291 §2.5.5.1), which `ipaddr.js` classifies as public. */
 const COMPATIBLE = ipaddr.IPv6.parseCIDR('::/96');
 
-/** Azure's host of a virtual machine, which is internal despite its public address. */
+/** Azure's WireServer, an internal service with a public address. */
 const AZURE_HOST = '168.63.129.16';
 
 /**
- * True for addresses that are not publicly routed, by the IANA registries (RFC 6890) in `ipaddr.js`, and for IPv6
- * addresses that lead to an IPv4 network (translated, tunnelled or mapped) or are site-local (RFC 3879).
+ * Whether an address is not publicly routed per the IANA registries (RFC 6890) in `ipaddr.js`. Includes
+ * site-local IPv6 addresses (RFC 3879) and translated, tunnelled or mapped IPv4 addresses.
  */
 export function isPrivate(address: string): boolean {
-  // Drops the zone of a link-local address. ipaddr.js would read `::8.8.8.8` as 8.8.8.8, hence the zero in front.
+  // Drops the zone of a link-local address. Inserts a zero, because ipaddr.js parses `::8.8.8.8` as 8.8.8.8.
   const plain = address
     .split('%', 1)
     .join('')

@@ -1,4 +1,4 @@
-// Interprets responses of a Handle server: as an outcome that callers share, or as the answer to one caller.
+// Interprets Handle server responses: as a shared outcome, or as a response to one caller.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
 import { sliceMember } from '../handle/json.js';
 import type { Outcome } from '../handle/outcome.js';
@@ -16,9 +16,9 @@ import {
 import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 
-/** The request of a response. */
+/** The request that a response must match. */
 interface Requested {
-  /** The handle that the response must be about; undefined for a list. */
+  /** Expected handle; undefined for a list. */
   handle: string | undefined;
   caseSensitive: boolean;
 }
@@ -26,27 +26,27 @@ interface Requested {
 /** A response to a shared read. */
 interface UpstreamReply extends UpstreamResponse, Requested {
   handle: string;
-  /** The pause that the server requested with Retry-After (ms). */
+  /** Pause requested by Retry-After (ms). */
   pauseMs?: number | undefined;
 }
 
-/** An answer to one caller, which may be a refusal. */
+/** A response to one caller, possibly a refusal. */
 export interface RecordAnswer {
   status: number;
-  /** Undefined for a refusal without Handle JSON: of a failed login, or of the HTTP container. */
+  /** Undefined for a refusal without Handle JSON, from the login filter or the HTTP container. */
   responseCode: number | undefined;
   members: Record<string, unknown>;
-  /** The unchanged text. */
+  /** Unchanged response text. */
   body: string;
   retryAfter: string | undefined;
-  /** `WWW-Authenticate`. */
+  /** Value of `WWW-Authenticate`. */
   challenge: string | undefined;
 }
 
-/** Responses up to this size are processed in less than a millisecond. */
+/** Maximum length processed in one slice, which takes less than a millisecond. */
 const SMALL_CHARS = 16 * 1024;
 
-/** Processes a long response in slices, charged to the client that waits for it; a refresh has no client. */
+/** Processes a long response in time slices, charged to the waiting client; a refresh has no client. */
 export const readInSlices = <T>(
   slicer: TimeSlicer,
   reading: Steps<T>,
@@ -54,7 +54,7 @@ export const readInSlices = <T>(
 ): T | Promise<T> =>
   chars <= SMALL_CHARS ? runToEnd(reading) : slicer.run(reading, { client: caller?.client ?? 'background' });
 
-/** Interprets the answer to one caller. @throws ServiceError UPSTREAM_INVALID_RESPONSE for an invalid response */
+/** Interprets the response to one caller. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
 export function* readAnswer(response: UpstreamResponse, requested: Requested): Steps<RecordAnswer> {
   const { status, body } = response;
   const retryAfter = headerOf(response, 'retry-after');
@@ -63,7 +63,7 @@ export function* readAnswer(response: UpstreamResponse, requested: Requested): S
   try {
     members = parseMembers(response);
   } catch (error) {
-    // The login filter sends 401 without a body, the container 400, 413 and 414 with a page.
+    // The login filter sends 401 without a body; the HTTP container sends 400, 413 and 414 with an HTML page.
     if (status < 400 || status >= 500) throw error;
     return { ...answer, responseCode: undefined, members: {} };
   }
@@ -72,7 +72,11 @@ export function* readAnswer(response: UpstreamResponse, requested: Requested): S
   return { ...answer, responseCode: members.responseCode, members };
 }
 
-/** The values of an answer to a read; undefined for a refusal. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
+/**
+ * Returns the values in a read response; undefined for a refusal.
+ *
+ * @throws ServiceError UPSTREAM_INVALID_RESPONSE
+ */
 export function valuesOf({ status, responseCode, members }: RecordAnswer): HandleValue[] | undefined {
   if (status !== 200) return undefined;
   const { values } = members;
@@ -98,9 +102,8 @@ function isValue(value: unknown): value is HandleValue {
 /**
  * Interprets the response to a shared read.
  *
- * @throws ServiceError UPSTREAM_FAILED for a 5xx in Handle JSON, UPSTREAM_BUSY for another 429 or 503
- * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway in front of it), UPSTREAM_INVALID_RESPONSE for an invalid
- * response
+ * @throws ServiceError UPSTREAM_FAILED for a 5xx in Handle JSON; UPSTREAM_BUSY for a 429, or a 503 without
+ * Handle JSON (RFC 6585 §4, RFC 9110 §15.6.4); UPSTREAM_INVALID_RESPONSE for an invalid response
  */
 export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
   const members = parseReply(reply);
@@ -111,7 +114,7 @@ export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
   const { success, handleNotFound, valuesNotFound } = RESPONSE_CODE;
   const { responseCode, message } = members;
   if (responseCode === success) return yield* readRecord(reply, members);
-  // Only resolution sends this code with 200; with any other status it is an ordinary refusal.
+  // Only resolution sends this code with 200. With any other status it is an ordinary refusal.
   if (responseCode === valuesNotFound && status === 200) return { kind: 'empty' };
   if (responseCode !== handleNotFound) return readRefusal(reply, members);
   if (status !== 404) throw contradiction(reply, responseCode);
@@ -119,7 +122,7 @@ export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
   return typeof message === 'string' ? { kind: 'not-found', message } : { kind: 'not-found' };
 }
 
-/** Asserts that status and response code agree, and that a record is of the requested handle. */
+/** Asserts that the status and response code agree, and that the record belongs to the requested handle. */
 function assertConsistent(
   response: UpstreamResponse,
   members: HandleJson,
@@ -138,7 +141,7 @@ function assertConsistent(
 const contradiction = (response: UpstreamResponse, responseCode: number): ServiceError =>
   invalidResponse(`response code ${responseCode} contradicts the status`, response);
 
-/** Parses Handle JSON. A 429 or 503 without it comes from a gateway and still means that the server is busy. */
+/** Parses Handle JSON. A 429 or 503 without it comes from a gateway and still signals a busy server. */
 function parseReply(reply: UpstreamReply): HandleJson {
   try {
     return parseMembers(reply);
@@ -177,7 +180,7 @@ function* readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): St
 function readRefusal(reply: UpstreamReply, members: HandleJson): Outcome {
   const { status } = reply;
   const answer = ownAnswer(reply, members);
-  // Referrals (codes 302 and 303) are sent with 300; other 3xx would have to be followed.
+  // Handle servers send referrals (codes 302 and 303) with 300. Any other 3xx is an HTTP redirect.
   if (status === 300 || (status >= 400 && status < 500)) return { kind: 'refused', ...answer };
   if (status >= 500) {
     const detail = `response code ${members.responseCode} (HTTP ${status})`;
@@ -194,7 +197,7 @@ function ownAnswer(reply: UpstreamReply, { handle, ...members }: HandleJson): Up
   return retryAfter === undefined ? answer : { ...answer, retryAfter };
 }
 
-/** Whether a value in a refusal, such as a referral, is public. Values of unknown form are not shown. */
+/** Whether a value in a refusal, such as a referral, is public. Malformed values count as private. */
 function isShowable(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   const { permissions } = value as Partial<HandleValue>;

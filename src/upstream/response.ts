@@ -1,4 +1,4 @@
-// Responses of a server: headers, content codings, JSON, and the error for an invalid response.
+// Server responses: headers, content codings, JSON, and errors for invalid responses.
 import { ServiceError } from '../errors.js';
 import { foldHandle } from '../handle/handle.js';
 import { NestingError, parseJson } from '../handle/json.js';
@@ -11,10 +11,10 @@ export interface UpstreamResponse {
   body: string;
 }
 
-/** The members of Handle JSON. */
+/** Parsed Handle JSON. */
 export type HandleJson = Record<string, unknown> & { responseCode: number };
 
-/** A header by its lower-case name; repeated lines are joined to a list (RFC 9110 §5.3). */
+/** Returns a header by its lower-case name; repeated lines are joined to a list (RFC 9110 §5.3). */
 export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
@@ -23,7 +23,7 @@ export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: s
 const NO_HANDLE_SERVER =
   'check that a Handle server answers at this address over HTTP, not a gateway or another service';
 
-/** @throws ServiceError UPSTREAM_INVALID_RESPONSE when the body is not Handle JSON */
+/** Parses Handle JSON. @throws ServiceError UPSTREAM_INVALID_RESPONSE for any other body */
 export function parseMembers(response: UpstreamResponse): HandleJson {
   let parsed: unknown;
   try {
@@ -42,7 +42,11 @@ export function parseMembers(response: UpstreamResponse): HandleJson {
   return members as HandleJson;
 }
 
-/** Asserts that a response is about the handle; otherwise it would be cached under the wrong key. @throws ServiceError */
+/**
+ * Asserts that a response names the requested handle, because a wrong record would be cached under its key.
+ *
+ * @throws ServiceError UPSTREAM_INVALID_RESPONSE
+ */
 export function assertHandle(
   response: UpstreamResponse,
   { handle: named }: HandleJson,
@@ -61,7 +65,7 @@ export function bodyTooLarge(status: number, maxBodyBytes: number): ServiceError
   return new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis, upstreamStatus: status });
 }
 
-/** The error for an invalid response, with a description that does not reveal values. */
+/** Creates the error for an invalid response, with a description that reveals no values. */
 export function invalidResponse(
   reason: string,
   response: UpstreamResponse,
@@ -84,18 +88,20 @@ export function invalidResponse(
   });
 }
 
-/** Statuses of an overloaded server (RFC 6585 §4, RFC 9110 §15.6.4). */
+/** Whether the status means an overloaded server (RFC 6585 §4, RFC 9110 §15.6.4). */
 export const isTooBusy = (status: number): boolean => status === 429 || status === 503;
 
-/** 300 does not count, because a Handle server sends referrals with it. */
+/** Excludes 300, which Handle servers send with referrals. */
 export const isRedirect = (status: number): boolean => status > 300 && status < 400 && status !== 304;
 
 const QUOTED_CHARACTERS = 80;
 
-/** Characters of a page that are searched for the quoted text between its tags. */
+/** Characters of an HTML page to search for quotable text between its tags. */
 const SEARCHED_CHARACTERS = 2000;
 
-/** The visible text of a page up to the first bracket, because a broken record may hold private values. */
+/**
+ * Returns a page's visible text before the first bracket, because a broken record may contain private values.
+ */
 function quotableText(body: string): string {
   const [beforeJson = ''] = body.slice(0, SEARCHED_CHARACTERS).split(/[{[]/, 1);
   return printable(beforeJson.replace(/<[^<>]*>/g, ' '));
@@ -107,7 +113,7 @@ const printable = (text: string): string =>
     .trim()
     .slice(0, QUOTED_CHARACTERS);
 
-/** Bodies with more codings are not decompressed, because each could be a bomb inside a bomb. */
+/** Maximum codings to decode: each layer could be a decompression bomb inside a bomb. */
 const MAX_CODINGS = 5;
 
 const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants;
@@ -118,11 +124,11 @@ const gunzip = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip);
 const inflate = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate);
 const brotli = promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress);
 
-// Some servers omit the last bytes; like browsers, these decoders accept a truncated body.
+// Some servers omit the last bytes. Like browsers, these decoders accept a truncated body.
 const ungzip: Decode = (body, maxOutputLength) =>
   gunzip(body, { finishFlush: Z_SYNC_FLUSH, maxOutputLength });
 
-/** A Map, because the names are untrusted and an object would also have `constructor`. */
+/** A Map, because coding names are untrusted: a plain object would also match `constructor`. */
 const DECODERS = new Map<string, Decode>([
   ['gzip', ungzip],
   ['x-gzip', ungzip],
@@ -130,7 +136,7 @@ const DECODERS = new Map<string, Decode>([
   ['br', (body, maxOutputLength) => brotli(body, { finishFlush: BROTLI_OPERATION_FLUSH, maxOutputLength })],
 ]);
 
-/** A response whose body is not decoded. */
+/** A response with an undecoded body. */
 export interface EncodedResponse extends Omit<UpstreamResponse, 'body'> {
   body: Buffer;
 }
@@ -141,9 +147,10 @@ export const isEncoded = ({ headers, body }: EncodedResponse): boolean =>
   headers[CONTENT_ENCODING] !== undefined && body.length > 0;
 
 /**
- * Decodes the content codings of a body; returns it unchanged if one of them is unknown.
+ * Decodes the content codings of a body; returns a body with an unknown coding unchanged.
  *
- * @throws ServiceError UPSTREAM_INVALID_RESPONSE as soon as the output exceeds `maxBodyBytes`, or an error of zlib
+ * @throws ServiceError UPSTREAM_INVALID_RESPONSE as soon as the
+ * output exceeds `maxBodyBytes`; a zlib error for corrupt input
  */
 export async function decodeBody(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
   const { status, body } = response;

@@ -1,4 +1,4 @@
-// Client of a reverse look-up service (HRLS), which finds handles by their values.
+// Client for a reverse look-up service (HRLS), which finds handles by value.
 import { ServiceError } from '../errors.js';
 import { parseJson } from '../handle/json.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
@@ -16,17 +16,17 @@ interface ReverseLookupOptions {
 
 interface LookupQuery {
   prefix: string;
-  /** Type and pattern of each value that a handle must have. */
+  /** Types and patterns that the values of a handle must match. */
   conditions: readonly (readonly [type: string, pattern: string])[];
   limit: number;
-  /** `Authorization` of the client. */
+  /** The client's `Authorization` header. */
   authorization?: string | undefined;
 }
 
 export interface ReverseLookup {
-  /** Whether the service gets the caller's login at the Handle server. */
+  /** Whether the service receives the caller's Handle server login. */
   forwardsLogin: boolean;
-  /** Returns the handles, or a refusal of the login. @throws ServiceError UPSTREAM_* */
+  /** Returns the matching handles, or the login refusal. @throws ServiceError UPSTREAM_* */
   find: (query: LookupQuery) => Promise<string[] | 'unauthorized' | 'forbidden'>;
 }
 
@@ -77,7 +77,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Names the service in the message, so that operators do not look at the Handle server. */
+/** Names the reverse look-up service in the message, so that operators do not check the Handle server. */
 const asLookupFailure = (failure: ServiceError): ServiceError =>
   new ServiceError(failure.code, {
     message: failure.message.replace('The Handle server', 'The reverse look-up service'),

@@ -9,7 +9,7 @@ import type { RecordAnswer } from './reply.js';
 import { type ReadReferred, referralIn } from './referrals.js';
 import { GLOBAL_PREFIX, type HandleRef, refOfKey } from '../handle/handle.js';
 
-/** Response of a Handle server for a prefix that it does not serve (recording "resolve: handle of unknown prefix"). */
+/** Handle server response for a foreign prefix (recording "resolve: handle of unknown prefix"). */
 const MEMBERS = { responseCode: RESPONSE_CODE.notResponsible, message: "That prefix doesn't live here" };
 const STATUS = 400;
 
@@ -36,13 +36,13 @@ interface RecordServer {
 interface ReadRoutes<Server extends ReadServer> {
   servers: readonly Server[];
   findServers: FindServers<Server>;
-  /** The server with the records of all prefixes, if referrals are followed. */
+  /** The server with all prefix records, if referrals are followed. */
   root?: Server | undefined;
-  /** Reads a handle for which no server is responsible, if referrals are followed. */
+  /** Reads a handle that no configured server is responsible for, if referrals are followed. */
   readReferred?: ReadReferred | undefined;
 }
 
-/** Shared reads over all servers. */
+/** Creates the client for shared reads across all servers. */
 export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>): UpstreamClient {
   const { servers, findServers, root, readReferred } = routes;
   return {
@@ -50,7 +50,7 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
       const found = findServers(read.handle);
       const asking = askInTurn(found, {
         ask: ({ reads }) => reads.resolve(read),
-        // A server with the prefix 0.NA may have few prefix records; the root has all.
+        // A server for the prefix 0.NA may hold few prefix records; the root holds all.
         isElsewhere: (answer) =>
           isNotServed(answer) ||
           referralIn(answer) !== undefined ||
@@ -75,10 +75,12 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
 const isNotServed = (outcome: Outcome): boolean =>
   outcome.kind === 'refused' && outcome.members['responseCode'] === RESPONSE_CODE.notResponsible;
 
-/** Whether a referral can exist: handles under `0.` and handles without a slash are at the root. */
+/** Whether a referral can exist. The root holds handles under `0.` and handles without a slash. */
 const isReferable = ({ text }: HandleRef): boolean => text.indexOf('/') > 0 && !text.startsWith('0.');
 
-/** The record client for the servers of a handle: reads try each server in order; writes and lists go to the first. */
+/**
+ * Creates the record client for a handle's servers: reads try each in order; writes and lists use the first.
+ */
 export function recordsAt(servers: readonly RecordServer[]): RecordClient {
   const nowhere = (): Promise<RecordAnswer> => Promise.resolve(NO_ANSWER);
   const first = servers[0]?.records;
@@ -98,13 +100,13 @@ export function recordsAt(servers: readonly RecordServer[]): RecordClient {
 
 interface Asking<Server, Answer> {
   ask: (server: Server) => Promise<Answer>;
-  /** Whether the answer means that the server is not responsible. */
+  /** Whether the response says that the server is not responsible. */
   isElsewhere: (answer: Answer) => boolean;
-  /** The answer if there is no server. */
+  /** Result if there is no server. */
   otherwise: Answer;
 }
 
-/** The answer of the first responsible server, else of the last one. */
+/** Returns the first responsible server's response, else the last response. */
 function askInTurn<Server, Answer>(
   servers: readonly Server[],
   asking: Asking<Server, Answer>,
@@ -126,17 +128,17 @@ async function askEach<Server, Answer>(
 }
 
 interface Routed {
-  /** Patterns in capitals: `21.T1` for this prefix, `21.T1.*` for derived ones, `*` for all others. */
+  /** Upper-case patterns: `21.T1` for this prefix, `21.T1.*` for derived prefixes, `*` for all others. */
   prefixes: readonly string[];
 }
 
 /**
- * The servers of a handle in order. Only handles under `0.` have several: a prefix record (`0.NA/<prefix>`) may be at the
- * server of the prefix, at the server for all others, or at the root.
+ * Returns the servers for a handle, in order. Only a handle under `0.` can have several: the prefix's server,
+ * the default server and the root.
  */
 export type FindServers<Server> = (handle: HandleRef) => readonly Server[];
 
-/** Routes by the longest matching prefix. `root` has the records of all prefixes and comes last. */
+/** Routes by longest matching prefix. `root` holds all prefix records and is tried last. */
 export function createPrefixRouting<Server extends Routed>(
   servers: readonly Server[],
   root?: Server,
@@ -167,7 +169,10 @@ export function createPrefixRouting<Server extends Routed>(
 
 type PrefixPeriods = Config['cache']['staleIfError'];
 
-/** Finds the period (ms) of a key by its longest matching prefix; 0 if none matches. A reload may replace the periods. */
+/**
+ * Creates a look-up of a key's period (ms) by longest matching prefix, 0 without a match. Reads `periods` on
+ * each call, because a reload may replace them.
+ */
 export function createFindPeriod(periods: () => PrefixPeriods): (key: string) => number {
   let known = periods();
   let find = createPrefixRouting(known);

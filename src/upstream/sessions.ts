@@ -1,25 +1,25 @@
-// Sessions of several Handle servers: session ids are marked with their server, so that no other server gets them.
+// Marks session ids with their Handle server, so that no other server receives them.
 import { createHash } from 'node:crypto';
 
 export interface Sessions {
-  /** The login to send to this server; undefined for the session of another server. */
+  /** Returns the login to send to this server; undefined for a different server's session. */
   loginFor: (authorization: string | undefined) => string | undefined;
-  /** The JSON body of a request to `/api/sessions` for this server; empty if it names the session of another server. */
+  /** Returns the request body for `/api/sessions`; empty if it names a different server's session. */
   bodyFor: (body: Buffer) => Buffer;
-  /** Marks the session id in a `WWW-Authenticate` of this server, to which clients respond with that id. */
+  /** Marks the session id in a `WWW-Authenticate` challenge; clients respond with the marked id. */
   challengeOf: (challenge: string) => string;
 }
 
 const HANDLE_SCHEME = /^\s*handle\b/i;
 const NAMED = /sessionId/i;
 const SESSION_ID = /\bsessionId\s*=\s*"?([^\s",]+)/gi;
-/** A Handle server reads JSON leniently: other quotes and `=`, too. */
+/** Handle servers parse JSON leniently: they accept single quotes, unquoted names and `=`. */
 const SESSION_ID_IN_JSON = /\bsessionId["']?\s*[:=]\s*["']?([^\s"',;}]+)/gi;
 
-/** The mark of an id. Ids of a Handle server have only letters and digits, so no `~`. */
+/** Matches a marked id. Handle servers generate ids from letters and digits only, never `~`. */
 const MARKED = /~[\w-]{8}$/;
 
-/** The ids of `main`, which opens sessions, are not marked, so a single server sees no change. */
+/** Leaves the ids of `main`, which opens sessions, unmarked, so a single server sees no change. */
 export const sessionsOf = (url: string, main: string | undefined): Sessions =>
   createSessions(url === main ? '' : `~${createHash('sha256').update(url).digest('base64url').slice(0, 8)}`);
 

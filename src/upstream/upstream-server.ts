@@ -1,4 +1,4 @@
-// One Handle server: anonymous reads of whole records, behind a limiter, a circuit breaker and Retry-After pauses.
+// One Handle server: anonymous whole-record reads behind a limiter, a circuit breaker and Retry-After pauses.
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -20,24 +20,24 @@ export interface ServerSettings
     Pick<Config['upstream'], 'caseSensitive'> {}
 
 export interface ServerParts {
-  /** Name of this proxy in `Via` (RFC 9110 §7.6.3), by which it detects loops. */
+  /** This proxy's name in `Via` (RFC 9110 §7.6.3), used to detect loops. */
   pseudonym: string;
   dispatcher: UpstreamDispatcher;
   limiter: ConcurrencyLimiter;
-  /** Runs the work on large records. */
+  /** Processes large records in time slices. */
   slicer: TimeSlicer;
-  /** Undefined for a referred server, whose health and breaker are not reported. */
+  /** Undefined for a referred server, which reports neither health nor breaker state. */
   keys: ServerKeys | undefined;
 }
 
-/** Label of all referred servers in the metrics, because untrusted prefix records must not create series. */
+/** Shared metric label for referred servers, because untrusted prefix records must not create series. */
 export const REFERRED = 'referred';
 
 interface ServerRead {
   handle: HandleRef;
   authoritative: boolean;
   caller?: Caller | undefined;
-  /** Timeout from the wait for a slot to the last byte, the retry included. */
+  /** Timeout from queueing for a slot to the last byte, including the retry. */
   timeoutMs: number;
 }
 
@@ -58,12 +58,12 @@ export function createServer(
   const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now });
   const health = keys && watchHealth({ url, keys }, context);
   const server = keys === undefined ? REFERRED : url;
-  // No header is of a caller, because many callers share the response.
+  // No caller header is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
   async function send({ handle, authoritative, caller, timeoutMs }: ServerRead): Promise<Outcome> {
     const { text, key } = handle;
-    // A pause may have begun during the wait for a slot.
+    // A pause may have started while the request waited for a slot.
     pause.assertOver();
     const attempt = breaker.begin(key);
     const path = `${basePath}/api/handles/${handleToPath(text)}${authoritative ? '?auth=true' : ''}`;
@@ -130,13 +130,13 @@ function reportBreaker(server: string, { log, metrics }: Context): (state: Break
 }
 
 interface PauseOptions {
-  /** Longer pauses are shortened: a server must not disable itself for a day by mistake. */
+  /** Cap on requested pauses, so that a server cannot disable itself for a day by mistake. */
   maxPauseMs: number;
   now: () => number;
 }
 
 interface RetryAfterPause {
-  /** Starts a pause if the response requests one; returns its length (ms), else undefined. */
+  /** Starts a pause if the response requests one, and returns its length (ms). */
   observe: (response: Omit<UpstreamResponse, 'body'>) => number | undefined;
   /** @throws ServiceError UPSTREAM_BACKOFF during a pause */
   assertOver: () => void;
@@ -163,11 +163,11 @@ function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryAfterPau
   };
 }
 
-/** Milliseconds of a Retry-After header, which has seconds or a date; undefined if it is invalid. */
+/** Parses Retry-After, in seconds or as a date, to milliseconds; undefined if it is invalid. */
 function parseRetryAfter(header: string | undefined, now: number): number | undefined {
   const text = header?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
-  // Date.parse accepts much more than HTTP dates, but nothing else that begins like one.
+  // Date.parse accepts far more than HTTP dates, so the day name is required.
   const until = /^[A-Z][a-z]+,/.test(text) ? Date.parse(text) : NaN;
   return Number.isNaN(until) ? undefined : Math.max(0, until - now);
 }
@@ -177,10 +177,10 @@ interface HealthWatch {
   failed: (failure: ServiceError) => void;
 }
 
-/** Minimum interval of log lines for a server that alternates between success and failure. */
+/** Minimum interval between log lines for a server that alternates between success and failure. */
 const MIN_INTERVAL_MS = 1000;
 
-/** Errors of requests aborted by the shutdown of this process. */
+/** Errors of requests that this process aborted at shutdown. */
 const OWN_ENDS: readonly unknown[] = ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'];
 
 interface WatchedServer {
@@ -217,7 +217,7 @@ function watchHealth({ url: server, keys }: WatchedServer, context: Context): He
     },
     failed(failure) {
       const cause = codeOf(failure.cause);
-      // A failure of a single record says nothing about the server.
+      // A single failing record does not indicate the server's health.
       if (scopeOf(failure) === 'record' || OWN_ENDS.includes(cause)) return;
       failures++;
       change(`${failure.code} ${cause ?? ''}`, failure);

@@ -1,4 +1,4 @@
-// Creates all Handle servers and the routing of handles to them.
+// Creates all Handle servers and routes handles to them.
 import type { Config } from '../config/schema.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -17,15 +17,16 @@ import { type Sessions, sessionsOf } from './sessions.js';
 
 export interface Upstreams {
   reads: UpstreamClient;
-  /** The configured servers. */
   servers: readonly HandleServer[];
-  /** Gets requests without a handle, such as those for sessions: the first writable server. Undefined without a server. */
+  /**
+   * Serves requests without a handle, such as those for sessions: the first writable server, else the first.
+   */
   main: HandleServer | undefined;
-  /** The responsible servers in order. */
+  /** Returns the responsible servers in order of preference. */
   findServers: FindServers<HandleServer>;
-  /** The address of the responsible server; undefined if there is none here. */
+  /** Returns the responsible server's address; undefined if no server is responsible. */
   serverOf: (handle: HandleRef) => string | undefined;
-  /** Whether each server of the handle checks the logins of reads. */
+  /** Whether every server for the handle verifies the credentials of reads. */
   checksLogins: (handle: HandleRef) => boolean;
   close: () => Promise<void>;
 }
@@ -89,7 +90,10 @@ function createRoot(upstream: Config['upstream'], context: Context, parts: Handl
   return createHandleServer(server, context, { ...parts, keysOf: () => ROOT_KEYS });
 }
 
-/** @throws ServiceError NOT_RESPONSIBLE with the text of a Handle server (recording "create: prefix not homed here") */
+/**
+ * @throws ServiceError NOT_RESPONSIBLE with a Handle server's message (recording "create: prefix not homed
+ * here")
+ */
 export function assertFound(server: HandleServer | undefined): HandleServer {
   if (server === undefined)
     throw new ServiceError('NOT_RESPONSIBLE', { message: "That prefix doesn't live here" });
@@ -100,12 +104,12 @@ interface HandleServerSettings
   extends ServerConfig, Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'mirrorMaxTtlMs'> {}
 
 interface HandleServerParts {
-  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
+  /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
   slicer: TimeSlicer;
   /** Default: undici pools. */
   createDispatcher?: typeof createPools | undefined;
-  /** The address of the server that opens sessions. */
+  /** Address of the server that opens sessions. */
   mainUrl: string | undefined;
 }
 
@@ -115,13 +119,13 @@ export interface HandleServer extends Pick<
 > {
   /** Shared reads. */
   reads: UpstreamClient;
-  /** Requests with the credentials of one caller. */
+  /** Requests with one caller's credentials. */
   records: RecordClient;
-  /** Agent of forwarded requests, which share the limiter with `records`. */
+  /** Agent for forwarded requests, which share a limiter with `records`. */
   writeAgent: Connections['writeAgent'];
   limiter: ConcurrencyLimiter;
   sessions: Sessions;
-  /** Whether a read with a wrong login is refused. Over plain http the server ignores logins. */
+  /** Whether the server rejects a read with a wrong login. Over plain http it ignores logins. */
   checksLogins: boolean;
   /** Called when the server refuses a write because it ignored the login; undefined over https. */
   onIgnoredLogin: (() => void) | undefined;
@@ -129,7 +133,7 @@ export interface HandleServer extends Pick<
   close: Connections['close'];
 }
 
-/** `keysOf` returns the configuration keys of the server at an address. */
+/** Creates one server; `keysOf` maps a server address to its configuration keys. */
 function createHandleServer(
   settings: HandleServerSettings,
   context: Context,
@@ -147,7 +151,7 @@ function createHandleServer(
   );
   const limiter = new ConcurrencyLimiter({
     ...settings,
-    // Fixed, because the latency of a write says nothing about load, and that of a list depends on its client.
+    // Fixed, because write latency does not indicate load and list latency depends on the client.
     minConcurrency: concurrency,
     onRejected: () => {
       context.metrics.countRejected({ server: url, kind: 'forwarded' });
@@ -174,12 +178,12 @@ function createHandleServer(
   };
 }
 
-/** Minimum interval of warnings, because clients repeat refused writes. */
+/** Minimum interval between warnings, because clients repeat refused writes. */
 const WARN_EVERY_MS = 60_000;
 
 /**
- * Returns the function to call after a write whose login the server ignored; undefined over https. There is no earlier
- * warning, because another proxy, or a port that the operator has marked as secure, accepts logins over http.
+ * Returns a callback for writes whose login the server ignored; undefined over https. Startup logs no
+ * warning, because a second proxy, or a port marked as secure by the operator, accepts logins over http.
  */
 function warnOfIgnoredLogins(url: string, { log, clock }: Context): (() => void) | undefined {
   if (!url.startsWith('http:')) return undefined;
