@@ -91,7 +91,7 @@ export function invalidResponse(
 /** Whether the status means an overloaded server (RFC 6585 §4, RFC 9110 §15.6.4). */
 export const isTooBusy = (status: number): boolean => status === 429 || status === 503;
 
-/** Excludes 300, which Handle servers send with referrals. */
+/** Whether the status is a redirect. Excludes 300, which Handle servers send with referrals. */
 export const isRedirect = (status: number): boolean => status > 300 && status < 400 && status !== 304;
 
 const QUOTED_CHARACTERS = 80;

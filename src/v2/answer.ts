@@ -1,4 +1,4 @@
-// Answers requests of ePIC v2: checks login, path and method, and calls the function of the route.
+// Handles ePIC v2 requests: checks login, path and method, then dispatches to the route.
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -54,7 +54,7 @@ export function createV2(
   };
 }
 
-/** Order of the checks: 401, 404, 405, then those of the call itself (415, 413, 400, 412, 403). */
+/** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
 async function answer(deps: V2Deps, call: AnonymousCall): Promise<void> {
   const { req, res } = call;
   const { anonymousRead, identities } = deps.settings;
@@ -89,7 +89,7 @@ async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void>
   }
 }
 
-/** @throws ServiceError UNKNOWN_ENDPOINT when no route has the path */
+/** Returns the matched route. @throws ServiceError UNKNOWN_ENDPOINT if none matches */
 function matchOf(res: Response): RouteMatch {
   const { match } = contextOf(res);
   if (match === undefined) {
@@ -98,35 +98,36 @@ function matchOf(res: Response): RouteMatch {
   return match;
 }
 
-/** Clients of v2 send a trailing slash, which is ignored after a prefix or a suffix. */
+/** Drops the trailing slash that v2 clients send after a prefix or suffix. */
 const withoutSlash = (raw: string): string => raw.replace(/\/$/, '');
 
-/** @throws ServiceError when the path is not a prefix */
+/** Parses a prefix path. @throws ServiceError for any other path */
 const readPrefix = (res: Response): string => readHandle(withoutSlash(matchOf(res).rest));
 
 /**
- * Any slash after that of the prefix, `%2F` or plain, is part of the suffix; `+` is a plus.
+ * Parses a handle path. Every slash after the prefix, encoded
+ * or plain, belongs to the suffix; `+` is a plus sign.
  *
- * @throws ServiceError when the path is not a handle
+ * @throws ServiceError for any other path
  */
 function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: Response): HandleResource {
   const raw = matchOf(res).rest;
   const bare = withoutSlash(raw);
-  // `P//` cannot mean the collection `P/`: the second slash is the suffix.
+  // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
   const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
   const handle = resolver.refOf(readHandle(rawHandle));
   contextOf(res).handle = handle;
   return { handle, rawHandle };
 }
 
-/** Advice for a refused method, by the route of the GET on the same path. */
+/** Advice for 405, keyed by the id of the GET route on the same path. */
 const ADVICE: Readonly<Record<string, string>> = {
   v2Prefixes: 'this is the list of prefixes; write to /api/v2/handles/<prefix>/<suffix>',
   v2Search: 'this is a prefix; PUT and DELETE need a suffix after it',
   v2Read: 'this is a handle; POST to /api/v2/handles/<prefix> to have a new one named',
 } satisfies Partial<Record<V2Id, string>>;
 
-/** @throws ServiceError UNKNOWN_ENDPOINT, METHOD_NOT_ALLOWED */
+/** Returns the route id. @throws ServiceError UNKNOWN_ENDPOINT, METHOD_NOT_ALLOWED */
 function readRoute(res: Response): V2Id {
   const match = matchOf(res);
   const { route } = contextOf(res);
@@ -137,7 +138,7 @@ function readRoute(res: Response): V2Id {
   });
 }
 
-/** Request headers of conditional writes, lists and POST, in addition to those that every interface allows. */
+/** CORS request headers for conditional writes, lists and POST, in addition to the common ones. */
 const REQUEST_HEADERS = [
   'If-Match',
   'If-None-Match',

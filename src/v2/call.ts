@@ -1,4 +1,4 @@
-// A call of ePIC v2: its settings and dependencies, and the login of its caller.
+// An ePIC v2 call: its settings, dependencies and caller login.
 import type { Request, Response } from 'express';
 import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
 import { ServiceError } from '../errors.js';
@@ -19,7 +19,7 @@ import type { CarryOut } from '../write/write.js';
 export interface V2Settings {
   anonymousRead: boolean;
   realm: string;
-  /** The URL before `/api/v2/handles` in a Location; by default the URL of the request. */
+  /** Base URL of Location headers, before `/api/v2/handles`. Default: the request's base URL. */
   publicUrl?: string | undefined;
   /** Prefixes without a trailing slash. */
   prefixes: readonly string[];
@@ -37,7 +37,7 @@ export interface V2Deps {
   resolver: Pick<Resolver<unknown>, 'resolve' | 'refOf'>;
   originOf: OriginOf;
   carryOut: CarryOut;
-  /** Minted names whose response was lost, for the same POST sent again. */
+  /** Minted names whose response was lost, reused for a repeated POST. */
   unclaimed: UnclaimedNames;
   reverseLookup?: ReverseLookup;
   freshness: Freshness;
@@ -46,11 +46,11 @@ export interface V2Deps {
   now: () => number;
 }
 
-/** A request that may have no login. */
+/** A request with or without a login. */
 export interface AnonymousCall {
   req: Request;
   res: Response;
-  /** Runs the work of the request on records in slices. */
+  /** Processes the records of the request in time slices. */
   run: RunSteps;
 }
 
@@ -58,7 +58,7 @@ export interface V2Call extends AnonymousCall {
   login: Login;
 }
 
-/** The record of a handle at its Handle server, for this caller. */
+/** Returns the record at its Handle server, accessed with the caller's login. */
 export function originFor(
   { originOf }: Pick<V2Deps, 'originOf'>,
   { res, login: { authorization } }: Pick<V2Call, 'res' | 'login'>,
@@ -67,14 +67,14 @@ export function originFor(
   return originOf(handle, { authorization, caller: contextOf(res).caller });
 }
 
-/** HTTP Basic with a handle identity, or with a name that `v2.identities` maps to one. */
+/** HTTP Basic credentials with a handle identity, or with a name that `v2.identities` maps to an identity. */
 export interface Login {
   identity: ValueReference;
-  /** The header for the Handle server, which alone checks the password. */
+  /** Header for the Handle server, which alone verifies the password. */
   authorization: string;
 }
 
-/** @throws ServiceError V2_LOGIN_NEEDED whose detail says how to log in */
+/** Parses the login. @throws ServiceError V2_LOGIN_NEEDED with advice on how to log in */
 export function readLogin(authorization: string | undefined, identities: ReadonlyMap<string, string>): Login {
   const basic = readBasic(authorization);
   if (authorization === undefined || basic === undefined) throw loginNeeded('log in with HTTP Basic');

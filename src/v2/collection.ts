@@ -1,5 +1,5 @@
-// GET of a collection: the prefixes, the handles of a prefix, or the handles that match a search, from an upstream list,
-// the reverse look-up service, or a scan with patterns.
+// GET of a collection: all prefixes, the handles under a prefix, or search results. Handles come from the
+// upstream list, the reverse look-up service, or a pattern scan.
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
@@ -15,7 +15,7 @@ import { type V2Value, isHidden } from './translation/data.js';
 import { parsedDataOf, toV2 } from './translation/record.js';
 
 const DEFAULT_LIMIT = 1000;
-/** Maximum conditions of a search. The forms of ePIC clients have at most a handful. */
+/** Maximum search conditions; ePIC client forms send at most a handful. */
 const MAX_CONDITIONS = 32;
 
 export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): Promise<void> {
@@ -27,7 +27,7 @@ export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): 
   );
 }
 
-/** Checks the password with an extra read, because the call itself sends no login to the Handle server. */
+/** Verifies the password with an extra read, because the call itself sends no login to the Handle server. */
 async function checkLogin(deps: V2Deps, call: V2Call): Promise<void> {
   const answer = await originFor(deps, call, deps.resolver.refOf(call.login.identity.handle)).get({
     publicOnly: true,
@@ -49,7 +49,7 @@ export async function listCollection(deps: V2Deps, call: V2Call, prefix: string)
   else sendNames(call, handles.map(pathOfSuffix), isSearch ? 'json' : 'text');
 }
 
-/** Every parameter other than `limit` and `page` is a search condition. */
+/** Parses the query; every parameter except `limit` and `page` is a search condition. */
 function readListQuery(parameters: URLSearchParams): Paging & { conditions: Condition[] } {
   const limit = readNumber(parameters, 'limit', { min: 0, byDefault: DEFAULT_LIMIT });
   const page = readNumber(parameters, 'page', { min: 1, byDefault: 1 });
@@ -70,7 +70,10 @@ function readNumber(
   throw new ServiceError('BAD_PARAMETER', { detail: `${name} has to be a whole number from ${min} on` });
 }
 
-/** The suffix as a relative URL, slashes percent-encoded. A lone surrogate becomes U+FFFD, which can be encoded. */
+/**
+ * Returns the suffix as a relative URL with percent-encoded slashes.
+ * U+FFFD replaces lone surrogates, which cannot be encoded.
+ */
 const pathOfSuffix = (handle: string): string =>
   encodeURIComponent(Buffer.from(handle.slice(handle.indexOf('/') + 1)).toString());
 
@@ -79,7 +82,7 @@ const TYPES = {
   json: ['application/json', 'application/x-json', 'text/plain'],
 };
 
-/** Sends text with one name per line, or a JSON array; `byDefault` if the client accepts both. */
+/** Sends one name per line, or a JSON array; `byDefault` applies if the client accepts both. */
 function sendNames(
   { req, res }: AnonymousCall,
   names: readonly string[],
@@ -92,7 +95,7 @@ function sendNames(
   send(res, { status: 200, headers: PRIVATE, contentType, body });
 }
 
-/** `Depth: 1`: sends the public values of each handle, read through the cache. */
+/** Sends each handle's public values, read through the cache (`Depth: 1`). */
 async function sendRecords(deps: V2Deps, call: V2Call, handles: readonly string[]): Promise<void> {
   const { maxHandles, concurrency } = deps.settings.search;
   if (handles.length > maxHandles) {
@@ -113,13 +116,13 @@ async function sendRecords(deps: V2Deps, call: V2Call, handles: readonly string[
 }
 
 interface Paging {
-  /** Handles on a page; 0 for no limit. */
+  /** Handles per page; 0 disables paging. */
   limit: number;
   /** Page number, from 1. */
   page: number;
 }
 
-/** The caller needs the right to list the prefix. */
+/** Lists handles; the server requires the right to list the prefix. */
 async function listHandles(
   deps: V2Deps,
   call: V2Call,
@@ -134,13 +137,13 @@ async function listHandles(
   return handles;
 }
 
-/** Counts with a page of size 0, which has the total count and no handles. */
+/** Counts handles by requesting an empty page, which contains only the total. */
 async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise<number> {
   const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, {
     page: 0,
     pageSize: 0,
   });
-  // The server writes digits in a string (recording "list: page=0&pageSize=3").
+  // The server sends the count as a string (recording "list: page=0&pageSize=3").
   const { totalCount } = assertListed(answer).members;
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
@@ -152,7 +155,7 @@ function assertListed(answer: RecordAnswer): RecordAnswer {
   throw refusalError(answer, 'read');
 }
 
-/** Type and pattern; the type `handle` stands for the suffix. */
+/** Type and pattern; the type `handle` matches the suffix. */
 type Condition = readonly [type: string, pattern: string];
 
 interface HandleSearch extends Paging {
@@ -160,16 +163,16 @@ interface HandleSearch extends Paging {
   conditions: readonly Condition[];
 }
 
-/** Maximum results of the reverse look-up; a service that returns as many may have more. */
+/** Maximum reverse look-up results; a response of this length may be incomplete. */
 const MAX_RESULTS = 1_000_000;
 
-/** All matches or an error, never a partial result. */
+/** Returns all matches or throws, never a partial result. */
 async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): Promise<string[]> {
   const { reverseLookup } = deps;
   if (reverseLookup === undefined) return pageOf(await scanPrefix(deps, call, search), search);
   assertPathSegment(search.prefix);
   const { limit, page } = search;
-  // Services number pages from 0 or from 1; a single first page that is long enough avoids the difference.
+  // Services number pages from 0 or from 1, so request a single first page that is long enough.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
   if (!reverseLookup.forwardsLogin) await checkLogin(deps, call);
@@ -182,7 +185,7 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
   return pageOf(found.slice(0, size), search);
 }
 
-/** Servers remove `.` and `..` from a path, in any spelling: another path would be requested. */
+/** Rejects `.` and `..`: servers resolve these segments, in any spelling, to a different path. */
 function assertPathSegment(prefix: string): void {
   if (prefix !== '.' && prefix !== '..') return;
   throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
@@ -191,7 +194,10 @@ function assertPathSegment(prefix: string): void {
 const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =>
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
-/** Lists with the caller's rights, and reads each public record through the cache. One failure fails the search. */
+/**
+ * Lists with the caller's rights and reads each public record
+ * through the cache. One failure fails the search.
+ */
 async function scanPrefix(
   deps: V2Deps,
   call: V2Call,
@@ -217,7 +223,7 @@ function assertScannable(count: number, maxHandles: number): void {
   throw new ServiceError('V2_NOT_SUPPORTED', { detail });
 }
 
-/** The literal texts between the stars of a pattern. */
+/** Literals between the asterisks of a pattern. */
 type Pattern = readonly string[];
 
 interface Criteria {
@@ -235,7 +241,7 @@ function readCriteria(conditions: readonly Condition[]): Criteria {
   return { suffixes, byType };
 }
 
-/** Whether the handle meets all criteria. Each value is translated once, whatever the number of conditions. */
+/** Whether the handle meets all criteria. Translates each value once for all conditions. */
 function* meetsAll(
   { suffixes, byType }: Criteria,
   handle: string,
@@ -257,7 +263,10 @@ function* meetsAll(
   return unmet.size === 0;
 }
 
-/** `*` matches any text, `~` escapes the next character. Linear time, without backtracking. */
+/**
+ * Matches a pattern in linear time, without backtracking: `*`
+ * matches any text, `~` escapes the next character.
+ */
 function matchesPattern([first = '', ...rest]: Pattern, text: string): boolean {
   const last = rest.at(-1);
   if (last === undefined) return text === first;
@@ -286,7 +295,7 @@ function splitPattern(pattern: string): Pattern {
   return [...parts, part];
 }
 
-/** Maps with bounded concurrency, in order. After the first failure no further work starts. */
+/** Maps items in order with bounded concurrency. After the first failure, no further work starts. */
 export async function mapLimited<T, R>(
   items: readonly T[],
   concurrency: number,

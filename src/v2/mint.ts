@@ -1,4 +1,4 @@
-// POST to a prefix: creates a handle under a minted name, and the same handle again when the POST is repeated.
+// POST to a prefix: creates a handle with a minted name. A repeated POST creates no second handle.
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
@@ -12,14 +12,18 @@ import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, isConditional, validatorsOf } from './read.js';
 import { assertJson, creationOf, holdsValues, sendWritten, withInputs } from './write.js';
 
-/** Maximum names tried. Random UUIDs do not collide: a server that reports five existing names in a row is broken. */
+/**
+ * Maximum minted names per POST. Random UUIDs do not collide:
+ * a server that reports five collisions is broken.
+ */
 const MAX_NAMES = 5;
 
 type MakeName = (uuid: string) => string;
 
 /**
- * The proxy makes the name and creates it with overwrite=false, so that it can look for the handle after a timeout.
- * A repeated POST gets the same handle: always with the same `Idempotency-Key`, otherwise only if the response was lost.
+ * Mints the name and creates the handle with overwrite=false, so that the handle
+ * can be looked up after a timeout. A repeated POST gets the same handle: always
+ * with the same `Idempotency-Key`, otherwise only if the response was lost.
  */
 export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
   const { req, res, login } = call;
@@ -29,7 +33,7 @@ export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<
   const { query } = context.target;
   const makeName = readGenerator(prefix, readParameters(query));
   await withInputs(deps, call, async ({ inputs, chars }) => {
-    // The preconditions apply to the collection, which exists and has no ETag.
+    // Preconditions apply to the collection, which exists and has no ETag.
     if (isConditional(req)) assertPreconditions(req, await validatorsOf(call.run, { values: [], chars: 0 }));
     const values = await buildRecord(deps, call, { inputs, handle: `${prefix}/`, chars });
     const record = { values, chars };
@@ -47,7 +51,7 @@ export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<
 
 const GENERATORS = ['uuid', 'juuid'];
 
-/** Reads the query parameters `generator`, `prefix` and `suffix`. No separators are added, as in the original service. */
+/** Parses `generator`, `prefix` and `suffix`. Adds no separators, as in the original service. */
 function readGenerator(prefix: string, parameters: URLSearchParams): MakeName {
   const generator = parameters.get('generator') ?? 'uuid';
   if (!GENERATORS.includes(generator)) {
@@ -63,7 +67,7 @@ function readGenerator(prefix: string, parameters: URLSearchParams): MakeName {
   };
 }
 
-/** A UUID of version 8 (RFC 9562 §5.8) derived from the texts. */
+/** Derives a version 8 UUID (RFC 9562 §5.8) from the texts. */
 function uuidOf(texts: readonly string[]): string {
   const hex = digest(texts);
   const variant = '89ab'[parseInt(hex.charAt(16), 16) % 4] ?? '8';
@@ -77,7 +81,7 @@ interface Minting {
   values: readonly HandleValue[];
 }
 
-/** Digest of a POST, which is the same if it is sent again. */
+/** Returns the digest that identifies a repeated POST. */
 const fingerprintOf = ({ identity, prefix, query, values }: Minting): string =>
   digest([`${identity.index}:${identity.handle}`, prefix, query, JSON.stringify(values)]);
 
@@ -89,7 +93,7 @@ interface NewHandle {
   record: SizedValues;
 }
 
-/** Creates the handle unless it exists. */
+/** Creates the handle if it does not exist. */
 function create(
   deps: V2Deps,
   call: V2Call,
@@ -109,7 +113,7 @@ function create(
 const sendMinted = (deps: V2Deps, call: V2Call, origin: OriginRecord, record: SizedValues): Promise<void> =>
   sendWritten(deps, call, { ...record, origin, isNew: true, isLocked: true });
 
-/** An earlier POST with the same key may have created the handle; then the values must be equal. */
+/** Mints by `Idempotency-Key`: a handle from an earlier POST with this key must have equal values. */
 async function mintByKey(deps: V2Deps, call: V2Call, minted: NewHandle): Promise<void> {
   const { handle, record } = minted;
   const { origin, outcome } = await create(deps, call, minted);
@@ -126,7 +130,7 @@ interface RandomMint {
   makeName: MakeName;
 }
 
-/** Creates a handle under the unclaimed name of an earlier equal POST, or under a new name. */
+/** Mints a random name, or reuses the unclaimed name of an equal earlier POST. */
 async function mintRandom(
   deps: V2Deps,
   call: V2Call,
@@ -148,7 +152,9 @@ async function mintRandom(
   throw new ServiceError('UPSTREAM_FAILED', { detail: `${MAX_NAMES} new names in a row exist already` });
 }
 
-/** Leaves the name to the next equal POST when the client disconnects, or the outcome is unknown. */
+/**
+ * Marks the name as unclaimed, for the next equal POST, if the client disconnects or the outcome is unknown.
+ */
 async function leaveNameIfLost(
   { unclaimed, onUnexpected }: V2Deps,
   { res }: V2Call,
@@ -162,7 +168,7 @@ async function leaveNameIfLost(
     await unclaimed.add(fingerprint, handle);
   };
   const onClose = (): void => {
-    // A client that closed its connection while waiting looks like a client that only half-closed it.
+    // A client that closed its connection while waiting is indistinguishable from a half-closed client.
     const mayBeLost = !res.writableFinished || res.req.socket.readableEnded;
     if (mayBeLost) leave().catch(onUnexpected);
   };
@@ -178,6 +184,6 @@ async function leaveNameIfLost(
   }
 }
 
-/** A refusal (4xx) means that nothing was created. */
+/** Excludes refusals (4xx), which create nothing. */
 const isOutcomeUnknown = (failure: unknown): boolean =>
   !(failure instanceof ServiceError) || failure.status >= 500;

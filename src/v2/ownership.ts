@@ -1,4 +1,4 @@
-// Builds the record of a write, with an administrator, and rejects a write that would lock the caller out.
+// Builds the record to write, including an administrator, and rejects a write that locks the caller out.
 import { ServiceError } from '../errors.js';
 import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/predefined-data.js';
 import { tryDecode } from '../handle/bytes.js';
@@ -16,11 +16,11 @@ export interface NewRecord {
   handle: string;
   /** The stored record; undefined for a new handle. */
   current?: SizedValues | undefined;
-  /** Total characters of the body and the stored record: the estimate of the work on them. */
+  /** Total length of body and stored record (characters), which estimates the processing time. */
   chars: number;
 }
 
-/** @throws ServiceError V2_LOCKOUT when the write would lock the caller out */
+/** Builds the record to write. @throws ServiceError V2_LOCKOUT if it would lock the caller out */
 export async function buildRecord(
   deps: Pick<V2Deps, 'settings' | 'resolver' | 'originOf'>,
   call: V2Call,
@@ -51,7 +51,10 @@ function automaticAdmin(
   return { handle: filled, index: adminIndex };
 }
 
-/** Prefix records are mostly on another server, so a prefix record missing here is unknown, not nonexistent. */
+/**
+ * Reads a group record. A missing prefix record counts as
+ * unknown, because it is usually on a different server.
+ */
 async function readGroup(
   deps: Pick<V2Deps, 'resolver' | 'originOf'>,
   call: V2Call,
@@ -63,18 +66,20 @@ async function readGroup(
 
 interface OwnershipInput {
   handle: string;
-  /** The record after the write. */
+  /** Record after the write. */
   values: readonly HandleValue[];
-  /** The record before the write; empty for a new handle. */
+  /** Record before the write; empty for a new handle. */
   current: readonly HandleValue[];
-  /** Identity of the caller. */
+  /** The caller's identity. */
   identity: ValueReference;
-  /** The administrator of the automatic HS_ADMIN, trusted because the operator configured it. */
+  /** Administrator in the automatic HS_ADMIN, trusted because the operator configured it. */
   automatic: ValueReference;
   chars: number;
 }
 
-/** The values of a group; empty when its handle does not exist, undefined when another server has it. */
+/**
+ * Returns the values of a group record; empty if it does not exist, undefined if it is on a different server.
+ */
 export type ReadGroup = (handle: string) => Promise<readonly HandleValue[] | undefined>;
 
 interface OwnershipDeps {
@@ -82,18 +87,18 @@ interface OwnershipDeps {
   readGroup: ReadGroup;
 }
 
-/** Each of these rights suffices to change the record, or to obtain the right to change it. */
+/** Rights that each suffice to change the record, or to obtain the right to change it. */
 const CHANGE_RIGHTS = RIGHT.modifyValue | RIGHT.modifyAdmin | RIGHT.addAdmin;
 
-/** Maximum group records that a check reads, because each may cost an upstream request. */
+/** Maximum group records per check, because each may cost an upstream request. */
 const MAX_GROUPS = 32;
 
-/** Maximum members of a group that are compared; real groups have tens. Further members are ignored. */
+/** Maximum compared members per group; the rest are ignored. Real groups have tens of members. */
 const MAX_MEMBERS = 2048;
 
 /**
- * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server accepts such a write
- * (recording "PUT onto record removing HS_ADMIN") and answers every later write with 403.
+ * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server accepts this
+ * write (recording "PUT onto record removing HS_ADMIN"), then refuses all later writes with 403.
  *
  * @throws ServiceError V2_LOCKOUT
  */
@@ -129,11 +134,11 @@ function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
 interface MemberSearch extends OwnershipDeps {
   identity: ValueReference;
   prefixHandle: string;
-  /** Groups already searched: groups may name each other. */
+  /** Visited groups, because groups may reference each other. */
   visited: Set<string>;
 }
 
-/** Depth-first search of the caller in HS_VLIST groups. */
+/** Searches HS_VLIST groups for the caller, depth-first. */
 async function isMember(groups: readonly ValueReference[], search: MemberSearch): Promise<boolean> {
   const { identity, prefixHandle, run, readGroup, visited } = search;
   for (const group of groups) {
@@ -142,7 +147,7 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
     if (visited.has(key)) continue;
     visited.add(key);
     const record = await readGroup(group.handle);
-    // The prefix record administers all handles under its prefix.
+    // A prefix record administers all handles under its prefix.
     if (record === undefined && isSameHandle(group.handle, prefixHandle)) return true;
     const members = await run(membersOf(record ?? [], group), Infinity);
     if (members.some((member) => matches(member, identity))) return true;
@@ -162,7 +167,10 @@ function* membersOf(record: readonly HandleValue[], group: ValueReference): Step
   return members.slice(0, MAX_MEMBERS);
 }
 
-/** Index 0 matches any index. The suffix is compared case-sensitively, although a login ignores case. */
+/**
+ * Whether an administrator matches. Index 0 matches any index.
+ * Suffixes compare case-sensitively, although logins ignore case.
+ */
 const matches = (admin: ValueReference, identity: ValueReference): boolean =>
   isSameHandle(admin.handle, identity.handle) && (admin.index === 0 || admin.index === identity.index);
 
@@ -172,6 +180,6 @@ const isSameHandle = (one: string, other: string): boolean =>
 const isSameReference = (one: ValueReference, other: ValueReference): boolean =>
   isSameHandle(one.handle, other.handle) && one.index === other.index;
 
-/** Equal for equal administrators. Keys are compared in a set, because both records may have thousands. */
+/** Returns equal keys for equal administrators, to compare thousands of them in a set. */
 const adminKey = ({ handle, index, permissions }: AdminData): string =>
   `${permissions} ${index}:${foldHandle(handle, true)}`;

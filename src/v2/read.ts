@@ -1,4 +1,4 @@
-// GET of a handle: the record as its caller sees it, its ETag and Last-Modified, and the preconditions of a request.
+// GET of a handle: the record as visible to its caller, its validators, and request preconditions.
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
@@ -19,13 +19,13 @@ import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
 import { bytesOfRecordData } from './translation/data.js';
 import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
 
-/** Values, and the length of their JSON (characters), by which work on them is measured. */
+/** Values, and the length of their JSON (characters), which estimates the processing time. */
 export interface SizedValues {
   values: readonly HandleValue[];
   chars: number;
 }
 
-/** Reads with the login of the caller, bypassing the cache. */
+/** Reads with the caller's login, bypassing the cache. */
 export async function getHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
   contextOf(call.res).result = 'bypass';
   const record = await readAsCaller(originFor(deps, call, handle), { authoritative: false });
@@ -42,7 +42,7 @@ export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle:
   await sendValues(call, await valuesOf(call, resolution), headers);
 }
 
-/** Sends a record. A handle without visible values is 404, although it exists for preconditions. */
+/** Sends a record. A handle without visible values is 404, but exists for preconditions. */
 async function sendValues(
   { req, res, run }: AnonymousCall,
   record: SizedValues | undefined,
@@ -56,7 +56,7 @@ async function sendValues(
   else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
 }
 
-/** Decodes each value once, both for its JSON and for the ETag. */
+/** Decodes each value once for both JSON and ETag. */
 function* renderValues(values: readonly HandleValue[]): Steps<Validators & { shown: number; json: string }> {
   const shown: string[] = [];
   const validators = yield* makeValidators(values, (value, bytes) => {
@@ -66,14 +66,14 @@ function* renderValues(values: readonly HandleValue[]): Steps<Validators & { sho
 }
 
 export interface CallerRecord extends SizedValues {
-  /** False if the caller can read only the public values. */
+  /** False if the caller can read only public values. */
   isFull: boolean;
 }
 
 /**
- * Reads a record with the caller's credentials; undefined when the handle does not exist.
+ * Reads a record with the caller's credentials; undefined if the handle does not exist.
  *
- * @throws ServiceError when the Handle server refuses or fails
+ * @throws ServiceError if the Handle server refuses or fails
  */
 export async function readAsCaller(
   origin: Pick<OriginRecord, 'get'>,
@@ -83,15 +83,15 @@ export async function readAsCaller(
   const { values, isFull, body } = answer;
   if (values !== undefined) return { values, isFull, chars: body.length };
   if (answer.responseCode === RESPONSE_CODE.handleNotFound) return undefined;
-  // Before a write there is nothing to replace, and the server itself refuses a foreign prefix.
+  // Before a write, a foreign handle counts as missing; the server itself then refuses the foreign prefix.
   if (isElsewhere(answer.responseCode) && authoritative) return undefined;
   throw refusalError(answer, 'read');
 }
 
 /**
- * The public values of a record through the shared cache; undefined when the handle does not exist.
+ * Reads public values through the shared cache; undefined if the handle does not exist.
  *
- * @throws ServiceError when the Handle server refuses or fails
+ * @throws ServiceError if the Handle server refuses or fails
  */
 export async function readPublic(
   deps: Pick<V2Deps, 'resolver' | 'originOf'>,
@@ -126,7 +126,7 @@ async function valuesOf(
 
 export interface Validators {
   etag: string;
-  /** The newest timestamp of the visible values; undefined if none has a timestamp. */
+  /** Newest timestamp of the visible values, if any. */
   lastModified: Date | undefined;
 }
 
@@ -136,8 +136,8 @@ export const validatorsOf = (
 ): Validators | Promise<Validators> => run(makeValidators(values), chars);
 
 /**
- * A strong ETag of the meaning of the values, not of the bytes of a response: the server's order and
- * timestamps do not change it, so the ETag of a write is known before the record is read back.
+ * Creates a strong ETag from the meaning of the values. Server order and timestamps do not affect it, so a
+ * write's ETag is known before the record is read back.
  */
 export function* makeValidators(
   values: readonly HandleValue[],
@@ -165,7 +165,8 @@ export const validatorHeaders = ({ etag, lastModified: date }: Validators): Reco
 });
 
 /**
- * Evaluates the preconditions against the record that the caller can read; undefined if the handle does not exist.
+ * Evaluates preconditions against the record as visible to the
+ * caller; undefined if the handle does not exist.
  *
  * @throws ServiceError PRECONDITION_FAILED
  */
@@ -192,6 +193,6 @@ function describeFailure(headers: AnonymousCall['req']['headers'], etag: string 
 
 const WRITE_CONDITIONS = ['if-match', 'if-none-match', 'if-unmodified-since'] as const;
 
-/** Whether a write has a condition. If not, the ETag of the record before it is not needed. */
+/** Whether a write is conditional. Only then is the previous record's ETag needed. */
 export const isConditional = ({ headers }: AnonymousCall['req']): boolean =>
   WRITE_CONDITIONS.some((name) => headers[name] !== undefined);

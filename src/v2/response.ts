@@ -1,4 +1,4 @@
-// The responses of ePIC v2: JSON, failures as problem JSON (RFC 9457), and the v2 errors for refusals of the Handle server.
+// ePIC v2 responses: JSON, problem JSON for failures (RFC 9457), and v2 errors for Handle server refusals.
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
@@ -13,14 +13,14 @@ import type { V2Deps } from './call.js';
 interface Payload {
   status: number;
   headers: Record<string, string>;
-  /** Set together with `body`. */
+  /** Set if and only if `body` is set. */
   contentType?: string;
   body?: string;
 }
 
 export const JSON_TYPE = 'application/json;charset=utf-8';
 
-/** Responses to a login are never stored. */
+/** Headers of responses to a login, which no cache may store. */
 export const PRIVATE = { 'Cache-Control': 'no-store' };
 
 /** Sends a v2 response with the common headers. */
@@ -35,10 +35,10 @@ export function send(res: ServerResponse, { status, headers, contentType, body }
   res.end(body === undefined ? undefined : bytes);
 }
 
-/** Default Retry-After of a 503 (s). */
+/** Default Retry-After for 503 (s). */
 const RETRY_AFTER_SECONDS = '1';
 
-/** Answers with a problem document. An error that is not a `ServiceError` is reported and becomes INTERNAL. */
+/** Creates the sender for problem documents. An unexpected error is reported and sent as INTERNAL. */
 export function createSendProblem({
   settings,
   onUnexpected,
@@ -51,7 +51,7 @@ export function createSendProblem({
     context.result = resultOfError(status);
     context.failure = failure;
     if (status === 401) res.setHeader('WWW-Authenticate', `Basic realm="${settings.realm}"`);
-    // The rest of an oversized body is not read.
+    // The connection closes, because the rest of an oversized body is not read.
     if (status === 413) res.setHeader('Connection', 'close');
     const { message: detail, code, responseCode } = failure;
     const title = STATUS_CODES[status] ?? 'Error';
@@ -70,11 +70,11 @@ export function createSendProblem({
   };
 }
 
-/** A prefix of no configured server is refused as by a server that does not have the prefix. */
+/** Refuses an unconfigured prefix like a server that does not hold the prefix. */
 const asRefusal = (failure: ServiceError): ServiceError =>
   failure.code === 'NOT_RESPONSIBLE' ? new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE }) : failure;
 
-/** Passes on 501 and 503 of the Handle server. */
+/** Passes the Handle server's 501 and 503 through. */
 function statusOf(failure: ServiceError): { status: number; retryAfter: string | undefined } {
   const { upstreamAnswer } = failure;
   const upstreamStatus = upstreamAnswer?.status;
@@ -108,7 +108,7 @@ const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
 
 const ELSEWHERE = 'the Handle server does not serve this prefix';
 
-/** The v2 error for a refusal of the Handle server. */
+/** Returns the v2 error for a Handle server refusal. */
 export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write'): ServiceError {
   const [code, detail] = classifyRefusal(answer, operation);
   const { message } = answer.members;
@@ -116,7 +116,7 @@ export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write')
   const text = [detail, quote].filter((part) => part !== undefined).join('; ');
   return new ServiceError(code, {
     ...(text !== '' && { detail: text }),
-    // Clients conclude that a handle does not exist only from a 404 with response code 100.
+    // Clients treat a handle as nonexistent only for a 404 with response code 100.
     ...(code === 'V2_NOT_FOUND' && { responseCode: answer.responseCode ?? RESPONSE_CODE.protocolError }),
     ...(answer.retryAfter !== undefined && {
       upstreamAnswer: { ...answer, namesHandle: false, retryAfter: answer.retryAfter },
@@ -135,7 +135,7 @@ function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 're
   return known ?? ['UPSTREAM_FAILED', `response code ${responseCode} (HTTP ${status})`];
 }
 
-/** Classifies refusals of the server's HTTP container, which sends no response codes. */
+/** Classifies refusals from the server's HTTP container, which sends no response codes. */
 function classifyStatus(status: number): Refusal {
   if (status === 403) return FORBIDDEN;
   if (status === 404) return ['V2_NOT_FOUND'];

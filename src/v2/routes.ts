@@ -1,4 +1,4 @@
-// The routes of ePIC v2.
+// Routes of ePIC v2.
 import { z } from 'zod';
 import { PROBLEM, anyObject, json, optionalText, pathText } from '../http/schemas.js';
 import { defineRoutes } from '../http/route-table.js';

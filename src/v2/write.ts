@@ -1,4 +1,4 @@
-// PUT and DELETE of a handle. PUT creates the record (201) or replaces it by exactly the given list of values (204).
+// PUT and DELETE of a handle. PUT creates the record (201) or replaces all its values (204).
 import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
@@ -28,14 +28,14 @@ import type { V2Input } from './translation/data.js';
 import { type WritePlan, planWrite } from './translation/record.js';
 import { readInputs } from './translation/schema.js';
 
-/** The list of values in a request. */
+/** Values of a request body. */
 export interface InputList {
   inputs: V2Input[];
-  /** Bytes of the body. */
+  /** Body length (bytes). */
   chars: number;
 }
 
-/** `rawHandle` is the path as the client spelled it, without the tolerated trailing slash. */
+/** `rawHandle` is the handle as spelled in the path, without the tolerated trailing slash. */
 export interface HandleResource {
   handle: HandleRef;
   rawHandle: string;
@@ -52,9 +52,10 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
     req,
     origin: target.origin,
     withBody: (work) => withInputs(deps, call, work),
-    // With `If-None-Match: *` the Handle server itself creates the record only if there is none.
+    // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     ...(!isNew && { read: () => readCurrent(call, target.origin) }),
-    // The same holds for a new handle. Otherwise the response is sent under the lock, so that its ETag is that of this write.
+    // A creation is atomic too. A replacement responds under the
+    // lock, so that the ETag is that of this write.
     isAtomic: (current) => current === undefined,
     plan: (body, current) =>
       current === undefined
@@ -63,7 +64,7 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
   });
 }
 
-/** Deletes a handle if deletion is allowed. For a missing handle 412 and 404 take precedence over 403. */
+/** Deletes a handle if deletion is enabled. For a missing handle, 412 and 404 take precedence over 403. */
 export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
@@ -91,7 +92,7 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
   send(res, { status: 204, headers: PRIVATE });
 }
 
-/** The record as the caller can read it. @throws ServiceError PRECONDITION_FAILED when the preconditions fail for it */
+/** Reads the record as the caller. @throws ServiceError PRECONDITION_FAILED for a failed precondition */
 async function readCurrent(
   { req, run }: V2Call,
   origin: Pick<OriginRecord, 'get'>,
@@ -122,8 +123,8 @@ async function planCreation(
 }
 
 /**
- * Creates a record unless the handle exists; the server checks and writes in one step. If the outcome is
- * unknown, the record is read back, and nothing is sent a second time.
+ * Plans the creation of a record, which the server checks and writes atomically. After an unknown outcome,
+ * the record is read back and never resent.
  */
 export const creationOf = <Result>(
   record: SizedValues,
@@ -141,7 +142,7 @@ export const creationOf = <Result>(
   },
 });
 
-/** Whether the handle holds exactly these values, as far as the caller can read them. */
+/** Whether the record equals these values, as far as the caller can read it. */
 export async function holdsValues(
   { run }: Pick<V2Call, 'run'>,
   origin: Pick<OriginRecord, 'get'>,
@@ -165,7 +166,7 @@ async function planReplacement(
     requests: requestsOf(origin, plan),
     async conclude(answer) {
       if (answer !== undefined) {
-        // The record was deleted since it was read, so its values cannot be changed any more.
+        // The record was deleted after the read, so a plan by index cannot change it.
         if (plan.kind === 'by-index' && isGone(answer)) return undefined;
         assertDone(answer);
       }
@@ -195,13 +196,13 @@ function requestsOf(origin: OriginRecord, plan: WritePlan): Send[] {
   return [...putValues(add, false), ...putValues(change, true), ...(indexes.length > 0 ? [remove] : [])];
 }
 
-/** @throws ServiceError for a refusal of the Handle server */
+/** Asserts a successful write. @throws ServiceError for a Handle server refusal */
 function assertDone(answer: RecordAnswer): true {
   if (answer.status < 300) return true;
   throw refusalError(answer, 'write');
 }
 
-/** Reports a lost connection as a timeout, because the request may have arrived. */
+/** Rethrows a lost connection as a timeout, because the request may have arrived. */
 function throwAsLost(failure: unknown): never {
   if (!(failure instanceof ServiceError) || failure.code !== 'UPSTREAM_UNREACHABLE') throw failure;
   const detail = 'the connection was lost; it is unknown whether the write was carried out';
@@ -210,24 +211,27 @@ function throwAsLost(failure: unknown): never {
 
 interface WrittenRecord extends SizedValues {
   origin: OriginRecord;
-  /** The client's spelling; undefined if the name was minted. */
+  /** The client's spelling; undefined for a minted name. */
   rawHandle?: string;
   isNew: boolean;
-  /** False if others may have changed the record since the write, because no lock is held. */
+  /** False without a lock: other writers may have changed the record since this write. */
   isLocked: boolean;
 }
 
-/** Sends 201 with Location, or 204, with the ETag of the stored record; of the sent values if it cannot be read back under the lock. */
+/**
+ * Sends 201 with Location, or 204. The ETag is the stored record's; without a lock, or if the record cannot
+ * be read back, it is computed from the sent values.
+ */
 export async function sendWritten(
   { settings }: Pick<V2Deps, 'settings'>,
   { req, res, run }: V2Call,
   { origin, rawHandle, isNew, isLocked, ...sent }: WrittenRecord,
 ): Promise<void> {
   const { text: handle } = origin.handle;
-  // The server adds timestamps and may rewrite values: the ETag is that of the stored record.
+  // The stored record has the server's timestamps and rewritten values, so it determines the ETag.
   const read = await readAsCaller(origin, { authoritative: true }).catch(() => undefined);
   const stored = read && (await validatorsOf(run, read));
-  // The ETag must not be that of another client's write (RFC 9110 §9.3.4).
+  // The ETag must not belong to a different client's write (RFC 9110 §9.3.4).
   const isOwn = isLocked && stored !== undefined;
   const own = isOwn ? stored : await validatorsOf(run, sent);
   const validators = stored?.etag === own.etag ? stored : own;
@@ -244,25 +248,28 @@ export async function sendWritten(
   });
 }
 
-/** The URL of a handle, under the URL that the client used or under `v2.publicUrl`. */
+/** Returns the URL of a handle below `v2.publicUrl` or the request's base URL. */
 function locationOf(
   req: Request,
   { publicUrl }: Pick<V2Settings, 'publicUrl'>,
   { handle, rawHandle }: { handle: string; rawHandle: string | undefined },
 ): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
-  // A trailing slash would be dropped from a request, as a tolerated one.
+  // A request drops a plain trailing slash, so that of the handle is encoded.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
   return `${publicUrl ?? baseUrlOf(req)}/api/v2/handles/${path}`;
 }
 
-/** Scheme and host as Express reads them, from `X-Forwarded-Proto` and `-Host` if the proxy is in `http.trustedProxies`. */
+/**
+ * Returns the origin as Express derives it: from `X-Forwarded-Proto`
+ * and `-Host` if the peer is in `http.trustedProxies`.
+ */
 function baseUrlOf(req: Request): string {
   const host = isHost(req.host) ? req.host : addressOf(req);
   return `${req.protocol}://${host}${forwardedPrefix(req)}`;
 }
 
-/** Despite Express' types the host is undefined for an HTTP/1.0 client without Host. */
+/** Despite Express' types, the host is undefined for an HTTP/1.0 request without Host. */
 const isHost = (host: string | undefined): boolean =>
   host !== undefined && /^(\[[\da-f:.]+\]|[\w.-]+)(:\d+)?$/i.test(host);
 
@@ -271,7 +278,7 @@ function addressOf({ socket }: Request): string {
   return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }
 
-/** The path that a trusted proxy removed, from `X-Forwarded-Prefix`, which Express does not read. */
+/** Returns the path that a trusted proxy removed, from `X-Forwarded-Prefix`, which Express ignores. */
 function forwardedPrefix(req: Request): string {
   const trusts = req.app.get('trust proxy fn') as (address: string | undefined, hop: number) => boolean;
   const [prefix = ''] = (req.get('x-forwarded-prefix') ?? '').split(',');
@@ -279,10 +286,14 @@ function forwardedPrefix(req: Request): string {
   return isPath && trusts(req.socket.remoteAddress, 0) ? prefix.trim().replace(/\/$/, '') : '';
 }
 
-/** `application/x-json` is an unregistered type that the original service accepts. */
+/** Includes the unregistered `application/x-json`, as in the original service. */
 const JSON_TYPES = /^application\/(?:x-)?json$/i;
 
-/** @throws ServiceError V2_NOT_JSON, also for a missing Content-Type, as in the original service */
+/**
+ * Asserts a JSON content type.
+ *
+ * @throws ServiceError V2_NOT_JSON, even without Content-Type, as in the original service
+ */
 export function assertJson({ headers }: Request): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim());
   const charset = parameters.find((part) => /^charset=/i.test(part))?.slice('charset='.length);
@@ -295,9 +306,11 @@ export function assertJson({ headers }: Request): void {
 }
 
 /**
- * Receives the body and passes its values to `work`; the memory of the body counts until the work is done.
+ * Receives the body and passes its values to `work`. The body
+ * counts towards the memory limit until `work` ends.
  *
- * @throws ServiceError V2_BAD_BODY, BODY_TOO_LARGE, OVERLOADED, or V2_NOT_JSON for an unknown Content-Encoding
+ * @throws ServiceError V2_BAD_BODY, BODY_TOO_LARGE,
+ * OVERLOADED, or V2_NOT_JSON for an unknown Content-Encoding
  */
 export function withInputs<T>(
   { withBody, settings }: Pick<V2Deps, 'withBody' | 'settings'>,

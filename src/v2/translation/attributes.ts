@@ -1,4 +1,4 @@
-// The fields of a value in a request and their errors; permissions, TTL and references in both directions.
+// Fields of a request value and their errors; permissions, TTL and references in both directions.
 import { z } from 'zod';
 import { ServiceError } from '../../errors.js';
 import {
@@ -11,7 +11,7 @@ import {
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;
 
-/** An integer, also as digits in a string, which EPICify sends. */
+/** Integer field; accepts digit strings, which EPICify sends. */
 export function integerField(min = INT32_MIN, max = INT32_MAX) {
   const error = `give a whole number from ${min} to ${max}`;
   const fromText = (given: unknown) =>
@@ -19,14 +19,14 @@ export function integerField(min = INT32_MIN, max = INT32_MAX) {
   return z.preprocess(fromText, z.int({ error }).min(min).max(max));
 }
 
-/** A string without lone surrogates, which UTF-8 cannot store. */
+/** String field without lone surrogates, which UTF-8 cannot encode. */
 export const textField = z
   .string({ error: 'give a text' })
   .refine((text) => !/\p{Surrogate}/u.test(text), { error: 'give whole Unicode characters' });
 
 export const booleanField = z.boolean({ error: 'give true or false' });
 
-/** Maximum values of a native message (hdllib Common.java), and maximum items of a list in a value. */
+/** Maximum values per native message (hdllib Common.java), and maximum items per list in a value. */
 export const MAX_ITEMS = 2048;
 
 /** Checks the length before the elements. */
@@ -35,10 +35,10 @@ export function arrayField<T extends z.ZodType>(element: T, error = 'give an arr
   return list.pipe(z.array(element));
 }
 
-/** Creates the error for one property; `advice` describes a valid value. */
+/** Creates an error for one property; `advice` describes a valid value. */
 export type Reject = (advice: string) => ServiceError;
 
-/** Rejects a property of the value at this position, both named as in JSON: `[0].ttl`. */
+/** Rejects a property of the value at `position`, naming both as in JSON: `[0].ttl`. */
 export function rejectAt(position: number, property: string): Reject {
   return (advice) => bodyError(`[${position}].${property}: ${advice}`);
 }
@@ -47,7 +47,7 @@ export function bodyError(detail: string): ServiceError {
   return new ServiceError('V2_BAD_BODY', { detail });
 }
 
-/** The first issue of a schema with its path: `perms.add_handle: give true or false`. */
+/** Formats the first schema issue with its path: `perms.add_handle: give true or false`. */
 export function firstIssue({ issues }: z.ZodError): string {
   const [{ path, message } = { path: [], message: 'not understood' }] = issues;
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));
@@ -67,7 +67,10 @@ export const permissionFields = {
 
 type Permissions = { [name in keyof typeof permissionFields]?: z.infer<(typeof permissionFields)[name]> };
 
-/** Four digits. A boolean overrides `privs`, because clients send back the `privs` that they have read. */
+/**
+ * Returns four permission digits. Booleans override `privs`,
+ * because clients send back the `privs` that they read.
+ */
 export function readPermissions({ privs, ...flags }: Permissions): string {
   const defaults = privs ?? showPermissions(DEFAULT_PERMISSIONS);
   return [flags.admin_read, flags.admin_write, flags.pub_read, flags.pub_write]
@@ -75,7 +78,7 @@ export function readPermissions({ privs, ...flags }: Permissions): string {
     .join('');
 }
 
-/** `rwr-` for `1110`. */
+/** Formats permission digits: `rwr-` for `1110`. */
 export function showPermissions(permissions: string | undefined): string {
   const [adminRead, adminWrite, publicRead, publicWrite] = lastFourPermissions(permissions);
   const read = (digit?: string): string => (digit === '1' ? 'r' : '-');
@@ -84,8 +87,8 @@ export function showPermissions(permissions: string | undefined): string {
 }
 
 /**
- * Permissions for the Handle server. It ignores the first of four digits, the administrator's right to
- * read (recording "PERM5"): to withhold that right, five digits are sent.
+ * Returns the permissions to send. The Handle server ignores the first of four digits, administrator read
+ * (recording "PERM5"); withholding that right requires five digits.
  */
 export function permissionsToSend(permissions: string | undefined): { permissions?: string } {
   const digits = lastFourPermissions(permissions);
@@ -105,8 +108,8 @@ interface TtlFields {
 }
 
 /**
- * `ttl_type` decides if it is given; without it a date is absolute and a number relative. In the contract
- * relative seconds are negative: the absolute value counts, and nothing negative is stored.
+ * Parses a TTL. `ttl_type` takes precedence; without it, a date is absolute and a number relative. The v2
+ * contract sends relative seconds as negative numbers, so the absolute value counts.
  */
 export function readTtl({ ttlType, ttl, reject }: TtlFields): Ttl {
   const number = seconds.safeParse(ttl);
@@ -119,7 +122,7 @@ export function readTtl({ ttlType, ttl, reject }: TtlFields): Ttl {
   throw reject('give whole seconds whose amount fits 31 bits, or ttl_type 1 and a date');
 }
 
-/** The Handle server stores 32 bits of seconds since 1970 and corrupts later times. */
+/** Parses an absolute expiry. The Handle server stores it in 32 bits and corrupts later times. */
 function readExpiry(time: number | undefined, reject: Reject): string {
   const expiry = seconds.safeParse(time);
   if (expiry.success && expiry.data >= 0) {
@@ -139,7 +142,7 @@ export function showTtl(ttl: Ttl = DEFAULT_TTL_SECONDS): { ttl_type: 0 | 1; ttl:
 
 const referenceAdvice = 'give {"idx": 1, "handle": "prefix/suffix"} or "1:prefix/suffix"';
 
-/** Built once, because building a schema costs more than reading a reference. */
+/** Created once, because creating a schema costs more than parsing a reference. */
 const index = integerField();
 
 const referenceText = textField.transform((text, context): ValueReference => {
@@ -154,13 +157,16 @@ const referenceObject = z
   .object({ idx: index, handle: textField })
   .transform(({ idx, handle }): ValueReference => ({ handle, index: idx }));
 
-/** EPICify sends `""` for no references. The original service silently drops strings and quoted indexes. */
+/**
+ * Accepts `""` for no references, as EPICify sends; the
+ * original service silently drops strings and quoted indexes.
+ */
 export const referencesField = z.preprocess(
   (given) => (given === '' ? [] : given),
   arrayField(z.union([referenceText, referenceObject], { error: referenceAdvice })),
 );
 
-/** `references` is unvalidated JSON of the Handle server. */
+/** Formats references from unvalidated Handle server JSON. */
 export function showReferences(references: unknown): string[] {
   if (!Array.isArray(references)) return [];
   return references.filter(isReference).map(({ handle, index }) => `${index}:${handle}`);

@@ -1,4 +1,5 @@
-// A value in ePIC v2 and its data: bytes ↔ `data` and `parsed_data` of v2, bytes ↔ `{format, value}` of the record interface.
+// Value data in ePIC v2: bytes ↔ v2 `data` and `parsed_data`;
+// bytes ↔ `{format, value}` of the record interface.
 import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
@@ -15,20 +16,20 @@ import type { HandleValue, Ttl, ValueReference } from '../../handle/value.js';
 import { type ValueData, encodeData } from '../../handle/value-data.js';
 import { type Reject, arrayField, booleanField, firstIssue, integerField, textField } from './attributes.js';
 
-/** Parsed form of HS_ADMIN data. */
+/** Parsed HS_ADMIN data. */
 export interface V2Admin {
   adminId: string;
   adminIdIndex: number;
   perms: Record<string, boolean>;
 }
 
-/** Parsed form of HS_VLIST data. */
+/** Parsed HS_VLIST data. */
 export type V2Members = { idx: number; handle: string }[];
 
-/** The value of `parsed_data`; null for bytes that are not text. */
+/** Value of `parsed_data`; null for binary data. */
 export type ParsedData = string | V2Admin | V2Members | null;
 
-/** A value in a response; `data` is base64 on one line, `ttl` an ISO date when `ttl_type` is 1. */
+/** A response value. `data` is base64 on one line; `ttl` is an ISO date if `ttl_type` is 1. */
 export interface V2Value {
   idx: number;
   type: string;
@@ -41,7 +42,7 @@ export interface V2Value {
   privs: string;
 }
 
-/** A validated value of a request. A value without `idx` gets a free index. */
+/** A validated request value. A value without `idx` gets a free index. */
 export interface V2Input {
   idx?: number;
   type: string;
@@ -52,17 +53,20 @@ export interface V2Input {
   permissions: string;
 }
 
-/** Types are compared case-sensitively, as in the original service. */
+/** Case-sensitive, as in the original service. */
 export const ADMIN_TYPE = 'HS_ADMIN';
 
 export const MEMBERS_TYPE = 'HS_VLIST';
 
-/** Whether the type has structured data, which is never empty. */
+/** Whether the type has structured, never empty data. */
 const isStructured = (type: string): boolean => type === ADMIN_TYPE || type === MEMBERS_TYPE;
 
 const NONE = Buffer.alloc(0);
 
-/** Secret keys never appear in a response. The Handle server matches their type in any case. */
+/**
+ * Whether a value is a secret key, which no response contains.
+ * The Handle server ignores the case of the type.
+ */
 export function isHidden({ type }: Pick<HandleValue, 'type'>): boolean {
   return /^HS_SECKEY(\.|$)/i.test(type);
 }
@@ -75,15 +79,17 @@ interface V2Data {
   rejectParsed: Reject;
 }
 
-/** Reads the bytes of a value from `data`, `parsed_data`, or both when they agree; with neither it is empty. */
+/**
+ * Reads a value's bytes from `data` or `parsed_data`; both must agree, and without either the value is empty.
+ */
 export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buffer {
   const bytes = data === undefined ? undefined : bytesOfData(type, data, rejectData);
-  // A response has null if there is no parsed form, and clients send responses back.
+  // Responses use null for missing parsed data, and clients send responses back.
   if (parsed === undefined || parsed === null) {
     if (bytes === undefined && (isStructured(type) || isHidden({ type }))) {
       throw rejectParsed('give it, or data');
     }
-    // As in the original service: EUDAT's epicclient clears a value this way.
+    // As in the original service; EUDAT's epicclient clears values this way.
     return bytes ?? NONE;
   }
   const parsedBytes = bytesOfParsed(type, parsed, rejectParsed);
@@ -94,14 +100,14 @@ export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Dat
   return bytes;
 }
 
-/** Compares the meaning, because HS_ADMIN also has an older, longer encoding. */
+/** Compares by meaning, because HS_ADMIN also has an older, longer encoding. */
 function isSameData(type: string, one: Buffer, other: Buffer): boolean {
   if (one.equals(other)) return true;
   const parsed = parseData(type, one);
   return parsed !== null && isDeepStrictEqual(parsed, parseData(type, other));
 }
 
-/** Decodes canonical base64; anything else is text, because MyCoRe sends its URLs as text in `data`. */
+/** Decodes canonical base64; treats anything else as text, because MyCoRe sends plain URLs in `data`. */
 function bytesOfData(type: string, data: string, reject: Reject): Buffer {
   const bytes = decodeCanonicalBase64(data);
   if (bytes !== undefined) return bytes;
@@ -109,10 +115,13 @@ function bytesOfData(type: string, data: string, reject: Reject): Buffer {
   return bytesOfText(data, reject);
 }
 
-/** The original service breaks lines after 60 characters. */
+/** Matches the original service's line breaks after every 60 characters. */
 const WRAPPED = /^(?:[^\r\n]{60}\r?\n)+[^\r\n]{0,60}$/;
 
-/** Canonical base64 is padded, with unused bits zero (RFC 4648 §3.5): each byte string has exactly one such text. */
+/**
+ * Decodes canonical base64, padded and with zero unused bits
+ * (RFC 4648 §3.5), which is unique per byte string.
+ */
 function decodeCanonicalBase64(data: string): Buffer | undefined {
   const digits = WRAPPED.test(data) ? data.replace(/[\r\n]/g, '') : data;
   const bytes = Buffer.from(digits, 'base64');
@@ -122,7 +131,7 @@ function decodeCanonicalBase64(data: string): Buffer | undefined {
 function bytesOfParsed(type: string, parsed: unknown, reject: Reject): Buffer {
   if (type === ADMIN_TYPE) return bytesOfAdmin(parsed, reject);
   if (type === MEMBERS_TYPE) return bytesOfMembers(parsed, reject);
-  // The original service stores an object in Ruby's notation, which no client wants.
+  // The original service stores an object in Ruby notation, which no client expects.
   if (typeof parsed !== 'string' && typeof parsed !== 'number' && typeof parsed !== 'boolean') {
     throw reject('give a text, a number, true or false');
   }
@@ -138,21 +147,21 @@ function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject):
   return parsed.data;
 }
 
-/** Returns `parsed_data` of the bytes: text, an object for HS_ADMIN, a list for HS_VLIST, otherwise null. */
+/** Returns `parsed_data` for bytes: text, an object for HS_ADMIN, a list for HS_VLIST, or null. */
 export function parseData(type: string, bytes: Buffer): ParsedData {
   if (type === ADMIN_TYPE) return tryDecode(showAdmin, bytes) ?? null;
   if (type === MEMBERS_TYPE) return tryDecode(showMembers, bytes) ?? null;
   return isPrintable(bytes) ? bytes.toString('utf8') : null;
 }
 
-/** UTF-8 without control characters other than tab, line feed and carriage return. */
+/** Whether bytes are UTF-8 without control characters other than tab, line feed and carriage return. */
 export function isPrintable(bytes: Buffer): boolean {
   const isControl = (byte: number): boolean =>
     (byte < 32 && byte !== 9 && byte !== 10 && byte !== 13) || byte === 0x7f;
   return isUtf8(bytes) && !bytes.some(isControl);
 }
 
-/** Permissions in the order and with the names of the original service. */
+/** Permissions in the original service's order and naming. */
 const PERMISSIONS = [
   ['add_handle', RIGHT.addHandle],
   ['delete_handle', RIGHT.deleteHandle],
@@ -168,7 +177,7 @@ const PERMISSIONS = [
   ['list_handles', RIGHT.listHandles],
 ] as const;
 
-/** Names that services on version 8 of the Handle library use. */
+/** Permission names in services based on Handle library version 8. */
 const VERSION_8_NAMES = {
   add_naming_auth: 'add_derived_prefix',
   delete_naming_auth: 'delete_derived_prefix',
@@ -181,7 +190,7 @@ const renameVersion8 = (perms: unknown): unknown => {
   return { ...given, ...Object.fromEntries(renamed) };
 };
 
-/** Every property is required, as in the original service. */
+/** Requires every property, as in the original service. */
 const adminField = z.object(
   {
     adminId: textField,
@@ -220,8 +229,8 @@ const showMembers = (bytes: Buffer): V2Members =>
   decodeVlist(bytes).map(({ handle, index }) => ({ idx: index, handle }));
 
 /**
- * The bytes of a value in a response of the Handle server. Unreadable data is empty; an update that sends
- * such a value back keeps the server's own form (see planWrite).
+ * Returns the bytes of a Handle server value; empty for unreadable data. An update that sends an empty value
+ * back keeps the stored data (see planWrite).
  */
 export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
   try {
@@ -231,10 +240,10 @@ export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
   }
 }
 
-/** Returns the readable format if it is lossless, otherwise base64. */
+/** Returns the readable format if lossless, else base64. */
 export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
   const data = tryDecode((content) => decodeStructure(type, content), bytes);
-  // The JSON of HS_ADMIN and HS_VLIST cannot hold extra bits and trailing bytes.
+  // HS_ADMIN and HS_VLIST JSON cannot represent extra bits or trailing bytes.
   if (data !== undefined && bytesOfRecordData({ data }).equals(bytes)) return data;
   return isPrintable(bytes)
     ? { format: 'string', value: bytes.toString('utf8') }

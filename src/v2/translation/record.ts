@@ -1,4 +1,4 @@
-// Whole records in both directions, and the requests that replace a record by a new list.
+// Translates whole records in both directions, and plans the requests that replace a record.
 import { ServiceError } from '../../errors.js';
 import { type HandleValue, type ValueReference, lastFourPermissions } from '../../handle/value.js';
 import type { Steps } from '../../time-slicer.js';
@@ -20,7 +20,7 @@ import {
   recordDataOfBytes,
 } from './data.js';
 
-/** The values in v2 form, sorted by index, without HS_SECKEY. */
+/** Translates values to v2 form, sorted by index, without HS_SECKEY. */
 export function* toV2(values: readonly HandleValue[]): Steps<V2Value[]> {
   const shown: V2Value[] = [];
   for (const value of visibleValues(values)) {
@@ -30,16 +30,16 @@ export function* toV2(values: readonly HandleValue[]): Steps<V2Value[]> {
   return shown;
 }
 
-/** The `parsed_data` of a value, as `toV2` shows it. */
+/** Returns a value's `parsed_data`, as in `toV2`. */
 export const parsedDataOf = (value: HandleValue): ParsedData =>
   parseData(value.type, bytesOfRecordData(value));
 
-/** The values that v2 shows, sorted by index. */
+/** Returns the values visible in v2, sorted by index. */
 export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
   return values.filter((value) => !isHidden(value)).sort((one, other) => one.index - other.index);
 }
 
-/** A value in v2 form; the members have the order of the original service. */
+/** Translates a value to v2 form, with members in the original service's order. */
 export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value)): V2Value {
   const { index, type, timestamp, ttl, references, permissions } = value;
   return {
@@ -54,23 +54,23 @@ export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value)):
   };
 }
 
-/** The HS_ADMIN value that is added to a list without one. */
+/** HS_ADMIN value to add to a list without administrators. */
 export interface AutomaticAdmin {
-  /** Preferred index; if it is taken, the next free index above it is used. */
+  /** Preferred index; if taken, the next free index above it. */
   index: number;
-  /** The administrator it names. */
+  /** Administrator to name. */
   admin: ValueReference;
-  /** Twelve digits, list_handles first. */
+  /** Twelve digits, starting with list_handles. */
   permissions: string;
 }
 
 interface TranslationContext {
   automaticAdmin: AutomaticAdmin;
-  /** The stored record, as far as the caller may read it; empty for a new handle. */
+  /** Stored record as visible to the caller; empty for a new handle. */
   current?: readonly HandleValue[];
 }
 
-/** Translates a list to the values of a record. Assigned indexes avoid those of hidden values in `current`. */
+/** Translates a list to record values. Assigned indexes avoid those of hidden values in `current`. */
 export function* toRecord(
   inputs: readonly V2Input[],
   { automaticAdmin, current = [] }: TranslationContext,
@@ -88,7 +88,10 @@ export function* toRecord(
 
 type IndexedInput = V2Input & { idx: number };
 
-/** Assigns the lowest free indexes in list order. Indexes of visible stored values are free: the list replaces them. */
+/**
+ * Assigns the lowest free indexes in list order. Reuses the
+ * indexes of visible stored values, which the list replaces.
+ */
 function assignIndexes(inputs: readonly V2Input[], hidden: ReadonlySet<number>): IndexedInput[] {
   const taken = new Set([...hidden, ...inputs.flatMap(({ idx }) => (idx === undefined ? [] : [idx]))]);
   let next = 1;
@@ -109,15 +112,15 @@ const toRecordValue = ({ idx, type, data, ttl, references, permissions }: Indexe
 });
 
 /**
- * A record keeps its administrators. The original service replaces them by its automatic one: there, a member of a
- * group who changes a URL locks out the others.
+ * Returns the administrators to add: those of the stored record, else the automatic one. The original service
+ * always adds its automatic one, so a group member who changes a URL locks out all other members.
  */
 function adminsToAdd({
   automaticAdmin,
   current,
   taken,
 }: Required<TranslationContext> & { taken: Set<number> }): HandleValue[] {
-  // Only increases: the indexes of thousands of administrators may be taken.
+  // Never restarts, so that thousands of administrators with taken indexes take linear time.
   let next = automaticAdmin.index;
   const place = (preferred: number): number => {
     while (taken.has(next)) next++;
@@ -133,7 +136,7 @@ function adminsToAdd({
   return [{ index, type: ADMIN_TYPE, data: { format: 'admin', value }, ttl: DEFAULT_TTL_SECONDS }];
 }
 
-/** A stored value in the form in which it is sent back: without a timestamp. */
+/** Strips a stored value's timestamp, to send the value back. */
 export function restate({ index, type, data, permissions, ttl, references }: HandleValue): HandleValue {
   return {
     index,
@@ -145,7 +148,9 @@ export function restate({ index, type, data, permissions, ttl, references }: Han
   };
 }
 
-/** A text that is equal for equal values. It omits the timestamp, so that a PUT that changes nothing keeps the ETag. */
+/**
+ * Returns a canonical text for comparison. Omits the timestamp, so that a PUT without changes keeps the ETag.
+ */
 export function canonicalForm(value: HandleValue, bytes = bytesOfRecordData(value)): string {
   const { index, type, ttl, references, permissions } = value;
   const data = bytes.toString('base64');
@@ -154,33 +159,35 @@ export function canonicalForm(value: HandleValue, bytes = bytesOfRecordData(valu
   return JSON.stringify([index, type, data, ttl_type, life, refs, lastFourPermissions(permissions)]);
 }
 
-/** One atomic PUT of the whole record, or requests by index when the caller cannot read all of it. */
+/** One atomic PUT of the whole record, or requests by index if the caller cannot read the whole record. */
 export type WritePlan =
   | { kind: 'whole'; values: HandleValue[] }
   | {
       kind: 'by-index';
-      /** Sent first, with overwrite=false: response code 201 means that the index has a value that the caller cannot read. */
+      /**
+       * Sent first, with overwrite=false: response code 201 means that an unreadable value has this index.
+       */
       add: HandleValue[];
       /** Sent second, with overwrite=true. */
       change: HandleValue[];
-      /** Sent last, so that the record has an HS_ADMIN at every moment. */
+      /** Sent last, so that the record always has an HS_ADMIN. */
       remove: number[];
     };
 
 interface PlanInput {
-  /** The stored record, as far as the caller can read it. */
+  /** Stored record as visible to the caller. */
   current: readonly HandleValue[];
-  /** Whether `current` is the whole record. */
+  /** Whether `current` is complete. */
   isFull: boolean;
-  /** The new list, from `toRecord`. */
+  /** New values, from `toRecord`. */
   next: readonly HandleValue[];
 }
 
 /**
- * Keeps hidden values. A value that the client returns unchanged is sent in its stored form, so that parts of a
- * site or key that the translation drops are not lost.
+ * Plans a write that keeps hidden values. Sends values that the client returned unchanged in their stored
+ * form, because the translation drops parts of sites and keys.
  *
- * @throws ServiceError V2_INDEX_TAKEN when a new value has the index of a hidden one
+ * @throws ServiceError V2_INDEX_TAKEN if a new value has the index of a hidden value
  */
 export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePlan> {
   const stored = new Map(current.map((value) => [value.index, value]));
@@ -191,7 +198,7 @@ export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePla
   for (const value of next) {
     const before = stored.get(value.index);
     if (!isUnchanged(value, before)) values.push(value);
-    // A repeated PUT sends the same secret key again, which is the hidden value itself.
+    // An unchanged hidden value comes from a repeated PUT with the same secret key.
     else if (!isHidden(before)) values.push(restate(before));
     yield;
   }
@@ -208,7 +215,7 @@ export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePla
   };
 }
 
-/** Rejects a value with the index of a hidden one. The error is 400, because the v2 contract has no 409. */
+/** Rejects a value with a hidden value's index. Sends 400, because the v2 contract has no 409. */
 function assertNoCollision(values: readonly HandleValue[], hidden: readonly HandleValue[]): void {
   const taken = new Set(hidden.map(({ index }) => index));
   const collision = values.find(({ index }) => taken.has(index));

@@ -1,4 +1,4 @@
-// Validates the list of values in a PUT or POST: strict in meaning, tolerant in spelling.
+// Validates the values in a PUT or POST body: strict in meaning, tolerant in spelling.
 import { z } from 'zod';
 import type { Steps } from '../../time-slicer.js';
 import {
@@ -15,11 +15,11 @@ import {
 } from './attributes.js';
 import { type V2Input, readData } from './data.js';
 
-/** A missing index and -1 request a free index, as in the original service. */
+/** Treats -1 like a missing index, as in the original service: both request a free index. */
 const withoutRequest = (idx: unknown): unknown =>
   idx === null || idx === -1 || idx === '-1' ? undefined : idx;
 
-/** Unknown properties are ignored. The descriptions go into the OpenAPI document. */
+/** Ignores unknown properties. The OpenAPI document includes the descriptions. */
 export const bodyValue = z
   .object(
     {
@@ -63,7 +63,7 @@ export const bodyValue = z
       'With neither parsed_data nor data the content is empty; both must have the same meaning. Without idx the next free index is used.',
   });
 
-/** @throws ServiceError V2_BAD_BODY whose detail names the position of the value and the property */
+/** Parses the values. @throws ServiceError V2_BAD_BODY naming the value's position and the property */
 export function* readInputs(body: unknown): Steps<V2Input[]> {
   if (!Array.isArray(body)) throw bodyError('give an array of values');
   if (body.length === 0) throw bodyError('give at least one value');
@@ -101,7 +101,9 @@ function readInput(given: unknown, position: number): V2Input {
   };
 }
 
-/** The issue starts with the name of the property, unless it is about the value as a whole. */
+/**
+ * Prefixes an issue with the value's position. An issue names a property, unless it concerns the whole value.
+ */
 const withPosition = (position: number, issue: string): string =>
   issue.startsWith('give ') ? `[${position}]: ${issue}` : `[${position}].${issue}`;
 
