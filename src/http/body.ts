@@ -1,4 +1,4 @@
-// Response bodies as the JSON of a Handle server, with the same property order.
+// Renders Handle JSON response bodies, in a Handle server's property order.
 import type { Entry } from '../cache/entry.js';
 import { toText } from '../handle/bytes.js';
 import { prettyJson, sliceMember, stepElements, writeJson } from '../handle/json.js';
@@ -8,11 +8,11 @@ import { readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import type { Format } from './query.js';
 
-/** The spelling of the recorded server (Jetty 9). */
+/** Spelled as in the recordings (Jetty 9). */
 export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
 
-/** The parts of an entry that are in a body. */
+/** Entry members that a body contains. */
 export type RecordContent = Pick<Entry, 'kind' | 'values' | 'message'>;
 
 export interface Body {
@@ -20,7 +20,7 @@ export interface Body {
   json: string;
 }
 
-/** The body of an entry for a query. `handle` is echoed as the caller spelled it. */
+/** Renders the body of an entry for a query. Echoes `handle` in the caller's spelling. */
 export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Steps<Body> {
   if (entry.kind === 'not-found') {
     return {
@@ -44,19 +44,19 @@ function* selected(entry: RecordContent, selection: Selection): Steps<string | u
   return yield* selectValues(entry.values, yield* readValues(entry), selection);
 }
 
-/** The body without success: the handle comes last, as in the recordings of a Handle server, or is missing. */
+/** Renders an unsuccessful body. The handle, if any, is last, as in Handle server recordings. */
 export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
   return writeJson(handle === undefined ? members : { ...members, handle });
 }
 
-/** The text to send and its type: indented if `pretty`, wrapped as JSONP if there is a callback. */
+/** Renders the text to send and its type: indented for `pretty`, wrapped as JSONP for a callback. */
 export function* render(json: string, format: Format): Steps<{ contentType: string; text: string }> {
   const { contentType, before, after } = frameOf(format);
   const shown = format.pretty ? yield* indent(json) : json;
   return { contentType, text: before + shown + after };
 }
 
-/** Longer JSON is indented value by value. */
+/** Maximum length to indent in one step; longer JSON is indented value by value. */
 const LONG_CHARS = 16 * 1024;
 
 function* indent(json: string): Steps<string> {
@@ -64,7 +64,7 @@ function* indent(json: string): Steps<string> {
   if (values === undefined || !json.endsWith(`${values}}`)) return prettyJson(json);
   const indented: string[] = [];
   for (const value of stepElements(values)) {
-    // A single value may be as long as the whole record.
+    // Yields first, because a single value may be as long as the whole record.
     yield;
     indented.push(prettyJson(value).replaceAll('\n', '\n    '));
   }
@@ -72,7 +72,7 @@ function* indent(json: string): Steps<string> {
   return `${others.slice(0, -'[]\n}'.length)}[\n    ${indented.join(',\n    ')}\n  ]\n}`;
 }
 
-/** The type of a body, and the text before and after its JSON. */
+/** Returns the media type of a body, and the text around its JSON. */
 export function frameOf({ callback }: Format): { contentType: string; before: string; after: string } {
   if (callback === undefined) return { contentType: JSON_TYPE, before: '', after: '' };
   return { contentType: JSONP_TYPE, before: `${callback}(`, after: ');' };

@@ -1,27 +1,27 @@
-// Age, Cache-Control, Expires and Cache-Status of a response, as pure functions of an entry and the time.
+// Computes Age, Cache-Control, Expires and Cache-Status from an entry and the time.
 import type { Times } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
-/** Name of this cache in Cache-Status (RFC 9211 §2). */
+/** This cache's name in Cache-Status (RFC 9211 §2). */
 const CACHE_NAME = 'handle-resolver-proxy';
 
-/** Downstream caches must keep callers, encodings and CORS headers apart. */
+/** Makes downstream caches store callers, encodings and CORS headers separately. */
 export const VARY = 'Accept-Encoding, Authorization, Origin';
 
-/** `Vary` with additional headers on which the response depends. */
+/** Returns `Vary` with additional header names. */
 export const varyOf = (names: readonly string[] = []): string => [...names, VARY].join(', ');
 
-/** Headers for downstream caches (Cache-Control, maybe Expires) of a response with this remaining TTL. */
+/** Returns headers for downstream caches (Cache-Control, optionally Expires) for a remaining TTL. */
 export type Freshness = (ttlSeconds: number, now: number) => Record<string, string>;
 
-/** Limits on the reuse of a response, in addition to the remaining TTL; 0 forbids reuse. */
+/** Maximum reuse times in addition to the remaining TTL; 0 forbids reuse. */
 type ReuseLimits = Pick<Config['http'], 'clientMaxAgeMs' | 'sharedMaxAgeMs'>;
 
 /**
- * For records: clients revalidate each reuse, because a write invalidates only its own URL in a client's cache
- * (RFC 9111 §4.4), so other URLs of the handle would still show the old record.
+ * Freshness of records. Clients revalidate every reuse: a write invalidates only its own URL in a client
+ * cache (RFC 9111 §4.4), so other URLs of the handle would still serve the old record.
  */
 export const recordFreshness =
   ({ sharedMaxAgeMs }: Pick<ReuseLimits, 'sharedMaxAgeMs'>): Freshness =>
@@ -30,8 +30,8 @@ export const recordFreshness =
   });
 
 /**
- * For redirects and pages. Caches subtract `Age` from `max-age` (RFC 9111 §4.2), so the limit counts from the upstream
- * request. `Expires` is for HTTP/1.0 caches.
+ * Freshness of redirects and pages. Caches subtract `Age` from `max-age` (RFC 9111 §4.2), so the limit starts
+ * at the upstream request. `Expires` is for HTTP/1.0 caches.
  */
 export const redirectFreshness =
   ({ clientMaxAgeMs, sharedMaxAgeMs }: ReuseLimits): Freshness =>
@@ -43,7 +43,7 @@ export const redirectFreshness =
     };
   };
 
-/** Freshness of records and of redirects for clients. */
+/** Client freshness for records and for redirects. */
 export interface FreshnessRules {
   freshness: Freshness;
   redirectFreshness: Freshness;
@@ -60,7 +60,7 @@ const sharedMaxAge = (ttlSeconds: number, sharedMaxAgeMs: number): string =>
 const bounded = (ttlSeconds: number, limitMs: number): number =>
   Math.max(0, Math.min(ttlSeconds, Math.floor(limitMs / 1000)));
 
-/** Cache-Control that forbids storing in shared caches. */
+/** Rewrites Cache-Control to forbid shared storage. */
 export const privateOnly = (cacheControl: string): string =>
   cacheControl.replace('public', 'private').replace(/, s-maxage=\d+/, '');
 
@@ -71,7 +71,7 @@ interface CacheFacts {
   freshness: Freshness;
 }
 
-/** The cache headers of a response from an entry. */
+/** Returns the cache headers of a response from an entry. */
 export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   const { resolution, authoritative, now, freshness } = facts;
   const { entry, stale, from, collapsed } = resolution;
@@ -87,7 +87,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   };
 }
 
-/** The cache headers of a fresh hit in memory. */
+/** Returns the cache headers of a fresh memory hit. */
 function hitHeaders(entry: Times, now: number, freshness: Freshness): Record<string, string> {
   const ttl = ttlOf(entry, now);
   return {
@@ -97,11 +97,13 @@ function hitHeaders(entry: Times, now: number, freshness: Freshness): Record<str
   };
 }
 
-/** Exceeds the usual TTLs; age and TTL below it fit into one small integer. */
+/** Maximum age and TTL of shared lines. It exceeds usual TTLs, and both values fit in one small integer. */
 const SHARED_SECONDS = 1 << 15;
 const MAX_SHARED = 4096;
 
-/** Header lines of fresh hits in memory; entries with the same age and TTL share them within a second. */
+/**
+ * Creates the header lines for fresh memory hits; entries with equal age and TTL share lines within a second.
+ */
 export function createHitLines(freshness: Freshness): (entry: Times, now: number) => HeaderLines {
   const shared = new Map<number, HeaderLines>();
   let second = 0;
@@ -127,11 +129,14 @@ export function createHitLines(freshness: Freshness): (entry: Times, now: number
 const ageOf = (entry: Times, now: number): string =>
   String(Math.max(0, Math.floor((now - entry.requestedAt) / 1000)));
 
-/** Remaining TTL in seconds, negative when expired; 0 for an entry that an invalidation has made stale. */
+/** Returns the remaining TTL (s), negative after expiry; 0 for an invalidated entry. */
 const ttlOf = (entry: Times, now: number): number =>
   entry.staleAt === 0 ? 0 : Math.floor((entry.staleAt - now) / 1000);
 
-/** RFC 9211: `hit`, or the reason for a request upstream (`fwd`); a stale response has a negative ttl. */
+/**
+ * Formats Cache-Status (RFC 9211): `hit`, or the reason for an upstream request (`fwd`). A
+ * stale response has a negative ttl.
+ */
 function cacheStatus({
   resolution,
   authoritative,
@@ -144,7 +149,7 @@ function cacheStatus({
   const { from, stale, collapsed, stored } = resolution;
   const detail = stale ?? (from === 'redis' ? 'redis' : undefined);
   const reason = authoritative ? 'request' : 'miss';
-  // Tokens and integers, which RFC 9651 serialises unquoted.
+  // Tokens and integers, serialised unquoted (RFC 9651).
   return [
     CACHE_NAME,
     from === 'upstream' ? `fwd=${reason}` : 'hit',

@@ -1,4 +1,4 @@
-// The context and the id of a request, in `res.locals`, which never outlives the request.
+// Request context and id, stored in `res.locals`, which never outlives the request.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
@@ -7,7 +7,7 @@ import type { Caller } from '../upstream/caller.js';
 import type { Format } from './query.js';
 import type { Place, Route } from './route-table.js';
 
-/** The result of a request, for log and metrics. */
+/** Result of a request, for the log and metrics. */
 export type Result =
   | 'hit'
   | 'miss'
@@ -22,54 +22,60 @@ export type Result =
   | 'local';
 
 export interface RequestContext extends Place {
-  /** The interface, for metrics. */
+  /** Interface, for metrics. */
   family: 'record' | 'v2' | 'redirect' | 'native-tunnel';
-  /** The route of the request; undefined if none matches. */
+  /** Matched route, if any. */
   route?: Route | undefined;
   format: Format;
   /** Undefined until the path is parsed. */
   handle?: HandleRef;
   result: Result;
-  /** The caller for upstream limits; undefined until the traffic rules have run. */
+  /** Caller for upstream limits; undefined until the traffic rules have run. */
   caller?: Caller;
-  /** Id sent by a trusted proxy, or generated on first use. */
+  /** Id from a trusted proxy, or generated on first use. */
   requestId?: string | undefined;
-  /** The error that the response reports. */
+  /** Error that the response reports. */
   failure?: ServiceError;
 }
 
-/** The context that the read path or the first step of the pipeline has set. */
+/** Returns the context, which the read path or the first pipeline step has set. */
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
 
-/** The caller for reads that do not count as misses of its network: with a login, or not requested by the client. */
+/**
+ * Returns a caller without a network, for reads that do not count as its misses: with a login,
+ * or not requested by the client.
+ */
 export const unjudgedCaller = (res: ServerResponse): Caller | undefined => {
   const { caller } = contextOf(res);
   return caller && { ...caller, network: undefined };
 };
 
-/** The id of the request, generated on first use, because a hit needs none. */
+/** Returns the request id, generated on first use because a hit needs none. */
 export const requestIdOf = (res: ServerResponse): string => (contextOf(res).requestId ??= randomUUID());
 
-/** Whether the request has a context. Express sets an empty `locals`. */
+/** Whether the request has a context; Express sets an empty `locals`. */
 export const hasContext = (res: ServerResponse): boolean => {
   const { locals } = res as unknown as { locals?: Partial<RequestContext> };
   return locals?.target !== undefined;
 };
 
-/** Sets the context. Call it before Express handles the request; Express keeps existing `locals`. */
+/** Sets the context. Call it before Express handles the request, because Express keeps existing `locals`. */
 export function putContext(res: ServerResponse, context: RequestContext): void {
   (res as unknown as { locals: RequestContext }).locals = context;
 }
 
-/** Header of requests from trusted proxies, of forwarded requests and of error responses. */
+/** Header in requests from trusted proxies, forwarded requests and error responses. */
 export const REQUEST_ID = 'X-Request-Id';
 
-/** Ids of web servers: UUIDs, hex digits, Base64, address and counter. Safe in a log line, a header and a page. */
+/**
+ * Matches the ids that web servers generate: UUIDs, hex digits, Base64, address and counter. Safe in a log
+ * line, a header and a page.
+ */
 const FORMAT = /^[\w.:=+/@-]{1,128}$/;
 
-/** The received id; undefined if it is invalid or not from a trusted proxy. */
+/** Returns the received id; undefined if it is invalid or not from a trusted proxy. */
 export type AcceptRequestId = (given: string | undefined, req: IncomingMessage) => string | undefined;
 
 export const createAcceptRequestId =

@@ -1,40 +1,43 @@
-// CORS: the headers and preflight responses of a Handle server, plus `Vary: Origin`.
+// CORS headers and preflight responses of a Handle server, plus `Vary: Origin`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
 
-// From the recording "OPTIONS preflight GET".
+// Recorded from a Handle server ("OPTIONS preflight GET").
 const METHODS = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE'];
 const HEADERS = ['X-Requested-With', 'Authorization', 'Origin', 'Accept', 'Content-Type'];
-/** A Handle server does not allow these. They are allowed only on request, so that other preflights stay as recorded. */
+/**
+ * Headers that Handle servers do not allow. They are allowed only on request, so that other
+ * preflights match the recording.
+ */
 const CONDITIONS = ['If-Match', 'If-None-Match'];
 const MAX_AGE_SECONDS = 86_400;
 
-/** Response headers that scripts may always read (Fetch standard), and the headers of CORS. */
+/** Matches the CORS headers and the response headers that scripts may always read (Fetch standard). */
 const NOT_EXPOSED =
   /^(cache-control|content-language|content-type|expires|last-modified|pragma|vary|access-control-.*)$/i;
 
-/** Allows any Origin without credentials: a page can only read what any client can. */
+/** Allows any origin without credentials: a page can then read only what any client can. */
 export function allowOrigin({ headers: { origin } }: IncomingMessage, res: ServerResponse): void {
   if (origin !== undefined) res.setHeader(ALLOW_ORIGIN, origin);
 }
 
-/** Lets scripts read the headers of the response. Call it after all headers are set. */
+/** Lets scripts read the response headers. Call it after setting all headers. */
 export function exposeHeaders(res: ServerResponse): void {
   if (!res.hasHeader(ALLOW_ORIGIN)) return;
   res.setHeader(EXPOSE_HEADERS, exposedOf(res.getHeaderNames()));
 }
 
-/** Adds the headers of `allowOrigin` and `exposeHeaders` to a list of names and values. */
+/** Adds the `allowOrigin` and `exposeHeaders` headers to a list of alternating names and values. */
 export function withCors(headers: string[], origin: string | undefined): string[] {
   if (origin === undefined) return headers;
   const names = headers.filter((_, at) => at % 2 === 0);
   return [ALLOW_ORIGIN, origin, ...headers, EXPOSE_HEADERS, exposedOf(names)];
 }
 
-/** `withCors` for a prepared response. */
+/** Applies `withCors` to a prepared response. */
 export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
   const names = (lines.match(/^[^:\r\n]+/gm) ?? []).join();
   let exposed = exposedByNames.get(names);
@@ -45,7 +48,7 @@ export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
   return (linesOf([ALLOW_ORIGIN, origin]) + lines + exposed) as HeaderLines;
 }
 
-/** Memo by header names: prepared responses have few distinct sets of headers. */
+/** Memoised by header names: prepared responses have few distinct header sets. */
 const exposedByNames = new Map<string, HeaderLines>();
 
 function exposedOf(names: readonly string[]): string {
@@ -60,7 +63,7 @@ function exposedOf(names: readonly string[]): string {
   return [...new Set([...titled, 'Content-Length'])].join(',');
 }
 
-/** Answers OPTIONS: a preflight, or the methods of the path in `Allow`. */
+/** Responds to OPTIONS: to a preflight, else with the path's methods in `Allow`. */
 export function answerOptions(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {
   if (isPreflight(req)) {
     const requested = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
@@ -78,7 +81,10 @@ export function answerOptions(req: IncomingMessage, res: ServerResponse, methods
 export const isPreflight = ({ headers }: IncomingMessage): boolean =>
   headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 
-/** Answers a preflight; if it is not allowed, with 200 without CORS headers. `more` lists additional allowed headers. */
+/**
+ * Responds to a preflight; a disallowed one gets 200 without CORS headers. `more`
+ * lists additional allowed headers.
+ */
 export function answerPreflight(
   req: IncomingMessage,
   res: ServerResponse,

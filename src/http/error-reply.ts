@@ -7,7 +7,7 @@ import { bodyOfMembers } from './body.js';
 import { contextOf, requestIdOf, REQUEST_ID } from './context.js';
 import { type Reply, sendReply } from './reply.js';
 
-/** Reports unexpected errors: bugs, not failures of the upstream or of the caller. */
+/** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
 
 /** Logs and counts unexpected errors. */
@@ -18,7 +18,7 @@ export const createReportUnexpected =
     metrics.countInternalError();
   };
 
-/** The headers of an error in every interface. Errors are never stored. */
+/** Returns the error headers common to all interfaces. No cache may store errors. */
 export function errorHeaders(failure: ServiceError, requestId?: string): Record<string, string> {
   const { upstreamAnswer: answer, retryAfterSeconds, allow } = failure;
   return {
@@ -35,9 +35,9 @@ export interface Problem {
   title: string;
   status: number;
   detail?: string;
-  /** Name in the catalogue and in the log. */
+  /** Error code from the catalogue, also logged. */
   code: ErrorCode;
-  /** Response code of the Handle System, which clients expect in every JSON response, above all in a 404. */
+  /** Handle System response code, which clients expect in every JSON response, especially in a 404. */
   responseCode: number;
   handle?: string;
 }
@@ -56,8 +56,8 @@ export function problemOf(failure: ServiceError, handle?: string): Problem {
 }
 
 /**
- * Renders `{"responseCode":2,"message":…,"code":…,"handle":…}`. Only code 2, 412 and NO_DELETE have `handle`, as on a
- * Handle server. An error response of the upstream keeps its own members.
+ * Renders `{"responseCode":2,"message":…,"code":…,"handle":…}`. Only code 2, 412 and NO_DELETE include
+ * `handle`, as on a Handle server. An upstream error response keeps its members.
  */
 export function renderError(
   failure: ServiceError,
@@ -80,7 +80,7 @@ const NAMING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['PRECONDITION_FAILED'
 const optional = (name: string, value: string | undefined): Record<string, string> =>
   value === undefined ? {} : { [name]: value };
 
-/** Reports an unexpected error and turns it into INTERNAL. */
+/** Reports an unexpected error and converts it to INTERNAL. */
 export function asServiceError(
   error: unknown,
   onUnexpected: ReportUnexpected,
@@ -91,16 +91,16 @@ export function asServiceError(
   return new ServiceError('INTERNAL', { cause: error });
 }
 
-/** The result of a failed request, for log and metrics. */
+/** Returns the result of a failed request, for the log and metrics. */
 export function resultOfError(status: number): 'error' | 'refused' | 'invalid' {
   if (status >= 500) return 'error';
   return status === 401 || status === 403 ? 'refused' : 'invalid';
 }
 
-/** Sends an error. Throws it if a response has begun, which only the guard can end. */
+/** Sends an error, or throws it if a response has started, because only the guard can end that response. */
 export type SendError = (req: IncomingMessage, res: ServerResponse, error: unknown) => Promise<void>;
 
-/** Sends errors in the form of the record interface. The request must have a context. */
+/** Creates the error sender for the record interface. Requests must have a context. */
 export function createSendError({ onUnexpected }: { onUnexpected: ReportUnexpected }): SendError {
   return async function sendError(req, res, error) {
     const failure = asServiceError(error, onUnexpected, requestIdOf(res));

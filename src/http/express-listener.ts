@@ -1,11 +1,14 @@
-// Express apps as listeners for any request target, and their error handler.
+// Wraps Express apps as listeners for any request target, and their error handler.
 import type { ErrorRequestHandler, Express, NextFunction, Request, Response } from 'express';
 import { hasContext } from './context.js';
 import type { SendError } from './error-reply.js';
 import type { FailingListener } from './guard.js';
 import { originForm, readTarget } from './target.js';
 
-/** Passes absolute targets in origin form, because Express fails to parse an absolute URL with an invalid host. */
+/**
+ * Converts absolute targets to origin form, because Express cannot parse an
+ * absolute URL with an invalid host.
+ */
 export function expressListener(app: Express): FailingListener {
   return function listen(req, res, fail) {
     const { url: originalUrl = '' } = req;
@@ -15,7 +18,10 @@ export function expressListener(app: Express): FailingListener {
   };
 }
 
-/** Wraps `sendError` as error handler of Express. Without a context the interface is unknown, so the guard responds. */
+/**
+ * Wraps `sendError` as an Express error handler. Without a context the interface is
+ * unknown, so the guard responds.
+ */
 export const toErrorHandler = (sendError: SendError): ErrorRequestHandler =>
   async function errorReply(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
     if (hasContext(res)) await sendError(req, res, error);

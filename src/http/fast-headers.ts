@@ -1,22 +1,22 @@
-// Scans the raw headers of a request for the few that a cached response depends on.
+// Scans raw request headers for the few that a cached response depends on.
 
 export interface FastHeaders {
   acceptEncoding: string | undefined;
   ifNoneMatch: string | undefined;
   origin: string | undefined;
   requestId: string | undefined;
-  /** Whether the request has `Authorization`, so that its response must not be shared. */
+  /** Whether the request has `Authorization`, which forbids a shared response. */
   hasCredentials: boolean;
-  /** Whether the request has passed this proxy before: `Via` has its pseudonym (RFC 9110 §7.6.3). */
+  /** Whether `Via` contains this proxy's pseudonym (RFC 9110 §7.6.3). */
   isLoop: boolean;
 }
 
-/** Returns the same object on each call: copy it to keep it. */
+/** Returns the same object on every call; copy it to retain it. */
 export type ScanHeaders = (raw: readonly string[]) => FastHeaders;
 
-/** `pseudonym` is the name of this proxy in `Via`. */
+/** Creates a scanner; `pseudonym` is this proxy's name in `Via`. */
 export function createScanHeaders(pseudonym: string): ScanHeaders {
-  // Reading `req.headers` would build an object of all headers, a large part of the cost of a hit.
+  // Avoids `req.headers`, which builds an object of all headers at a large part of a hit's cost.
   const found: FastHeaders = {
     acceptEncoding: undefined,
     ifNoneMatch: undefined,
@@ -32,7 +32,7 @@ export function createScanHeaders(pseudonym: string): ScanHeaders {
     const field = FIELDS.get(name);
     if (field === undefined) return;
     const before = found[field];
-    // Repeated headers are joined as in `req.headers`.
+    // Joins repeated headers like `req.headers`.
     found[field] = before === undefined ? value : `${before}, ${value}`;
   }
 
@@ -45,7 +45,7 @@ export function createScanHeaders(pseudonym: string): ScanHeaders {
     found.isLoop = false;
     for (let at = 0; at < raw.length; at += 2) {
       const name = raw[at] as string;
-      // Skips most headers by length alone, such as Host, User-Agent and Connection.
+      // Skips most headers, such as Host, User-Agent and Connection, by length alone.
       if (NAME_LENGTHS[name.length] === 1) read(name.toLowerCase(), raw[at + 1] as string);
     }
     return found;
@@ -59,7 +59,7 @@ const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin' | 're
   ['x-request-id', 'requestId'],
 ]);
 
-/** 1 at the lengths of the names that are read. */
+/** 1 at each length of a scanned name. */
 const NAME_LENGTHS: readonly number[] = Array.from({ length: 64 }, (_, length) =>
   ['via', 'authorization', ...FIELDS.keys()].some((name) => name.length === length) ? 1 : 0,
 );

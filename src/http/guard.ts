@@ -1,4 +1,4 @@
-// Confines an uncaught error of a listener to its own request, which gets a 500.
+// Confines an uncaught listener error to its request, which gets a 500.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -6,26 +6,29 @@ import { JSON_TYPE } from './body.js';
 import { hasContext, requestIdOf } from './context.js';
 import { type ReportUnexpected, renderError } from './error-reply.js';
 
-/** A request listener; the guard also handles the rejection of a returned promise. */
+/** A request listener; the guard also handles a rejected promise. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
-/** The error with which a traffic rule rejects the handle; undefined if no rule does. */
+/** Returns the error of the traffic rule that rejects the handle, if any. */
 export type RefusalOfHandle = (
   req: IncomingMessage,
   handle: HandleRef,
 ) => ServiceError | undefined | Promise<ServiceError | undefined>;
 
-/** Express calls `fail` with errors that its handlers do not answer; its default response would expose the stack. */
+/**
+ * A listener that calls `fail` for errors without a response; Express' default
+ * response would expose the stack.
+ */
 export type FailingListener = (
   ...given: [...Parameters<Listener>, fail: (error: unknown) => void]
 ) => unknown;
 
-/** Without the guard, an exception in a listener or a rejected promise would end the process. */
+/** Wraps a listener, because an exception or rejected promise in a bare listener would end the process. */
 export function guard(listener: FailingListener, onUnexpected: ReportUnexpected): RequestListener {
   return function guarded(req, res) {
     const fail = (error: unknown): void => {
       const requestId = hasContext(res) ? requestIdOf(res) : undefined;
-      // A ServiceError was reported where it was created.
+      // A ServiceError was already reported at its origin.
       if (!(error instanceof ServiceError)) onUnexpected(error, requestId);
       if (!res.headersSent) sendInternalError(res, requestId);
       // A truncated response must not look complete.
@@ -42,12 +45,12 @@ export function guard(listener: FailingListener, onUnexpected: ReportUnexpected)
 
 function sendInternalError(res: ServerResponse, requestId: string | undefined): void {
   const { status, headers, body } = completeError(new ServiceError('INTERNAL'), requestId);
-  // Headers that the listener has set belong to the response that failed.
+  // Headers that the listener set belong to the failed response.
   for (const name of res.getHeaderNames()) res.removeHeader(name);
   res.writeHead(status, headers).end(body);
 }
 
-/** A complete error response, for use without Express. */
+/** Creates a complete error response for use without Express. */
 export function completeError(
   failure: ServiceError,
   requestId?: string,

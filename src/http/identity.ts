@@ -1,13 +1,13 @@
-// The claimed identity of a login, for limits and queues. Only the Handle server can verify it.
+// Claimed identities of logins, for limits and queues. Only the Handle server can verify them.
 import { type HandleRef, foldHandle } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 
 /**
- * The identity in a Basic login: index and handle in normal form. Password and spelling (percent-encoding, letter case,
- * leading zeros) do not count, so that a caller cannot multiply its identities.
+ * Returns the identity in a Basic login: index and normalised handle. Ignores password and spelling
+ * (percent-encoding, case, leading zeros), so that a caller cannot multiply its identities.
  *
  * @example identityOf('Basic ' + btoa('0300%3a21.t1%2fuser:secret')) // '300:21.T1/USER'
- * @returns undefined without a Basic login, because a session does not show its user here
+ * @returns undefined for any other login; a session does not reveal its user
  */
 export function identityOf(authorization: string | undefined): string | undefined {
   const login = readBasic(authorization);
@@ -17,9 +17,10 @@ export function identityOf(authorization: string | undefined): string | undefine
 }
 
 /**
- * Reads a Basic login. The first colon ends the name (RFC 7617 §2), so the colon of an identity is sent as `%3A`.
+ * Parses a Basic login. The first colon ends the name (RFC 7617 §2), so clients
+ * send an identity's colon as `%3A`.
  *
- * @returns undefined without a Basic login; `password` is undefined without a colon
+ * @returns undefined for any other login; `password` is undefined without a colon
  */
 export function readBasic(
   authorization: string | undefined,
@@ -32,19 +33,19 @@ export function readBasic(
   return { name: bytes.toString('utf8', 0, colon), password: bytes.subarray(colon + 1) };
 }
 
-/** Parses `index:handle`. The index defaults to 0, as on a Handle server. */
+/** Parses `index:handle`; the index defaults to 0, as on a Handle server. */
 export function readIdentity(text: string): ValueReference {
   const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
   return { index: Number(index ?? 0), handle: handle ?? text };
 }
 
 /**
- * Whether the Handle server would reject a read of the handle with a wrong login. False for sessions: anyone can create
- * one, and it need not be logged in.
+ * Whether the Handle server rejects a read of the handle with a wrong login. False for sessions, which anyone
+ * can create without logging in.
  */
 export type ChecksLogin = (handle: HandleRef, authorization: string | undefined) => boolean;
 
-/** `checksLogins`: whether the servers of a handle check the logins of reads. */
+/** `checksLogins` tells whether a handle's servers verify the credentials of reads. */
 export const createChecksLogin =
   (checksLogins: (handle: HandleRef) => boolean): ChecksLogin =>
   (handle, authorization) =>

@@ -1,4 +1,4 @@
-// Evaluates If-Match, If-None-Match and their dates (RFC 9110 §13).
+// Evaluates If-Match, If-None-Match, If-Modified-Since and If-Unmodified-Since (RFC 9110 §13).
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 
@@ -9,11 +9,11 @@ export interface ConditionHeaders {
   'if-unmodified-since'?: string | undefined;
 }
 
-/** The request method and the state of the resource. */
+/** Request method and resource state. */
 export interface ResourceState {
   method: string;
   exists: boolean;
-  /** ETags of all representations. */
+  /** ETags of every representation. */
   etags?: readonly string[] | undefined;
   lastModified?: Date | undefined;
 }
@@ -21,8 +21,8 @@ export interface ResourceState {
 export type Verdict = 'pass' | 'not-modified' | 'failed';
 
 /**
- * Evaluates the conditions in the order of RFC 9110 §13.2.2. If the handle does not exist, `If-Match` always
- * fails, for GET and DELETE too, as in the original service.
+ * Evaluates preconditions in the order of RFC 9110 §13.2.2. For a missing handle, `If-Match` always fails,
+ * even for GET and DELETE, as in the original service.
  *
  * @throws ServiceError BAD_REQUEST for a header that is not a list of entity tags
  */
@@ -32,7 +32,10 @@ export function evaluatePreconditions(headers: ConditionHeaders, state: Resource
   return isRead(state) ? 'not-modified' : 'failed';
 }
 
-/** PUT with `If-None-Match: *`: the Handle server checks and writes atomically, so it needs neither read nor lock. */
+/**
+ * Whether the request is a PUT with `If-None-Match: *`: it needs neither read nor lock, because the Handle
+ * server checks and writes atomically.
+ */
 export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean =>
   method === 'PUT' &&
   headers['if-none-match']?.trim() === '*' &&
@@ -41,7 +44,7 @@ export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method'
 
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';
 
-/** Evaluates If-Match, or without it If-Unmodified-Since (§13.1.1, §13.1.4). */
+/** Evaluates If-Match, else If-Unmodified-Since (§13.1.1, §13.1.4). */
 function isUnchanged(
   headers: ConditionHeaders,
   { exists, etags = [], lastModified }: ResourceState,
@@ -53,12 +56,12 @@ function isUnchanged(
   return since === undefined || lastModified === undefined || wholeSeconds(lastModified) <= since;
 }
 
-/** Evaluates If-None-Match, or without it, for reads, If-Modified-Since (§13.1.2, §13.1.3). */
+/** Evaluates If-None-Match, else If-Modified-Since for reads (§13.1.2, §13.1.3). */
 function isModified(headers: ConditionHeaders, state: ResourceState): boolean {
   const { exists, etags = [], lastModified } = state;
   const tags = readTags('If-None-Match', headers['if-none-match']);
   if (tags === '*') return !exists;
-  // Weak comparison: `W/` is ignored.
+  // Weak comparison ignores `W/`.
   if (tags !== undefined) return !exists || !etags.some((etag) => tags.map(opaque).includes(opaque(etag)));
   const since = isRead(state) ? readDate(headers['if-modified-since']) : undefined;
   return since === undefined || lastModified === undefined || wholeSeconds(lastModified) > since;
@@ -69,7 +72,7 @@ const opaque = (tag: string): string => tag.replace(/^W\//, '');
 const ENTITY_TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\uffff]*"/;
 const TAG_LIST = new RegExp(`^(?:[\\s,]*${ENTITY_TAG.source}(?=[\\s,]|$))+[\\s,]*$`);
 
-/** Parses `*` or a list of tags, which may have empty elements (§5.6.1.2). */
+/** Parses `*` or a tag list, which may contain empty elements (§5.6.1.2). */
 function readTags(name: string, header: string | undefined): '*' | string[] | undefined {
   const text = header?.trim();
   if (text === undefined || text === '*') return text;
@@ -77,7 +80,7 @@ function readTags(name: string, header: string | undefined): '*' | string[] | un
   throw new ServiceError('BAD_REQUEST', { detail: `${name} has to be * or a list of tags in double quotes` });
 }
 
-/** Invalid dates are ignored (§13.1.3, §13.1.4). */
+/** Parses a date; ignores invalid dates (§13.1.3, §13.1.4). */
 function readDate(header: string | undefined): number | undefined {
   const time = Date.parse(header ?? '');
   return Number.isNaN(time) ? undefined : wholeSeconds(new Date(time));

@@ -1,17 +1,17 @@
-// Parses the query parameters of the record interface as a Handle server does.
+// Parses the query parameters of the record interface like a Handle server.
 import { ServiceError } from '../errors.js';
 import type { Selection } from '../handle/value.js';
 
-/** Formatting of the JSON. */
+/** JSON format options. */
 export interface Format {
   pretty: boolean;
-  /** Name of the JSONP function, sanitised; may be empty. */
+  /** Sanitised JSONP function name; may be empty. */
   callback?: string;
 }
 
 export interface RecordQuery extends Selection {
   authoritative: boolean;
-  /** False only if the caller requests private values too. */
+  /** False only if the caller also requests private values. */
   publicOnly: boolean;
 }
 
@@ -27,8 +27,8 @@ export function readFormat(parameters: URLSearchParams): Format {
 }
 
 /**
- * Reads the query of a record. `cert` and `doNotRefer` are accepted without effect on the JSON
- * (recordings "cert=true", "doNotRefer=true"); unknown parameters are ignored.
+ * Parses a record query. Accepts `cert` and `doNotRefer`, which do not affect the JSON (recordings
+ * "cert=true", "doNotRefer=true"), and ignores unknown parameters.
  *
  * @throws ServiceError BAD_PARAMETER for an index that is not an integer
  */
@@ -42,7 +42,9 @@ export function readRecordQuery(parameters: URLSearchParams): RecordQuery {
   };
 }
 
-/** Absent is false; bare, `yes` and `true` are true; everything else is false (recording "pretty=false"). */
+/**
+ * Parses a flag: true if bare, `yes` or `true`; false if absent or anything else (recording "pretty=false").
+ */
 function readFlag(value: string | null): boolean {
   return value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
 }
@@ -58,7 +60,7 @@ function readIndex(value: string): number {
   return index;
 }
 
-/** Replaces invalid characters of a name by `_` (recording "callback with bad characters"). */
+/** Replaces invalid name characters by `_` (recording "callback with bad characters"). */
 function cleanCallback(name: string): string {
   return name.replace(/[^]/g, (char, at: number) => (isNameCharacter(char, at) ? char : '_'));
 }

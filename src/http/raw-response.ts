@@ -1,7 +1,7 @@
-// Sends a response as raw text: head and body in one string with a single write.
+// Sends head and body of a response as one string in a single write.
 import { STATUS_CODES, type ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 
-/** Header lines, each with its CRLF. */
+/** Header lines, each ending in CRLF. */
 export type HeaderLines = string & { readonly __lines: unique symbol };
 
 export interface RawResponse {
@@ -11,7 +11,7 @@ export interface RawResponse {
   body: string;
 }
 
-/** Formats names and values as lines. @throws TypeError for an invalid name or value, as `setHeader` does */
+/** Formats alternating names and values as lines. @throws TypeError as `setHeader` does */
 export function linesOf(headers: readonly string[]): HeaderLines {
   let lines = '';
   for (let at = 0; at < headers.length; at += 2) {
@@ -23,20 +23,24 @@ export function linesOf(headers: readonly string[]): HeaderLines {
   return lines as HeaderLines;
 }
 
-/** Node keeps the head in `_header` until the body follows. */
+/** Node stores the head in `_header` until the body is written. */
 interface WithHead {
   _header: unknown;
 }
 
-/** Longer bodies are not joined: Node keeps the head until the response is sent, so slow readers would hold a body twice. */
+/**
+ * Maximum body length to join with the head: Node keeps the head until the response is sent, so slow readers
+ * would hold a longer body twice.
+ */
 const MAX_JOINED_BYTES = 64 * 1024;
 
 type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
 
 /**
- * Avoids `writeHead`, which validates every header again and makes the body a second write. Node formats the first head
- * of each second, and the lines it adds (Date, Connection, Keep-Alive) are copied into the other heads of that second.
- * If a release of Node has no `_header`, `writeHead` formats all heads (test/live/internals).
+ * Creates a sender that avoids `writeHead`, which validates every header again and makes the body a
+ * second write. Node formats the first head of each second; other heads in that second copy the lines
+ * that Node added (Date, Connection, Keep-Alive). On a Node release without `_header`, `writeHead`
+ * formats all heads (test/live/internals).
  */
 export function createSendRaw(): SendRaw {
   const learnt = { second: -1, text: '' };
@@ -61,7 +65,7 @@ export function createSendRaw(): SendRaw {
   };
 }
 
-/** Uses `unknown` for unknown codes, as Node does. */
+/** Formats the status line, with `unknown` for unknown codes, as Node does. */
 const statusLine = (status: number): string => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
 
 function headersOf(lines: HeaderLines): string[] {
@@ -75,8 +79,8 @@ function headersOf(lines: HeaderLines): string[] {
 }
 
 /**
- * The text that Node added after our lines, with the empty line; undefined if it is unknown, or if Node closes a
- * connection that should stay open, as with a 304 in HTTP/1.0.
+ * Returns the text that Node appended to our lines, including the empty line. Undefined if the head is not
+ * visible, or if Node closes a connection that should stay open, as for a 304 in HTTP/1.0.
  */
 function addedByNode(res: ServerResponse, { status, lines }: RawResponse): string | undefined {
   const { _header: head } = res as unknown as WithHead;

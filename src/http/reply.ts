@@ -1,4 +1,4 @@
-// Replies: the representation for a caller, 304 by ETag, and the order of headers.
+// Replies: representation for the caller, 304 by ETag, header order.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bytes } from '../handle/bytes.js';
 import { render } from './body.js';
@@ -23,11 +23,11 @@ export interface Reply extends ReplyHead {
 interface ReplyForm {
   format: Format;
   acceptEncoding: string | undefined;
-  /** Minimum bytes of a compressed body. */
+  /** Minimum body length for compression (bytes). */
   gzipMinBytes: number;
 }
 
-/** Renders the representation of a reply; a promise only if the body is compressed. */
+/** Renders a reply's representation; returns a promise only for a compressed body. */
 export function* representReply(
   { status, json }: Reply,
   form: ReplyForm,
@@ -45,7 +45,7 @@ interface OutgoingReply {
   body: Bytes | undefined;
 }
 
-/** Turns a reply into a 304 if the caller has this representation (RFC 9110 §15.4.5). */
+/** Turns a reply into a 304 if the caller already has this representation (RFC 9110 §15.4.5). */
 function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | undefined): OutgoingReply {
   const headers: string[] = [];
   for (const name of Object.keys(reply.headers)) headers.push(name, reply.headers[name] ?? '');
@@ -56,7 +56,7 @@ function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | 
   return { status: reply.status, headers, body: made.body };
 }
 
-/** The parts of a request on which the form of its response depends. */
+/** Request properties that the response format depends on. */
 export interface Recipient {
   method: string;
   headers: Pick<FastHeaders, 'ifNoneMatch' | 'origin'>;
@@ -74,7 +74,7 @@ export type SendMade = (
   recipient: Recipient,
 ) => void;
 
-/** Sends representations, each with a single write. `now` is the wall clock (ms). */
+/** Sends each representation in a single write. `now` is the wall clock (ms). */
 export function createSendMade(now: () => number): SendMade {
   const sendRaw = createSendRaw();
   return function sendMade(res, head, made, { method, headers: { ifNoneMatch, origin } }) {
@@ -85,8 +85,8 @@ export function createSendMade(now: () => number): SendMade {
 }
 
 /**
- * Resolves at the end of this turn of the event loop, so that the responses of a turn are written together: waking a
- * sleeping client makes a write twice as expensive.
+ * Creates a function that resolves at the end of the event-loop turn, so that all responses of a turn are
+ * written together: waking a sleeping client doubles the cost of a write.
  */
 export function createEndOfTurn(): () => Promise<void> {
   let ending: Promise<void> | undefined;
@@ -99,7 +99,7 @@ export function createEndOfTurn(): () => Promise<void> {
     }));
 }
 
-/** Sends JSON in the format of the request context, and returns the representation. */
+/** Sends JSON in the requested format, and returns the representation. */
 export async function sendReply(
   req: IncomingMessage,
   res: ServerResponse,

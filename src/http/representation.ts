@@ -1,4 +1,4 @@
-// Representations of a response: identity or gzip, each with its ETag.
+// Creates response representations: identity or gzip, each with its own ETag.
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -7,14 +7,14 @@ import { varyOf } from './cache-headers.js';
 
 export type Encoding = 'identity' | 'gzip';
 
-/** A response body in one encoding, and its headers (names and values alternately). */
+/** A response body in one encoding, with headers as alternating names and values. */
 export interface Representation {
   encoding: Encoding;
-  /** False when the body is too short for compression. */
+  /** False for a body too short to compress. */
   isWorthGzip: boolean;
   body: Bytes;
   etag: string | undefined;
-  /** Vary and ETag, which are in a 304 too (RFC 9110 §15.4.5). */
+  /** Vary and ETag, which a 304 also contains (RFC 9110 §15.4.5). */
   common: string[];
   /** Content-Encoding, Content-Type and Content-Length. */
   ofBody: string[];
@@ -23,13 +23,13 @@ export interface Representation {
 interface TextContent {
   text: string;
   contentType: string;
-  /** Whether the response can be revalidated. */
+  /** Whether clients can revalidate the response. */
   hasEtag: boolean;
-  /** Request headers on which the content depends, in addition to those of every response. */
+  /** Request headers that the content depends on, in addition to the common ones. */
   varies?: readonly string[] | undefined;
 }
 
-/** The representation for an Accept-Encoding; a promise only if it is compressed. */
+/** Creates the representation for an Accept-Encoding; returns a promise only for compression. */
 export function represent(
   content: TextContent,
   { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
@@ -66,25 +66,27 @@ function describe(
 
 const compress = promisify(gzip);
 
-/** A strong ETag of the UTF-8 bytes before encoding; gzip has a different one (RFC 9110 §8.8.3.3). */
+/**
+ * Returns a strong ETag of the UTF-8 bytes before encoding; gzip has a different ETag (RFC 9110 §8.8.3.3).
+ */
 export function etagOf(text: string, encoding: Encoding): string {
   const digest = hash('sha256', text, 'base64url').slice(0, 22);
   return encoding === 'gzip' ? `"${digest}-gz"` : `"${digest}"`;
 }
 
-/** If-None-Match compares weakly: `*` or any tag of the list (RFC 9110 §13.1.2). */
+/** Compares weakly with If-None-Match: `*` or any listed tag matches (RFC 9110 §13.1.2). */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch === etag) return true;
   return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }
 
-/** Memo: clients use few and short values of Accept-Encoding. */
+/** Memoised decisions: clients send few distinct, short Accept-Encoding values. */
 const decisions = new Map<string, boolean>();
 const MAX_DECISIONS = 1000;
 const MAX_KNOWN_CHARS = 256;
 
-/** True when gzip is accepted with at least the weight of identity (RFC 9110 §12.5.3). */
+/** Whether gzip has at least the weight of identity (RFC 9110 §12.5.3). */
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false;
   if (acceptEncoding.length > MAX_KNOWN_CHARS) return prefersGzip(acceptEncoding);

@@ -1,4 +1,4 @@
-// Receives request bodies within a limit per body and a limit for all, decompresses them and parses JSON.
+// Receives request bodies within a limit per body and a total limit, decompresses them and parses JSON.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
@@ -10,31 +10,31 @@ interface RequestBodyDeps {
 }
 
 /**
- * Receives the body and passes it to `work`; its bytes count against the budget until the work is done.
+ * Receives the body and passes it to `work`; its bytes count towards the budget until `work` ends.
  *
- * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or BAD_REQUEST when the body is incomplete
+ * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or BAD_REQUEST for an incomplete body
  */
 export type WithBody = <T>(req: IncomingMessage, work: (body: Buffer) => Promise<T>) => Promise<T>;
 
-/** `Retry-After` of a body rejected for lack of memory. */
+/** Retry-After for a body rejected for lack of memory. */
 const RETRY_AFTER_MS = 1000;
 
-/** A holder of memory, such as an upload, which may have to give it up. */
+/** A memory holder, such as an upload, that can release its memory. */
 interface MemoryHolder {
-  /** Whether the holder has made progress since the previous call; if so, the others give way first. */
+  /** Whether the holder has progressed since the previous call; if so, others release first. */
   hasMoved?: () => boolean;
   giveWay: () => void;
 }
 
-/** A budget for memory held for clients, with its holders. */
+/** Budget for memory held on behalf of clients, with its holders. */
 export interface MemoryBudget {
-  /** Holders that can give way; the longest without progress first. */
+  /** Holders that can release memory, the longest without progress first. */
   holders: Set<MemoryHolder>;
   add: (bytes: number) => void;
   free: (bytes: number) => void;
 }
 
-/** Receives bodies without a timeout: `server.requestTimeout` limits the time. */
+/** Receives bodies without its own timeout: `server.requestTimeout` applies. */
 export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithBody {
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
@@ -48,7 +48,8 @@ export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithB
 }
 
 /**
- * Above the limit the oldest holder without progress gives way: honest clients finish uploads quickly, and keep reading.
+ * Creates a budget. Above the limit, the oldest holder without progress releases its memory first, because
+ * honest clients finish uploads quickly and read steadily.
  */
 export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   const holders = new Set<MemoryHolder>();
@@ -57,7 +58,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
     holders,
     add(bytes) {
       usedBytes += bytes;
-      // A holder with progress is moved to the end of the iteration, and gives way only if the others do not suffice.
+      // A holder with progress moves to the end, and releases only if the others do not suffice.
       for (const oldest of holders) {
         if (usedBytes <= maxTotalBytes) return;
         holders.delete(oldest);
@@ -71,7 +72,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   };
 }
 
-/** The error of an upload that has to give way. */
+/** Creates the error for an upload that releases its memory. */
 export const tooManyBodies = (): ServiceError =>
   new ServiceError('OVERLOADED', {
     detail: 'too many bodies are on their way',
@@ -79,7 +80,7 @@ export const tooManyBodies = (): ServiceError =>
   });
 
 function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
-  // The client may have disconnected earlier; a destroyed request emits no more events.
+  // The client may have disconnected; a destroyed request emits no more events.
   if (req.destroyed) return Promise.reject(aborted());
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
@@ -91,7 +92,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
     const refuse = (failure: ServiceError): void => {
       stop();
       budget.free(size);
-      // The rest is drained, so that it is not parsed as the next request.
+      // Drains the rest, so that it is not parsed as the next request.
       req.resume();
       reject(failure);
     };
@@ -119,7 +120,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
   });
 }
 
-/** Appends to a buffer that doubles: a list of one-byte chunks would take a hundred times their memory. */
+/** Appends to a doubling buffer: a list of one-byte chunks would need a hundred times their memory. */
 export function appendChunk(bytes: Buffer, size: number, chunk: Buffer): Buffer {
   const needed = size + chunk.length;
   const target = needed <= bytes.length ? bytes : Buffer.alloc(Math.max(needed, 2 * bytes.length));
@@ -135,20 +136,20 @@ const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });
 
 interface BodyOptions {
-  /** `Content-Encoding` of the request. */
+  /** The request's `Content-Encoding`. */
   encoding: string | undefined;
   /** Maximum size after decompression. */
   maxBodyBytes: number;
-  /** Error codes of the interface: for a body that cannot be read, and for an unknown encoding. */
+  /** The interface's error codes for an unreadable body and for an unknown encoding. */
   codes: { invalid: ErrorCode; encoding: ErrorCode };
 }
 
-/** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, or one of the codes */
+/** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, or one of `codes` */
 export async function parseJsonBody(body: Buffer, options: BodyOptions): Promise<unknown> {
   return parseJsonBytes(await decompress(body, options), options);
 }
 
-/** @throws ServiceError with `codes.invalid` */
+/** Parses UTF-8 JSON. @throws ServiceError with `codes.invalid` */
 export function parseJsonBytes(bytes: Buffer, { codes }: Pick<BodyOptions, 'codes'>): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -160,7 +161,7 @@ export function parseJsonBytes(bytes: Buffer, { codes }: Pick<BodyOptions, 'code
 
 const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) };
 
-/** Decompresses gzip, deflate or br. @throws ServiceError BODY_TOO_LARGE, or one of the codes */
+/** Decompresses gzip, deflate or br. @throws ServiceError BODY_TOO_LARGE, or one of `codes` */
 export async function decompress(body: Buffer, options: BodyOptions): Promise<Buffer> {
   const { encoding = 'identity', maxBodyBytes, codes } = options;
   const name = encoding.trim().toLowerCase();

@@ -1,4 +1,4 @@
-// Reports each request once, when its response is closed.
+// Logs, counts and traces each request once, when its response closes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Context } from '../context.js';
@@ -6,12 +6,12 @@ import { contextOf, requestIdOf } from './context.js';
 
 type AddressOf = (req: IncomingMessage) => { address: string; network: string };
 
-/** Reports a request when its response is closed. The request must have a context. */
+/** Registers a request to report when its response closes. Requests must have a context. */
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
 /**
- * Counts and traces requests, and logs those that `log.requests` selects. Headers and query are not logged, because they may
- * hold credentials.
+ * Counts and traces requests, and logs those selected by `log.requests`. Never logs headers or the query,
+ * which may contain credentials.
  */
 export function createRequestLog(
   { metrics, log, isLogged, tracer }: Context,
@@ -44,7 +44,7 @@ export function createRequestLog(
       };
       const { address, network } = findClient(req);
       metrics.recent.countClient({
-        // A disconnected client may have no address anymore.
+        // A disconnected client may have lost its address.
         network: isIP(address) === 0 ? undefined : network,
         agent: req.headers['user-agent'] ?? '',
         result,
@@ -56,10 +56,10 @@ export function createRequestLog(
   };
 }
 
-/** Longer paths are truncated in the log, because rejected request lines may be much longer. */
+/** Maximum logged path length, because rejected request lines may be much longer. */
 const MAX_PATH_LENGTH = 2000;
 
-/** Masks session ids, which are credentials; `this` is not an id. */
+/** Masks session ids, which are credentials; `this` is a keyword, not an id. */
 function shownPath(path: string): string {
   const shown = path.replace(/^(\/api\/sessions\/)(?!this$).+$/is, '$1***');
   return shown.length > MAX_PATH_LENGTH ? `${shown.slice(0, MAX_PATH_LENGTH)}…` : shown;

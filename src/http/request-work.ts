@@ -1,21 +1,22 @@
-// Runs the work of a request on records: small ones without interruption, others in slices until the client disconnects.
+// Processes the records of a request: small ones directly, large ones in time
+// slices until the client disconnects.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
 
 /**
- * Runs the steps of work on `chars` characters of records. Rejects with BAD_REQUEST, which nobody reads, when the client
- * has disconnected.
+ * Runs steps that process `chars` characters of records. After the client disconnects, rejects with
+ * BAD_REQUEST, which is never sent.
  */
 export type RunSteps = <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 
-/** Creates the `RunSteps` of a request. */
+/** Creates the `RunSteps` for a request. */
 export type RunStepsOf = (res: ServerResponse) => RunSteps;
 
-/** Records up to this size take less than a millisecond. */
+/** Maximum length to process without slicing, which takes less than a millisecond. */
 const SMALL_CHARS = 16 * 1024;
 
-/** Charges the work of a request to the network of its client. */
+/** Charges a request's processing time to its client's network. */
 export function createRunStepsOf(
   slicer: TimeSlicer,
   findClient: (req: IncomingMessage) => { network: string },
@@ -30,7 +31,7 @@ export function createRunStepsOf(
   };
 }
 
-/** Aborted when the client disconnects, and when the response is complete. */
+/** Returns a signal that aborts on disconnect, and after a complete response. */
 export function signalOfLeaving(res: ServerResponse): AbortSignal {
   const leaving = new AbortController();
   const abort = (): void => {

@@ -1,26 +1,26 @@
-// The route table: finds the handler of a method and a path. Paths are raw bytes and are not decoded.
+// Route table: finds the handler for a method and path. Compares paths as raw bytes, without decoding.
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { type Owner, type Target, ownerOf, readTarget } from './target.js';
 
-/** The route of GET also handles HEAD. */
+/** GET routes also handle HEAD. */
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
-/** The interface of a request, for traffic rules and metrics. */
+/** Interface of a request, for traffic rules and metrics. */
 export type Interface = Owner | 'list' | 'batch' | 'native';
 
-/** Schemas of a body by media type. */
+/** Body schemas by media type. */
 export type Content = Readonly<Record<string, z.ZodType>>;
 
 export interface ResponseDescription {
   description: string;
-  /** Descriptions of headers by name. */
+  /** Header descriptions by name. */
   headers?: Readonly<Record<string, string>>;
   content?: Content;
 }
 
-/** Description of a route for the OpenAPI document. */
+/** Route description for the OpenAPI document. */
 interface RouteDescription {
   summary: string;
   description?: string;
@@ -29,37 +29,37 @@ interface RouteDescription {
   body?: { description: string; isOptional?: boolean; content: Content; example?: unknown };
   /** Responses by status; a string describes a response without a body. */
   responses: Readonly<Record<string, ResponseDescription | string>>;
-  /** Errors of the catalogue, each in `errorContent`. */
+  /** Catalogue errors, each rendered as `errorContent`. */
   errors?: readonly ErrorCode[];
 }
 
-/** Properties that the routes of a group share. */
+/** Properties shared by a group of routes. */
 interface GroupDescription<Handler extends string> {
-  /** Missing on the admin listener. */
+  /** Undefined on the admin listener. */
   interface?: Interface;
   tag: { name: string; description: string };
   /** Default handler. */
   handler?: Handler;
-  /** Parameters of paths. */
+  /** Path parameters. */
   parameters?: z.ZodObject;
-  /** Errors and responses of every route, in addition to its own. */
+  /** Common errors and responses, in addition to each route's own. */
   errors?: readonly ErrorCode[];
   responses?: RouteDescription['responses'];
   errorContent?: Content;
-  /** Accepted logins; undefined if no login is needed. */
+  /** Accepted logins; undefined if none is required. */
   security?: readonly Security[];
 }
 
 export type Security = 'none' | 'basic' | 'session' | 'adminToken';
 
-/** An entry of `defineRoutes`; its key is the method and the path. */
+/** An entry of `defineRoutes`, keyed by method and path. */
 export interface RouteEntry<Id extends string, Handler extends string> extends RouteDescription {
-  /** The `operationId` of the document. */
+  /** OpenAPI `operationId`. */
   id: Id;
   interface?: Interface;
   handler?: Handler;
   security?: readonly Security[];
-  /** Condition of the route. Routes with a condition are tried before those without. */
+  /** Condition of the route. Conditional routes are tried first. */
   when?: (req: IncomingMessage, target: Target) => boolean;
 }
 
@@ -72,8 +72,9 @@ export interface Route<Id extends string = string, Handler extends string = stri
 }
 
 /**
- * Defines the routes of a group. A path is literal except for its end: `/?` tolerates a slash, `/*` matches every path
- * below, `{name}` the rest of the path, `{name?}` may be missing, `{a}/{b}` needs a separator, plain or `%2F`.
+ * Defines a group of routes. Paths are literal except for their end: `/?` tolerates a slash, `/*` matches all
+ * paths below, `{name}` matches the rest of the path, `{name?}` makes it optional, and `{a}/{b}` requires a
+ * separator, plain or `%2F`.
  */
 export function defineRoutes<const Id extends string, const Handler extends string = Id>(
   group: GroupDescription<Handler>,
@@ -81,7 +82,7 @@ export function defineRoutes<const Id extends string, const Handler extends stri
 ): Route<Id, Handler>[] {
   return Object.entries(entries).map(([key, entry]) => {
     const [method, path] = key.split(' ') as [Method, string];
-    // Without a handler in entry and group, Handler is Id.
+    // Without a handler in the entry or the group, Handler is Id.
     const handler = entry.handler ?? group.handler ?? (entry.id as unknown as Handler);
     return {
       ...group,
@@ -95,25 +96,25 @@ export function defineRoutes<const Id extends string, const Handler extends stri
   });
 }
 
-/** The routes at a path. */
+/** Routes at one path. */
 export interface RouteMatch<R extends Route = Route> {
-  /** Routes with a condition come first. */
+  /** Conditional routes first. */
   routes: readonly R[];
-  /** Values of `Allow`: the methods of routes without a condition, and OPTIONS. */
+  /** Values of `Allow`: methods of unconditional routes, and OPTIONS. */
   allow: readonly string[];
-  /** The raw text of the parameters; empty if the path has none. */
+  /** Raw parameter text; empty for a path without parameters. */
   rest: string;
 }
 
-/** A request target and its routes. */
+/** A request target with its routes. */
 export interface Place<R extends Route = Route> {
   target: Target;
-  /** Undefined if no route has this path. */
+  /** Undefined for an unknown path. */
   match: RouteMatch<R> | undefined;
 }
 
 interface OpenPath<R extends Route> extends Pick<RouteMatch<R>, 'routes' | 'allow'> {
-  /** The literal part of the path. */
+  /** Literal part of the path. */
   head: string;
   owner: Owner;
   /** Whether the path has two parameters. */
@@ -131,7 +132,7 @@ export class RouteTable<R extends Route = Route> {
         routes.filter((route) => route.path === path),
       );
     }
-    // The longest literal part first; at equal length the path with two parameters first.
+    // Longest literal part first; among equal lengths, paths with two parameters first.
     this.#open.sort(
       (one, other) => other.head.length - one.head.length || Number(other.isPair) - Number(one.isPair),
     );
@@ -147,7 +148,7 @@ export class RouteTable<R extends Route = Route> {
     this.#open.push({ ...match, head, owner: ownerOf(head), isPair: end.includes('/') });
   }
 
-  /** @throws Error when a route has an unknown handler */
+  /** Asserts that every route has a handler. @throws Error for a missing handler */
   assertHandled(handlers: Readonly<Record<string, unknown>>): void {
     for (const { routes } of [...this.#literal.values(), ...this.#open]) {
       const missing = routes.find(({ handler }) => handlers[handler] === undefined);
@@ -160,7 +161,7 @@ export class RouteTable<R extends Route = Route> {
     return { target, match: this.at(target.path) };
   }
 
-  /** Undefined if no route has this path. An open path matches only paths of the same interface. */
+  /** Returns the routes at a path, if any. An open path matches only paths of the same interface. */
   at(path: string): RouteMatch<R> | undefined {
     const literal = this.#literal.get(path);
     if (literal !== undefined) return literal;
@@ -174,7 +175,7 @@ export class RouteTable<R extends Route = Route> {
   }
 }
 
-/** Separator of two parameters. A plain slash at the end does not count. */
+/** Matches the separator between two parameters, but not a plain slash at the end. */
 const SEPARATOR = /\/.|%2f/i;
 
 /** Methods in the order of `Allow`. */
@@ -197,7 +198,7 @@ function matchOf<R extends Route>(routes: readonly R[]): RouteMatch<R> {
   };
 }
 
-/** The first route whose method and condition match; undefined if none does. */
+/** Returns the first route with a matching method and condition, if any. */
 export function routeFor<R extends Route>(
   { routes }: Pick<RouteMatch<R>, 'routes'>,
   req: IncomingMessage,
@@ -207,5 +208,5 @@ export function routeFor<R extends Route>(
   return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
 }
 
-/** The path in the OpenAPI document. */
+/** Converts a route path to its OpenAPI form. */
 export const documentPath = (path: string): string => path.replace(/(?<=.)\/[?*]$/, '').replace('?}', '}');

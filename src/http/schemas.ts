@@ -1,4 +1,4 @@
-// Schemas that all interfaces share, for the OpenAPI documents: errors, parameters, JSON.
+// OpenAPI schemas for all interfaces: errors, parameters, JSON.
 import { z } from 'zod';
 import { CATALOGUE } from '../errors.js';
 import type { Content } from './route-table.js';
@@ -24,13 +24,10 @@ const problem = z
 /** Problem JSON (RFC 9457). */
 export const PROBLEM: Content = { 'application/problem+json': problem };
 
-/** Any JSON object. */
 export const anyObject = z.looseObject({});
 
-/** An optional parameter. */
 export const optionalText = (description: string) => z.string().optional().describe(description);
 
-/** A path parameter. */
 export const pathText = (description: string, example: string) => z.string().meta({ description, example });
 
 export const json = (description: string, schema: z.ZodType) => ({

@@ -10,9 +10,9 @@ export interface Target {
 }
 
 /**
- * Splits a request target at its first `?`; the absolute form (RFC 9112 §3.2.2) loses scheme and host, and an empty
- * path is `/` (RFC 9110 §4.2.3). The name of an interface is lower-cased here, so that all later steps can compare it
- * exactly.
+ * Splits a request target at its first `?`. Drops scheme and host of the absolute form (RFC 9112
+ * §3.2.2), reads an empty path as `/` (RFC 9110 §4.2.3), and lower-cases the interface name, so that all
+ * later steps compare it exactly.
  */
 export function readTarget(rawTarget: string): Target {
   const target = rawTarget.startsWith('/') ? rawTarget : rawTarget.replace(ORIGIN, '/');
@@ -21,22 +21,24 @@ export function readTarget(rawTarget: string): Target {
   return { path: withLowerCaseName(target.slice(0, mark)), query: target.slice(mark + 1) };
 }
 
-/** Scheme and host, with the slash that follows, if any. */
+/** Matches scheme and host, with the following slash, if any. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?]*\/?/i;
 
-/** The origin form of a request target (RFC 9112 §3.2.1). */
+/** Returns the origin form of a request target (RFC 9112 §3.2.1). */
 export const originForm = ({ path, query }: Target): string => (query === '' ? path : `${path}?${query}`);
 
 const SPELLED_IN_LOWER_CASE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
 
-/** A Handle server ignores case in the name of the interface (recording "unknown: GET /API/handles/"). */
+/**
+ * Lower-cases the interface name, whose case Handle servers ignore (recording "unknown: GET /API/handles/").
+ */
 const withLowerCaseName = (path: string): string =>
   path.startsWith('/api/handles/') ? path : path.replace(SPELLED_IN_LOWER_CASE, (name) => name.toLowerCase());
 
-/** The interface of a path, whether or not the path exists. */
+/** Interface of a path, even of an unknown path. */
 export type Owner = 'record' | 'v2' | 'redirect';
 
-/** Paths of the APIs, in any case; they never redirect. */
+/** Matches API paths in any case; they never redirect. */
 const OF_API = /^\/(?:api|hrls)(?:\/|$)/i;
 const OF_V2 = /^\/api\/v2(?:\/|$)/;
 
@@ -47,20 +49,20 @@ export function ownerOf(path: string): Owner {
 
 const OF_SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
 
-/** Whether the body of a request to this target may contain a session id. */
+/** Whether a request body for this target may contain a session id. */
 export const mayNameSession = (target: string): boolean => OF_SESSIONS.test(target);
 
-/** The part of the path after `/api/handles/`; undefined for any other path. */
+/** Returns the path after `/api/handles/`; undefined for any other path. */
 export function rawHandleOf(path: string): string | undefined {
   if (path === '/api/handles') return '';
   return path.startsWith('/api/handles/') ? path.slice('/api/handles/'.length) : undefined;
 }
 
-/** Whether the request lists the handles under a prefix: `/api/handles?prefix=…`. */
+/** Whether the request lists a prefix: `/api/handles?prefix=…`. */
 export const isList = (rawHandle: string, parameters: URLSearchParams): boolean =>
   rawHandle === '' && parameters.has('prefix');
 
-/** Decodes a handle. @throws ServiceError when it is not valid */
+/** Decodes a handle. @throws ServiceError for an invalid handle */
 export function readHandle(rawHandle: string): string {
   const parsed = parseHandle(rawHandle);
   if (parsed.ok) return parsed.handle;
@@ -81,9 +83,9 @@ function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): Se
 }
 
 /**
- * A request without a handle is forwarded unchanged, so its path must be plain. Otherwise a server behind the proxy that
- * resolves dot segments, or decodes a path twice, could find a handle in it that was not fenced and not checked by the
- * deletion rules.
+ * Asserts a plain path, because a request without a handle is forwarded unchanged. A server that
+ * resolves dot segments, or decodes twice, could otherwise find a handle in the path that
+ * bypassed fence and deletion rules.
  *
  * @throws ServiceError BAD_PATH
  */
@@ -95,12 +97,12 @@ export function assertPlain(path: string): void {
   });
 }
 
-/** The characters of a path (RFC 3986 §3.3). */
+/** Matches the characters of a path (RFC 3986 §3.3). */
 const PATH = /^\/(?:[\w.~!$&'()*+,;=:@/-]|%[\da-f]{2})*$/i;
 
 const MAX_ENCODING_LAYERS = 4;
 
-/** Whether the path stays plain in each layer of decoding. */
+/** Whether the path is plain in every decoding layer. */
 function isPlain(path: string): boolean {
   if (!PATH.test(path)) return false;
   let text: string | undefined = path;
@@ -113,7 +115,7 @@ function isPlain(path: string): boolean {
   return false;
 }
 
-/** Allows an empty last segment. Some servers end a segment at its `;`. */
+/** Whether all segments are plain; the last may be empty. Some servers cut a segment at `;`. */
 function hasPlainSegments(path: string): boolean {
   if (/[\\\x00-\x1f\x7f]/.test(path)) return false;
   const segments = path.split('/').slice(1);
@@ -123,7 +125,10 @@ function hasPlainSegments(path: string): boolean {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Undefined for invalid UTF-8, because some servers read the overlong form `%c0%ae` as a dot. */
+/**
+ * Decodes one layer; undefined for invalid UTF-8, because some servers read the
+ * overlong form `%c0%ae` as a dot.
+ */
 function decodeOnce(text: string): string | undefined {
   try {
     return text.replace(/(?:%[\da-f]{2})+/gi, (escaped) =>

@@ -1,12 +1,12 @@
-// The address of a client, also behind trusted proxies.
+// Determines client addresses, including those behind trusted proxies.
 import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import proxyAddr from 'proxy-addr';
 
-/** Whether the proxy at this address is trusted. */
+/** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
 
-/** Reads `http.trustedProxies` as Express does, with the same library. A reload may change the list. */
+/** Compiles `http.trustedProxies` with the same library as Express. A reload may change the list. */
 export function createProxyTrust(trustedProxies: () => readonly string[]): IsTrustedProxy {
   let known = trustedProxies();
   let isTrusted = proxyAddr.compile(known);
@@ -20,7 +20,7 @@ export function createProxyTrust(trustedProxies: () => readonly string[]): IsTru
   };
 }
 
-/** The other end of the client's connection, and whether its `X-Forwarded-…` is trusted. */
+/** Returns the connection's peer address, and whether its `X-Forwarded-…` headers are trusted. */
 export function peerOf(
   { socket: { remoteAddress } }: IncomingMessage,
   isTrustedProxy: IsTrustedProxy,
@@ -30,14 +30,14 @@ export function peerOf(
   return { address: remoteAddress, isTrusted: isTrustedProxy(remoteAddress) };
 }
 
-/** Maximum number of forwarded addresses that are read, far above the proxies of any real request. */
+/** Maximum forwarded addresses to read, far more than any real request has. */
 const MAX_HOPS = 100;
 
-/** The nearest address that is not a trusted proxy: any client can forge the addresses further left. */
+/** Returns the nearest untrusted address: any client can forge the addresses further left. */
 export function clientAddress({ socket, headers }: IncomingMessage, isTrusted: IsTrustedProxy): string {
   let address = socket.remoteAddress ?? '';
   if (!isTrusted(address)) return address;
-  // From the right, up to the first untrusted address; the rest is ignored.
+  // Scans from the right up to the first untrusted address, ignoring the rest.
   const forwarded = headers['x-forwarded-for']?.toString().split(',') ?? [];
   const hops = Math.min(forwarded.length, MAX_HOPS);
   for (let hop = 1; hop <= hops; hop++) {
@@ -58,7 +58,7 @@ export const createAddressOf =
   (req: IncomingMessage): string =>
     plainAddress(clientAddress(req, isTrusted));
 
-/** The client of a request, behind trusted proxies. */
+/** Returns the client of a request, even behind trusted proxies. */
 export type FindClient = (req: IncomingMessage) => Client;
 
 export function createFindClient(isTrusted: IsTrustedProxy): FindClient {
@@ -69,7 +69,7 @@ export function createFindClient(isTrusted: IsTrustedProxy): FindClient {
   };
 }
 
-/** Some proxies add the port, as in RFC 7239 §6: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Strips the port that some proxies append (RFC 7239 §6): `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(text: string): string {
   const address = text.trim();
   const [, v6, v4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?$/.exec(address) ?? [];
@@ -80,16 +80,16 @@ function withoutPort(text: string): string {
 export const plainAddress = (address: string): string =>
   /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
 
-/** Identifies a client: its IPv4 address, or its IPv6 network (/56), because an IPv6 client has many addresses. */
+/** Identifies a client by IPv4 address or by IPv6 /56 network, because an IPv6 client has many addresses. */
 export const clientOf = (address: string): string => (isIPv6(address) ? v6Network(address) : address);
 
-/** The network of an address: its IPv4 /24 or IPv6 /56. */
+/** Returns an address's network: IPv4 /24 or IPv6 /56. */
 export function networkOf(address: string): string {
   const plain = plainAddress(address);
   return isIPv4(plain) ? `${plain.slice(0, plain.lastIndexOf('.'))}.0/24` : clientOf(plain);
 }
 
-/** The network named by an address or by `<address>/<bits>`; undefined for any other text. */
+/** Parses an address or `<address>/<bits>` to its network; undefined for any other text. */
 export function networkNamed(text: string): string | undefined {
   const [given = '', bits, ...more] = text.split('/');
   const address = plainAddress(given);

@@ -1,38 +1,39 @@
-// Bounds the open connections of a listener, in total and by network. At the bound, idle connections make room.
+// Bounds a listener's open connections, in total and per network. At the total
+// bound, idle connections are closed.
 import type { Server, Socket } from 'node:net';
 import type { Context } from '../context.js';
 import { type IsTrustedProxy, networkOf } from './client-address.js';
 
 interface ConnectionBounds {
-  /** Maximum open connections; 0 for no limit. */
+  /** Maximum open connections; 0 disables the bound. */
   maxConnections: number;
-  /** Maximum open connections per IPv4 /24 or IPv6 /56; 0 for no limit. */
+  /** Maximum open connections per IPv4 /24 or IPv6 /56; 0 disables the bound. */
   maxConnectionsPerNetwork: number;
 }
 
 interface ConnectionParts {
   listener: ListenerName;
-  /** A trusted proxy has no bound per network, because all its clients share its address. */
+  /** Exempts trusted proxies from the bound per network, because their clients share one address. */
   isTrustedProxy: IsTrustedProxy;
-  /** The current use of a connection. */
+  /** Returns the current use of a connection. */
   useOf: UseOf;
 }
 
 /**
- * Unused: no byte has arrived. Idle: every request is answered. Busy: a request is being answered. Receiving: a part of a
- * request has arrived; it may be closed, because it has changed nothing and the client tries another site.
+ * Unused: no byte received. Idle: all requests answered. Busy: a response is pending. Receiving: part of a
+ * request received; closable, because nothing was executed and the client tries a different site.
  */
 export type Use = 'unused' | 'idle' | 'receiving' | 'busy';
 
 type UseOf = (socket: Socket) => Use;
 
 /**
- * A connection that was in use a moment ago is not closed: its next request may be on its way, which the client could
- * not tell from a request that was carried out (RFC 9112 §9.5).
+ * Minimum idle time before closing (ms): the next request may be in transit, and the client could not tell
+ * whether it was executed (RFC 9112 §9.5).
  */
 const IDLE_GRACE_MS = 1000;
 
-/** Resolution of idle times: connections are sampled, because noting each request would cost every hit. */
+/** Sampling interval for idle times (ms); recording each request would slow down every hit. */
 const SAMPLE_INTERVAL_MS = 500;
 
 interface Connection {
@@ -40,9 +41,9 @@ interface Connection {
   openedAt: number;
   bytesRead: number;
   bytesWritten: number;
-  /** Latest time at which it can have been in use (ms); if unused, when it was opened. */
+  /** Latest possible use (ms); for an unused connection, its opening. */
   since: number;
-  /** Whether a part of a request has arrived after the last answer. */
+  /** Whether part of a request arrived after the last response. */
   isReceiving: boolean;
 }
 
@@ -57,7 +58,7 @@ export function boundConnections(
   const open = new Map<Socket, Connection>();
   const networks = createNetworkCount(maxConnectionsPerNetwork, isTrustedProxy);
   const idle = createIdleOrder(open, useOf);
-  /** Connections above the bound that are not decided yet. */
+  /** Connections above the bound, not yet handled. */
   const surplus: Socket[] = [];
 
   const forget = (socket: Socket): void => {
@@ -102,11 +103,11 @@ export function boundConnections(
       forget(socket);
     });
     if (maxConnections === 0 || open.size <= maxConnections) return;
-    // Deferred until the data of this turn has been read: an unread request would look like an idle connection. Ended
-    // connections stay in `open` a little longer, but not in the server's count.
+    // Deferred until this turn's data has been read, because an unread request looks like an idle connection.
+    // `open` still contains ended connections for a moment; the server's count excludes them.
     if (surplus.push(socket) === 1) setImmediate(() => server.getConnections(makeRoom));
   });
-  // Idle times are needed only near the bound.
+  // Idle times matter only near the bound.
   if (maxConnections > 0) sampleWhile(() => 2 * open.size > maxConnections, { server, idle });
 }
 
@@ -125,7 +126,10 @@ function sampleWhile(
 function createNetworkCount(maxPerNetwork: number, isTrustedProxy: IsTrustedProxy) {
   const counts = new Map<string, number>();
   return {
-    /** Counts a connection. Returns its network, '' if it is not counted; undefined if the network is at its bound. */
+    /**
+     * Counts a connection and returns its network, or '' if it is exempt; undefined if
+     * the network is at its bound.
+     */
     add(address: string | undefined): string | undefined {
       // A disconnected client has no address.
       if (maxPerNetwork === 0 || address === undefined || isTrustedProxy(address)) return '';
@@ -143,10 +147,13 @@ function createNetworkCount(maxPerNetwork: number, isTrustedProxy: IsTrustedProx
   };
 }
 
-/** Finds the connection to close: unused ones first, then the least recently answered, then the longest receiving. */
+/**
+ * Selects the connection to close: unused ones first, then the least recently
+ * answered, then the longest receiving.
+ */
 function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: UseOf) {
   let sampledAt = 0;
-  /** Closable connections, the least useful last; computed lazily after each sample. */
+  /** Closable connections, first to close last; computed lazily after each sample. */
   let sorted: Socket[] | undefined;
 
   function isClosable(socket: Socket, connection: Connection, use: Use): boolean {
@@ -195,12 +202,12 @@ function note(
 ): void {
   if (!isBusy && isUnchanged(socket, connection)) return;
   const { bytesRead, bytesWritten } = socket;
-  // Whole requests are being answered or have been, so bytes without an answer are a part of a request.
+  // Whole requests cause a response, so new bytes without a response are part of a request.
   connection.isReceiving = !isBusy && bytesWritten === connection.bytesWritten;
   Object.assign(connection, { bytesRead, bytesWritten, since: now });
 }
 
-/** Name of the listener in the log. */
+/** Listener name in the log. */
 export type ListenerName = 'http' | 'native-tcp';
 
 type DropReason = Parameters<Context['metrics']['countDroppedConnection']>[0];
@@ -213,10 +220,10 @@ const REMEDIES: Readonly<Record<DropReason, string>> = {
   unread: 'raise http.maxUnsentResponseBytes',
 };
 
-/** Minimum interval between log lines, because thousands of connections may be dropped. */
+/** Minimum interval between log lines, because thousands of connections may be closed. */
 const LOG_INTERVAL_MS = 60_000;
 
-/** Counts and logs the connections that a listener closes to keep its bounds. */
+/** Counts and logs connections closed at a bound. */
 export function createDropReport(
   { log, metrics, clock: { now } }: Context,
   listener: ListenerName,

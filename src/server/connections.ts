@@ -1,9 +1,9 @@
-// The open connections of a server, the current response of each, and workarounds for Node.
+// Tracks open connections and their current responses; contains workarounds for Node.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** The set grows and shrinks with the connections of the server. */
+/** Returns a live set of the server's open connections. */
 export function trackConnections(server: NetServer): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -14,39 +14,42 @@ export function trackConnections(server: NetServer): ReadonlySet<Socket> {
 }
 
 /**
- * The current response of a connection. Node has no public name for it, but its default answer to a parse error reads
- * this field, too. test/unit/node-internals fails when that changes.
+ * Returns a connection's current response. Node has no public name for this field, but its default parse
+ * error handler reads it too. test/unit/node-internals fails if it changes.
  */
 export const currentResponse = (socket: Duplex): ServerResponse | undefined =>
   (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 
-/** Calls `prepare` before the listeners of every request, which must have been added before. */
+/** Calls `prepare` before the listeners of every request, which must already be registered. */
 export function prependToRequests(
   server: Server,
   prepare: (req: IncomingMessage, res: ServerResponse) => void,
 ): void {
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-    // Without a listener Node handles `Expect` itself.
+    // Without a listener, Node handles `Expect` itself.
     if (server.listenerCount(event) > 0) server.prependListener(event, prepare);
   }
 }
 
-/** Serves clients that have closed only their side (TCP half-close, as `nc -N` does); by default Node cuts them off. */
+/** Serves half-closed clients (such as `nc -N`), which Node disconnects by default. */
 export function allowHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
 }
 
-/** Check interval of the response timeout (ms); a quarter of the timeout if that is shorter. */
+/** Maximum check interval of the response timeout (ms); shorter timeouts use a quarter of their value. */
 const CHECK_INTERVAL_MS = 2000;
 
-/** Closes connections whose client takes too long to read a response: Node's timeouts restart with each byte it reads. */
+/**
+ * Closes connections whose client takes too long to read a response; Node's
+ * timeouts restart with every byte read.
+ */
 export function limitResponseTime(
   server: Server,
   { open, timeoutMs }: { open: ReadonlySet<Socket>; timeoutMs: number },
 ): void {
   const firstSeenAt = new WeakMap<ServerResponse, number>();
 
-  // One timer for all connections, so that a response costs nothing.
+  // A single timer for all connections adds no cost to a response.
   const timer = setInterval(
     () => {
       const now = performance.now();

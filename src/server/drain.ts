@@ -1,4 +1,4 @@
-// Graceful shutdown of a server: accepts nothing new, answers requests that have arrived, then closes the connections.
+// Graceful shutdown: rejects new connections, responds to received requests, then closes the connections.
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket, isIPv6 } from 'node:net';
@@ -6,20 +6,20 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { currentResponse, prependToRequests, trackConnections } from './connections.js';
 
 /**
- * A request may be on its way over a connection that looks idle from here. Its response tells the client that no
- * other follows (RFC 9112 §9.6); only a connection that stays idle this long is closed without a response.
+ * Idle time before a connection is closed without a response (ms). An apparently idle connection may have a
+ * request in transit, whose response tells the client that no further response follows (RFC 9112 §9.6).
  */
 const IDLE_GRACE_MS = 1000;
 
 const CHECK_INTERVAL_MS = 50;
 
-/** After this time without a new connection, all clients that reconnect after each response are held. */
+/** Period without new connections (ms) after which all clients that reconnect per response are held. */
 const QUIET_MS = 20;
 
-/** Maximum time for which steady new connections keep a listener with an empty queue open. */
+/** Maximum time that new connections keep a listener with an empty queue open (ms). */
 const MAX_HOLD_MS = 2000;
 
-/** Resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
+/** Resolves when all connections are closed; closes the remaining ones after `timeoutMs`. */
 type Drain = (timeoutMs: number) => Promise<void>;
 
 export function createDrain(server: Server): Drain {
@@ -35,14 +35,17 @@ export function createDrain(server: Server): Drain {
       if (performance.now() < cutAt) closeIdle();
       else server.closeAllConnections();
     };
-    // Deferred until the data of this turn has been read: a busy process would take an unread connection for an idle one.
+    // Deferred until this turn's data has been read: a busy process would treat an unread connection as idle.
     const closing = setInterval(() => setImmediate(close), CHECK_INTERVAL_MS);
     await closeListener(server, timeoutMs);
     clearInterval(closing);
   };
 }
 
-/** Drains a listener with one exchange per connection: connections that send nothing during the grace are closed. */
+/**
+ * Creates the drain for a listener with one exchange per connection; closes connections that send
+ * nothing during the grace period.
+ */
 export function createExchangeDrain(server: NetServer): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
@@ -67,7 +70,7 @@ function announceClose(res: ServerResponse | undefined): void {
   if (res?.headersSent === false) res.setHeader('Connection', 'close');
 }
 
-/** Closes connections that have been idle for the grace. */
+/** Creates a function that closes connections idle for the grace period. */
 function createIdleCloser(open: ReadonlySet<Socket>): () => void {
   const idle = new WeakMap<Socket, { bytesRead: number; since: number }>();
   return function closeIdle() {
@@ -83,17 +86,17 @@ function createIdleCloser(open: ReadonlySet<Socket>): () => void {
 }
 
 /**
- * Resolves when the last connection has ended.
+ * Closes the listener; resolves when the last connection has ended.
  *
- * The kernel resets the connections that wait in the queue of a listener when it is closed, so that queue must be
- * empty. Clients that connect again after each response would keep it filled: connections that come from now on are
- * accepted, but not read before the listener is closed.
+ * On close, the kernel resets the connections in the accept queue, so the queue must be empty first. Clients
+ * that reconnect after each response would keep it filled, so new connections are accepted, but not read
+ * until the listener is closed.
  */
 async function closeListener(server: NetServer, timeoutMs: number): Promise<void> {
   const hold = holdConnections(server);
   await hold.quiet(timeoutMs);
   const closed = new Promise<void>((resolve) => {
-    // `close` of an HTTP server would close idle connections immediately; `close` of `net` does not
+    // An HTTP server's `close` would close idle connections immediately; the `net` version does not
     // (test/unit/node-internals).
     NetServer.prototype.close.call(server, () => {
       resolve();
@@ -105,9 +108,9 @@ async function closeListener(server: NetServer, timeoutMs: number): Promise<void
 
 const ignore = (): void => undefined;
 
-/** Keeps new connections from the server until they are released. */
+/** Holds new connections back from the server until `release`. */
 function holdConnections(server: NetServer): {
-  /** Resolves when no connection arrives or waits to be accepted: the listener can be closed now. */
+  /** Resolves when no connection arrives or waits in the accept queue, so that the listener can be closed. */
   quiet: (timeoutMs: number) => Promise<void>;
   release: () => void;
 } {
@@ -115,7 +118,7 @@ function holdConnections(server: NetServer): {
   const held: Socket[] = [];
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    // A held client may disconnect; without an error listener the process would end.
+    // A held client may disconnect; without an error listener, this would end the process.
     socket.once('error', ignore);
     held.push(socket);
   });
@@ -127,10 +130,10 @@ function holdConnections(server: NetServer): {
       do {
         seen = held.length;
         await pause(QUIET_MS);
-        // One turn accepts the connections that the kernel already holds.
+        // One event-loop turn accepts the connections already in the kernel.
         await nextTurn();
         heldForMs = performance.now() - startedAt;
-        // The queue is checked last: no other work comes between the check and the close of the listener.
+        // Checks the queue last, so that no other work runs between this check and the close.
       } while (
         heldForMs < timeoutMs &&
         ((held.length > seen && heldForMs < MAX_HOLD_MS) || waitingConnections(server) > 0)
@@ -148,11 +151,12 @@ function holdConnections(server: NetServer): {
 }
 
 /**
- * Number of connections in the accept queue of this listener; 0 if the system does not show it. Looked up by inode, because
- * other listeners may have the same port: those of another instance (`server.reusePort`), or at another address.
+ * Returns the length of this listener's accept queue; 0 if the system does not expose it. Matches
+ * by inode, because other listeners may share the port: a different instance's
+ * (`server.reusePort`), or at a different address.
  *
- * Reads synchronously, and only the listeners, which come first in the file: the listener can be closed microseconds
- * later.
+ * Reads synchronously, and only the listener lines, which come first, so that the
+ * listener can close microseconds later.
  */
 export function waitingConnections(server: NetServer): number {
   const inode = inodeOf(server);
@@ -164,16 +168,18 @@ export function waitingConnections(server: NetServer): number {
   return parseInt(line.exec(lines)?.[1] ?? '0', 16);
 }
 
-/** Inode of the socket, from the descriptor in Node's handle. Undefined if there is none or the server is closed. */
+/**
+ * Returns the inode of the listening socket, from Node's descriptor; undefined if it has none or is closed.
+ */
 function inodeOf(server: NetServer): number | undefined {
   const { fd = -1 } = (server as { _handle?: { fd?: number } | null })._handle ?? {};
   return fd < 0 ? undefined : fstatSync(fd).ino;
 }
 
-/** Long enough to contain the state of the last line, too short for that of the line before it. */
+/** Tail length (characters) that contains the last line's state, but not the previous line's. */
 const LINE_LENGTH = 150;
 
-/** The lines of /proc/self/net/tcp or tcp6 up to the first connection; empty on a system without the file. */
+/** Reads /proc/self/net/tcp or tcp6 up to the first connection; returns an empty string without the file. */
 function listenersOf(path: string): string {
   if (!existsSync(path)) return '';
   const file = openSync(path, 'r');

@@ -1,10 +1,13 @@
-// Finds request heads that Node's parser accepts and a server in front of this one may read differently.
+// Rejects request heads that Node's parser accepts, but a front server may interpret differently.
 import type { IncomingMessage } from 'node:http';
 
 interface Framing {
-  /** Why the request is refused and its connection closed; undefined if every server reads the head alike. */
+  /** Reason to reject the request and close its connection; undefined for an unambiguous head. */
   problem: string | undefined;
-  /** Whether it has `Upgrade`, which is ignored, because no other protocol is offered (RFC 9110 §7.8). */
+  /**
+   * Whether the head has `Upgrade`, which is ignored because the server offers no
+   * other protocol (RFC 9110 §7.8).
+   */
   asksForUpgrade: boolean;
 }
 
@@ -12,17 +15,17 @@ const HOST = 'host';
 const UPGRADE = 'upgrade';
 const TRANSFER_ENCODING = 'transfer-encoding';
 
-/** `uri-host [":" port]` (RFC 9112 §3.2), or empty, for a target without authority. */
+/** Matches `uri-host [":" port]` (RFC 9112 §3.2), or an empty value for a target without authority. */
 const HOST_AND_PORT =
   /^(?:\[(?:[\da-f:.]+|v[\da-f]+\.[\w.~!$&'()*+,;=:-]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d*)?$/i;
 
-/** Shared by all calls, so that a hit allocates nothing here. */
+/** Reused by all calls, so that a hit allocates nothing. */
 const found: Framing = { problem: undefined, asksForUpgrade: false };
 const seen = { hosts: 0, host: '', codings: 0, coding: '' };
-/** The last valid host, because clients repeat it with each request. */
+/** Last valid host, cached because clients repeat it in every request. */
 let knownHost = '';
 
-/** Returns an object that the next call overwrites. */
+/** Parses the framing of a request. Returns an object that the next call overwrites. */
 export function readFraming(
   req: Pick<IncomingMessage, 'rawHeaders' | 'httpVersionMajor' | 'httpVersionMinor'>,
 ): Framing {
@@ -57,17 +60,18 @@ function problemOf({
   httpVersionMajor,
   httpVersionMinor,
 }: Pick<IncomingMessage, 'httpVersionMajor' | 'httpVersionMinor'>): string | undefined {
-  // HTTP/0.9 has no status line and no framing (RFC 9112 §3), and HTTP/2 is not a text protocol.
+  // HTTP/0.9 has neither status line nor framing (RFC 9112 §3); HTTP/2 is a binary protocol.
   if (httpVersionMajor !== 1) return 'only HTTP/1.1 and HTTP/1.0 are read';
   if (seen.codings > 0) {
-    // An HTTP/1.0 server sees no body here (RFC 9112 §6.1).
+    // HTTP/1.0 servers expect no body with this header (RFC 9112 §6.1).
     if (httpVersionMinor === 0) return 'HTTP/1.0 has no Transfer-Encoding';
-    // No coding is decoded here, and a coding before chunked hides the body from other servers (RFC 9112 §6.1, §6.3).
+    // Other codings are not decoded, and a coding before chunked hides the body from other
+    // servers (RFC 9112 §6.1, §6.3).
     if (seen.codings > 1 || seen.coding.toLowerCase() !== 'chunked') {
       return 'Transfer-Encoding has to be chunked, once';
     }
   }
-  // A request without Host is answered, because old clients send none (RFC 9112 §3.2).
+  // Accepts a missing Host, because old clients send none (RFC 9112 §3.2).
   if (seen.hosts > 1) return 'there are several Host lines';
   return seen.hosts === 0 || isHost(seen.host) ? undefined : 'Host is no host';
 }

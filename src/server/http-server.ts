@@ -1,4 +1,4 @@
-// The HTTP servers of the public and of the admin listener: Node's server with its limits and repairs.
+// Creates the HTTP servers for the public and admin listeners: Node's server with limits and workarounds.
 import {
   type IncomingMessage,
   type RequestListener,
@@ -20,23 +20,23 @@ import { answerParseError, refuseConnect } from './parse-error.js';
 import { createSerializer } from './pipelining.js';
 import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
-/** State that all listeners for clients share. */
+/** State shared by all client listeners. */
 export interface ClientConnections {
-  /** Whether the other end of a connection is a trusted proxy. */
+  /** Whether a connection's peer is a trusted proxy. */
   isTrustedProxy: IsTrustedProxy;
-  /** Memory budget of responses that clients have not read. */
+  /** Memory budget for responses that clients have not read. */
   unsent: MemoryBudget;
 }
 
-/** The interval at which Node checks for slow requests (ms); 30 s by default. */
+/** Node's check interval for slow requests (ms); Node's default is 30 s. */
 const REQUEST_CHECK_INTERVAL_MS = 2000;
 
-/** Space for headers in addition to the longest request line that still gets a proper 414. */
+/** Header space in addition to the longest request line that gets a proper 414. */
 const HEADER_BYTES = 16 * 1024;
 
 const MAX_HEADER_FIELDS = 1000;
 
-/** The server of the public listener. */
+/** Creates the public server. */
 export function createHttpServer(
   listener: RequestListener,
   { server: limits, http }: Pick<Config, 'server' | 'http'>,
@@ -65,7 +65,7 @@ export function createHttpServer(
   return repair(server);
 }
 
-/** The server of the admin listener. */
+/** Creates the admin server. */
 export function createAdminServer(listener: RequestListener): Server {
   const server = createServer((req, res) => {
     if (!refuseHead(req, res)) listener(req, res);
@@ -73,7 +73,7 @@ export function createAdminServer(listener: RequestListener): Server {
   return repair(server);
 }
 
-/** Node creates the response as soon as the headers of the request have arrived. */
+/** Node creates the response as soon as the request headers have arrived. */
 function useOf(socket: Socket): Use {
   if (currentResponse(socket) !== undefined) return 'busy';
   return socket.bytesRead === 0 ? 'unused' : 'idle';
@@ -87,7 +87,8 @@ function handleInOrder(server: Server, listener: RequestListener): void {
     });
   });
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    // Not earlier: the client would match 100 Continue to the previous response (RFC 9110 §10.1.1).
+    // Sent in order: the client would match an earlier 100 Continue to the previous
+    // response (RFC 9110 §10.1.1).
     serialize(req, res, () => {
       if (refuseHead(req, res)) return;
       res.writeContinue();
@@ -95,16 +96,16 @@ function handleInOrder(server: Server, listener: RequestListener): void {
     });
   });
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
-    // No other expectation is defined (RFC 9110 §10.1.1).
+    // RFC 9110 §10.1.1 defines no other expectation.
     serialize(req, res, () => {
       if (!refuseHead(req, res)) res.writeHead(417).end();
     });
   });
 }
 
-/** Applies workarounds for Node. Call it after the listeners have been added. */
+/** Applies workarounds for Node. Call it after adding the listeners. */
 function repair(server: Server): Server {
-  // Node silently drops fields beyond its limit. A limit one above ours shows that there were too many.
+  // Node silently drops fields beyond its limit; a limit of ours plus one reveals an excess.
   server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
   allowHalfClosed(server);
   server.on('connect', refuseConnect);
@@ -112,11 +113,11 @@ function repair(server: Server): Server {
 }
 
 /**
- * Returns true if it has refused the request. The connection is then closed, and further requests on it are not read.
+ * Rejects an invalid head and returns true; the connection is then closed and no further request is read.
  *
- * After a request with `Upgrade` Node's parser stops and drops the rest of the packet: the client would match the next
- * response to a dropped request. So its response is the last of its connection, which makes the client send the rest again
- * (RFC 9112 §9.6).
+ * After a request with `Upgrade`, Node's parser stops and drops the rest of the packet, so the client would
+ * match the next response to a dropped request. The connection therefore ends with this response, which makes
+ * the client resend the rest (RFC 9112 §9.6).
  */
 function refuseHead(req: IncomingMessage, res: ServerResponse): boolean {
   const { problem, asksForUpgrade } = readFraming(req);

@@ -1,4 +1,4 @@
-// Responses to bytes that Node's parser rejects: JSON like every other error, then the connection is closed.
+// Responds to bytes that Node's parser rejects with a JSON error, then closes the connection.
 import type { Duplex } from 'node:stream';
 import { type IncomingMessage, METHODS, STATUS_CODES } from 'node:http';
 import { ServiceError } from '../errors.js';
@@ -10,10 +10,10 @@ interface ParserError extends Error {
   rawPacket?: Buffer;
 }
 
-/** Sockets with an error response: further bytes are ignored. */
+/** Sockets that already got an error response; further bytes are ignored. */
 const refused = new WeakSet<Duplex>();
 
-/** Writes to the bare socket: there is no request that a route could answer. */
+/** Writes to the bare socket, because no request exists. */
 export function answerParseError(error: ParserError, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -23,7 +23,7 @@ export function answerParseError(error: ParserError, socket: Duplex): void {
   }
 }
 
-/** Refuses CONNECT. Node has detached itself from the socket by then and does not handle its errors. */
+/** Rejects CONNECT. Node has already detached from the socket and does not handle its errors. */
 export function refuseConnect({ method = '' }: IncomingMessage, socket: Duplex): void {
   socket.on('error', () => socket.destroy()).resume();
   socket.once('finish', () => socket.destroy());
@@ -31,8 +31,8 @@ export function refuseConnect({ method = '' }: IncomingMessage, socket: Duplex):
 }
 
 /**
- * Responses come in the order of the requests (RFC 9112 §9.3.2): those in flight go first. When the
- * broken part is the body of a request in flight, this is its response, unless a response has already started.
+ * Rejects after the responses in flight, to preserve order (RFC 9112 §9.3.2). If the broken bytes belong to
+ * the body of a request in flight, the error is its response, unless that has already started.
  */
 function refuseInOrder(failure: ServiceError, socket: Duplex): void {
   const response = currentResponse(socket);
@@ -71,8 +71,8 @@ const unknownMethodError = (method: string): ServiceError =>
   new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 
 /**
- * An unknown method is a token (RFC 9110 §5.6.2) before a target; anything else is not a request line. The packet may
- * start with valid earlier requests.
+ * Extracts an unknown method: a token (RFC 9110 §5.6.2) before a target, else the bytes are no request line.
+ * The packet may start with earlier, valid requests.
  */
 function unknownMethod(rawPacket: Buffer | undefined): string | undefined {
   const line = rawPacket?.subarray(0, 64).toString('latin1') ?? '';

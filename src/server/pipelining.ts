@@ -2,22 +2,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Maximum waiting requests of one connection; above it the socket is not read. */
+/** Maximum queued requests per connection; at this number the socket is paused. */
 const MAX_WAITING_PER_CONNECTION = 16;
 
-/** One packet may hold thousands of requests, and Node reads all of it: this bounds the sum over all connections. */
+/** Maximum queued requests over all connections: Node parses a whole packet, which may contain thousands. */
 const MAX_WAITING = 20_000;
 
 interface Queue {
   waiting: number;
 }
 
-/** Calls `handle` immediately, or when the responses before this one have been sent. */
+/** Calls `handle` immediately, or after all earlier responses have been sent. */
 type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
 
 /**
- * Handles requests one at a time, because a GET after a PUT must see its result (RFC 9112 §9.3.2), and because one packet
- * could otherwise start thousands of requests at the same time.
+ * Serialises the requests of a connection: a GET after a PUT must see its result (RFC 9112 §9.3.2), and one
+ * packet could otherwise start thousands of concurrent requests.
  */
 export function createSerializer(): Serialize {
   const queues = new WeakMap<Socket, Queue>();
@@ -28,7 +28,7 @@ export function createSerializer(): Serialize {
     if (known !== undefined) return known;
     const queue = { waiting: 0 };
     queues.set(socket, queue);
-    // Node also resumes a connection itself, for example when a request was read to its end.
+    // Node also resumes a connection itself, for example after reading a request to its end.
     socket.on('resume', () => {
       if (queue.waiting >= MAX_WAITING_PER_CONNECTION) socket.pause();
     });
@@ -53,9 +53,9 @@ export function createSerializer(): Serialize {
   }
 
   return function serialize({ socket }, res, handle) {
-    // The last response has been sent: no request after it is carried out (RFC 9112 §9.6).
+    // No request is handled after the final response of a connection (RFC 9112 §9.6).
     if (!socket.writable) return;
-    // Node assigns the connection to the first response that is not finished.
+    // Node assigns the socket to the first unfinished response.
     if (res.socket !== null) {
       handle();
       return;
@@ -63,7 +63,7 @@ export function createSerializer(): Serialize {
     const queue = queueOf(socket);
     enqueue(socket, queue);
     res.once('socket', () => {
-      // Lets requests of other connections run in between.
+      // Yields to requests on other connections.
       setImmediate(() => {
         if (socket.destroyed || socket.writableEnded) return;
         dequeue(socket, queue);

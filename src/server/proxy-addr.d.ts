@@ -1,4 +1,4 @@
 declare module 'proxy-addr' {
-  /** @throws TypeError for an invalid address, network or name of networks */
+  /** @throws TypeError for an invalid address, network or network name */
   export function compile(trusted: readonly string[]): (address: string) => boolean;
 }

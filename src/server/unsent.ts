@@ -1,4 +1,4 @@
-// Counts long answers that clients have not read, in one budget: beyond it the slowest readers are disconnected.
+// Counts unread long responses towards one budget; above it, the slowest readers are disconnected.
 import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -7,14 +7,23 @@ import type { Context } from '../context.js';
 import { networkOf } from './client-address.js';
 import { type ListenerName, createDropReport } from './connection-bounds.js';
 
-/** The kernel buffers nearly all of a shorter answer, and a connection has one at a time. */
+/**
+ * Minimum counted length (bytes): the kernel buffers most of a shorter response, and
+ * a connection has one at a time.
+ */
 const MIN_BYTES = 64 * 1024;
 
-/** Bytes of the last write that the kernel has not taken yet. Node's socket timeout reads this field, too. */
+/**
+ * Returns the bytes of the last write not yet accepted by the kernel. Node's
+ * socket timeout reads the same field.
+ */
 export const leftOfWrite = (socket: Socket): number | undefined =>
   (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize;
 
-/** Call it when a whole answer has been handed to its socket; `ended` emits `close` when it is sent or cut off. */
+/**
+ * Counts a response that was completely written to its socket. `ended` emits
+ * `close` when it is sent or aborted.
+ */
 export type CountUnsent = (socket: Socket, ended: EventEmitter) => void;
 
 export function createUnsentCount(
@@ -24,7 +33,7 @@ export function createUnsentCount(
 ): CountUnsent {
   const reportDrop = createDropReport(context, listener, 'unread answers, closing their connections');
   return function countUnsent(socket, ended) {
-    // The answer stays in memory until its last byte is sent.
+    // The response stays in memory until its last byte is sent.
     const bytes = socket.writableLength;
     if (bytes <= MIN_BYTES) return;
     let left = leftOfWrite(socket);
@@ -46,15 +55,15 @@ export function createUnsentCount(
       },
     };
     ended.once('close', release);
-    // Other answers give way first, because the client has had no time to read this one.
+    // Added last, so that other responses release first: the client has had no time to read this one.
     unsent.add(bytes);
     unsent.holders.add(holder);
   };
 }
 
 /**
- * Counts HTTP responses; call the result when the listener has returned. Hits have been answered by then and need no
- * event listener. `prefinish` comes when `end` has written everything (test/unit/node-internals).
+ * Creates a function to call after the request listener returns. Hits have ended by then and need no event
+ * listener; for others, `prefinish` signals that `end` has written everything (test/unit/node-internals).
  */
 export function countUnsentResponses(countUnsent: CountUnsent): (res: ServerResponse) => void {
   function onWritten(this: ServerResponse): void {

@@ -20,17 +20,17 @@ interface LimitSample {
 }
 
 /**
- * A server counts as busy above `factor` × quiet latency +
- * `addedMs`; the addition allows for noise on fast servers.
+ * A server counts as busy above `factor` × quiet latency + `addedMs`; the addition
+ * allows for noise on fast servers.
  */
 const TOLERANCE = { factor: 2, addedMs: 10 };
 const DECREASE = { gentle: 0.9, hard: 0.5 };
 
 /**
- * Returns the limit after a sample. Requests beyond a server's capacity would queue
- * inside it, where their order cannot be controlled; the limit moves that queue to
- * this process. The quiet latency is re-measured whenever the limit is at its minimum,
- * because a windowed minimum would rise with the queue of a constantly busy server.
+ * Returns the limit after a sample. Requests beyond a server's capacity would queue inside it, where
+ * their order cannot be controlled; the limit moves that queue to this process. The quiet latency is
+ * re-measured whenever the limit is at its minimum, because a windowed minimum would rise with the
+ * queue of a constantly busy server.
  */
 export function nextLimit(
   state: AdaptiveLimit,

@@ -17,23 +17,23 @@ export interface Caller {
 }
 
 /**
- * Creates a proxy's unique name for `Via` (RFC 9110 §7.6.3),
- * so that a chain of proxies is not mistaken for a loop.
+ * Creates a proxy's unique name for `Via` (RFC 9110 §7.6.3), so that a chain of
+ * proxies is not mistaken for a loop.
  */
 export const newPseudonym = (): string => `handle-resolver-proxy-${randomBytes(4).toString('hex')}`;
 
 const PSEUDONYM = /\bhandle-resolver-proxy-[\w-]{1,64}/g;
 
 /**
- * Maximum names to forward: the last ones, because clients can
- * forge the others. The timeout ends longer loops.
+ * Maximum names to forward: the last ones, because clients can forge the others.
+ * The timeout ends longer loops.
  */
 const MAX_PROXIES = 10;
 
 /**
- * Extracts the `Via` entries to forward with a shared read, so that two proxies
- * that point at each other detect the loop. Drops all other names, because a
- * client could use them to make a gateway reject the read for all callers.
+ * Extracts the `Via` entries to forward with a shared read, so that two proxies that point at each
+ * other detect the loop. Drops all other names, because a client could use them to make a gateway
+ * reject the read for all callers.
  */
 export function proxiesIn(via: string | undefined): string | undefined {
   const names = via?.match(PSEUDONYM)?.slice(-MAX_PROXIES) ?? [];

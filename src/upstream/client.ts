@@ -99,12 +99,12 @@ export function createUpstreamClient(
         handle: { text, key },
         authoritative,
       } = read;
-      // Servers resolve these dot segments even when percent-encoded.
-      // As handles without a prefix they cannot exist.
+      // Servers resolve these dot segments even when percent-encoded. As handles without
+      // a prefix they cannot exist.
       if (text === '.' || text === '..') return { kind: 'not-found' };
       if (!authoritative) failures.assertNone(key);
-      // Only the primary is authoritative; a mirror could return the
-      // record from before an acknowledged write.
+      // Only the primary is authoritative; a mirror could return the record from before
+      // an acknowledged write.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
       try {
         const outcome = await (isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read));
@@ -208,8 +208,8 @@ interface ServerSelection<Server> {
 }
 
 /**
- * Avoids failed servers. After `avoidMs`, one read retries the
- * server and renews its period, so that no other read waits for it.
+ * Avoids failed servers. After `avoidMs`, one read retries the server and renews its period, so
+ * that no other read waits for it.
  */
 function createServerSelection<Server>(options: ServerSelectionOptions<Server>): ServerSelection<Server> {
   const { servers, avoidMs, now } = options;

@@ -1,5 +1,5 @@
-// Limits concurrent requests to a Handle server, adapts the
-// limit to latency, and shares slots fairly among callers.
+// Limits concurrent requests to a Handle server, adapts the limit to latency, and
+// shares slots fairly among callers.
 import { ServiceError } from '../errors.js';
 import { LimitTuner } from './adaptive-limit.js';
 import type { Caller } from './caller.js';
@@ -35,14 +35,14 @@ export const sumUsages = (usages: readonly LimiterUsage[]): LimiterUsage =>
   );
 
 /**
- * Aborts a request that has stalled for at least this time,
- * freeing its slot; returns false if it has not stalled.
+ * Aborts a request that has stalled for at least this time, freeing its slot;
+ * returns false if it has not stalled.
  */
 export type Preempt = (stalledMs: number) => boolean;
 
 /**
- * Joins record key and login, so that requests with wrong
- * passwords do not use up the slots of a handle's owner.
+ * Joins record key and login, so that requests with wrong passwords do not use up
+ * the slots of a handle's owner.
  */
 export const callerKey = (key: string, authorization = ''): string => `${key} ${authorization}`;
 

@@ -137,8 +137,8 @@ export const readTrust = ({
 }): Trust => ({ ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), fingerprint });
 
 /**
- * Returns TLS connection options. A pin disables session
- * caching, because a resumed session may lack the certificate.
+ * Returns TLS connection options. A pin disables session caching, because a resumed
+ * session may lack the certificate.
  */
 function tlsOptions({ ca, fingerprint }: Trust): {
   ca?: string;

@@ -147,8 +147,8 @@ export class FairQueue<W extends Waiter> {
 }
 
 /**
- * Returns the first runnable waiter of the client with the
- * fewest running requests, then least recently served.
+ * Returns the first runnable waiter of the client with the fewest running
+ * requests, then least recently served.
  */
 function nextOf<W extends Waiter>(clients: Clients<W>, { mayRun, runningOf }: PlacesInUse): W | undefined {
   let next: W | undefined;

@@ -145,8 +145,8 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
 }
 
 /**
- * Creates the function that sends one caller's request. Writes
- * are never retried: the first attempt may have taken effect.
+ * Creates the function that sends one caller's request. Writes are never retried: the first
+ * attempt may have taken effect.
  */
 function createSend(
   settings: RecordClientSettings,

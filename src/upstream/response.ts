@@ -149,8 +149,8 @@ export const isEncoded = ({ headers, body }: EncodedResponse): boolean =>
 /**
  * Decodes the content codings of a body; returns a body with an unknown coding unchanged.
  *
- * @throws ServiceError UPSTREAM_INVALID_RESPONSE as soon as the
- * output exceeds `maxBodyBytes`; a zlib error for corrupt input
+ * @throws ServiceError UPSTREAM_INVALID_RESPONSE as soon as the output exceeds `maxBodyBytes`;
+ * a zlib error for corrupt input
  */
 export async function decodeBody(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
   const { status, body } = response;

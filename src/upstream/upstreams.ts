@@ -91,8 +91,8 @@ function createRoot(upstream: Config['upstream'], context: Context, parts: Handl
 }
 
 /**
- * @throws ServiceError NOT_RESPONSIBLE with a Handle server's message (recording "create: prefix not homed
- * here")
+ * @throws ServiceError NOT_RESPONSIBLE with a Handle server's message (recording
+ * "create: prefix not homed here")
  */
 export function assertFound(server: HandleServer | undefined): HandleServer {
   if (server === undefined)

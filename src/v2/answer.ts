@@ -105,8 +105,8 @@ const withoutSlash = (raw: string): string => raw.replace(/\/$/, '');
 const readPrefix = (res: Response): string => readHandle(withoutSlash(matchOf(res).rest));
 
 /**
- * Parses a handle path. Every slash after the prefix, encoded
- * or plain, belongs to the suffix; `+` is a plus sign.
+ * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to
+ * the suffix; `+` is a plus sign.
  *
  * @throws ServiceError for any other path
  */

@@ -71,8 +71,8 @@ function readNumber(
 }
 
 /**
- * Returns the suffix as a relative URL with percent-encoded slashes.
- * U+FFFD replaces lone surrogates, which cannot be encoded.
+ * Returns the suffix as a relative URL with percent-encoded slashes. U+FFFD replaces lone
+ * surrogates, which cannot be encoded.
  */
 const pathOfSuffix = (handle: string): string =>
   encodeURIComponent(Buffer.from(handle.slice(handle.indexOf('/') + 1)).toString());
@@ -195,8 +195,8 @@ const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
 /**
- * Lists with the caller's rights and reads each public record
- * through the cache. One failure fails the search.
+ * Lists with the caller's rights and reads each public record through the cache.
+ * One failure fails the search.
  */
 async function scanPrefix(
   deps: V2Deps,
@@ -264,8 +264,8 @@ function* meetsAll(
 }
 
 /**
- * Matches a pattern in linear time, without backtracking: `*`
- * matches any text, `~` escapes the next character.
+ * Matches a pattern in linear time, without backtracking: `*` matches any text,
+ * `~` escapes the next character.
  */
 function matchesPattern([first = '', ...rest]: Pattern, text: string): boolean {
   const last = rest.at(-1);

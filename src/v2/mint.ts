@@ -13,17 +13,17 @@ import { type SizedValues, assertPreconditions, isConditional, validatorsOf } fr
 import { assertJson, creationOf, holdsValues, sendWritten, withInputs } from './write.js';
 
 /**
- * Maximum minted names per POST. Random UUIDs do not collide:
- * a server that reports five collisions is broken.
+ * Maximum minted names per POST. Random UUIDs do not collide: a server that
+ * reports five collisions is broken.
  */
 const MAX_NAMES = 5;
 
 type MakeName = (uuid: string) => string;
 
 /**
- * Mints the name and creates the handle with overwrite=false, so that the handle
- * can be looked up after a timeout. A repeated POST gets the same handle: always
- * with the same `Idempotency-Key`, otherwise only if the response was lost.
+ * Mints the name and creates the handle with overwrite=false, so that the handle can be looked up after
+ * a timeout. A repeated POST gets the same handle: always with the same `Idempotency-Key`, otherwise
+ * only if the response was lost.
  */
 export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
   const { req, res, login } = call;

@@ -52,8 +52,8 @@ function automaticAdmin(
 }
 
 /**
- * Reads a group record. A missing prefix record counts as
- * unknown, because it is usually on a different server.
+ * Reads a group record. A missing prefix record counts as unknown, because it is
+ * usually on a different server.
  */
 async function readGroup(
   deps: Pick<V2Deps, 'resolver' | 'originOf'>,
@@ -168,8 +168,8 @@ function* membersOf(record: readonly HandleValue[], group: ValueReference): Step
 }
 
 /**
- * Whether an administrator matches. Index 0 matches any index.
- * Suffixes compare case-sensitively, although logins ignore case.
+ * Whether an administrator matches. Index 0 matches any index. Suffixes compare
+ * case-sensitively, although logins ignore case.
  */
 const matches = (admin: ValueReference, identity: ValueReference): boolean =>
   isSameHandle(admin.handle, identity.handle) && (admin.index === 0 || admin.index === identity.index);

@@ -54,8 +54,8 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
     withBody: (work) => withInputs(deps, call, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     ...(!isNew && { read: () => readCurrent(call, target.origin) }),
-    // A creation is atomic too. A replacement responds under the
-    // lock, so that the ETag is that of this write.
+    // A creation is atomic too. A replacement responds under the lock, so that the
+    // ETag is that of this write.
     isAtomic: (current) => current === undefined,
     plan: (body, current) =>
       current === undefined
@@ -261,8 +261,8 @@ function locationOf(
 }
 
 /**
- * Returns the origin as Express derives it: from `X-Forwarded-Proto`
- * and `-Host` if the peer is in `http.trustedProxies`.
+ * Returns the origin as Express derives it: from `X-Forwarded-Proto` and `-Host` if the
+ * peer is in `http.trustedProxies`.
  */
 function baseUrlOf(req: Request): string {
   const host = isHost(req.host) ? req.host : addressOf(req);
@@ -306,11 +306,11 @@ export function assertJson({ headers }: Request): void {
 }
 
 /**
- * Receives the body and passes its values to `work`. The body
- * counts towards the memory limit until `work` ends.
+ * Receives the body and passes its values to `work`. The body counts towards the
+ * memory limit until `work` ends.
  *
- * @throws ServiceError V2_BAD_BODY, BODY_TOO_LARGE,
- * OVERLOADED, or V2_NOT_JSON for an unknown Content-Encoding
+ * @throws ServiceError V2_BAD_BODY, BODY_TOO_LARGE, OVERLOADED, or V2_NOT_JSON for
+ * an unknown Content-Encoding
  */
 export function withInputs<T>(
   { withBody, settings }: Pick<V2Deps, 'withBody' | 'settings'>,

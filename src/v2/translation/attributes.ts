@@ -68,8 +68,8 @@ export const permissionFields = {
 type Permissions = { [name in keyof typeof permissionFields]?: z.infer<(typeof permissionFields)[name]> };
 
 /**
- * Returns four permission digits. Booleans override `privs`,
- * because clients send back the `privs` that they read.
+ * Returns four permission digits. Booleans override `privs`, because clients send
+ * back the `privs` that they read.
  */
 export function readPermissions({ privs, ...flags }: Permissions): string {
   const defaults = privs ?? showPermissions(DEFAULT_PERMISSIONS);
@@ -158,8 +158,8 @@ const referenceObject = z
   .transform(({ idx, handle }): ValueReference => ({ handle, index: idx }));
 
 /**
- * Accepts `""` for no references, as EPICify sends; the
- * original service silently drops strings and quoted indexes.
+ * Accepts `""` for no references, as EPICify sends; the original service silently
+ * drops strings and quoted indexes.
  */
 export const referencesField = z.preprocess(
   (given) => (given === '' ? [] : given),

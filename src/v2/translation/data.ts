@@ -1,5 +1,5 @@
-// Value data in ePIC v2: bytes ↔ v2 `data` and `parsed_data`;
-// bytes ↔ `{format, value}` of the record interface.
+// Value data in ePIC v2: bytes ↔ v2 `data` and `parsed_data`; bytes ↔ `{format,
+// value}` of the record interface.
 import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
@@ -64,8 +64,8 @@ const isStructured = (type: string): boolean => type === ADMIN_TYPE || type === 
 const NONE = Buffer.alloc(0);
 
 /**
- * Whether a value is a secret key, which no response contains.
- * The Handle server ignores the case of the type.
+ * Whether a value is a secret key, which no response contains. The Handle server
+ * ignores the case of the type.
  */
 export function isHidden({ type }: Pick<HandleValue, 'type'>): boolean {
   return /^HS_SECKEY(\.|$)/i.test(type);
@@ -119,8 +119,8 @@ function bytesOfData(type: string, data: string, reject: Reject): Buffer {
 const WRAPPED = /^(?:[^\r\n]{60}\r?\n)+[^\r\n]{0,60}$/;
 
 /**
- * Decodes canonical base64, padded and with zero unused bits
- * (RFC 4648 §3.5), which is unique per byte string.
+ * Decodes canonical base64, padded and with zero unused bits (RFC 4648 §3.5),
+ * which is unique per byte string.
  */
 function decodeCanonicalBase64(data: string): Buffer | undefined {
   const digits = WRAPPED.test(data) ? data.replace(/[\r\n]/g, '') : data;

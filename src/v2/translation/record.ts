@@ -89,8 +89,8 @@ export function* toRecord(
 type IndexedInput = V2Input & { idx: number };
 
 /**
- * Assigns the lowest free indexes in list order. Reuses the
- * indexes of visible stored values, which the list replaces.
+ * Assigns the lowest free indexes in list order. Reuses the indexes of visible stored
+ * values, which the list replaces.
  */
 function assignIndexes(inputs: readonly V2Input[], hidden: ReadonlySet<number>): IndexedInput[] {
   const taken = new Set([...hidden, ...inputs.flatMap(({ idx }) => (idx === undefined ? [] : [idx]))]);
