@@ -1,31 +1,31 @@
-// Byte strings, and the reader and writers of the Handle System's binary layout (big-endian).
+// Byte strings, and a reader and writers for the Handle System's binary layout (big-endian).
 
 const BEYOND_ASCII = /[\x80-\xff]/;
 
 /**
- * UTF-8 bytes as a string with one byte in each character. It takes less memory than a Buffer, and is written to a socket
- * together with its headers in one write. ASCII text, as most records are, is its own byte string.
+ * UTF-8 bytes as a string with one byte per character. It uses less memory than a Buffer, and shares a single
+ * socket write with its headers. ASCII text, like most records, is its own byte string.
  */
 export type Bytes = string & { readonly __bytes: unique symbol };
 
-/** Text to its UTF-8 bytes. */
+/** Encodes text as UTF-8 bytes. */
 export function toBytes(text: string): Bytes {
   if (Buffer.byteLength(text) === text.length) return text as Bytes;
   return Buffer.from(text, 'utf8').toString('latin1') as Bytes;
 }
 
-/** UTF-8 bytes back to text. */
+/** Decodes UTF-8 bytes to text. */
 export function toText(bytes: Bytes): string {
   if (!BEYOND_ASCII.test(bytes)) return bytes;
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Bytes of a Buffer as a byte string. */
+/** Converts a Buffer to a byte string. */
 export function fromBuffer(buffer: Buffer): Bytes {
   return buffer.toString('latin1') as Bytes;
 }
 
-/** A byte string as a Buffer. */
+/** Converts a byte string to a Buffer. */
 export function toBuffer(bytes: Bytes): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
@@ -38,16 +38,16 @@ export const int32 = (value: number): Buffer => {
   return bytes;
 };
 
-/** Bytes, or text in UTF-8, prefixed with their length. */
+/** Encodes bytes, or text as UTF-8, with a length prefix. */
 export const sized = (bytes: Buffer | string): Buffer => {
   const content = typeof bytes === 'string' ? Buffer.from(bytes, 'utf8') : bytes;
   return Buffer.concat([int32(content.length), content]);
 };
 
-/** hdllib refuses any count or length above this. */
+/** Maximum count or length, as in hdllib. */
 const MAX_COUNT = 1_048_576;
 
-/** Reads fields in sequence; throws a RangeError when the bytes end too early. */
+/** Reads fields in sequence. @throws RangeError if the bytes end too early */
 export class ByteReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -92,14 +92,14 @@ export class ByteReader {
     return Array.from({ length }, readOne);
   }
 
-  /** Called before anything of this length is allocated. */
+  /** Called before allocating this length. */
   #assertWithin(length: number): void {
     if (length < 0 || length > MAX_COUNT) throw new RangeError('Invalid array size');
     if (length > this.remaining) throw new RangeError('the bytes end too early');
   }
 }
 
-/** The decoded data; undefined when the bytes are not of this type. */
+/** Returns the decoded data; undefined for bytes of a different type. */
 export function tryDecode<T>(decode: (bytes: Buffer) => T, bytes: Buffer): T | undefined {
   try {
     return decode(bytes);

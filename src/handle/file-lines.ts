@@ -1,18 +1,18 @@
-// The lines of a stream, or of a text file, which may be compressed with gzip.
+// Reads lines from a stream, or from a text file with optional gzip compression.
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { type Duplex, PassThrough, type Readable, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
-/** @throws Error when the file cannot be read */
+/** Yields the lines of a file. @throws Error for an unreadable file */
 export async function* readFileLines(file: string): AsyncGenerator<string> {
   const unpack = (await isGzip(file)) ? createGunzip() : new PassThrough();
-  // Opened only now: an earlier error would be unhandled.
+  // Opened only when read: an earlier error would be unhandled.
   yield* streamLines(createReadStream(file), unpack);
 }
 
-/** @throws Error when the input fails, after the lines before the failure */
+/** Yields the lines of a stream. @throws Error for a failed input, after the lines before the failure */
 export async function* streamLines(
   input: Readable,
   unpack: Duplex = new PassThrough(),
@@ -22,10 +22,10 @@ export async function* streamLines(
     failure = error;
   });
   const lines = createInterface({ input: unpack, crlfDelay: Infinity });
-  // When the reader stops early the streams are destroyed, and nothing else listens for their errors.
+  // If the consumer stops early, the streams are destroyed without another error listener.
   for (const each of [input, unpack, lines]) each.on('error', () => undefined);
   for await (const line of lines) yield line;
-  // The line reader ends normally even if the input has failed.
+  // The line reader ends normally even after a failed input.
   if (failure) throw failure;
 }
 

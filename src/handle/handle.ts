@@ -1,13 +1,13 @@
-// Handles as text: parsed from a raw request path or from a URL that people copy, written into a path, folded for comparison.
+// Handles as text: parsed from raw request paths or copied URLs, encoded as paths, and folded for comparison.
 
-/** Native protocol constant: a handle has at most this many UTF-8 bytes (hdllib Common.java). */
+/** Maximum length of a handle (UTF-8 bytes), a protocol constant (hdllib Common.java). */
 export const MAX_HANDLE_BYTES = 2048;
 
-/** The handle of a request, parsed once. */
+/** A requested handle, parsed once. */
 export interface HandleRef {
-  /** Decoded, in the spelling of the client. */
+  /** Decoded, in the client's spelling. */
   text: string;
-  /** The cache key of its record. */
+  /** Cache key of the record. */
   key: string;
   /** Upper-cased. */
   prefix: string;
@@ -19,14 +19,14 @@ export function handleRef(text: string, caseSensitive: boolean): HandleRef {
   return { text, key, prefix: slash === -1 ? key.slice(PREFIX_RECORDS.length) : key.slice(0, slash) };
 }
 
-/** A reference from a cache key, which is a valid spelling of its handle. */
+/** Creates a reference from a cache key, which is also a valid spelling. */
 export const refOfKey = (key: string): HandleRef => ({
   text: key,
   key,
   prefix: key.slice(0, key.indexOf('/')),
 });
 
-/** The record of the prefix of a handle: `0.NA/21.T1` for `21.T1/abc`. */
+/** Returns the prefix record of a handle: `0.NA/21.T1` for `21.T1/abc`. */
 export function prefixRecordOf({ text, prefix }: HandleRef): HandleRef {
   const [spelled = ''] = text.split('/', 1);
   return { text: PREFIX_RECORDS + spelled, key: PREFIX_RECORDS + prefix, prefix: GLOBAL_PREFIX };
@@ -36,9 +36,9 @@ export type ParsedHandle =
   { ok: true; handle: string } | { ok: false; problem: 'bad-escape' | 'null-byte' | 'empty' | 'too-long' };
 
 /**
- * Reads the handle from the part of a raw request path after `/api/handles/`. Decoded once, as bytes
- * that are read as UTF-8 (bad sequences become U+FFFD, recording "invalid UTF-8 percent bytes");
- * `+`, `;`, `//`, dots and a trailing slash are parts of the handle.
+ * Parses the handle in a raw request path, after `/api/handles/`. Decodes once, as UTF-8 bytes (invalid
+ * sequences become U+FFFD, recording "invalid UTF-8 percent bytes"). `+`, `;`, `//`, dots and a trailing
+ * slash belong to the handle.
  *
  * @example parseHandle('21.T1%2Fa+b/') // { ok: true, handle: '21.T1/a+b/' }
  */
@@ -51,7 +51,7 @@ export function parseHandle(rawPath: string): ParsedHandle {
   return { ok: true, handle: bytes.toString('utf8') };
 }
 
-/** The decoded bytes of a percent-encoded text; undefined if an escape is broken. */
+/** Percent-decodes text to bytes; undefined for a malformed escape. */
 function percentDecode(raw: string): Buffer | undefined {
   if (!raw.includes('%')) return Buffer.from(raw, 'latin1');
   const bytes = Buffer.allocUnsafe(raw.length);
@@ -70,10 +70,9 @@ function percentDecode(raw: string): Buffer | undefined {
 }
 
 /**
- * Writes a handle as a URL path. Everything a URL parser could read as syntax is escaped. Dot segments
- * and doubled slashes are parts of a handle, but WHATWG URL and http-proxy remove them: a handle with
- * any of them is written with `%2F` for slashes, which a server reads the same (recording "%2F slash"). A
- * lone surrogate, which JSON can hold and UTF-8 cannot, becomes U+FFFD.
+ * Encodes a handle as a URL path, escaping all URL syntax. WHATWG URL and http-proxy remove dot segments and
+ * doubled slashes, so a handle with either is written with `%2F`, which servers treat as a slash (recording
+ * "%2F slash"). A lone surrogate, which JSON can contain and UTF-8 cannot, becomes U+FFFD.
  */
 export function handleToPath(handle: string): string {
   const encoded = encodeURIComponent(Buffer.from(handle).toString());
@@ -83,9 +82,9 @@ export function handleToPath(handle: string): string {
 const isFoldedByUrlParsers = (handle: string): boolean => /(^|\/)(\.{0,2}\/|\.{1,2}$)/.test(handle);
 
 /**
- * Folds a handle for comparison. The prefix, and all of a handle under `0.NA/` and other `0.` prefixes, is always
- * folded in ASCII, the suffix unless the server is case-sensitive; letters beyond ASCII are never folded
- * (recording "unicode suffix upper-cased").
+ * Folds a handle to ASCII upper case for comparison. On a case-sensitive server the suffix is not
+ * folded, except under `0.NA/` and other `0.` prefixes. Non-ASCII letters are never folded (recording
+ * "unicode suffix upper-cased").
  */
 export function foldHandle(handle: string, caseSensitive: boolean): string {
   if (!caseSensitive) return upperAscii(handle);
@@ -95,34 +94,34 @@ export function foldHandle(handle: string, caseSensitive: boolean): string {
 }
 
 /**
- * The cache key of a record. A prefix alone is the same record as its handle under `0.NA/` (recording
- * "resolve: prefix only"), so a write by one name invalidates the other.
+ * Returns the cache key of a record. A bare prefix is the same record as its handle under `0.NA/` (recording
+ * "resolve: prefix only"), so a write by one name invalidates both.
  */
 export function recordKey(handle: string, caseSensitive: boolean): string {
   return foldHandle(handle.includes('/') ? handle : PREFIX_RECORDS + handle, caseSensitive);
 }
 
-/** The prefix of prefix records. */
+/** Prefix of all prefix records. */
 export const GLOBAL_PREFIX = '0.NA';
 const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
 
-/** Upper-cases only `a` to `z`. */
+/** Upper-cases ASCII letters only. */
 export function upperAscii(text: string): string {
-  // Nearly all handles are ASCII, for which the built-in function is equivalent and faster.
+  // Most handles are ASCII, for which the built-in function is equivalent and faster.
   if (isAscii(text)) return text.toUpperCase();
   return text.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }
 
 const isAscii = (text: string): boolean => /^[\0-\x7f]*$/.test(text);
 
-/** Resolvers whose URL may precede a handle. */
+/** Matches resolver URLs that may precede a handle. */
 const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
 const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
 
 /**
- * Removes leading slashes, surrounding space and one resolver or scheme from a decoded path. In a URN the first colon, if
- * no slash precedes it, is read as the slash (recordings "redirect: hdl: prefix" to "leading spaces/trailing nbsp";
- * HDLProxy 9.3.1 resolves `urn:hdl:21.T11998/uc:a@x`).
+ * Removes leading slashes, surrounding space and one resolver or scheme from a decoded path. In a URN, a
+ * first colon without a preceding slash counts as the slash (recordings "redirect: hdl: prefix" to "leading
+ * spaces/trailing nbsp"; HDLProxy 9.3.1 resolves `urn:hdl:21.T11998/uc:a@x`).
  *
  * @example handleInUrl('/urn:hdl:21.T1:abc') // '21.T1/abc'
  */
@@ -134,7 +133,10 @@ export function handleInUrl(path: string): string {
   return scheme.toLowerCase().startsWith('urn:') ? handle.replace(/^([^/:]*):/, '$1/') : handle;
 }
 
-/** Not a regular expression: `/\/+$/` takes quadratic time on many slashes followed by another character. */
+/**
+ * Removes trailing slashes in linear time; `/\/+$/` is quadratic for many slashes
+ * before a different character.
+ */
 export function withoutSlashesAtEnd(text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === '/') end--;
@@ -143,7 +145,7 @@ export function withoutSlashesAtEnd(text: string): string {
 
 const ZERO_WIDTH_SPACE = '\u200B';
 
-/** Text copied from a page or a PDF may end with a zero-width space, which `trim` does not remove. */
+/** Trims space, including the zero-width spaces in text copied from a page or PDF, which `trim` keeps. */
 function trimCopied(text: string): string {
   let end = text.length;
   while (end > 0 && (text[end - 1] === ZERO_WIDTH_SPACE || text[end - 1]?.trim() === '')) end--;

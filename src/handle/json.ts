@@ -1,44 +1,44 @@
-// The JSON of a Handle server: parsed within bounds, written in its form (Gson without HTML escaping), and sliced.
+// Handle server JSON: parsed within bounds, written like Gson without HTML escaping, and sliced.
 
 /**
- * Maximum nesting. `JSON.parse` accepts any depth, but `JSON.stringify` (for `pretty`) is recursive and overflows the
- * stack on much deeper input.
+ * Maximum nesting depth. `JSON.parse` accepts any depth, but `JSON.stringify` (for `pretty`) recurses and
+ * overflows the stack on much deeper input.
  */
 const MAX_DEPTH = 1000;
 
-/** JSON is nested deeper than any record. */
+/** Thrown for JSON nested deeper than any record. */
 export class NestingError extends Error {
   constructor() {
     super(`JSON nested deeper than ${MAX_DEPTH} levels`);
   }
 }
 
-/** Parses untrusted JSON. @throws NestingError, or SyntaxError when it is not JSON */
+/** Parses untrusted JSON. @throws NestingError, or SyntaxError for invalid JSON */
 export function parseJson(json: string): unknown {
-  // Nearly all records have fewer brackets than the maximum depth, and `indexOf` counts them fast.
+  // Most records have fewer brackets than the maximum depth, and `indexOf` counts them fast.
   const brackets = countUpTo(MAX_DEPTH + 1, json, '{') + countUpTo(MAX_DEPTH + 1, json, '[');
   if (brackets > MAX_DEPTH && isTooDeep(json)) throw new NestingError();
   return JSON.parse(json);
 }
 
-/** The JSON object in an answer, which may be wrapped as JSONP; empty when there is none. */
+/** Extracts the JSON object from a response, including JSONP; returns an empty string without an object. */
 export const extractObject = (text: string): string =>
   text.includes('{') ? text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1) : '';
 
-/** Gson escapes the two line separators that JSON allows bare; JSON.stringify does not. */
+/** Escapes U+2028 and U+2029 like Gson; JSON.stringify leaves them bare. */
 const asGson = (json: string): string => json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 
-/** Writes a value on one line, byte for byte as a Handle server does. */
+/** Writes a value on one line, byte for byte like a Handle server. */
 export function writeJson(value: unknown): string {
   return asGson(JSON.stringify(value));
 }
 
-/** Rewrites JSON text with two-space indent, as the server does for `pretty`. */
+/** Reformats JSON with two-space indentation, like a Handle server for `pretty`. */
 export function prettyJson(json: string): string {
   return asGson(JSON.stringify(JSON.parse(json), null, 2));
 }
 
-/** The elements of a JSON array as written. The array must be valid JSON. */
+/** Yields the elements of a valid JSON array as written. */
 export function* stepElements(json: string): Generator<string, void, void> {
   let at = skipSpace(json, json.indexOf('[') + 1);
   while (at < json.length && json[at] !== ']') {
@@ -48,7 +48,7 @@ export function* stepElements(json: string): Generator<string, void, void> {
   }
 }
 
-/** A member of a JSON object as written; the last one if the name repeats. */
+/** Returns a member of a JSON object as written; the last for a repeated name. */
 export function sliceMember(json: string, name: string): string | undefined {
   let found: string | undefined;
   let at = skipSpace(json, json.indexOf('{') + 1);
@@ -70,7 +70,7 @@ function endOfValue(json: string, start: number): number {
   return at;
 }
 
-// Codes of the characters that structure JSON.
+// Character codes of JSON syntax.
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
@@ -106,14 +106,14 @@ function isTooDeep(json: string): boolean {
   return false;
 }
 
-/** Uses `indexOf` for speed, because strings are most of a record. */
+/** Finds the end of a string with `indexOf` for speed, because strings are most of a record. */
 function endOfString(json: string, start: number): number {
   let end = json.indexOf('"', start + 1);
   while (end !== -1 && isEscaped(json, end)) end = json.indexOf('"', end + 1);
   return end === -1 ? json.length + 1 : end + 1;
 }
 
-/** Whether an odd number of backslashes precedes; the opening quote bounds the search. */
+/** Whether an odd number of backslashes precedes `at`. The opening quote bounds the search. */
 function isEscaped(json: string, at: number): boolean {
   let before = at - 1;
   while (json.charCodeAt(before) === BACKSLASH) before--;

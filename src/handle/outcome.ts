@@ -1,28 +1,28 @@
-// The outcome of resolving a handle upstream. Failures are thrown as ServiceError.
+// Outcomes of upstream reads and writes. Failures are thrown as ServiceError.
 import type { Bytes } from './bytes.js';
 import type { Ttl } from './value.js';
 
-/** The handle exists: its public values as a JSON array, never empty, and their TTLs. */
+/** An existing handle, with its public values as a non-empty JSON array, and their TTLs. */
 export interface Found {
   kind: 'found';
   values: Bytes;
   ttls: Ttl[];
 }
 
-/** The handle exists without public values (HTTP 200, code 200). */
+/** An existing handle without public values (HTTP 200, code 200). */
 interface Empty {
   kind: 'empty';
 }
 
-/** The handle does not exist (code 100). A server that is a proxy itself may add a message. */
+/** A missing handle (code 100). A server that is itself a proxy may add a message. */
 interface NotFound {
   kind: 'not-found';
   message?: string;
 }
 
 /**
- * Another response: foreign prefix, referral, busy. It is relayed; `members` are those of its JSON without `handle`,
- * which is added in each caller's spelling if `namesHandle` is set.
+ * A relayed response, such as foreign prefix, referral or busy. `members` are its JSON members except
+ * `handle`, which is added in each caller's spelling if `namesHandle` is set.
  */
 export interface Refused {
   kind: 'refused';
@@ -32,10 +32,10 @@ export interface Refused {
   retryAfter?: string;
 }
 
-/** Outcomes that may be cached. */
+/** Cacheable outcomes. */
 export type Answer = (Found | Empty | NotFound) & Source;
 
-/** Marks answers of a mirror, which may lag behind the primary. */
+/** Marks outcomes from a mirror, which may lag behind the primary. */
 interface Source {
   isFromMirror?: true;
 }
@@ -43,7 +43,7 @@ interface Source {
 export type Outcome = Answer | (Refused & Source);
 
 /**
- * `changed`: entries are invalid. `unchanged`: they stay valid. `unknown`: the server may have carried out the write,
- * or may still do so.
+ * `changed`: cached entries are invalid. `unchanged`: they remain valid. `unknown`: the server may have
+ * executed the write, or may still do so.
  */
 export type WriteOutcome = 'changed' | 'unchanged' | 'unknown';

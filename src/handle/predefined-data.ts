@@ -1,8 +1,8 @@
-// The data of HS_ADMIN, HS_VLIST and HS_PUBKEY values (RFC 3651, section 3.2), as bytes and as JSON.
+// HS_ADMIN, HS_VLIST and HS_PUBKEY data (RFC 3651, section 3.2), as bytes and as JSON.
 import { ByteReader, int16, int32, sized } from './bytes.js';
 import type { ValueReference } from './value.js';
 
-/** Permission bits of hdllib's AdminRecord. */
+/** Permission bits in hdllib's AdminRecord. */
 export const RIGHT = {
   addHandle: 0x001,
   deleteHandle: 0x002,
@@ -18,14 +18,14 @@ export const RIGHT = {
   listHandles: 0x800,
 } as const;
 
-/** The data of an HS_ADMIN value; `permissions` are RIGHT bits. */
+/** HS_ADMIN data; `permissions` are RIGHT bits. */
 export interface AdminData extends ValueReference {
   permissions: number;
-  /** Whether it has the layout before version 7.3, with two more bytes at the end. */
+  /** Whether the data has the layout before version 7.3, with two additional bytes at the end. */
   legacy: boolean;
 }
 
-/** @throws RangeError when the bytes are not HS_ADMIN data */
+/** Decodes HS_ADMIN data. @throws RangeError for other bytes */
 export function decodeAdmin(bytes: Buffer): AdminData {
   const reader = new ByteReader(bytes);
   const permissions = reader.int16();
@@ -39,7 +39,7 @@ export function encodeAdmin({ handle, index, permissions, legacy }: AdminData): 
   return Buffer.concat([int16(permissions), sized(handle), int32(index), ...(legacy ? [int16(0)] : [])]);
 }
 
-/** HS_ADMIN data in the JSON of the record interface: twelve digits, the highest bit first. */
+/** HS_ADMIN data in record interface JSON: twelve digits, highest bit first. */
 export interface AdminJson extends ValueReference {
   permissions: string;
   legacyByteLength?: boolean;
@@ -50,7 +50,7 @@ export function adminToJson({ handle, index, permissions, legacy }: AdminData): 
   return { handle, index, permissions: bits, ...(legacy && { legacyByteLength: true }) };
 }
 
-/** @throws RangeError when the bytes are not HS_VLIST data */
+/** Decodes HS_VLIST data. @throws RangeError for other bytes */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
   const reader = new ByteReader(bytes);
   const entries = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
@@ -58,7 +58,7 @@ export function decodeVlist(bytes: Buffer): ValueReference[] {
   return entries;
 }
 
-/** HS_VLIST data and the references of a value have the same layout. */
+/** Encodes HS_VLIST data, or a value's references, which have the same layout. */
 export function encodeVlist(entries: readonly ValueReference[]): Buffer {
   const parts = entries.map(({ handle, index }) => Buffer.concat([sized(handle), int32(index)]));
   return Buffer.concat([int32(entries.length), ...parts]);
@@ -67,7 +67,7 @@ export function encodeVlist(entries: readonly ValueReference[]): Buffer {
 interface KeyLayout {
   name: string;
   binaryOrder: readonly string[];
-  /** hdllib writes four unused bytes after the numbers of an RSA key. */
+  /** Four unused bytes that hdllib writes after an RSA key's numbers. */
   tail: Buffer;
 }
 
@@ -80,7 +80,7 @@ const LAYOUTS: Record<string, KeyLayout> = {
   },
 };
 
-/** A JSON Web Key with its numbers in base64url. */
+/** A JSON Web Key with base64url numbers. */
 type Jwk = Record<string, string>;
 
 export function encodePublicKey(json: unknown): Buffer {
@@ -92,9 +92,9 @@ export function encodePublicKey(json: unknown): Buffer {
   return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
 }
 
-/** Java prefixes a positive number with a zero byte if its highest bit is set. */
+/** Decodes a number in Java's form: a zero byte precedes a positive number with its highest bit set. */
 function signed(base64url: unknown): Buffer {
-  // Given an object, `Buffer.from` would allocate any `length` that a client sends.
+  // For an object, `Buffer.from` would allocate any `length` that a client sends.
   if (typeof base64url !== 'string') throw new TypeError('a number of a key is not a string');
   const bytes = Buffer.from(base64url, 'base64url');
   return (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.from([0]), bytes]) : bytes;

@@ -1,4 +1,4 @@
-// The response codes of the Handle System (hdllib AbstractMessage) that the proxy uses.
+// Handle System response codes (hdllib AbstractMessage) used by the proxy.
 
 export const RESPONSE_CODE = {
   success: 1,
@@ -30,5 +30,5 @@ const ELSEWHERE: readonly (number | undefined)[] = [
   RESPONSE_CODE.prefixReferral,
 ];
 
-/** Whether the response says that another server has the handle: a foreign prefix, or a referral. */
+/** Whether the response says that a different server holds the handle: a foreign prefix, or a referral. */
 export const isElsewhere = (responseCode: number | undefined): boolean => ELSEWHERE.includes(responseCode);

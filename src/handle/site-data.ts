@@ -1,4 +1,4 @@
-// HS_SITE data: the servers of a site, from JSON to bytes.
+// HS_SITE data: encodes a site's JSON, with its servers, as bytes.
 import { isIPv4 } from 'node:net';
 import { int16, int32, sized } from './bytes.js';
 import { encodePublicKey } from './predefined-data.js';
@@ -17,14 +17,14 @@ export interface SiteServer {
   interfaces: SiteInterface[];
 }
 
-/** A site in the JSON of the record interface. */
+/** A site in record interface JSON. */
 export interface SiteJson {
   version: number;
   protocolVersion: string;
   serialNumber: number;
   primarySite: boolean;
   multiPrimary: boolean;
-  /** Omitted if it is "by all". */
+  /** Omitted for "by all". */
   hashOption?: number;
   hashFilter?: string;
   attributes?: { name: string; value: string }[];
@@ -36,7 +36,7 @@ const HASH_BY_ALL = 2;
 const PRIMARY = 0x80;
 const MULTI_PRIMARY = 0x40;
 
-/** @throws TypeError or RangeError when the JSON is not a site */
+/** Encodes a site. @throws TypeError or RangeError for other JSON */
 export function encodeSite(json: unknown): Buffer {
   const site = json as SiteJson;
   const [major = 0, minor = 0] = site.protocolVersion.split('.').map(Number);
@@ -78,7 +78,7 @@ function keyToBytes({ format, value }: { format: string; value: unknown }): Buff
   return format === 'key' ? encodePublicKey(value) : Buffer.from(String(value), 'base64');
 }
 
-/** Sixteen bytes; an IPv4 address is in the last four. */
+/** Encodes an address in 16 bytes, an IPv4 address in the last four. */
 function addressToBytes(address: string): Buffer {
   const bytes = Buffer.alloc(16);
   if (isIPv4(address)) {

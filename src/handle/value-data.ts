@@ -1,4 +1,4 @@
-// The data of a value: from `{format, value}` in the JSON of the record interface to its bytes.
+// Value data: encodes `{format, value}` in record interface JSON as bytes.
 import { type AdminJson, encodeAdmin, encodePublicKey, encodeVlist } from './predefined-data.js';
 import { encodeSite } from './site-data.js';
 import type { ValueReference } from './value.js';
@@ -19,9 +19,9 @@ const ENCODERS: Record<string, (value: unknown) => Buffer> = {
 };
 
 /**
- * Encodes data in JSON to bytes; the format need not match the type. A bare string is the server's short form.
+ * Encodes JSON data as bytes; the format need not match the type. Servers use a bare string as short form.
  *
- * @throws RangeError or TypeError when it is not the JSON of any format
+ * @throws RangeError or TypeError for JSON in no known format
  */
 export function encodeData(data: unknown): Buffer {
   if (typeof data === 'string') return Buffer.from(data, 'utf8');

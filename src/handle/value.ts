@@ -1,19 +1,19 @@
-// The values of a record: their JSON, their permissions, and the selection by index and type.
+// Record values: JSON, permissions, and selection by index and type.
 import { type Bytes, toBytes, toText } from './bytes.js';
 import { upperAscii } from './handle.js';
 import type { Steps } from '../time-slicer.js';
 import { stepElements, writeJson } from './json.js';
 
-/** `ttl` in JSON: a number is relative, in seconds; a string is an absolute ISO date. */
+/** TTL in JSON: a number is relative (s), a string is an absolute ISO date. */
 export type Ttl = number | string;
 
-/** Refers to a value of a handle, in references and administrators. Index 0 means any index. */
+/** Reference to a handle's value, in references and administrators. Index 0 matches any index. */
 export interface ValueReference {
   handle: string;
   index: number;
 }
 
-/** A value in the JSON of the record interface; `data` is not interpreted. */
+/** A value in record interface JSON; `data` is not interpreted. */
 export interface HandleValue {
   index: number;
   type: string;
@@ -24,21 +24,21 @@ export interface HandleValue {
   references?: ValueReference[];
 }
 
-/** Selects values by index or type; all values when both lists are empty. */
+/** Selects values by index or type; selects all values if both lists are empty. */
 export interface Selection {
   indexes: readonly number[];
   types: readonly string[];
 }
 
-/** The default permissions of a Handle server, which it omits in its JSON. */
+/** Default permissions of a Handle server, which its JSON omits. */
 export const DEFAULT_PERMISSIONS = '1110';
 
-/** Substitute for malformed permissions: hidden from the public. The recordings have four digits or none. */
+/** Substitute for malformed permissions, hidden from the public. Recordings have four digits or none. */
 const UNREADABLE_PERMISSIONS = '1100';
 
 /**
- * Four digits: read and write for administrators, read and write for the public. Some clients send more digits; a
- * server uses the last ones (recording "PERM5").
+ * Returns four digits: administrator read and write, public read and write. Some clients send more digits;
+ * servers use the last four (recording "PERM5").
  */
 export const lastFourPermissions = (permissions = DEFAULT_PERMISSIONS): string =>
   /^[01]*([01]{4})$/.exec(permissions)?.[1] ?? UNREADABLE_PERMISSIONS;
@@ -51,7 +51,7 @@ export function selectsAll({ indexes, types }: Selection): boolean {
   return indexes.length === 0 && types.length === 0;
 }
 
-/** A predicate for the values of a selection. */
+/** Creates the predicate for a selection. */
 export function createValueFilter({
   indexes,
   types,
@@ -63,8 +63,8 @@ export function createValueFilter({
 }
 
 /**
- * A trailing period selects the type itself and all its subtypes; both sides are upper-cased. It uses sets, because a query
- * and a record may each have a thousand types.
+ * Creates the type predicate. A trailing period selects a type and all its subtypes; both sides are
+ * upper-cased. Uses sets, because query and record may each have a thousand types.
  */
 function createTypeTest(types: readonly string[]): (type: string) => boolean {
   const wanted = types.map(upperAscii);
@@ -74,7 +74,8 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
   return (given) => {
     const type = upperAscii(given);
     if (exact.has(type) || families.has(type)) return true;
-    // Only prefixes of a family's length are looked up: neither a thousand families nor a thousand dots cost more.
+    // Looks up only prefixes with a family's length: neither a thousand families nor a
+    // thousand dots cost more.
     for (let dot = type.indexOf('.'); dot !== -1; dot = type.indexOf('.', dot + 1)) {
       if (lengths.has(dot) && families.has(type.slice(0, dot))) return true;
     }
@@ -82,17 +83,17 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
   };
 }
 
-/** The public values as the server wrote them, and their TTLs; a missing `ttl` is the server's default, 86400 s. */
+/** Public values as written by the server, and their TTLs; a missing `ttl` is the default, 86400 s. */
 export interface PublicValues {
   values: Bytes;
   ttls: Ttl[];
 }
 
 /**
- * Keeps the public values of a `values` array, or those that `isKept` accepts; the array is given as text and parsed.
- * Each value is copied byte for byte, unless the server wrote it over several lines.
+ * Filters the public values in a `values` array, given as text and parsed, or the values accepted by
+ * `isKept`. Copies each value byte for byte, except if the server wrote it over several lines.
  *
- * @throws TypeError when an element is not a handle value
+ * @throws TypeError for an element that is not a handle value
  */
 export function* publicValues(
   valuesJson: string,
@@ -112,7 +113,9 @@ export function* publicValues(
   return { values: toBytes(`[${kept.join(',')}]`), ttls };
 }
 
-/** The JSON of the selected values; undefined when none matches. `values` and `parsed` are the same values. */
+/**
+ * Returns the selected values' JSON; undefined if none matches. `values` and `parsed` are the same values.
+ */
 export function* selectValues(
   values: Bytes,
   parsed: readonly HandleValue[],

@@ -1,4 +1,4 @@
-// Answers native messages, independent of the transport.
+// Handles native requests, independent of the transport.
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -29,12 +29,12 @@ export interface Incoming {
   envelope: Envelope;
   message: Buffer;
   transport: Transport;
-  /** Applies the traffic rules to a miss and returns its caller. */
+  /** Applies the traffic rules to a miss; returns its caller. */
   admit?: AdmitMessage;
-  /** Applies the traffic rules for handles before the look-up in memory. */
+  /** Applies the traffic rules that match handles, before the memory look-up. */
   refusalOf?:
     ((handle: HandleRef) => ServiceError | undefined | Promise<ServiceError | undefined>) | undefined;
-  /** Maximum bytes of the answer without its envelope; default: the maximum that clients read. */
+  /** Maximum response length without envelope (bytes). Default: the maximum that clients accept. */
   maxAnswerBytes?: number | undefined;
   /** Raw envelope and message, if received contiguously. */
   received?: Buffer;
@@ -48,13 +48,13 @@ interface AnswerParts {
 }
 
 export interface NativeAnswer {
-  /** The bytes of a prepared answer, already reported; undefined if none is prepared. */
+  /** Returns a prepared response, already reported; undefined if none exists. */
   answerPrepared: PreparedMessages['answer'];
-  /** Synchronous for a fresh entry in memory. Never throws and never rejects. */
+  /** Handles a request; synchronous for a fresh entry in memory. Never throws or rejects. */
   answer: (incoming: Incoming) => AnsweredMessage | Promise<AnsweredMessage>;
-  /** Replies with code 2, without an upstream request; the client tries another interface or site. */
+  /** Replies with code 2, without an upstream request; the client tries a different interface or site. */
   deny: (incoming: Incoming, text: string) => AnsweredMessage;
-  /** The answer to a message that could not be received. */
+  /** Responds to a message that could not be received. */
   refuse: (problem: MessageProblem) => AnsweredMessage;
 }
 
@@ -94,7 +94,7 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
 interface Exchange {
   envelope: Envelope;
   request: Request;
-  /** The handle of a resolution. */
+  /** Requested handle; undefined unless the operation is a resolution. */
   handle: HandleRef | undefined;
   admit: AdmitMessage | undefined;
   refusalOf: Incoming['refusalOf'];
@@ -114,7 +114,10 @@ function createReadExchange({ refOf }: AnswerParts['resolver']) {
   };
 }
 
-/** Creates the reply of an outcome. Unlike a Handle server, never longer than clients read (recording "300,000 bytes"). */
+/**
+ * Creates the function that encodes an outcome. Unlike a Handle server, it never exceeds the length that
+ * clients accept (recording "300,000 bytes").
+ */
 function createFinish(site: SiteInfo, now: () => number) {
   return function finish(exchange: Exchange, outcome: NativeOutcome): AnsweredMessage {
     const context: ReplyContext = { now: now(), siteSerial: site.serial, maxBytes: exchange.maxBytes };
@@ -146,7 +149,7 @@ const TOO_LONG =
   'The record is longer than a message may be: ask for some of its values, or over the JSON interface';
 const TOO_LONG_FOR_UDP = 'The answer is too large for UDP: use TCP';
 
-/** Administrative op codes, which this site does not accept. */
+/** Whether an op code is administrative, which this site does not support. */
 const isAdministration = (opCode: number): boolean =>
   (opCode >= 100 && opCode < 200) || (opCode >= 300 && opCode < 400) || opCode >= 1000;
 
@@ -168,7 +171,10 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
     }
   }
 
-  /** Resolves the handle unless a traffic rule rejects it; the client then tries another site, as after a failure. */
+  /**
+   * Resolves the handle unless a traffic rule rejects it; the client then tries a
+   * different site, as after a failure.
+   */
   async function refuseOr(exchange: Exchange, handle: HandleRef): Promise<NativeOutcome> {
     const refused = await exchange.refusalOf?.(handle);
     return refused === undefined ? resolveSafely(exchange) : failed(refused);
@@ -191,7 +197,7 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
     const { opCode, flags } = request.header;
     if (envelope.sessionId > 0) return refusal(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);
     if (isAdministration(opCode)) return refusal(RESPONSE_CODE.operationNotSupported, 'invalid', NO_ADMIN);
-    // There is no key to sign with. Code 2 makes the client try another site.
+    // No signing key exists. Code 2 makes the client try a different site.
     if ((flags & OP_FLAG.certify) !== 0) return refusal(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
     if (opCode === OP_CODE.resolution) return judgeAndResolve(exchange);
     if (opCode === OP_CODE.siteInfo) return readSite().catch(asOutcome);

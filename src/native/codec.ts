@@ -1,16 +1,17 @@
-// Encodes and decodes the protocol (RFC 3651, RFC 3652): envelope, packets, messages, requests, responses and values. Pure.
+// Pure codec of the protocol (RFC 3651, RFC 3652): envelope, packets, messages,
+// requests, responses and values.
 import { ByteReader, sized, int32 } from '../handle/bytes.js';
 import { encodeVlist } from '../handle/predefined-data.js';
 import { type HandleValue, lastFourPermissions } from '../handle/value.js';
 import { encodeData } from '../handle/value-data.js';
 import { createHash } from 'node:crypto';
 
-// The result of decoding bytes from the network.
+// Results of decoding untrusted bytes.
 
-/** A decoded value, or a problem, which is the text of the answer. */
+/** A decoded value, or the problem text for the response. */
 export type Decoded<T> = { ok: true; value: T } | { ok: false; problem: string };
 
-/** Turns the RangeError of a reader, which means malformed bytes, into a problem. */
+/** Converts a reader's RangeError, caused by malformed bytes, to a problem. */
 export function decoded<T>(read: () => T): Decoded<T> {
   try {
     return { ok: true, value: read() };
@@ -20,12 +21,12 @@ export function decoded<T>(read: () => T): Decoded<T> {
   }
 }
 
-// The envelope: 20 bytes before a message on TCP and HTTP, before every packet of a message on UDP (RFC 3652 §2.1.2).
+// Envelope: 20 bytes before each message on TCP and HTTP, or each packet on UDP (RFC 3652 §2.1.2).
 
 export const ENVELOPE_BYTES = 20;
-/** Maximum bytes after the envelope; clients reject longer messages (hdllib Common.MAX_MESSAGE_LENGTH). */
+/** Maximum bytes after the envelope: clients reject longer messages (hdllib Common.MAX_MESSAGE_LENGTH). */
 export const MAX_MESSAGE_BYTES = 262_144;
-/** Header without body; a server rejects shorter messages. */
+/** Header without body; Handle servers reject shorter messages. */
 export const MIN_MESSAGE_BYTES = 24;
 
 export interface Version {
@@ -37,28 +38,28 @@ export const OWN_VERSION: Version = { major: 2, minor: 11 };
 
 export interface Envelope {
   version: Version;
-  /** The highest version that the sender supports; major 0 means the version of this message. */
+  /** Highest version that the sender supports; major 0 means this message's version. */
   suggested: Version;
   isCompressed: boolean;
   isEncrypted: boolean;
-  /** Whether the packet is a fragment of a message. */
+  /** Whether the packet is a message fragment. */
   isTruncated: boolean;
   /** 0 without a session. */
   sessionId: number;
   requestId: number;
-  /** Number of the packet, from 0. */
+  /** Packet number, from 0. */
   sequence: number;
-  /** Bytes of the whole message, before it is split into packets. */
+  /** Length of the whole message, not of the packet (bytes). */
   length: number;
 }
 
 const COMPRESSED = 0x80;
 const ENCRYPTED = 0x40;
 const TRUNCATED = 0x20;
-/** The lowest bits hold the suggested major version; the others are unused. */
+/** Mask of the suggested major version. */
 const MAJOR = 0x03;
 
-/** Decodes the first ENVELOPE_BYTES, which must be there. */
+/** Decodes an envelope from at least ENVELOPE_BYTES bytes. */
 export function decodeEnvelope(bytes: Buffer): Envelope {
   const bits = bytes.readUInt8(2);
   return {
@@ -92,25 +93,28 @@ export function encodeEnvelope(envelope: Envelope): Buffer {
 
 const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
 
-/** The version of an answer: the suggested one, at most our own. No version is rejected. */
+/** Returns the response version: the suggested version, at most our own. Accepts every version. */
 export function negotiateVersion({ version, suggested }: Pick<Envelope, 'version' | 'suggested'>): Version {
   if (suggested.major === 0) return version;
   return rankOf(suggested) > rankOf(OWN_VERSION) ? OWN_VERSION : suggested;
 }
 
-/** Whether a version is older than 2.`minor`. Old clients send 5.0 for 2.0. */
+/** Whether a version precedes 2.`minor`. Old clients send 5.0 for 2.0. */
 export const isBefore = (version: Version, minor: number): boolean =>
   rankOf(version) < rankOf({ major: 2, minor }) || (version.major === 5 && version.minor === 0);
 
-// A message in UDP packets of 512 bytes (RFC 3652 §2.1.2: TruncatedMessage, SequenceNumber).
+// Messages in UDP packets of 512 bytes (RFC 3652 §2.1.2: TruncatedMessage, SequenceNumber).
 
-/** Bytes of a message in one packet, without its envelope. */
+/** Message bytes per packet, without its envelope. */
 export const PACKET_BYTES = 492;
 export const FULL_PACKET_BYTES = ENVELOPE_BYTES + PACKET_BYTES;
 
 export const packetsOf = (length: number): number => Math.max(1, Math.ceil(length / PACKET_BYTES));
 
-/** Splits a message. Every packet has the envelope with the length of the whole message; all but the last are full. */
+/**
+ * Splits a message into full packets and a last, shorter one. Each envelope
+ * contains the whole message's length.
+ */
 export function toPackets(
   envelope: Omit<Envelope, 'length' | 'sequence' | 'isTruncated'>,
   message: Buffer,
@@ -123,20 +127,20 @@ export function toPackets(
   });
 }
 
-// A message: header, body and credential (RFC 3652 §2.2), and its frame of envelope and message.
+// Messages: header, body and credential (RFC 3652 §2.2), framed as envelope and message.
 
 export const OP_FLAG = {
-  /** In a request: bypass caches. In an answer: from a primary server. */
+  /** In a request: bypass caches. In a response: sent by a primary server. */
   authoritative: 1 << 31,
-  /** The answer must be signed. */
+  /** The response must be signed. */
   certify: 1 << 30,
   encrypt: 1 << 29,
-  /** The server may resolve handles of other servers. */
+  /** The server may resolve other servers' handles. */
   recursive: 1 << 28,
-  /** A cache may sign. */
+  /** A cache may sign the response. */
   cacheCertify: 1 << 27,
   publicOnly: 1 << 24,
-  /** The body of the answer must begin with a digest of the request. */
+  /** The response body must start with a request digest. */
   returnDigest: 1 << 23,
   doNotRefer: 1 << 20,
 } as const;
@@ -153,25 +157,25 @@ export interface Header {
   responseCode: number;
   /** OP_FLAG bits, as a signed integer. */
   flags: number;
-  /** Serial number of the site record: that of the client in a request, that of the server in an answer. */
+  /** Site record serial number: the client's copy in a request, the server's in a response. */
   siteSerial: number;
   recursionCount: number;
-  /** Seconds since the epoch. Clients drop expired answers. */
+  /** Seconds since the epoch. Clients drop expired responses. */
   expiration: number;
 }
 
 export interface NativeMessage {
   header: Header;
   body: Buffer;
-  /** Undefined when the message ends after the body. */
+  /** Undefined if the message ends after the body. */
   credential: Buffer | undefined;
 }
 
 const HEADER_BYTES = 24;
-/** Serial number when the site record is unknown. */
+/** Serial number of an unknown site record. */
 export const UNKNOWN_SERIAL = 0xffff;
 
-/** Decodes the bytes after the envelope. @throws RangeError when they are not a message */
+/** Decodes the bytes after the envelope. @throws RangeError for a malformed message */
 export function readMessage(bytes: Buffer): NativeMessage {
   const reader = new ByteReader(bytes);
   const header = readHeader(reader);
@@ -185,7 +189,7 @@ function readHeader(reader: ByteReader): Header {
   const flags = reader.int32();
   const siteSerial = reader.int16();
   const recursionCount = reader.byte();
-  // One byte is reserved.
+  // Skips the reserved byte.
   reader.byte();
   return { opCode, responseCode, flags, siteSerial, recursionCount, expiration: reader.int32() };
 }
@@ -195,7 +199,7 @@ export function encodeMessage({ header, body, credential }: NativeMessage): Buff
   return Buffer.concat(credential === undefined ? parts : [...parts, sized(credential)]);
 }
 
-/** Encodes the header without the length of the body. */
+/** Encodes the header without the body length. */
 function encodeHeader(header: Header): Buffer {
   const bytes = Buffer.alloc(HEADER_BYTES - 4);
   bytes.writeInt32BE(header.opCode, 0);
@@ -207,38 +211,41 @@ function encodeHeader(header: Header): Buffer {
   return bytes;
 }
 
-/** The bytes on TCP and HTTP: the envelope, then the message. */
+/** Concatenates envelope and message, as sent over TCP and HTTP. */
 export function frame(envelope: Omit<Envelope, 'length'>, message: Buffer): Buffer {
   return Buffer.concat([encodeEnvelope({ ...envelope, length: message.length }), message]);
 }
 
-// Requests: header and digested bytes, and the handle and filters of a resolution (RFC 3652 §3.2.1).
+// Requests: header, digested bytes, and the handle and filters of a resolution (RFC 3652 §3.2.1).
 
 export interface ResolutionRequest {
-  /** Usually UTF-8. The answer repeats it byte for byte. */
+  /** Usually UTF-8; the response echoes it byte for byte. */
   handle: Buffer;
-  /** Values that match `indexes` or `types` are selected; all values if both are empty. */
+  /** Selects values that match `indexes` or `types`; selects all if both are empty. */
   indexes: number[];
   types: string[];
 }
 
 export interface Request {
   header: Header;
-  /** Undefined for other operations. */
+  /** Undefined unless the operation is a resolution. */
   resolution: ResolutionRequest | undefined;
-  /** Raw header and body, for the digest of the request. */
+  /** Raw header and body, the input of the request digest. */
   digested: Buffer;
 }
 
-/** A server reads shorter messages in a zeroed buffer of this size, so missing lists are empty. */
+/** Handle servers read shorter messages into a zeroed buffer of this size, so missing lists are empty. */
 const PADDED_BYTES = 1024;
 
-/** Op codes of hdllib AbstractMessage other than resolution and site information. */
+/** Op codes in hdllib AbstractMessage except resolution and site information. */
 const KNOWN = new Set([
   100, 101, 102, 103, 104, 105, 200, 201, 300, 301, 302, 400, 401, 402, 1000, 1001, 1002, 1003,
 ]);
 
-/** Decodes the bytes after the envelope. `isPadded` pads short messages, as on TCP and UDP; the tunnel is strict. */
+/**
+ * Decodes the bytes after the envelope. `isPadded` pads short messages, as on TCP
+ * and UDP; the tunnel rejects them.
+ */
 export function decodeRequest(bytes: Buffer, { isPadded }: { isPadded: boolean }): Decoded<Request> {
   const request = decoded(() => readRequest(bytes));
   if (request.ok || !isPadded || bytes.length >= PADDED_BYTES) return request;
@@ -257,7 +264,7 @@ function readRequest(bytes: Buffer): Request {
   if (responseCode !== 0) throw new RangeError('a response, not a request');
   return {
     header,
-    // The lists are read to their end, regardless of the length of the body, as by a server.
+    // Reads both lists to their end, regardless of the body length, as a Handle server does.
     resolution: opCode === resolution ? readResolution(bytes.subarray(HEADER_BYTES)) : undefined,
     digested: bytes.subarray(0, HEADER_BYTES + body.length),
   };
@@ -270,14 +277,14 @@ function readResolution(bytes: Buffer): ResolutionRequest {
   return { handle, indexes, types: reader.list(() => reader.text()) };
 }
 
-// A handle value in a message (RFC 3651 §3.1), encoded from the JSON of a record to the same bytes as on the server.
+// Handle values (RFC 3651 §3.1), encoded from JSON to the same bytes as on the server.
 
 const RELATIVE = 0;
 const ABSOLUTE = 1;
-/** The TTL of a value without `ttl`, in seconds. */
+/** Default TTL of a value (s). */
 const DEFAULT_TTL = 86_400;
 
-/** Encodes a value. @throws when its data has an unknown format */
+/** Encodes a value. @throws for an unknown data format */
 export function encodeValue(value: HandleValue): Buffer {
   const { index, type, data, permissions, ttl = DEFAULT_TTL, timestamp, references = [] } = value;
   const bits = parseInt(lastFourPermissions(permissions), 2);
@@ -294,10 +301,11 @@ export function encodeValue(value: HandleValue): Buffer {
   ]);
 }
 
-/** Seconds since the epoch; 0 for an invalid date, which is then expired. */
+/** Converts a date to seconds since the epoch; 0, which is expired, for an invalid date. */
 const secondsOf = (date: string): number => Math.floor(Date.parse(date) / 1000) || 0;
 
-// The bodies of responses (RFC 3652 §3.2.2, §3.3, §3.4): record, site, referral, challenge, error text; and their digest.
+// Response bodies (RFC 3652 §3.2.2, §3.3, §3.4): record, site, referral,
+// challenge, error text; and the digest.
 
 export type ResponseBody =
   | { kind: 'record' | 'referral'; handle: Buffer; values: HandleValue[] }
@@ -306,7 +314,7 @@ export type ResponseBody =
   | { kind: 'challenge'; nonce: Buffer }
   | { kind: 'text'; text: string };
 
-/** Encodes a body; undefined if its values exceed `maxBytes`. @throws when the data of a value has an unknown format */
+/** Encodes a body; undefined if its values exceed `maxBytes`. @throws for an unknown data format */
 export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undefined {
   switch (body.kind) {
     case 'site':
@@ -329,12 +337,15 @@ export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undef
   }
 }
 
-/** `code` is the byte before the digest; 0 before 2.1, without flag in the answer (recording "CERT+RRDG in protocol 2.0"). */
+/**
+ * `code` is the byte before the digest. Before 2.1 it is 0 and the response has no digest flag (recording
+ * "CERT+RRDG in protocol 2.0").
+ */
 const MD5 = { code: 0, algorithm: 'md5' };
 const SHA1 = { code: 2, algorithm: 'sha1' };
 const SHA256 = { code: 3, algorithm: 'sha256' };
 
-/** The digest of a request's header and body, which precedes the body of the response. */
+/** Encodes the digest of a request's header and body, which precedes the response body. */
 export function encodeDigest(version: Version, digested: Buffer): Buffer {
   const { code, algorithm } = isBefore(version, 1) ? MD5 : isBefore(version, 7) ? SHA1 : SHA256;
   return Buffer.concat([Buffer.of(code), createHash(algorithm).update(digested).digest()]);

@@ -1,4 +1,4 @@
-// Creates the native protocol: the answers to messages and the enabled listeners.
+// Creates the native protocol: message handling and the enabled listeners.
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -34,7 +34,7 @@ export function createNative(
 }
 
 export interface NativeListeners {
-  /** Undefined if disabled. */
+  /** Undefined without a configured port. */
   tcp: Server | undefined;
   udp: UdpListener | undefined;
 }

@@ -1,4 +1,4 @@
-// Prepared answers to repeated native requests: only request id, site serial and expiration are replaced.
+// Prepared responses to repeated native requests, updated only in request id, site serial and expiration.
 import type { Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
@@ -7,13 +7,13 @@ import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
 import { type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
 
 interface PreparedMessage extends Prepared, PreparedHit {
-  /** One character per byte. On UDP concatenated packets, all but the last of full length. */
+  /** One character per byte. For UDP: concatenated packets, all but the last of full length. */
   text: string;
 }
 
 /** A received message. */
 interface RawRequest {
-  /** Raw envelope and message; undefined for a message in several pieces. */
+  /** Raw envelope and message; undefined for a fragmented message. */
   received?: Buffer;
   transport: Transport;
 }
@@ -24,16 +24,16 @@ interface PreparedOptions {
 }
 
 interface PreparedMessagesParts {
-  /** A reload replaces it. */
+  /** Returns the current cache, because a reload replaces it. */
   preparedCache: () => PreparedCache;
   hits: Hits;
-  /** Serial number of the site record of this instance. */
+  /** Serial number of this instance's site record. */
   site: { readonly serial: number };
 }
 
-/** Answers to longer requests, which have many types, are not prepared. */
+/** Maximum length of a request with a prepared response (bytes); longer ones list many types. */
 export const MAX_REQUEST_BYTES = 1024;
-/** Bytes of envelope, header and the length of the body. */
+/** Length of envelope, header and body length field (bytes). */
 const MIN_REQUEST_BYTES = 44;
 
 const LENGTH_AT = 16;
@@ -42,7 +42,7 @@ const SITE_SERIAL_AT = ENVELOPE_BYTES + 12;
 const EXPIRATION_AT = ENVELOPE_BYTES + 16;
 const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
 
-/** Whether the answer depends only on the parts of the request in its key, the entry and the time. */
+/** Whether the response depends only on the request's key bytes, the entry and the time. */
 const isPreparable = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
@@ -59,8 +59,9 @@ export class PreparedMessages {
   }
 
   /**
-   * Returns a prepared answer of at most `maxBytes` and reports the hit; undefined unless the resolver would still answer
-   * with the same entry. On UDP the bytes are concatenated packets, all but the last of full length.
+   * Returns a prepared response of at most `maxBytes` and reports the hit; undefined unless
+   * the resolver would still use the same entry. For UDP the bytes are concatenated packets,
+   * all but the last of full length.
    */
   answer(received: Buffer, transport: Transport, options: PreparedOptions = {}): Buffer | undefined {
     const { maxBytes = Infinity, post } = options;
@@ -75,7 +76,7 @@ export class PreparedMessages {
     return bytes;
   }
 
-  /** Prepares the answer to a request, if it was made of a fresh entry in memory. */
+  /** Prepares the response to a request, if created from a fresh entry in memory. */
   prepare({ received, transport }: RawRequest, request: Request, answered: AnsweredMessage): void {
     const { reply, handle, outcome } = answered;
     const { entry, responseCode: status } = outcome;
@@ -99,8 +100,9 @@ export class PreparedMessages {
   }
 
   /**
-   * The name of a request: its bytes without site serial and expiration, which do not matter, and with the transport in
-   * place of the request id. Zero bytes distinguish it from request targets. Undefined for a request in several pieces.
+   * Returns the cache name of a request: its bytes, without site serial and expiration, and with
+   * the transport instead of the request id. Zero bytes distinguish it from request targets.
+   * Undefined for a fragmented request.
    */
   #nameOf(received: Buffer, transport: Transport): PreparedName<PreparedMessage> | undefined {
     const { length } = received;

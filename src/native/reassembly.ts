@@ -1,29 +1,35 @@
-// Reassembles requests from several UDP packets (RFC 3652 §2.1.2).
+// Reassembles fragmented UDP requests (RFC 3652 §2.1.2).
 import { type Envelope, ENVELOPE_BYTES, PACKET_BYTES, packetsOf } from './codec.js';
-/** Incomplete requests are dropped this long after their first packet, as by a Handle server. */
+/** Timeout from the first packet of an incomplete request (ms), as on a Handle server. */
 const LIFE_MS = 5000;
 
-/** Maximum bytes of all incomplete requests; beyond it the oldest are dropped. */
+/** Maximum total bytes of incomplete requests; above it, the oldest are dropped. */
 const MAX_TOTAL_BYTES = 4 * 1024 * 1024;
 
-/** Estimated bytes of map entry, buffer and object per packet. */
+/** Estimated overhead per packet for map entry, buffer and object (bytes). */
 const OVERHEAD_BYTES = 200;
 
 interface Incomplete {
   since: number;
-  /** Received packets by sequence; nothing is preallocated for the others. */
+  /** Received packets by sequence number; missing packets use no memory. */
   packets: Map<number, Buffer>;
   bytes: number;
 }
 
-/** A complete message; `incomplete` while packets are missing; `invalid` for a packet that does not fit its message. */
+/**
+ * A complete message; `incomplete` while packets are missing; `invalid` for a packet
+ * that does not match its message.
+ */
 type Reassembled = { message: Buffer } | 'incomplete' | 'invalid';
 
 export class Reassembly {
   readonly #incomplete = new Map<string, Incomplete>();
   #totalBytes = 0;
 
-  /** Adds a packet in any order. `client` is an address without port, as on a Handle server; duplicates are ignored. */
+  /**
+   * Adds a packet, in any order. `client` is an address without port, as on a Handle
+   * server. Ignores duplicates.
+   */
   add(client: string, { requestId, length, sequence }: Envelope, packet: Buffer, now: number): Reassembled {
     const count = packetsOf(length);
     const part = packet.subarray(ENVELOPE_BYTES);

@@ -1,4 +1,4 @@
-// Creates the message for an outcome, with version, flags, expiration and digest.
+// Encodes an outcome as a message, with version, flags, expiration and digest.
 import { randomInt } from 'node:crypto';
 import {
   type Envelope,
@@ -24,37 +24,39 @@ import type { Result } from '../http/context.js';
 import { resultOfError } from '../http/error-reply.js';
 import { sized } from '../handle/bytes.js';
 
-/** An answer, independent of the transport. */
+/** A response, independent of its transport. */
 export interface NativeReply {
   envelope: Omit<Envelope, 'length'>;
   message: Buffer;
 }
 
-/** A reply with its facts for log and metrics. */
+/** A reply with its details for the log and metrics. */
 export interface AnsweredMessage {
   reply: NativeReply;
   /** Undefined for a malformed request. */
   opCode: number | undefined;
   handle: HandleRef | undefined;
   outcome: NativeOutcome;
-  /** Whether the reply is code 2 because the answer is too long. */
+  /** Whether the reply is code 2 because the record is too long. */
   isTooLong: boolean;
 }
 
 export interface ReplyContext {
   now: number;
-  /** Serial number of the site record of this instance. */
+  /** Serial number of this instance's site record. */
   siteSerial: number;
-  /** Maximum bytes of the message without its envelope. */
+  /** Maximum message length without envelope (bytes). */
   maxBytes: number;
 }
 
-/** Validity of a message, twelve hours, independent of the TTLs of its values. Clients drop expired messages. */
+/** Validity of a response, twelve hours regardless of TTLs. Clients drop expired responses. */
 const LIFE_SECONDS = 43_200;
 
 export const expirationAt = (now: number): number => (Math.floor(now / 1000) + LIFE_SECONDS) | 0;
 
-/** Flags copied from the request. Mirrors copy `authoritative` too, although only a primary sets it. */
+/**
+ * Flags copied from the request. Mirrors also copy `authoritative`, although only a primary should set it.
+ */
 const COPIED =
   OP_FLAG.authoritative |
   OP_FLAG.certify |
@@ -66,7 +68,7 @@ const COPIED =
 
 const NOTHING = Buffer.alloc(0);
 
-/** Creates the reply; undefined if it is too long. @throws when the data of a value has an unknown format */
+/** Creates the reply; undefined if it is too long. @throws for an unknown data format */
 export function createReply(
   { envelope, request }: { envelope: Envelope; request: Request },
   { responseCode, body }: NativeOutcome,
@@ -77,11 +79,12 @@ export function createReply(
   const version = negotiateVersion(envelope);
   const isChallenge = body.kind === 'challenge';
   const isDigestWanted = isChallenge || (request.header.flags & OP_FLAG.returnDigest) !== 0;
-  // Before 2.1 there was no flag for the digest.
+  // Versions before 2.1 have no digest flag.
   const digestFlag = isDigestWanted && !isBefore(version, 1) ? OP_FLAG.returnDigest : 0;
   const flags = (request.header.flags & COPIED & ~OP_FLAG.returnDigest) | OP_FLAG.recursive | digestFlag;
   const digest = isDigestWanted ? encodeDigest(version, request.digested) : NOTHING;
-  // Before 2.1 the digest of a challenge comes last, with its length instead of the code of the algorithm (Handle.Net 9.3.1).
+  // Before 2.1, the digest of a challenge is last, with its length instead of the
+  // algorithm code (Handle.Net 9.3.1).
   const parts =
     isChallenge && isBefore(version, 1) ? [encoded, sized(digest.subarray(1))] : [digest, encoded];
   const { opCode, recursionCount } = request.header;
@@ -96,7 +99,7 @@ export function createReply(
       isCompressed: false,
       isEncrypted: false,
       isTruncated: false,
-      // The response to the challenge carries this session id and is rejected as a session that timed out.
+      // The client responds to the challenge with this session id, and is rejected with a session timeout.
       sessionId: isChallenge ? randomInt(1, 2 ** 31) : envelope.sessionId,
       sequence: 0,
     },
@@ -104,18 +107,18 @@ export function createReply(
   };
 }
 
-// The outcome of a request: response code and body, and the result for log and metrics.
+// Outcomes of requests: response code, body, and the result for the log and metrics.
 
 export interface NativeOutcome {
   responseCode: number;
   body: ResponseBody;
   result: Result;
   failure?: ServiceError;
-  /** The entry, if it was fresh and in memory. */
+  /** Entry, if fresh and in memory. */
   entry?: Entry;
 }
 
-/** An outcome with only a text, which may be empty, as often on a server. */
+/** Creates an outcome with a text only, often empty, as on a Handle server. */
 export const refusal = (responseCode: number, result: Result, text = ''): NativeOutcome => ({
   responseCode,
   body: { kind: 'text', text },
@@ -123,17 +126,17 @@ export const refusal = (responseCode: number, result: Result, text = ''): Native
 });
 
 /**
- * Clients treat response code 2 as a failed connection and try the next site, but treat 3, 4 and 7 as final
- * (recordings "client: fault: UDP answers RC …").
+ * Creates the outcome for a failure. On code 2, clients try the next site, as after a failed connection; they
+ * treat 3, 4 and 7 as final (recordings "client: fault: UDP answers RC …").
  */
 export function failed(failure: ServiceError): NativeOutcome {
   const { status, message } = failure;
   return { ...refusal(RESPONSE_CODE.error, resultOfError(status), message), failure };
 }
 
-// Answers to malformed messages, with the texts of a Handle server: no request id, version 2.3.
+// Responses to malformed messages, with a Handle server's texts: no request id, version 2.3.
 
-/** The transport of a message. */
+/** Transport of a message. */
 export type Transport = 'tcp' | 'udp' | 'tunnel';
 
 export interface MessageProblem {
@@ -143,7 +146,9 @@ export interface MessageProblem {
 
 const protocolError = (text: string): MessageProblem => ({ responseCode: RESPONSE_CODE.protocolError, text });
 
-/** Answer of a Handle server on TCP and UDP to a message that it cannot process; in the tunnel it states the reason. */
+/**
+ * Sent by a Handle server on TCP and UDP for an unprocessable message; the tunnel states the reason instead.
+ */
 export const SERVER_ERROR: MessageProblem = {
   responseCode: RESPONSE_CODE.error,
   text: 'Server error processing request, see server logs',
@@ -152,18 +157,18 @@ export const SERVER_ERROR: MessageProblem = {
 export const INVALID_LENGTH = protocolError('Invalid message length');
 export const READ_TIMED_OUT = protocolError('Read timed out');
 
-/** Checks the length in an envelope, before any byte of the message is buffered. */
+/** Checks an envelope's message length before buffering any byte. */
 export function problemOfLength(length: number, transport: Transport): MessageProblem | undefined {
   if (length >= MIN_MESSAGE_BYTES && length <= MAX_MESSAGE_BYTES) return undefined;
   const isShort = length >= 0 && length < MIN_MESSAGE_BYTES;
   return isShort || transport === 'tunnel' ? INVALID_LENGTH : SERVER_ERROR;
 }
 
-/** Answer when the input ended before the message. */
+/** Response to input that ends before the message is complete. */
 export const cutOff = (expected: number, received: number): MessageProblem =>
   protocolError(`Expecting ${expected} bytes, only received ${received}`);
 
-/** Answer to an encrypted message, which cannot be decrypted because there are no sessions. */
+/** Response to an encrypted message, which cannot be decrypted without sessions. */
 export const encrypted = (sessionId: number): MessageProblem =>
   sessionId > 0
     ? {
@@ -177,7 +182,7 @@ export const encrypted = (sessionId: number): MessageProblem =>
 
 const NO_OPCODE = `Unknown opCode in message: ${OP_CODE.reserved}`;
 
-/** Answer to a malformed message; `problem` is the text of the codec. */
+/** Response to a malformed message; `problem` is the codec's text. */
 export function malformed(problem: string, transport: Transport): MessageProblem {
   if (transport === 'tunnel') return protocolError(inTunnel(problem));
   return problem === NO_OPCODE ? protocolError(problem) : SERVER_ERROR;

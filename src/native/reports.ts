@@ -4,15 +4,15 @@ import type { Hits, PreparedHit } from '../observe/hits.js';
 import { OP_CODE } from './codec.js';
 import type { AnsweredMessage } from './reply.js';
 
-/** The POST of a message in the tunnel. */
+/** The POST that carries a tunnelled message. */
 export interface TunnelRequest {
   /** Raw request target. */
   target: string;
-  /** Undefined unless it was received with the request. */
+  /** Undefined unless received with the request. */
   requestId: string | undefined;
 }
 
-/** Runs `work` and reports its message. Messages in the tunnel are reported as HTTP requests instead. */
+/** Runs `work` and reports its message. Tunnelled messages are reported as HTTP requests instead. */
 export type ReportMessage = (
   family: 'native-tcp' | 'native-udp',
   work: () => AnsweredMessage | Promise<AnsweredMessage>,
@@ -29,7 +29,7 @@ const OPERATIONS: Partial<Record<number, string>> = {
   [OP_CODE.siteInfo]: 'GET_SITE_INFO',
 };
 
-/** Reports messages on TCP and UDP without a prepared answer. */
+/** Creates the report for TCP and UDP messages without a prepared response. */
 export function createReport({ metrics, log, isLogged, tracer }: Context): ReportMessage {
   return function report(family, work) {
     const startedAt = performance.now();
@@ -80,7 +80,7 @@ const attributesOf = ({
 
 const pathOf = ({ target }: TunnelRequest): string => target.split('?', 1)[0] ?? '';
 
-/** Reports messages with a prepared answer. */
+/** Creates the report for messages with a prepared response. */
 export function createReportHit(
   { tracer }: Pick<Context, 'tracer'>,
   { count }: Pick<Hits, 'count'>,
@@ -101,10 +101,13 @@ export function createReportHit(
   };
 }
 
-/** Longer targets are not kept, because no budget counts their bytes; clients post to short ones. */
+/** Maximum length of a cached target, because no budget counts its bytes; clients post to short targets. */
 const MAX_KEPT_TARGET_CHARS = 100;
 
-/** Describes a hit in the tunnel as an HTTP request; the same object for the same target, because log lines are cached by it. */
+/**
+ * Creates a function that describes a tunnel hit as an HTTP request. Returns the same object for the same
+ * target, because log lines are cached by object.
+ */
 function createPostOf(): (hit: PreparedHit, target: string) => PreparedHit {
   const posts = new WeakMap<PreparedHit, PreparedHit>();
   return function postOf(hit, target) {

@@ -1,4 +1,4 @@
-// Resolves handles from the cache or the upstream, by the same resolver and policy as every other interface.
+// Resolves handles from cache or upstream, with the same resolver and policy as the other interfaces.
 import { type NativeOutcome, refusal } from './reply.js';
 import { OP_FLAG, type ResolutionRequest as Question } from './codec.js';
 import { isUtf8 } from 'node:buffer';
@@ -26,7 +26,7 @@ interface ResolveDeps extends ResolveParts {
 }
 
 /**
- * Applies the traffic rules to a request that misses in memory, before the upstream request.
+ * Applies the traffic rules to a memory miss, before the upstream request.
  *
  * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
  */
@@ -34,16 +34,19 @@ export type AdmitMessage = (handle: HandleRef) => Caller | undefined | Promise<C
 
 interface Asked extends Selection {
   handle: HandleRef;
-  /** Raw bytes of the handle, for the answer. */
+  /** Raw handle bytes, for the response. */
   spelling: Buffer;
   authoritative: boolean;
-  /** Whether the load must not follow referrals. False without `upstream.followReferrals`, where all loads are alike. */
+  /**
+   * Whether to disable referrals for the load. Always false without
+   * `upstream.followReferrals`, so that all loads are equal.
+   */
   isUnreferred: boolean;
   doNotRefer: boolean;
   admit: ResolverRead['admit'];
 }
 
-/** Resolves a handle. Throws or rejects with the failure of the upstream. */
+/** Resolves a handle. Throws or rejects with the upstream failure. */
 export type Resolve = (
   question: Question,
   asked: { handle: HandleRef; flags: number; admit?: AdmitMessage | undefined },
@@ -57,7 +60,7 @@ export function createResolve(
   const deps: ResolveDeps = { ...parts, countStale };
   return function resolve({ handle: spelling, ...selection }, { handle, flags, admit }) {
     if (!canExist(spelling)) return notFound('local');
-    // The traffic rules see a request only once.
+    // Applies the traffic rules only once per request.
     let admitting: ReturnType<AdmitMessage>;
     const asked: Asked = {
       ...selection,
@@ -76,7 +79,9 @@ export function createResolve(
   };
 }
 
-/** False for handles that cannot exist: clients reject longer ones, and the JSON of a server cannot carry other bytes. */
+/**
+ * Whether a handle can exist: clients reject longer ones, and a server's JSON cannot represent other bytes.
+ */
 const canExist = (handle: Buffer): boolean =>
   handle.length > 0 && handle.length <= MAX_HANDLE_BYTES && !handle.includes(0) && isUtf8(handle);
 
@@ -103,7 +108,7 @@ function record(values: readonly HandleValue[], asked: Asked, result: Result): N
   };
 }
 
-/** Resolves private values too. A single private match makes the whole answer a challenge. */
+/** Resolves public and private values. A single private match turns the whole response into a challenge. */
 async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
   if (asked.indexes.length > 0 && asked.types.length === 0) {
     const resolution = await deps.resolver.read(asked.handle, asked);
@@ -112,7 +117,7 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcom
   return readWhole(asked, deps);
 }
 
-/** Reads all matches without credentials; the server refuses if one of them is private. */
+/** Reads all matches without credentials; the server refuses if any match is private. */
 async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<NativeOutcome> {
   const caller = await asked.admit();
   const { handle, authoritative, indexes, types } = asked;
@@ -125,12 +130,15 @@ async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<Nativ
   });
   if (values !== undefined) return record(values, asked, 'bypass');
   if (responseCode === RESPONSE_CODE.handleNotFound) return notFound('bypass');
-  // Over https the login filter of the server responds first.
+  // Over https, the server's login filter responds first.
   if (responseCode === RESPONSE_CODE.authenticationNeeded || status === 401) return challenge();
   return refused(members, asked);
 }
 
-/** Whether the record has all requested indexes. An index has at most one value, so then no private value matches. */
+/**
+ * Whether the public record contains all requested indexes. As an index has at most one value,
+ * no private value then matches.
+ */
 function hasAllAsked(resolution: Resolution, { indexes }: Asked): boolean {
   if (resolution.kind !== 'entry') return false;
   const known = new Set(valuesOf(resolution.entry).map(({ index }) => index));
@@ -146,7 +154,7 @@ const challenge = (): NativeOutcome => ({
 });
 
 const REFERRALS: readonly unknown[] = [RESPONSE_CODE.serviceReferral, RESPONSE_CODE.prefixReferral];
-/** Final response codes for a handle. Any other code is a failure, after which a client tries another site. */
+/** Final response codes. Any other code is a failure, after which a client tries the next site. */
 const FINAL: readonly unknown[] = [RESPONSE_CODE.invalidHandle, RESPONSE_CODE.notResponsible];
 
 function refused(members: Record<string, unknown>, { doNotRefer }: Asked): NativeOutcome {
@@ -155,7 +163,7 @@ function refused(members: Record<string, unknown>, { doNotRefer }: Asked): Nativ
   if (REFERRALS.includes(responseCode)) {
     if (doNotRefer) return notFound('refused');
     const listed = Array.isArray(values) ? (values as HandleValue[]) : [];
-    // The server leaves the handle empty (recording "derived prefix (prefix referral 303)").
+    // Handle servers leave the handle empty (recording "derived prefix (prefix referral 303)").
     const body = { kind: 'referral' as const, handle: Buffer.alloc(0), values: listed };
     return { responseCode: responseCode as number, body, result: 'refused' };
   }
@@ -163,7 +171,10 @@ function refused(members: Record<string, unknown>, { doNotRefer }: Asked): Nativ
   return refusal(isFinal ? (responseCode as number) : RESPONSE_CODE.error, 'refused', text);
 }
 
-/** An empty type, or a dot alone, selects nothing (recordings "type=. (only a dot)", "type count 5, none there"). */
+/**
+ * Whether a type selects anything; empty and `.` select nothing (recordings "type=. (only a
+ * dot)", "type count 5, none there").
+ */
 const selectsSomething = (type: string): boolean => type !== '' && type !== '.';
 
 function selectValues(values: readonly HandleValue[], { indexes, types }: Selection): HandleValue[] {

@@ -1,4 +1,4 @@
-// The routes of native messages over HTTP.
+// Routes for native messages over HTTP.
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { type Place, defineRoutes } from '../http/route-table.js';
@@ -8,11 +8,14 @@ export const MESSAGE_TYPE = 'application/x-hdl-message';
 
 export const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
 
-/** Whether both headers have the type, ignoring case (recordings "tunnel: no Accept", "tunnel: Content-Type in capitals"). */
+/**
+ * Whether Accept and Content-Type both name the message type, in any case (recordings "tunnel: no Accept",
+ * "tunnel: Content-Type in capitals").
+ */
 const isTunnelled = ({ headers }: IncomingMessage): boolean =>
   namesMessage(headers.accept) && namesMessage(headers['content-type']);
 
-/** Paths of files on a Handle server, which never take messages (recording "tunnel: path /static/x"). */
+/** Matches file paths of a Handle server, which accept no messages (recording "tunnel: path /static/x"). */
 const FILES = /^\/static\//i;
 
 const message = { [MESSAGE_TYPE]: z.string().meta({ contentMediaType: MESSAGE_TYPE }) };
@@ -27,7 +30,7 @@ const sendMessage = <const Id extends string>(id: Id) => ({
   when: (req: IncomingMessage, { path }: Target) => !FILES.test(path) && isTunnelled(req),
 });
 
-/** Messages are accepted at every path outside the APIs. */
+/** Accepts messages at every path outside the APIs. */
 export const nativeRoutes = defineRoutes(
   {
     interface: 'native',
@@ -38,6 +41,6 @@ export const nativeRoutes = defineRoutes(
   { 'POST /': sendMessage('sendMessage'), 'POST /{handle}': sendMessage('sendMessageAnywhere') },
 );
 
-/** Whether messages are accepted at a place. */
+/** Whether a place accepts messages. */
 export const takesMessages = ({ target, match }: Place): boolean =>
   !FILES.test(target.path) && (match?.routes.some((route) => route.interface === 'native') ?? false);

@@ -1,8 +1,8 @@
-// Limits of UDP senders: a single packet without proof of the address, and bytes per second for each network.
+// Limits UDP senders: one packet for unproved addresses, and bytes per second per network.
 import { LRUCache } from 'lru-cache';
 import { plainAddress, networkOf } from '../server/client-address.js';
 
-// Addresses proved by a request over TCP, whose handshake a forged sender cannot complete.
+// Addresses proved by a TCP request, whose handshake a forged sender cannot complete.
 
 const MAX_ADDRESSES = 100_000;
 const LIFE_MS = 60 * 60 * 1000;
@@ -27,12 +27,12 @@ export function createProvedSenders(now: () => number): ProvedSenders {
   };
 }
 
-// Response rate limiting by network, as in DNS servers, because UDP senders may be forged.
+// Response rate limiting per network, as in DNS servers, because UDP sender addresses can be forged.
 
-/** Every second request above the limit gets code 2, so that honest clients try TCP. */
+/** Every second request above the limit gets code 2, which makes honest clients switch to TCP. */
 const SLIP = 2;
 
-/** Further networks within a second share one count. */
+/** Maximum counters per second; further networks share one counter. */
 const MAX_NETWORKS = 65_536;
 
 export type LimitVerdict = 'answer' | 'slip' | 'drop';
@@ -43,7 +43,7 @@ interface SentBytes {
   refused: number;
 }
 
-/** Counts bytes per network and second. */
+/** Limits bytes per network and second. */
 export class AnswerLimit {
   readonly #bytesPerSecond: number;
   #sent = new Map<string, SentBytes>();
@@ -82,6 +82,6 @@ export class AnswerLimit {
   }
 }
 
-/** The network whose line a flood of answers would fill: /24 for IPv4, /48 for IPv6. */
+/** Returns the network that a response flood would saturate: IPv4 /24 or IPv6 /48. */
 const floodedNetworkOf = (address: string): string =>
   networkOf(address).replace(/:[\da-f]{1,4}::\/56$/, '::/48');

@@ -1,4 +1,4 @@
-// The site record of this instance: a query-only site (RFC 3651 §3.2.2).
+// Site record of this instance: a query-only site (RFC 3651 §3.2.2).
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
@@ -10,17 +10,17 @@ import { encodeData } from '../handle/value-data.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { UNKNOWN_SERIAL } from './codec.js';
 
-/** The sections on which the site record depends. */
+/** Configuration sections that determine the site record. */
 export type SiteConfig = Pick<Config, 'native' | 'server'>;
 
-/** Makes clients look up the address of `domain`. */
+/** Placeholder that makes clients resolve `domain` instead. */
 const NO_ADDRESS = '0.0.0.0';
 
 /**
- * Builds the site record. `isPrimary` is for clients that know no other site, because hdllib sends requests with the flag
- * AUTH only to primary sites.
+ * Builds the site record. Set `isPrimary` for clients that know no other site, because hdllib sends requests
+ * with the AUTH flag only to primary sites.
  *
- * @throws when the certificate cannot be read
+ * @throws if the certificate cannot be read
  */
 export function siteRecord(config: SiteConfig, { isPrimary } = { isPrimary: false }): SiteJson {
   const { address, domain, serialNumber, description, certificateFile } = config.native.site;
@@ -47,11 +47,14 @@ export function siteRecord(config: SiteConfig, { isPrimary } = { isPrimary: fals
   };
 }
 
-/** The public key of the HTTPS interface as JSON Web Key. */
+/** Reads the HTTPS certificate's public key as a JSON Web Key. */
 const readPublicKey = (certificateFile: string): unknown =>
   new X509Certificate(readFileSync(certificateFile)).publicKey.export({ format: 'jwk' });
 
-/** Configured interfaces, or by default the enabled ones; without port 0, which selects another port at each start. */
+/**
+ * Returns the configured interfaces, else the enabled ones. Omits port 0, which
+ * selects a new port at each start.
+ */
 function interfacesOf({ native, server }: SiteConfig): Config['native']['site']['interfaces'] {
   const { tcp, udp, tunnel, site } = native;
   if (site.interfaces.length > 0) return site.interfaces;
@@ -64,9 +67,9 @@ function interfacesOf({ native, server }: SiteConfig): Config['native']['site'][
 }
 
 export interface SiteInfo {
-  /** Serial number in every answer. */
+  /** Serial number in every response. */
   readonly serial: number;
-  /** HS_SITE data; undefined when there is no site record. Rejects when the upstream fails. */
+  /** Returns HS_SITE data; undefined without a site record. Rejects if the upstream fails. */
   read: () => Promise<Buffer | undefined>;
 }
 
@@ -103,10 +106,12 @@ function siteOfHandle(handle: HandleRef, resolver: SiteResolver): SiteInfo {
   };
 }
 
-/** Offset of the serial number, after the versions of format and protocol. */
+/** Offset of the serial number, after the format and protocol versions. */
 const SERIAL_AT = 4;
 
-/** The first site that is not primary, else the first; a site in another format counts as not primary. */
+/**
+ * Returns the first non-primary site, else the first site. A site in an unknown format counts as non-primary.
+ */
 function siteValue(values: readonly HandleValue[]): HandleValue | undefined {
   const sites = values.filter(({ type }) => type === 'HS_SITE');
   const isPrimary = ({ data }: HandleValue): boolean =>

@@ -1,4 +1,4 @@
-// The TCP listener: one message and one answer per connection, as on a Handle server.
+// TCP listener: one request and one response per connection, as on a Handle server.
 import { type Server, type Socket, createServer } from 'node:net';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -26,19 +26,19 @@ type TcpSettings = Omit<Config['native']['tcp'], 'port'>;
 export interface TcpParts extends ClientConnections {
   native: NativeAnswer;
   slicer: TimeSlicer;
-  /** Memory budget of messages that arrive in several chunks. */
+  /** Memory budget for messages that arrive in several chunks. */
   bodies: MemoryBudget;
-  /** Called with the address of a client after a complete message. */
+  /** Called with the client's address after each complete message. */
   onMessage: (address: string) => void;
-  /** `AdmitMessage` for the client at an address. */
+  /** `AdmitMessage` for the client at `address`. */
   admit: (address: string, handle: HandleRef) => ReturnType<AdmitMessage>;
 }
 
 export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {
-  /** Connections whose message is complete. */
+  /** Connections with a complete message. */
   const answering = new WeakSet<Socket>();
-  // A client that half-closes after the request still reads (recording "half-close after the request"). Nagle's algorithm
-  // does not delay the answer, because the end of the connection follows it.
+  // A client that half-closes after its request still reads (recording "half-close after the request").
+  // Nagle's algorithm does not delay the response, because the FIN follows it.
   const countUnsent = createUnsentCount(parts.unsent, context, 'native-tcp');
   const report = createReport(context);
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -47,7 +47,7 @@ export function createTcpServer(limits: TcpSettings, context: Context, parts: Tc
   const useOf = (socket: Socket): Use => {
     if (socket.bytesRead === 0) return 'unused';
     if (!answering.has(socket)) return 'receiving';
-    // After the answer, the client closes the connection.
+    // After the response, the client closes the connection.
     return socket.writableFinished ? 'idle' : 'busy';
   };
   const { isTrustedProxy } = parts;
@@ -56,7 +56,7 @@ export function createTcpServer(limits: TcpSettings, context: Context, parts: Tc
 }
 
 interface ConnectionDeps extends TcpParts {
-  /** `requestTimeoutMs` applies to the whole message, and again until the client has read the response. */
+  /** `requestTimeoutMs` limits receiving the whole message, and separately sending the response. */
   limits: TcpSettings;
   countUnsent: CountUnsent;
   report: ReportMessage;
@@ -65,13 +65,13 @@ interface ConnectionDeps extends TcpParts {
 function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSet<Socket>): void {
   const { limits, bodies, report } = deps;
   const { answerPrepared, answer, refuse } = deps.native;
-  // Undefined once the client has closed the connection.
+  // Undefined after the client has disconnected.
   const { remoteAddress = '' } = socket;
   const admit: AdmitMessage = (handle) => deps.admit(remoteAddress, handle);
   const send = (bytes: Buffer): void => {
     socket.end(bytes);
     deps.countUnsent(socket, socket);
-    // With unread bytes the kernel would reset the connection, and the client would lose the answer.
+    // Drains the input: with unread bytes the kernel would reset the connection and lose the response.
     socket.resume();
   };
   const sendReply = ({ reply }: AnsweredMessage): void => {
@@ -98,7 +98,7 @@ function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSe
   const timer = setTimeout(onTimeout, limits.requestTimeoutMs).unref();
   socket.setTimeout(limits.idleTimeoutMs);
   socket.on('timeout', onTimeout).on('data', receiver.onData).on('end', receiver.onEnd);
-  // The client may disconnect; without a listener the error would end the process.
+  // The client may disconnect; without a listener, the error would end the process.
   socket.on('error', () => undefined);
   socket.on('close', () => {
     clearTimeout(timer);
@@ -110,18 +110,21 @@ type Received = (Incoming & { received: Buffer }) | { problem: MessageProblem };
 
 interface Receiver {
   onData: (chunk: Buffer) => void;
-  /** The client has half-closed the connection. */
+  /** Called when the client half-closes the connection. */
   onEnd: () => void;
   finish: (received: Received) => void;
-  /** Releases the memory after the connection has closed. */
+  /** Releases the memory of a closed connection. */
   free: () => void;
 }
 
-/** Calls `done` once, with the first message. Its length is checked before the message is buffered. */
+/**
+ * Creates a receiver that calls `done` once, with the first message. Checks the
+ * message length before buffering.
+ */
 function createReceiver(budget: MemoryBudget, done: (received: Received) => void): Receiver {
   let bytes: Buffer = NO_BYTES;
   let size = 0;
-  /** Bytes counted in the budget; 0 for a message in a single chunk. */
+  /** Bytes charged to the budget; 0 for a message in a single chunk. */
   let counted = 0;
   const free = (): void => {
     budget.holders.delete(upload);
@@ -169,7 +172,7 @@ function readReceived(bytes: Buffer): Received | undefined {
   const problem = problemOfLength(envelope.length, 'tcp');
   if (problem !== undefined) return { problem };
   if (bytes.length < ENVELOPE_BYTES + envelope.length) return undefined;
-  // Later bytes are ignored, as by a Handle server (recording "KPAL, three requests …").
+  // Ignores later bytes, as a Handle server does (recording "KPAL, three requests …").
   const message = bytes.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
   return { envelope, message, transport: 'tcp', received: bytes };
 }

@@ -1,4 +1,4 @@
-// The HTTP tunnel: native messages in the body of a POST, answers in the body of the response.
+// HTTP tunnel: native requests in POST bodies, native responses in response bodies.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -31,7 +31,7 @@ export function createTunnelRoute(deps: TunnelDeps): Listener {
     const context = contextOf(res);
     await deps.withBody(req, async (body) => {
       const answering = inOneStep(() => receive(body, deps, { caller: context.caller, req }));
-      // Infinity, because the size of the record and the number of selected values are not known yet.
+      // Infinity, because the record's size and the number of selected values are unknown.
       const { reply, handle, outcome } = await deps.runStepsOf(res)(answering, Infinity);
       Object.assign(context, { result: outcome.result, ...(handle !== undefined && { handle }) });
       if (outcome.failure) context.failure = outcome.failure;
@@ -58,7 +58,7 @@ function receive(
     message,
     transport: 'tunnel',
     received: bytes,
-    // The traffic rules have seen the POST, except for those that match handles.
+    // The traffic rules have already checked the POST, except for rules that match handles.
     admit: () => caller,
     refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
   });
@@ -70,17 +70,20 @@ interface TunnelHitParts extends Pick<NativeAnswer, 'answerPrepared'>, Pick<Tunn
   acceptRequestId: AcceptRequestId;
 }
 
-/** False, or a promise of false, leaves the request untouched for the pipeline. */
+/** False leaves the request untouched for the pipeline. */
 type TunnelHit = (req: IncomingMessage, res: ServerResponse, place: Place) => false | Promise<boolean>;
 
-/** Serves prepared answers without Express if the body arrived with the headers. Undefined if that is not allowed. */
+/**
+ * Creates the fast path: serves prepared responses without Express if the body arrived with the headers.
+ * Undefined if it is disabled.
+ */
 export function createTunnelHit(
   { native }: Pick<Config, 'native'>,
   { clock: { now } }: Context,
   parts: TunnelHitParts,
 ): TunnelHit | undefined {
   const { answerPrepared, refusalOfHandle, scanHeaders, check, acceptRequestId } = parts;
-  // A traffic rule that matches handles must see each message.
+  // A traffic rule that matches handles must check every message.
   if (!native.tunnel || refusalOfHandle !== undefined) return undefined;
   const sendRaw = createSendRaw();
 
@@ -89,7 +92,7 @@ export function createTunnelHit(
     res: ServerResponse,
     { bodyBytes, post }: { bodyBytes: number; post: TunnelRequest },
   ): Promise<boolean> {
-    // Lets Node parse the body that arrived with the headers.
+    // Lets Node parse a body that arrived with the headers.
     await Promise.resolve();
     if (req.readableLength !== bodyBytes) return false;
     const body = req.read() as Buffer;
@@ -114,14 +117,14 @@ export function createTunnelHit(
   };
 }
 
-/** `Content-Length` of a request for the tunnel; undefined for any other request. */
+/** Returns the `Content-Length` of a tunnel request; undefined for any other request. */
 function bytesOfTunnelled(rawHeaders: readonly string[]): number | undefined {
   const isForTunnel = ['content-type', 'accept'].every((name) => namesMessage(first(rawHeaders, name)));
   const length = isForTunnel ? first(rawHeaders, 'content-length') : undefined;
   return length === undefined ? undefined : Number(length);
 }
 
-/** The first header of a name. Reading `req.headers` would build an object of all headers. */
+/** Returns the first header with a name. Avoids `req.headers`, which builds an object of all headers. */
 function first(rawHeaders: readonly string[], name: string): string | undefined {
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const given = rawHeaders[at];
@@ -130,7 +133,10 @@ function first(rawHeaders: readonly string[], name: string): string | undefined 
   return undefined;
 }
 
-/** Headers for other readers: clients ignore status and headers, and read the message after the first empty line. */
+/**
+ * Returns the response headers, for intermediaries only: clients ignore status and headers, and read the
+ * message after the first empty line.
+ */
 const headersOf = ({ length }: Buffer): [name: string, value: string][] => [
   ['Content-Type', MESSAGE_TYPE],
   ['Content-Length', String(length)],
@@ -142,7 +148,7 @@ const [TYPE_LINE, CACHE_LINE] = [
   linesOf(['Cache-Control', 'no-store']),
 ];
 
-/** `headersOf` as lines, without validating them for each answer. */
+/** Formats `headersOf` as lines without validating them per response. */
 const linesFor = ({ length }: Buffer): HeaderLines =>
   `${TYPE_LINE}Content-Length: ${length}\r\n${CACHE_LINE}` as HeaderLines;
 

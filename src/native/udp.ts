@@ -1,4 +1,4 @@
-// The UDP listener: requests in one or several packets; only senders proved over TCP get answers of several packets.
+// UDP listener for requests in one or more packets. Only senders proved over TCP get multi-packet responses.
 import { type RemoteInfo, type Socket, type SocketOptions, createSocket } from 'node:dgram';
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
@@ -31,13 +31,13 @@ type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
 
 interface UdpParts {
   native: NativeAnswer;
-  /** Whether a request over TCP has proved that the address is not forged. */
+  /** Whether a TCP request has proved that the address is genuine. */
   isProved: (address: string) => boolean;
 }
 
 export interface UdpListener {
   socket: Socket;
-  /** Closes the socket after all received requests are answered, or after the timeout. */
+  /** Closes the socket when all received requests are answered, or after the timeout. */
   drain: (timeoutMs: number) => Promise<void>;
 }
 
@@ -46,12 +46,12 @@ type Peer = Pick<RemoteInfo, 'address' | 'port'>;
 /** Maximum requests in flight, each of which may wait for the Handle server. */
 const MAX_PENDING = 10_000;
 
-/** Shorter datagrams are dropped, because the refusal, of 74 bytes, would be ten times as long. */
+/** Minimum datagram length (bytes): the 74-byte refusal of a shorter datagram would amplify it tenfold. */
 const MIN_BYTES = 8;
 
 const TOO_MANY = 'Too many requests over UDP: use TCP';
 
-/** All senders share one identity, because addresses can be forged. */
+/** Gives all senders one identity, because UDP addresses can be forged. */
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
 export function createUdpListener(settings: UdpSettings, context: Context, parts: UdpParts): UdpListener {
@@ -63,7 +63,7 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   const reassembly = new Reassembly();
   const send: SendPacket = (packet, { port, address }) => {
     limit.count(address, packet.length);
-    // No callback: it would cost a tick, and unreachable clients retry.
+    // No callback, which would cost a tick; clients resend lost requests anyway.
     socket.send(packet, port, address);
   };
   const sendPrepared = createSendPrepared(parts, send);
@@ -97,7 +97,7 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   }
 
   socket.on('message', receive);
-  // A datagram may fail to be received or sent; without a listener the error would end the process.
+  // Receiving or sending may fail; without a listener, the error would end the process.
   socket.on('error', () => undefined);
   return {
     socket,
@@ -108,7 +108,7 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   };
 }
 
-/** Parses a packet. `isPart` marks a fragment of a message. */
+/** Parses a packet; `isPart` marks a message fragment. */
 function readPacket(packet: Buffer): {
   envelope: Envelope;
   isPart: boolean;
@@ -133,7 +133,7 @@ function openSocket({ host, reusePort }: UdpSettings): Socket {
   const options: SocketOptions & { reusePort?: boolean } = {
     type: isIPv6(host) ? 'udp6' : 'udp4',
     ...(reusePort && { reusePort }),
-    // Skips the DNS look-up of addresses, which would delay each answer by a turn of the event loop.
+    // Skips the DNS look-up of IP addresses, which would delay each response by an event-loop turn.
     lookup: (name, options, found) => {
       if (isIP(name) === 0) lookup(name, options, found);
       else found(null, name, isIP(name));
@@ -146,7 +146,7 @@ type Respond = (peer: Peer, work: () => AnsweredMessage | Promise<AnsweredMessag
 
 type SendPacket = (packet: Buffer, peer: Peer) => void;
 
-/** Sends a prepared answer. Returns false if there is none. */
+/** Sends a prepared response; returns false if none exists. */
 const createSendPrepared =
   ({ native: { answerPrepared }, isProved }: UdpParts, send: SendPacket) =>
   (packet: Buffer, peer: Peer): boolean => {
@@ -183,8 +183,8 @@ function createResponder(
 }
 
 /**
- * Prevents amplification: a forged sender could direct long answers to a victim, so only proved senders get more than one
- * packet. With code 2 the client switches to TCP immediately.
+ * Prevents amplification: a forged sender could direct long responses to a victim, so unproved senders get at
+ * most one packet. Code 2 makes the client switch to TCP immediately.
  */
 function createBoundedAnswer(
   { native: { answer, deny }, isProved }: UdpParts,
