@@ -92,7 +92,7 @@ export function encodePublicKey(json: unknown): Buffer {
   return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
 }
 
-/** Decodes a number in Java's form: a zero byte precedes a positive number with its highest bit set. */
+/** Converts a number to Java's form: a zero byte precedes a positive number with its highest bit set. */
 function signed(base64url: unknown): Buffer {
   // For an object, `Buffer.from` would allocate any `length` that a client sends.
   if (typeof base64url !== 'string') throw new TypeError('a number of a key is not a string');

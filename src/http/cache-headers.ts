@@ -60,7 +60,7 @@ const sharedMaxAge = (ttlSeconds: number, sharedMaxAgeMs: number): string =>
 const bounded = (ttlSeconds: number, limitMs: number): number =>
   Math.max(0, Math.min(ttlSeconds, Math.floor(limitMs / 1000)));
 
-/** Rewrites Cache-Control to forbid shared storage. */
+/** Rewrites Cache-Control to forbid storage in shared caches. */
 export const privateOnly = (cacheControl: string): string =>
   cacheControl.replace('public', 'private').replace(/, s-maxage=\d+/, '');
 

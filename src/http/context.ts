@@ -44,7 +44,7 @@ export function contextOf(res: ServerResponse): RequestContext {
 }
 
 /**
- * Returns a caller without a network, for reads that do not count as its misses: with a login,
+ * Returns the caller without its network, for reads that do not count as misses: with a login,
  * or not requested by the client.
  */
 export const unjudgedCaller = (res: ServerResponse): Caller | undefined => {

@@ -16,7 +16,7 @@ export type ScanHeaders = (raw: readonly string[]) => FastHeaders;
 
 /** Creates a scanner; `pseudonym` is this proxy's name in `Via`. */
 export function createScanHeaders(pseudonym: string): ScanHeaders {
-  // Avoids `req.headers`, which builds an object of all headers at a large part of a hit's cost.
+  // Avoids `req.headers`: an object of all headers would be a large part of a hit's cost.
   const found: FastHeaders = {
     acceptEncoding: undefined,
     ifNoneMatch: undefined,
@@ -59,7 +59,7 @@ const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin' | 're
   ['x-request-id', 'requestId'],
 ]);
 
-/** 1 at each length of a scanned name. */
+/** Contains 1 at each length of a scanned header name, else 0. */
 const NAME_LENGTHS: readonly number[] = Array.from({ length: 64 }, (_, length) =>
   ['via', 'authorization', ...FIELDS.keys()].some((name) => name.length === length) ? 1 : 0,
 );

@@ -15,10 +15,7 @@ export type RefusalOfHandle = (
   handle: HandleRef,
 ) => ServiceError | undefined | Promise<ServiceError | undefined>;
 
-/**
- * A listener that calls `fail` for errors without a response; Express' default
- * response would expose the stack.
- */
+/** A listener that passes unhandled errors to `fail`; Express' default response would expose the stack. */
 export type FailingListener = (
   ...given: [...Parameters<Listener>, fail: (error: unknown) => void]
 ) => unknown;

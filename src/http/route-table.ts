@@ -82,7 +82,7 @@ export function defineRoutes<const Id extends string, const Handler extends stri
 ): Route<Id, Handler>[] {
   return Object.entries(entries).map(([key, entry]) => {
     const [method, path] = key.split(' ') as [Method, string];
-    // Without a handler in the entry or the group, Handler is Id.
+    // Handler defaults to Id if neither the entry nor the group has a handler.
     const handler = entry.handler ?? group.handler ?? (entry.id as unknown as Handler);
     return {
       ...group,

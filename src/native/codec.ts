@@ -172,7 +172,7 @@ export interface NativeMessage {
 }
 
 const HEADER_BYTES = 24;
-/** Serial number of an unknown site record. */
+/** Serial number if the site record is unknown. */
 export const UNKNOWN_SERIAL = 0xffff;
 
 /** Decodes the bytes after the envelope. @throws RangeError for a malformed message */

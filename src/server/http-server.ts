@@ -73,7 +73,7 @@ export function createAdminServer(listener: RequestListener): Server {
   return repair(server);
 }
 
-/** Node creates the response as soon as the request headers have arrived. */
+/** Returns a connection's use. Node creates the response as soon as the request headers have arrived. */
 function useOf(socket: Socket): Use {
   if (currentResponse(socket) !== undefined) return 'busy';
   return socket.bytesRead === 0 ? 'unused' : 'idle';

@@ -71,8 +71,8 @@ const unknownMethodError = (method: string): ServiceError =>
   new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 
 /**
- * Extracts an unknown method: a token (RFC 9110 §5.6.2) before a target, else the bytes are no request line.
- * The packet may start with earlier, valid requests.
+ * Extracts an unknown method, a token (RFC 9110 §5.6.2) before a target; undefined if the bytes are not a
+ * request line. The packet may start with earlier, valid requests.
  */
 function unknownMethod(rawPacket: Buffer | undefined): string | undefined {
   const line = rawPacket?.subarray(0, 64).toString('latin1') ?? '';

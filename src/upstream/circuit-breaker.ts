@@ -25,7 +25,7 @@ const WORKING_MS = 1000;
 
 /**
  * Counts consecutive failures; a success resets the count. Every failed connection counts, because no record
- * can cause it. Other failures count once per record, and only if no request has succeeded since theirs was
+ * can cause it. Any other failure counts once per record, and only if no success came after its request was
  * sent: a client that keeps requesting a few broken records must not open the breaker for all.
  */
 export class CircuitBreaker {

@@ -99,8 +99,7 @@ export function createUpstreamClient(
         handle: { text, key },
         authoritative,
       } = read;
-      // Servers resolve these dot segments even when percent-encoded. As handles without
-      // a prefix they cannot exist.
+      // Servers resolve these dot segments even when percent-encoded; a handle without a prefix cannot exist.
       if (text === '.' || text === '..') return { kind: 'not-found' };
       if (!authoritative) failures.assertNone(key);
       // Only the primary is authoritative; a mirror could return the record from before
@@ -144,7 +143,7 @@ function openServers(
   return { primary: open(primaryUrl), others: mirrors.map(open), usage };
 }
 
-/** Selects the error of a contacted server over a local rejection. */
+/** Prefers an error from a contacted server to a local rejection. */
 function mostSpecific(failed: readonly ServiceError[]): ServiceError {
   const contacted = failed.find(({ code }) => code !== 'UPSTREAM_BACKOFF' && code !== 'OVERLOADED');
   return contacted ?? failed[0] ?? new ServiceError('UPSTREAM_TIMEOUT');

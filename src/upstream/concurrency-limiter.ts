@@ -192,7 +192,7 @@ export class ConcurrencyLimiter {
     });
   }
 
-  /** Admits several requests if the limit has risen. */
+  /** Admits queued requests while slots are free; the limit may have risen by several. */
   #admitWaiting(): void {
     const places = {
       mayRun: (waiter: Waiter) => this.#mayRun(waiter),

@@ -30,8 +30,8 @@ const MAX_CREDIT_MS = 1000;
 
 /**
  * Weighted fair queueing among classes (by virtual time), then among the clients of a class: the client with
- * the fewest running requests is next, ties going to the least recently served. A client with 1,000
- * concurrent requests therefore gets no more slots than a client with one request at a time.
+ * the fewest running requests is next, ties going to the least recently served. A client with 1,000 queued
+ * requests therefore gets no priority over a client that sends one at a time.
  */
 export class FairQueue<W extends Waiter> {
   readonly #classes = new Map<CallerClass, Clients<W>>(CLASSES.map((name) => [name, new Map()]));

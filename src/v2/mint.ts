@@ -184,6 +184,6 @@ async function leaveNameIfLost(
   }
 }
 
-/** Excludes refusals (4xx), which create nothing. */
+/** Whether the handle may have been created. A refusal (4xx) creates nothing. */
 const isOutcomeUnknown = (failure: unknown): boolean =>
   !(failure instanceof ServiceError) || failure.status >= 500;

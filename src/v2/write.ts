@@ -255,7 +255,7 @@ function locationOf(
   { handle, rawHandle }: { handle: string; rawHandle: string | undefined },
 ): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
-  // A request drops a plain trailing slash, so that of the handle is encoded.
+  // Encodes the handle's trailing slash, because requests ignore a plain one.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
   return `${publicUrl ?? baseUrlOf(req)}/api/v2/handles/${path}`;
 }

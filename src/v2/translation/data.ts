@@ -58,7 +58,7 @@ export const ADMIN_TYPE = 'HS_ADMIN';
 
 export const MEMBERS_TYPE = 'HS_VLIST';
 
-/** Whether the type has structured, never empty data. */
+/** Whether the type has structured data, which is never empty. */
 const isStructured = (type: string): boolean => type === ADMIN_TYPE || type === MEMBERS_TYPE;
 
 const NONE = Buffer.alloc(0);
@@ -80,7 +80,7 @@ interface V2Data {
 }
 
 /**
- * Reads a value's bytes from `data` or `parsed_data`; both must agree, and without either the value is empty.
+ * Reads a value's bytes from `data` or `parsed_data`, which must agree; without either, the value is empty.
  */
 export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buffer {
   const bytes = data === undefined ? undefined : bytesOfData(type, data, rejectData);

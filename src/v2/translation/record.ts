@@ -56,7 +56,7 @@ export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value)):
 
 /** HS_ADMIN value to add to a list without administrators. */
 export interface AutomaticAdmin {
-  /** Preferred index; if taken, the next free index above it. */
+  /** Preferred index; if it is taken, the next free index above it is used. */
   index: number;
   /** Administrator to name. */
   admin: ValueReference;
@@ -120,7 +120,7 @@ function adminsToAdd({
   current,
   taken,
 }: Required<TranslationContext> & { taken: Set<number> }): HandleValue[] {
-  // Never restarts, so that thousands of administrators with taken indexes take linear time.
+  // Only increases, so that thousands of administrators with taken indexes take linear time.
   let next = automaticAdmin.index;
   const place = (preferred: number): number => {
     while (taken.has(next)) next++;
@@ -184,8 +184,8 @@ interface PlanInput {
 }
 
 /**
- * Plans a write that keeps hidden values. Sends values that the client returned unchanged in their stored
- * form, because the translation drops parts of sites and keys.
+ * Plans a write that keeps hidden values. Sends unchanged values in their stored form, because the
+ * translation drops parts of sites and keys.
  *
  * @throws ServiceError V2_INDEX_TAKEN if a new value has the index of a hidden value
  */
