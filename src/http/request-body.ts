@@ -34,7 +34,7 @@ export interface MemoryBudget {
   free: (bytes: number) => void;
 }
 
-/** Receives bodies without its own timeout: `server.requestTimeout` applies. */
+/** Creates the body receiver. It has no timeout, because `server.requestTimeout` applies. */
 export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithBody {
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);

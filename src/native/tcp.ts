@@ -37,10 +37,10 @@ export interface TcpParts extends ClientConnections {
 export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {
   /** Connections with a complete message. */
   const answering = new WeakSet<Socket>();
-  // A client that half-closes after its request still reads (recording "half-close after the request").
-  // Nagle's algorithm does not delay the response, because the FIN follows it.
   const countUnsent = createUnsentCount(parts.unsent, context, 'native-tcp');
   const report = createReport(context);
+  // A client that half-closes after its request still reads (recording "half-close after the request").
+  // Nagle's algorithm does not delay the response, because the FIN follows it.
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     serveConnection(socket, { ...parts, limits, countUnsent, report }, answering);
   });

@@ -75,7 +75,7 @@ type TunnelHit = (req: IncomingMessage, res: ServerResponse, place: Place) => fa
 
 /**
  * Creates the fast path: serves prepared responses without Express if the body arrived with the headers.
- * Undefined if it is disabled.
+ * Undefined if the tunnel is disabled or a traffic rule matches handles.
  */
 export function createTunnelHit(
   { native }: Pick<Config, 'native'>,

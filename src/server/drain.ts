@@ -1,4 +1,4 @@
-// Graceful shutdown: rejects new connections, responds to received requests, then closes the connections.
+// Graceful shutdown: stops accepting connections, responds to received requests, then closes the connections.
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket, isIPv6 } from 'node:net';
@@ -16,7 +16,7 @@ const CHECK_INTERVAL_MS = 50;
 /** Period without new connections (ms) after which all clients that reconnect per response are held. */
 const QUIET_MS = 20;
 
-/** Maximum time that new connections keep a listener with an empty queue open (ms). */
+/** Maximum time for which new connections keep a listener open while its queue is empty (ms). */
 const MAX_HOLD_MS = 2000;
 
 /** Resolves when all connections are closed; closes the remaining ones after `timeoutMs`. */

@@ -15,7 +15,7 @@ export interface AdaptiveLimit {
 interface LimitSample {
   /** Infinity for a timeout, or for a rejection by a busy server. */
   latenciesMs: readonly number[];
-  /** Peak of concurrent requests. */
+  /** Peak concurrency during the sample. */
   running: number;
 }
 

@@ -66,11 +66,11 @@ interface Waiting extends Waiter {
 }
 
 /**
- * Fails fast when a request cannot be served in time, so that a stale record is served, or the caller retries
- * later (RFC 9110 §15.6.4); an unbounded queue would delay every request. Each `key` has a maximum share of
- * the slots and of the queue, so a hanging record cannot block others. A request that finds the queue full
- * displaces the last request of the client with the most queued requests. cockatiel's bulkhead has no
- * classes, clients, keys, queue timeout or preemption.
+ * Limits, queues and rejects requests. A request that cannot be served in time fails fast, so that a stale
+ * record is served, or the caller retries later (RFC 9110 §15.6.4). Each `key` has a maximum share of slots
+ * and queue, so a hanging record cannot block others. A request that finds the queue full displaces the last
+ * request of the client with the most queued requests. cockatiel's bulkhead has no classes, clients, keys,
+ * queue timeout or preemption.
  */
 export class ConcurrencyLimiter {
   readonly #options: LimiterOptions;

@@ -39,7 +39,10 @@ export function parseAddress(address: string): { origin: string; basePath: strin
   return { origin, basePath: withoutSlashesAtEnd(pathname) };
 }
 
-/** Returns all request headers except body headers. The login is the only forwarded caller header. */
+/**
+ * Returns all request headers except body headers. Of the caller's headers,
+ * forwards only the login and `via`.
+ */
 export function requestHeaders(of: {
   pseudonym: string;
   /** Previous proxies in `Via`. */

@@ -292,7 +292,7 @@ const JSON_TYPES = /^application\/(?:x-)?json$/i;
 /**
  * Asserts a JSON content type.
  *
- * @throws ServiceError V2_NOT_JSON, even without Content-Type, as in the original service
+ * @throws ServiceError V2_NOT_JSON, including for a missing Content-Type, as in the original service
  */
 export function assertJson({ headers }: Request): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim());

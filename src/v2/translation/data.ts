@@ -53,7 +53,7 @@ export interface V2Input {
   permissions: string;
 }
 
-/** Case-sensitive, as in the original service. */
+/** Types are case-sensitive, as in the original service. */
 export const ADMIN_TYPE = 'HS_ADMIN';
 
 export const MEMBERS_TYPE = 'HS_VLIST';
