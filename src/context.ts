@@ -6,10 +6,10 @@ import type { Tracer } from './observe/tracer.js';
 
 export interface Context {
   readonly log: Logger;
-  /** Whether a request with this result has a line in the log; a reload may change it. */
+  /** Whether a request with this result is logged; a reload may change it. */
   readonly isLogged: IsLogged;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** Undefined when no tracing endpoint is configured. */
+  /** Undefined without a tracing endpoint. */
   readonly tracer: Tracer | undefined;
 }
