@@ -1,4 +1,4 @@
-// The log, the metrics, the clock and the tracer, which every part receives. They are fixed for the life of a process.
+// The log, metrics, clock and tracer that all parts share. They are fixed for the life of a process.
 import type { Clock } from './cache/clock.js';
 import type { IsLogged, Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';

@@ -1,4 +1,4 @@
-// The catalogue of all errors of this proxy, and the error class that carries them. Table: config/troubleshooting.md.
+// The catalogue of the proxy's errors, and their error class. Table: config/troubleshooting.md.
 
 /** HTTP status, Handle response code (record interface) and title of each error. */
 export const CATALOGUE = {
@@ -163,7 +163,10 @@ interface ErrorDetails {
   upstreamStatus?: number | undefined;
 }
 
-/** An error of this proxy. `message` and `detail` are for the client, `diagnosis` and `cause` for the operator. */
+/**
+ * An error with a code of the catalogue. `message` and `detail` are for the client, `diagnosis` and `cause`
+ * for the operator.
+ */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly status: number;

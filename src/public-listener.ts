@@ -76,7 +76,7 @@ interface KeptParts extends PublicParts, Forwarding {
   checksLogin: ChecksLogin;
 }
 
-/** `settings` is called at the start and at each reload. */
+/** Creates the public listener. `settings` is called at startup and at each reload. */
 export function createPublicListener(
   settings: () => Config,
   context: Context,

@@ -20,9 +20,7 @@ export function runToEnd<T>(steps: Steps<T>): T {
   return result.value;
 }
 
-/**
- * Wraps short work in a single step. When many requests arrive in one event-loop turn, the later ones wait.
- */
+/** Wraps short work in a single step, so that simultaneous requests spread over several event-loop turns. */
 export function* inOneStep<T>(work: () => T): Steps<T> {
   yield;
   return work();

@@ -4,7 +4,7 @@ import type { Answer } from '../handle/outcome.js';
 import type { Ttl } from '../handle/value.js';
 import { type Entry, type Times, asStale, withoutSkew } from './entry.js';
 
-/** Bounds of the TTL in milliseconds, as configured under `cache`. */
+/** TTL bounds (ms), as configured under `cache`. */
 export interface TtlBounds {
   found: { minTtlMs: number; maxTtlMs: number };
   notFound: { ttlMs: number };

@@ -108,7 +108,7 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   /**
-   * Limits the TTL of an answer loaded without Redis, which may hold an unknown fence. If the writer of that
+   * Limits the TTL of an answer loaded without Redis, where an unknown fence may exist. If the writer of that
    * fence is lost, only a short TTL corrects the entry.
    */
   #bounded(entry: Entry, ticket: TieredTicket): Entry {

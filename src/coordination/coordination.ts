@@ -32,7 +32,7 @@ export interface Coordination {
 
 const REFRESH_MS = 1000;
 
-/** `settings` is called again for settings that a reload may change. */
+/** Creates the coordination. `settings` is called repeatedly, because a reload may change them. */
 export function createCoordination(
   settings: () => CoordinationSettings,
   context: Context,

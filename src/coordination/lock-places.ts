@@ -10,7 +10,7 @@ export interface Writer {
 }
 
 /**
- * Time for which a login counts as refused (ms). A write that will be refused holds the lock while others
+ * Time for which a login counts as refused (ms). A write that the server refuses holds the lock while others
  * wait.
  */
 const REFUSED_FOR_MS = 10_000;

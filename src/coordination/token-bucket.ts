@@ -10,7 +10,7 @@ export interface BucketLimit {
 }
 
 export interface BucketState {
-  /** Whether the tokens were taken. A bucket with too few tokens gives none. */
+  /** Whether the tokens were taken: either all of them or none. */
   isTaken: boolean;
   left: number;
   /** Time until the bucket is full again (ms). */

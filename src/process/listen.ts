@@ -12,7 +12,7 @@ export class ListenError extends Error {}
 interface ListenAddress {
   host: string;
   port: number;
-  /** Whether other processes may share the TCP port. A UDP socket takes this option at its creation. */
+  /** Whether other processes may share the TCP port. UDP sockets set this option at creation. */
   reusePort?: boolean;
 }
 

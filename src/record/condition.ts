@@ -81,8 +81,7 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
   const record = yield* shownRecord(response);
   const exists = record !== undefined && isSelected(record, selection);
   if (yield* holdsFor(write, exists ? record : undefined, { handle, selection })) return;
-  // The caller's ETag may also be that of the whole record, even before the value exists; `*` refers to the
-  // values.
+  // The ETag may also cover the whole record, even before the value exists; `*` refers to the values.
   const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
   if (isOfValues && (yield* holdsFor(write, record, { handle, selection: WHOLE }))) return;
   throw new ServiceError('PRECONDITION_FAILED', {

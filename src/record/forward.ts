@@ -54,7 +54,7 @@ interface ForwardCallbacks {
 }
 
 /**
- * The request given to http-proxy instead of the client's. Otherwise http-proxy would abort when the client
+ * The request passed to http-proxy in place of the client's. Otherwise http-proxy would abort when the client
  * disconnects, and the handle would be invalidated while the upstream may still execute the write.
  */
 class ForwardedRequest extends Readable {

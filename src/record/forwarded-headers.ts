@@ -66,7 +66,6 @@ export interface Hop {
   host: string;
   /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
-  /** Size of the sent body. */
   bodyBytes: number;
   /** Whether the server receives `Authorization` and `Cookie`. */
   withCredentials: boolean;

@@ -24,14 +24,14 @@ interface PreparedVariant {
   body: string;
   /** Vary and ETag, which a 304 also contains, then encoding, type and length of the body. */
   head: HeaderLines;
-  /** Length of the head's part that a 304 contains. */
+  /** Length of the head lines that a 304 also contains. */
   commonLength: number;
   etag: string | undefined;
 }
 
 /**
- * Also serves as the report of a GET with a full response: a separate object would cost each hit another CPU
- * cache line.
+ * A prepared response. It doubles as the report of a full GET, because a separate object would cost each hit
+ * another CPU cache line.
  */
 export interface PreparedResponse extends PreparedHit, Prepared {
   family: 'record' | 'redirect';

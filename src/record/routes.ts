@@ -62,10 +62,7 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
   'INVALIDATION_UNCONFIRMED',
 ];
 
-/**
- * Description of the 401. It has no schema, because a wrong password gets no body, but a missing login gets
- * one.
- */
+/** Description of the 401. It has no schema: a wrong password gets no body, but a missing login does. */
 export const LOGIN_NEEDED = 'A login is needed: JSON with responseCode 402. The login is wrong: no body.';
 const NOT_FOUND = 'There is no such handle (responseCode 100)';
 

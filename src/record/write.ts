@@ -28,7 +28,6 @@ export interface WriteRouteDeps {
   runStepsOf: RunStepsOf;
 }
 
-/** A parsed write request. */
 interface WriteRequest {
   req: Request;
   res: Response;

@@ -70,7 +70,7 @@ export class Loader<Ticket> {
   start(task: LoadTask): EntryLoad {
     const startedAt = this.#deps.now();
     const kept = this.#deps.store.get(task.handle.key);
-    // Promises are avoided, because each costs a miss more than parsing the record.
+    // Avoids promises, because each costs a miss more than parsing the record.
     const answer =
       kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
     // A caller that is served a stale entry does not await the answer, so a rejection would be unhandled.

@@ -1,4 +1,4 @@
-// Answers a handle from the cache or the upstream, and invalidates handles.
+// Resolves handles from the cache or the upstream, and invalidates them.
 import type { Cache } from '../cache/cache.js';
 import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
@@ -63,7 +63,7 @@ interface ResolverParts {
 /** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
 const MAX_FAILURES = 100_000;
 
-/** `settings` is called again for settings that a reload may change. */
+/** Creates the resolver. `settings` is called repeatedly, because a reload may change them. */
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
   { clock: { now } }: Context,

@@ -11,10 +11,7 @@ type LoginFacts = Pick<TrafficFacts, 'credentials' | 'address'>;
 /** Maximum number of confirmed logins; above it, the oldest login must be confirmed again. */
 const MAX_LOGINS = 10_000;
 
-/**
- * Confirmed logins by identity and network: a confirmation in one network is not valid in a different
- * network.
- */
+/** Confirmed logins by identity and network; a confirmation is valid only in its network. */
 export class ConfirmedLogins {
   readonly #logins = new Set<string>();
   readonly #checksLogin: ChecksLogin;

@@ -18,7 +18,7 @@ const WHY: Readonly<Record<LimitReason, string>> = {
   'most-misses': 'most of the reads while the Handle server is under pressure',
 };
 
-/** `settings` is called for each miss, because a reload may change the values. */
+/** Creates the miss limit. `settings` is called for each miss, because a reload may change them. */
 export function createMissLimit(
   settings: () => { traffic: Pick<Config['traffic'], 'enumeration'> },
   { metrics, clock: { now } }: Context,

@@ -153,7 +153,7 @@ interface JudgeOnceParts {
   judge: ReturnType<typeof createJudge>['judge'];
 }
 
-/** Judges each request once and remembers the judgement. */
+/** Creates the function that judges each request once and stores the judgement. */
 function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, table, logins, judge }: JudgeOnceParts) {
   const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
   const judged = new WeakMap<IncomingMessage, Judgement>();
@@ -195,7 +195,10 @@ interface JudgeParts {
 function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, report, logins }: JudgeParts) {
   const compiled = rules.map(compileRule);
 
-  /** Takes tokens from all buckets: unconfirmed logins of a network also share a bucket. */
+  /**
+   * Takes tokens from all buckets of a request. An unconfirmed login also uses a bucket shared by its
+   * network.
+   */
   function take(
     window: LimitWindow,
     buckets: readonly string[],
@@ -335,7 +338,7 @@ function bucketsOf(name: string, { by, facts, logins }: Counted): string[] {
   }
 }
 
-/** Retry-After of a refusal by a rule without a limit. */
+/** Retry-After for refusals by rules without a limit (ms). */
 const REFUSED_FOR_MS = 60_000;
 
 const appliedWithout = (rule: CompiledRule): Applied => ({

@@ -6,7 +6,6 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { identityOf } from '../http/identity.js';
 
-/** A held lock. */
 export interface Held extends Pick<LockGrant, 'assertHeld'> {
   /** Records a refused login. Call it if the work does not throw the refusal. */
   onRefused: () => void;

@@ -1,4 +1,4 @@
-// The record of one handle at its Handle server, read and written as one caller, without the cache.
+// A record at its Handle server: reads and writes with the login of a single caller, bypassing the cache.
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';

@@ -86,7 +86,7 @@ export class Bans {
   }
 }
 
-/** Whether `ban` makes the older one redundant. */
+/** Whether `ban` makes the older ban redundant. */
 const covers = (ban: NumberedBan, older: NumberedBan): boolean =>
   ban.number > older.number && includes(ban, older);
 

@@ -12,8 +12,8 @@ export type KeyChange =
       /** Replaces the entry in the same step. */
       replacement?: Replacement | undefined;
       /**
-       * Whether the sender already had an identical record. If so, a failed publication becomes pending
-       * without a wait.
+       * Whether the sender already has an identical record. If so, a failed publication is queued instead of
+       * awaited.
        */
       isUnchanged?: boolean | undefined;
     };

@@ -10,7 +10,7 @@ export interface Renewal {
    * renewal reached Redis too late and changed nothing.
    */
   was: 'listed' | 'lapsed' | 'absent' | 'late';
-  /** Members whose membership has ended. */
+  /** Members whose membership has expired. */
   lapsed: string[];
   /** Age of the list (ms), which is recreated after a start, a flush or a failover of Redis. */
   listAgeMs: number;

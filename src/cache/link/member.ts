@@ -193,7 +193,7 @@ export class Member implements Membership {
     return run === this.#entered.run ? run : undefined;
   }
 
-  /** Enters the server's era before any publication; an unknown previous era makes the server start one. */
+  /** Enters the server's era before any publication; the server starts a new era if it missed the last. */
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };
@@ -259,11 +259,11 @@ export class Member implements Membership {
 
   /** Marks entries under fences of lapsed members stale. The next renewal handles later fences. */
   #softenLapsed({ lapsed }: Renewal): void {
-    // The memory store tracks fences separately and marks entries under expired fences stale.
+    // Expired fences are only dropped here: the memory store marks the entries under them stale.
     while (this.#fences.takeExpired(this.#deps.clock.now()) !== undefined);
     const keys = lapsed.flatMap((member) => this.#fences.removeOf(member));
     this.#soften(keys);
-    // They become stale in Redis too. Every member reports this: it may be the only one to know the fence.
+    // Each member makes the Redis entries stale, because it may be the only member that knows the fence.
     for (const key of keys) this.#deps.pending.add({ kind: 'soften', key });
   }
 
@@ -290,7 +290,7 @@ export class Member implements Membership {
     return true;
   }
 
-  /** @throws Error when Redis has not confirmed the publication */
+  /** Publishes a change. @throws Error when Redis has not confirmed it */
   async #send(change: Change, call: string): Promise<{ seq: number; isStored: boolean }> {
     const { commands, clock } = this.#deps;
     if (this.#enteredRun() === undefined)
@@ -373,7 +373,7 @@ export class Member implements Membership {
     if (call !== '') this.#acknowledge(member, call);
   }
 
-  /** Sends one acknowledgement per member and event-loop turn. If it is lost, the sender waits longer. */
+  /** Sends one message per member and event-loop turn. If it is lost, the sender waits for the lease time. */
   #acknowledge(member: string, call: string): void {
     const calls = this.#applied.get(member);
     if (calls) {

@@ -2,7 +2,10 @@
 // ../README.md.
 import type { Bytes } from '../../handle/bytes.js';
 
-/** Small, because each text wastes half a block on average. Adjacent blocks are read together. */
+/**
+ * Block size. It is small, because each text wastes half a block on average. Adjacent blocks are read
+ * together.
+ */
 export const BLOCK_BYTES = 64;
 const BLOCKS_PER_SLAB = 16_384;
 /** Maximum size of a store (128 GiB), because chain links are 32-bit block numbers. */

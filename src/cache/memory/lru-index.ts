@@ -1,5 +1,4 @@
-// The LRU index from keys to rows: one bounded list for records, one for not-found answers, and the LRU
-// clock.
+// The LRU index from keys to rows, with separate lists for records and not-found answers, and the LRU clock.
 import { LRUCache } from 'lru-cache';
 import { MAX_BYTES } from './block-store.js';
 import type { RowStore } from './row-store.js';

@@ -22,7 +22,7 @@ const VALUES_LENGTH = 9;
 const TEXT_AT = 10;
 const FIELDS = 11;
 
-/** Texts above this length are slow to read from blocks, so recently read ones are cached as strings. */
+/** Texts above this length are slow to read from blocks, so recently read texts are cached as strings. */
 const LARGE_CHARS = 16 * 1024;
 const MAX_LARGE_CHARS = 16 * 1024 * 1024;
 

@@ -1,5 +1,5 @@
-// Redis commands with a hard timeout. After a failure they pause, so that an unresponsive Redis costs one timeout instead of
-// one per request.
+// Redis commands with a hard timeout. After a failure, commands pause, so that an unresponsive Redis costs a
+// single timeout instead of a timeout per request.
 import { createHash } from 'node:crypto';
 import slotOf from 'cluster-key-slot';
 import type { Redis } from 'ioredis';
@@ -82,7 +82,7 @@ export class RedisCommands {
     return this.#namespace.channelPrefix;
   }
 
-  /** @throws Error when a master is not connected */
+  /** Returns the current masters. @throws Error when a master is not connected */
   masters(): RedisMaster[] {
     return this.connections.masters();
   }

@@ -58,7 +58,6 @@ export class RedisNamespace {
     this.#keyPrefix = options.keyPrefix;
   }
 
-  /** Prefix of every key. */
   get keyPrefix(): string {
     return this.#keyPrefix;
   }

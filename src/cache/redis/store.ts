@@ -110,7 +110,7 @@ export class RedisStore {
     return bans?.run === ticket.bansRun && !bans.isBannedSince(key, ticket.ban);
   }
 
-  /** Encodes an entry for the scripts; undefined if it must not be stored. */
+  /** Encodes an entry for the Redis scripts; returns undefined if it must not be stored. */
   replacement(key: string, entry: Entry, ticket: RedisTicket): Replacement | undefined {
     const lifeMs = Math.ceil(entry.deleteAt - this.#deps.now());
     if (ticket === undefined || lifeMs <= 0 || !this.accepts(key, ticket)) return undefined;

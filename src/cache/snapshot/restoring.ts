@@ -49,14 +49,14 @@ export interface Restoring {
    * found.
    */
   exportRecords: (prefix: string) => AsyncGenerator<string, number>;
-  /** Returns false while the seed is being read, if there is no Handle server. */
+  /** Returns whether records can be served: not while a proxy without a Handle server reads its seed. */
   isReady: () => boolean;
   close: () => Promise<void>;
 }
 
 const PAGE_BYTES = 512 * 1024;
 
-/** Characters parsed per event-loop turn; requests that arrive meanwhile wait. */
+/** Characters parsed per event-loop turn, during which requests wait. */
 const TURN_CHARS = 64 * 1024;
 
 /** Returns the maximum time that the last snapshot adds to a shutdown (ms). */

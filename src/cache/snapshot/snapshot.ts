@@ -11,7 +11,7 @@ import { type SnapshotSource, writeSnapshot } from './write.js';
 
 /** Interval between slices of background work. */
 const SLICE_EVERY_MS = 1.25;
-/** Bytes read and encoded per slice; requests that arrive meanwhile wait. */
+/** Bytes read and encoded per slice, during which requests wait. */
 const SLICE_BYTES = 128 * 1024;
 /** Records restored per slice. */
 const SLICE_RECORDS = 200;

@@ -94,7 +94,7 @@ export function createStartElement(
   };
 }
 
-/** Validates a name like the handle in the path of a GET. */
+/** Validates a name as if it were the handle in a GET path. */
 function parseName(name: string): string | ServiceError {
   try {
     return readHandle(handleToPath(name));
