@@ -20,7 +20,7 @@ export interface Entry {
 
 export type Times = Pick<Entry, 'requestedAt' | 'staleAt'>;
 
-/** Returns the entry as stale, whatever the clock says, even if it is set back later. */
+/** Returns the entry as permanently stale, even if the clock is set back later. */
 export const asStale = <T extends Times>(entry: T): T => ({ ...entry, staleAt: 0 });
 
 export const isSame = (one: Entry, other: Entry): boolean =>

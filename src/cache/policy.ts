@@ -49,7 +49,7 @@ export function isStorable(entry: Entry, now: number): boolean {
 const WITHOUT_END_MS = 36_500 * 86_400_000;
 
 /**
- * Adapts an entry from a file, which was not revalidated since. It becomes stale or, without a server to
+ * Adapts an entry restored from a file without revalidation. It becomes stale or, without a server to
  * revalidate it, permanently fresh. Its stale-if-error time grows if `staleIfErrorMs` was raised since.
  */
 export function makeUncheckedEntry(

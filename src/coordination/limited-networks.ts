@@ -8,7 +8,7 @@ export type LimitReason = (typeof LIMIT_REASONS)[number];
 export interface LimitedNetwork {
   /** The network as `networkOf` formats it. */
   network: string;
-  /** End of the limit (ms since 1970). */
+  /** End of the limit (ms since the epoch). */
   until: number;
   reason: LimitReason;
 }

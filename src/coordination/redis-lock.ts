@@ -6,12 +6,12 @@ import type { RedisCommands } from '../cache/redis/commands.js';
 import { ServiceError } from '../errors.js';
 
 const RENEW_MS = 2000;
-/** Maximum age of the last renewal when a write is sent; two renewals in a row may fail. */
+/** Maximum age of the last renewal when a write is sent, which tolerates two failed renewals. */
 const MAX_RENEWAL_AGE_MS = 5000;
 const POLL_MS = 4;
 /** Polling interval while Redis does not reply. */
 const AWAY_POLL_MS = 25;
-/** Time for which Redis stores a release time (ms); longer than a read takes. */
+/** Minimum TTL of a recorded lock release (ms); longer than a read takes. */
 const TRACE_MS = 30_000;
 
 /**

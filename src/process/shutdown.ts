@@ -21,7 +21,7 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 export interface ShutdownOptions {
   /** Maximum duration of a graceful stop (ms). */
   delayMs: number;
-  /** Signals with a different meaning in this process. */
+  /** Signals that must not stop this process, for example SIGHUP if it reloads the configuration. */
   skip?: closeWithGrace.Signals[];
   /** Completes requests in flight within the timeout (ms). */
   stop: (timeoutMs?: number) => Promise<void>;

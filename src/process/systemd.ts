@@ -13,8 +13,8 @@ interface SystemdDeps {
  */
 export function createSystemdNotifier({ logger, env }: SystemdDeps): {
   /**
-   * Reports startup, and feeds the watchdog from then on. A process that hangs stops doing so, and systemd
-   * restarts it.
+   * Reports startup, and feeds the watchdog from then on. systemd restarts a hung process, which stops
+   * feeding it.
    */
   listening: () => void;
   stopping: () => void;

@@ -221,7 +221,7 @@ export function createLimitedForward(
     const key = named && callerKey(named.key, req.headers.authorization);
     const release = await limiter.acquire({ key, caller });
     try {
-      // http-proxy would not notice that the client has disconnected; nothing has been sent yet.
+      // Nothing has been sent yet, and http-proxy would not notice a disconnected client.
       if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });
       content.beforeSend?.();
       const response = await forward(req, res, content);

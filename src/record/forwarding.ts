@@ -1,5 +1,5 @@
-// Forwards requests to the responsible Handle server or to the reverse look-up service. Reloads preserve this
-// state.
+// Forwards requests to the responsible Handle server or to the reverse look-up service. A reload preserves
+// the forwarder.
 import type { Config } from '../config/schema.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';

@@ -18,7 +18,7 @@ const NO_VALUES: ParsedValues = [];
 
 /**
  * Parsed values by text, because memory returns a new string for each request. The look-up is cheap: V8
- * hashes a long string by its length, and compares equal strings as memory.
+ * hashes a long string by its length, and compares equal strings with a memory comparison.
  */
 const parsed = new LRUCache<Bytes, ParsedValues>({
   maxSize: MAX_CACHED_CHARS,

@@ -29,7 +29,7 @@ interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** Time that a reader waits for the upstream before a stale entry is served (ms). */
   staleAfterMs: number;
   caseSensitive: boolean;
-  /** Limits reads that miss in memory; by default none is refused. */
+  /** Limits reads that miss in memory; by default no read is limited. */
   limitMiss?: LimitMiss;
   clock?: Pick<Clock, 'after'>;
 }
@@ -166,7 +166,7 @@ export class Resolver<Ticket> {
     await this.#deps.store.forget(key);
   }
 
-  /** Records whether a server has the handle, and invalidates a contradicting entry. */
+  /** Invalidates an entry that contradicts a server's response about the existence of the handle. */
   async learn({ key }: HandleRef, { exists }: { exists: boolean }): Promise<void> {
     const { entry } = await this.#deps.store.get(key);
     if (entry === undefined || (entry.kind !== 'not-found') === exists) return;

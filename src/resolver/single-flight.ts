@@ -12,7 +12,9 @@ export interface Load {
 export class SingleFlight<L extends Load> {
   readonly #loads = new Map<string, L>();
 
-  /** Joins the load of the key, or starts a load. A load from before `since` (ms) is not joined. */
+  /**
+   * Joins the load in flight of the key, or starts a load. Loads started before `since` (ms) are not joined.
+   */
   join(key: string, { start, since }: { start: () => L; since: number }): { load: L; collapsed: boolean } {
     const running = this.#loads.get(key);
     if (running && running.startedAt >= since) return { load: running, collapsed: true };

@@ -90,9 +90,6 @@ export class Bans {
 const covers = (ban: NumberedBan, older: NumberedBan): boolean =>
   ban.number > older.number && includes(ban, older);
 
-/**
- * Whether `ban` affects all entries that `other` affects, and at least as strongly, if both are published
- * together.
- */
+/** Whether `ban` makes `other` redundant if both are published at the same time. */
 export const includes = (ban: Ban, other: Ban): boolean =>
   other.prefix.startsWith(ban.prefix) && (!ban.isSoft || other.isSoft);

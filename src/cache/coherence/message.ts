@@ -13,7 +13,7 @@ export type KeyChange =
       replacement?: Replacement | undefined;
       /**
        * Whether the sender already has an identical record. If so, a failed publication is queued instead of
-       * awaited.
+       * being awaited.
        */
       isUnchanged?: boolean | undefined;
     };

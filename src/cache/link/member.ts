@@ -284,7 +284,7 @@ export class Member implements Membership {
     const isIncomplete = commands.isCluster && listAgeMs < MEMBERSHIP_MS;
     const mayReport = lapsed.length > 0 || isIncomplete;
     if (mayReport && now - this.#returningSince < MEMBERSHIP_MS) return false;
-    // A different server may have been the master since, and the members that knew it are gone.
+    // A different server may have been the master since, unknown to the remaining members.
     if (lapsed.length > 0 && !isVouched) await this.#enter(clock.randomId());
     this.#returningSince = undefined;
     return true;
@@ -300,7 +300,7 @@ export class Member implements Membership {
     return await untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }
 
-  /** Waits for all members. Fails after a failover, because the new master may lack the publication. */
+  /** Waits for all members. Resolves to false after a failover, which may have lost the publication. */
   async #runBarrier(publication: MemberPublication): Promise<boolean> {
     return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
   }

@@ -62,7 +62,10 @@ export class RedisNamespace {
     return this.#keyPrefix;
   }
 
-  /** Prefix of every channel. It contains the database number, because all databases share their channels. */
+  /**
+   * Prefix of every channel. It contains the database number, because Redis channels are shared by all
+   * databases.
+   */
   get channelPrefix(): string {
     return `${this.#keyPrefix}${this.#database}:`;
   }

@@ -97,8 +97,8 @@ async function compress(content: Buffer): Promise<Buffer> {
 }
 
 /**
- * Syncs the folder: until then, a power loss may restore the previous snapshot. Some file systems cannot sync
- * folders.
+ * Syncs the folder. Before that, a power loss may restore the previous snapshot. Some file systems cannot
+ * sync folders.
  */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
