@@ -73,7 +73,7 @@ export function encodeEntry(key: string, entry: Entry, origin?: LoadOrigin): Buf
   return whole;
 }
 
-/** Writes an entry without its checksum and advances the cursor; `into` must have room for `maxEncodedBytes`. */
+/** Writes an entry without its checksum and advances the cursor; `into` needs room for `maxEncodedBytes`. */
 export function writeEntry(
   into: Cursor,
   { key, entry }: { key: string; entry: Entry },

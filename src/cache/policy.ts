@@ -45,7 +45,7 @@ export function isStorable(entry: Entry, now: number): boolean {
   return entry.staleAt > entry.requestedAt && entry.deleteAt > now;
 }
 
-/** 100 years: effectively forever, but finite, so that it can be sent as JSON. */
+/** A period of 100 years: effectively forever, but finite, so that it can be sent as JSON. */
 const WITHOUT_END_MS = 36_500 * 86_400_000;
 
 /**

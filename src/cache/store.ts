@@ -67,7 +67,7 @@ export interface Store<Ticket> {
 export interface EntryPin {
   /** The row of the entry. */
   at: number;
-  /** Unique for each state of each entry. */
+  /** Changes whenever the entry changes; never reused. */
   stamp: number;
 }
 

@@ -46,8 +46,8 @@ export class TieredStore implements Store<TieredTicket> {
     const isNearNewer = near !== undefined && near.requestedAt >= (far.entry?.requestedAt ?? -Infinity);
     if (far.entry === undefined || isNearNewer || !tier.isCurrent(key, memory))
       return { entry: near, from: 'memory', ticket };
-    // A fenced entry stays out of memory, because a newly started process does not know the fence, and its
-    // writer may die.
+    // Fenced entries stay out of memory: a newly started process does not know the fence, whose writer may
+    // die.
     if (!far.ticket?.isFenced) tier.set(key, far.entry, memory);
     return { entry: far.entry, from: 'redis', ticket };
   }

@@ -90,8 +90,8 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
 }
 
 /**
- * Returns the values that the write names. Empty for the whole record, and for `?index=various`, whose values
- * are in the body.
+ * Returns the values that the write names. The selection is empty for the whole record, and for
+ * `?index=various`, whose values are in the body.
  */
 function selectionOf(query: string): Selection {
   const indexes = readParameters(query).getAll('index');

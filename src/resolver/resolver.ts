@@ -220,8 +220,8 @@ export class Resolver<Ticket> {
   readonly refOf = (text: string): HandleRef => handleRef(text, this.#deps.caseSensitive);
 
   /**
-   * Reads from the upstream. Never joins a load in flight, which may predate a change, and detaches earlier
-   * loads from later callers.
+   * Reads from the upstream without joining a load in flight, which may predate a change. Later callers do
+   * not join earlier loads either.
    */
   async #readAuthoritatively(task: LoadTask): Promise<Resolution> {
     const resolution = await this.#loader.start(task).answer;

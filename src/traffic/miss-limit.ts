@@ -126,8 +126,8 @@ export class MissWindow {
   #pressedOfAll = 0;
   #recent = new Map<string, MissCounts>();
   /**
-   * Networks without misses since `#recent` was created. Two maps, because repeatedly deleting a map's first
-   * key is slow.
+   * Networks without misses since `#recent` was created. Two maps are faster than repeatedly deleting the
+   * first key of one map.
    */
   #quiet = new Map<string, MissCounts>();
 

@@ -58,7 +58,7 @@ export interface TrafficPolicy {
   /** Judges a request once, and returns its caller. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admit: (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
   /**
-   * Judges a native message that misses in memory, and returns its caller. Only for TCP, because UDP
+   * Judges a native message that misses in memory, and returns its caller. Used only for TCP, because UDP
    * addresses can be forged.
    *
    * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED

@@ -11,7 +11,7 @@ export const MAX_DRIFT = 1.1;
 export const MAX_REDIS_CLOCK_STEP_MS = 1000;
 /** Time that other instances wait for a lease to end. */
 export const LEASE_WAIT_MS = MAX_DRIFT * (LEASE_MS + MAX_CLOCK_SHIFT_MS);
-/** Longer than a lease, so that an instance with a lease is always listed. */
+/** Membership duration, longer than a lease, so that an instance with a lease is always listed. */
 export const MEMBERSHIP_MS = 1.25 * LEASE_MS;
 export const INSTANCE_LEASE_RENEWAL_MS = 500;
 

@@ -193,7 +193,7 @@ export class Member implements Membership {
     return run === this.#entered.run ? run : undefined;
   }
 
-  /** Enters the server's era before any publication; the server starts a new era if it missed the last. */
+  /** Enters this server's era before any publication; a server that missed the last era starts a new one. */
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };

@@ -159,7 +159,7 @@ function openCluster(
       // different nodes.
       enableAutoPipelining: true,
       clusterRetryStrategy: retryStrategy,
-      // Few retries, because a command that runs after its timeout could overtake newer commands.
+      // Retries are few, because a command that runs after its timeout could overtake newer commands.
       maxRedirections: 3,
       retryDelayOnFailover: 20,
       retryDelayOnClusterDown: 20,

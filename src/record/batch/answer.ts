@@ -51,7 +51,7 @@ export function createBatch(
   const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
   const deps: BatchDeps = {
     ...parts,
-    // The other half of the slots remains free for single reads.
+    // All batches together use at most half of the slots; the rest remain free for single reads.
     streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
     maxBodyBytes,
     gzipMinBytes,
