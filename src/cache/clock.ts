@@ -16,7 +16,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   after(ms, run) {
     let immediate: NodeJS.Immediate | undefined;
-    // After a busy period, a reply may be waiting unread: read it before the timeout fires.
+    // A reply may be waiting unread after a busy period: read it before the timeout fires.
     const timer = setTimeout(() => (immediate = setImmediate(run)), ms).unref();
     return () => {
       clearTimeout(timer);

@@ -83,7 +83,7 @@ export class LimitedNetworks {
     const sharing = shared?.run('limit', (redis) =>
       redis.eval(LIMIT_NETWORK, 1, this.#key(), at, until, `${reason} ${network}`, until - at),
     );
-    // From now on, any instance may end the limit.
+    // Any instance may end the limit from now on.
     void sharing?.then((reply) => {
       const entry = this.#entries.get(network);
       if (entry && reply !== undefined) entry.isShared = true;
@@ -98,7 +98,7 @@ export class LimitedNetworks {
     const members = LIMIT_REASONS.map((reason) => `${reason} ${network}`);
     const { shared } = this.#deps;
     const removed = await shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
-    // Without this error, the next refresh would restore the limit.
+    // The next refresh would otherwise restore the limit.
     if (shared !== undefined && removed === undefined)
       throw new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 });
     const isKnown = this.find(network) !== undefined;

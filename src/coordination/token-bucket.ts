@@ -77,7 +77,7 @@ export function createTokenBuckets({ now, shared }: TokenDeps): TakeTokens {
       )
       .then((reply) => {
         const [isTaken, fullInMs] = (reply ?? []) as [number?, number?];
-        // Without a reply from Redis, the local bucket decides.
+        // The local bucket decides if Redis does not reply.
         if (isTaken === undefined || fullInMs === undefined) return here;
         if (isTaken === 0) fullAt.set(name, (fullAt.get(name) ?? 0) - tokens * intervalMs);
         return { isTaken: isTaken === 1, left: tokensLeft(fullInMs, limit), fullInMs };

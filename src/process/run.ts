@@ -70,7 +70,7 @@ export function start(
 
 async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   const { config, logger, starting } = start(sources);
-  // In a terminal, SIGHUP means that the terminal has closed.
+  // SIGHUP in a terminal means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);
   const systemd = createSystemdNotifier({ logger, env: process.env });

@@ -116,7 +116,7 @@ export function createForwarder(
   const proxy = createProxyMiddleware<ForwardedRequest, Response>({
     target: url,
     agent,
-    // Without this option, http-proxy would parse and rewrite the target (backslashes become slashes).
+    // http-proxy would otherwise parse and rewrite the target (backslashes become slashes).
     toProxy: true,
     // The response is relayed after the invalidation of the handle, and keeps its repeated headers.
     selfHandleResponse: true,

@@ -69,7 +69,7 @@ export function createPipeline(
       await startRequest(req, res, place);
       await dispatch(req, res);
     } catch (error) {
-      // Without a context, the guard sends the response.
+      // The guard sends the response if the request has no context.
       if (!hasContext(res)) throw error;
       await sendError(req, res, error);
     }
@@ -198,7 +198,7 @@ function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target: { p
   if (match === undefined || isConditional(match.routes)) {
     throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
   }
-  // As for relayed methods, an ambiguous path is rejected, because a server could read it as a different
+  // An ambiguous path is rejected, as for relayed methods, because a server could read it as a different
   // path.
   if (isRelayed(path)) assertPlain(path);
   // A 405 must list the allowed methods (RFC 9110 §15.5.6).

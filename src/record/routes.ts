@@ -167,7 +167,7 @@ export const recordRoutes = defineRoutes(
     },
     'POST /api/handles/{handle}': {
       id: 'resolveHandleByPost',
-      // On a Handle server POST is a read, but a cache must write it through (RFC 9111 §4).
+      // POST is a read on a Handle server, but a cache must write it through (RFC 9111 §4).
       handler: 'forwardRead',
       summary: 'Read a record at the Handle server, with the parameters in the body',
       description: 'Never from the cache. A POST creates nothing.',

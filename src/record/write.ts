@@ -114,7 +114,7 @@ function deletionOf(
     scope,
     async refuse() {
       const { handle } = origin;
-      // If the upstream fails, the handle is assumed to exist.
+      // The handle is assumed to exist if the upstream fails.
       const reading = resolver.resolve(handle, { authoritative: false, caller: contextOf(res).caller });
       const found = await reading.catch(() => undefined);
       if (found?.kind !== 'entry' || found.entry.kind !== 'not-found')

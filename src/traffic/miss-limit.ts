@@ -26,7 +26,7 @@ export function createMissLimit(
 ): LimitMiss {
   const window = new MissWindow();
   metrics.registerLimitedNetworks(() => [networks.list().length]);
-  // Under pressure, the queue is at least as long as the concurrency limit for reads.
+  // Pressure means that the queue is at least as long as the concurrency limit for reads.
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
   // Misses count from zero when a limit ends, even if a different instance has set it.

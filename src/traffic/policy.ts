@@ -124,7 +124,7 @@ export function createTrafficPolicy(
     },
     refusalOf: (req) => judged.get(req)?.applied?.refusal,
     admit(req, res) {
-      // Without rules, the target of a miss is not parsed a second time.
+      // The target of a miss is not parsed a second time if there are no rules.
       if (rules.length === 0) return callerOf(req, addressOf(req));
       const judging = judgeOnce(req, res);
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);

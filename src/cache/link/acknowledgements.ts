@@ -66,7 +66,7 @@ export async function awaitAcknowledgements(
   call: string,
 ): Promise<string[] | undefined> {
   const before = call === '' ? NO_MEMBERS : await list.others().catch(() => undefined);
-  // Within this time each lease is renewed or ends, so the lists before and after show which members renewed.
+  // Each lease is renewed or ends within this time, so the lists before and after show which members renewed.
   const leaseEnd = wait(clock, LEASE_WAIT_MS);
   if (call === '' || before === undefined) {
     await leaseEnd.done;

@@ -280,7 +280,7 @@ export class Member implements Membership {
       this.#returningSince = now;
       this.#soften(this.#fences.keys());
     }
-    // In a cluster, a recreated list lacks former members although the other masters have kept their entries.
+    // A recreated list in a cluster lacks former members, although the other masters have kept their entries.
     const isIncomplete = commands.isCluster && listAgeMs < MEMBERSHIP_MS;
     const mayReport = lapsed.length > 0 || isIncomplete;
     if (mayReport && now - this.#returningSince < MEMBERSHIP_MS) return false;

@@ -76,7 +76,7 @@ const settings = {
   enableReadyCheck: true,
   connectTimeout: CONNECT_TIMEOUT_MS,
   retryStrategy: (attempt: number): number => Math.min(50 * 2 ** attempt, 1000),
-  // After a failover, the old master may return as a replica.
+  // The old master may return as a replica after a failover.
   reconnectOnError: ({ message }: Error): boolean => message.startsWith('READONLY'),
 } satisfies RedisOptions;
 

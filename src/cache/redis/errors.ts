@@ -46,7 +46,7 @@ export class TroubleReporter {
 export function reasonOf(error: unknown): string {
   const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
   if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
-  // For a host with several addresses, Node.js provides only a code (AggregateError).
+  // Node.js provides only a code (AggregateError) for a host with several addresses.
   const text = message === '' ? (code ?? 'unknown') : message;
   return text.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MAX_REASON_LENGTH);
 }

@@ -50,7 +50,7 @@ export class RedisStore {
     );
     if (reply === undefined) return MISS;
     const [[buffer], [run = null, seq, fences]] = reply;
-    // After a restart or a failover, the server may contain invalidated entries.
+    // The server may contain invalidated entries after a restart or a failover.
     const serverRun = commands.runOf(stateName);
     if (run === null && serverRun !== undefined) this.#openState(stateName, serverRun);
     if (run === null || run !== serverRun) return MISS;

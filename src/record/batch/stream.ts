@@ -149,7 +149,7 @@ class LookAhead {
       .finally(() => {
         this.#loading--;
       });
-    // After the client has disconnected, nothing awaits the promise.
+    // Nothing awaits the promise after the client has disconnected.
     loaded.catch(() => undefined);
     const element: BatchElement = { rendered: undefined, loaded };
     return element;
