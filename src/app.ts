@@ -44,7 +44,7 @@ export interface AppDeps {
   logger: Logger;
   metrics: Metrics;
   now?: () => number;
-  /** Creates the connections to the upstream and the reverse look-up service; default: undici pools. */
+  /** Creates the connections to the upstream and the reverse look-up service; defaults to undici pools. */
   createDispatcher?: typeof createPools;
 }
 
@@ -62,18 +62,18 @@ export interface App {
   admin: RequestListener;
   /** The checks of `/readyz` on the admin listener. */
   readiness: Readiness;
-  /** Adds readiness checks for the first contact with Redis, and for an upstream or records to serve from. */
+  /** Adds readiness checks for the first contact with Redis, and for an upstream or records to serve. */
   addStartChecks: () => StartChecks;
-  /** The operations of the admin API, for use without its listener. */
+  /** The admin API operations, for use without the listener. */
   operations: Operations;
-  /** Applies the reloadable keys; the other keys must be unchanged. */
+  /** Applies the reloadable keys; all other keys must be unchanged. */
   reload: (config: Config) => void;
   close: () => Promise<void>;
 }
 
 /**
- * The configuration with its Handle servers. Parts that follow a reload get a function that returns the current one;
- * the others get the one at the start.
+ * The configuration with its Handle servers. Parts that follow reloads receive a function that returns the
+ * current settings; all other parts receive the initial settings.
  */
 interface AppSettings extends Config {
   servers: readonly ConfiguredServer[];
@@ -81,7 +81,7 @@ interface AppSettings extends Config {
 
 const settingsOf = (config: Config): AppSettings => ({ ...config, servers: upstreamServers(config) });
 
-/** @throws Error when the configuration names no upstream */
+/** Creates all parts of the proxy. @throws Error when the configuration names no upstream */
 export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   if (!isUpstreamGiven(config)) throw new Error('upstream.url is not set');
   let current = settingsOf(config);
@@ -112,10 +112,10 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     operations,
     addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
     reload(next) {
-      // A level set on the admin listener stays unless the key itself has changed.
+      // A log level set on the admin listener persists unless the key itself has changed.
       if (next.log.level !== current.log.level) context.log.level = next.log.level;
       current = settingsOf(next);
-      // Requests in flight prepare answers by the settings from before.
+      // A new cache, because requests in flight still prepare responses with the previous settings.
       prepared = new PreparedCache(config.http.responseCache, cache);
       listening.reload();
     },
@@ -145,7 +145,9 @@ function createContext(
   return { context, closeTracing: async () => tracing?.close() };
 }
 
-/** The parts that limit work and memory of all requests together, and those that identify clients. */
+/**
+ * Creates the parts that limit the work and memory of all requests together, and those that identify clients.
+ */
 function createShared(settings: () => AppSettings, createDispatcher: AppDeps['createDispatcher']) {
   const { http } = settings();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
@@ -153,7 +155,7 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
   const findClient = createFindClient(isTrustedProxy);
   return {
     pseudonym: newPseudonym(),
-    // One body of the maximum size is always accepted.
+    // A body of the maximum size is always accepted.
     bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
     unsent: createMemoryBudget(http.maxUnsentResponseBytes),
     slicer,
@@ -164,7 +166,7 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
   };
 }
 
-/** The sources of records: the cache, the Handle servers, and the resolver over both. */
+/** Creates the sources of records: the cache, the Handle servers, and the resolver above both. */
 function createSources(
   settings: () => AppSettings,
   context: Context,
@@ -194,7 +196,9 @@ function createSources(
   return { cache, restoring, coordination, upstreams, limitMiss, resolver, originOf };
 }
 
-/** `parts` is a function, because the resolver and restoring are created after the cache. */
+/**
+ * Connects cache events to their receivers. `parts` is a function, because the cache is created before them.
+ */
 const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Restoring }): CacheEvents => ({
   onInvalidated(key) {
     parts().resolver.detachLoads(key);
@@ -207,7 +211,7 @@ const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Rest
   },
 });
 
-/** Watches the event loop; while its delay is too long, the process is not ready. */
+/** Watches the event loop. While its delay is too long, the process is not ready. */
 function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {
   const mostMs = admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);

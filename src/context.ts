@@ -1,4 +1,4 @@
-// The log, the metrics, the clock and the tracer, which every part receives. They are fixed for the life of a process.
+// The log, metrics, clock and tracer that all parts share. They are fixed for the life of a process.
 import type { Clock } from './cache/clock.js';
 import type { IsLogged, Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
@@ -6,10 +6,10 @@ import type { Tracer } from './observe/tracer.js';
 
 export interface Context {
   readonly log: Logger;
-  /** Whether a request with this result has a line in the log; a reload may change it. */
+  /** Whether a request with this result is logged; a reload may change it. */
   readonly isLogged: IsLogged;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** Undefined when no tracing endpoint is configured. */
+  /** Undefined without a tracing endpoint. */
   readonly tracer: Tracer | undefined;
 }

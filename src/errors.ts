@@ -1,4 +1,4 @@
-// The catalogue of all errors of this proxy, and the error class that carries them. Table: config/troubleshooting.md.
+// The catalogue of the proxy's errors, and their error class. Table: config/troubleshooting.md.
 
 /** HTTP status, Handle response code (record interface) and title of each error. */
 export const CATALOGUE = {
@@ -109,7 +109,10 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE;
 
-/** Errors that the record interface sends like a Handle server, without `code` (recordings "unknown: …", "empty handle: …"). */
+/**
+ * Errors that the record interface sends in the form of a Handle server, without `code` (recordings "unknown:
+ * …", "empty handle: …").
+ */
 const OF_HANDLE_SERVER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'EMPTY_HANDLE',
   'NOT_RESPONSIBLE',
@@ -119,17 +122,20 @@ const OF_HANDLE_SERVER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 export const isOfHandleServer = ({ code }: ServiceError): boolean => OF_HANDLE_SERVER.has(code);
 
-/** The error response of a Handle server, relayed when no server has a better one. */
+/** The error response of a Handle server, relayed if no server has a better response. */
 export interface UpstreamAnswer {
   status: number;
   members: Record<string, unknown>;
   namesHandle: boolean;
   retryAfter?: string;
-  /** `WWW-Authenticate`. */
+  /** Value of `WWW-Authenticate`. */
   challenge?: string;
 }
 
-/** Cause of an upstream failure and remedy for the operator, for the log and the status page; never sent to clients. */
+/**
+ * Cause of an upstream failure, and remedy for the operator. Both appear in the log and on the status page,
+ * and are never sent to clients.
+ */
 export interface Diagnosis {
   cause: string;
   remedy?: string | undefined;
@@ -144,20 +150,23 @@ const TEMPORARY_STATUSES: readonly number[] = [502, 503, 504];
 interface ErrorDetails {
   detail?: string;
   diagnosis?: Diagnosis | undefined;
-  /** Replaces title and detail, when a Handle server has its own text for the error. */
+  /** Replaces title and detail if the Handle server has its own text for the error. */
   message?: string;
   cause?: unknown;
   /** Time until a retry makes sense; `never` for a write that may have taken effect. */
   retryAfterMs?: number | 'never' | undefined;
-  /** Response code of the Handle server, if it is more specific than that of the catalogue. */
+  /** Response code of the Handle server, if it is more specific than the catalogue's. */
   responseCode?: number | undefined;
-  /** Methods of the resource, which a 405 must list (RFC 9110 §15.5.6). */
+  /** Allowed methods, which a 405 must list (RFC 9110 §15.5.6). */
   allow?: readonly string[];
   upstreamAnswer?: UpstreamAnswer;
   upstreamStatus?: number | undefined;
 }
 
-/** An error of this proxy. `message` and `detail` are for the client, `diagnosis` and `cause` for the operator. */
+/**
+ * An error with a code of the catalogue. `message` and `detail` are for the client, `diagnosis` and `cause`
+ * for the operator.
+ */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -169,7 +178,7 @@ export class ServiceError extends Error {
   readonly upstreamAnswer: UpstreamAnswer | undefined;
   /** HTTP status of the upstream response that caused the error. */
   readonly upstreamStatus: number | undefined;
-  /** Value of Retry-After, which every temporary error has unless a retry is unsafe. */
+  /** Value of Retry-After, present in every temporary error unless a retry is unsafe. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
@@ -189,7 +198,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** Drops the title from a message that comes from an error with the same code. */
+/** Removes the title from a message that was copied from an error with the same code. */
 function withoutTitle(message: string | undefined, title: string): string | undefined {
   if (message === title) return undefined;
   return message?.startsWith(`${title}: `) ? message.slice(title.length + 2) : message;
@@ -201,7 +210,7 @@ function retryAfterSeconds(status: number, retryAfterMs: number | 'never' | unde
   return TEMPORARY_STATUSES.includes(status) ? RETRY_AFTER_SECONDS : undefined;
 }
 
-/** The rows of the table of errors in config/troubleshooting.md. */
+/** Returns the rows of the error table in config/troubleshooting.md. */
 export const errorRows = (): string[] =>
   Object.entries(CATALOGUE).map(
     ([code, { status, responseCode, title }]) => `| \`${code}\` | ${status} | ${responseCode} | ${title}. |`,

@@ -1,4 +1,5 @@
-// Creates the public listener: traffic rules, the read path, the tunnel and the handler of the route see a request in this order.
+// Creates the public listener: requests pass traffic rules, the read path, the tunnel, and the handler of
+// their route.
 import type { RequestListener } from 'node:http';
 import type { Cache } from './cache/cache.js';
 import type { PreparedCache } from './cache/prepared-cache.js';
@@ -36,7 +37,7 @@ import { type HandleLock, createHandleLock } from './write/handle-lock.js';
 import type { OriginOf } from './write/origin-record.js';
 import { createCarryOut } from './write/write.js';
 
-/** The parts from which the listener is built. */
+/** The parts of the public listener. */
 interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   resolver: Resolver<unknown>;
   cache: Cache;
@@ -45,14 +46,14 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   native: NativeAnswer;
   limitMiss: LimitMiss;
   originOf: OriginOf;
-  /** A reload replaces it. */
+  /** Returns the current prepared cache, which a reload replaces. */
   preparedCache: () => PreparedCache;
   hits: Hits;
   isTrustedProxy: IsTrustedProxy;
   findClient: FindClient;
   /** Name of this proxy in `Via`. */
   pseudonym: string;
-  /** Memory budget of request bodies. */
+  /** Memory budget for request bodies. */
   bodies: MemoryBudget;
   createDispatcher?: typeof createPools | undefined;
 }
@@ -61,19 +62,21 @@ export interface PublicListener {
   listener: RequestListener;
   /** Applies the same traffic rules to native messages over TCP. */
   admitMessage: TrafficPolicy['admitMessage'];
-  /** Recreates the listener with the current settings; requests in flight finish with the previous ones. */
+  /**
+   * Recreates the listener with the current settings; requests in flight finish with the previous settings.
+   */
   reload: () => void;
   /** Writes the buffered log lines, and closes the connections to the reverse look-up service. */
   close: () => Promise<void>;
 }
 
-/** The parts that a reload keeps. */
+/** The parts that a reload preserves. */
 interface KeptParts extends PublicParts, Forwarding {
   lock: HandleLock;
   checksLogin: ChecksLogin;
 }
 
-/** `settings` is called at the start and at each reload. */
+/** Creates the public listener. `settings` is called at startup and at each reload. */
 export function createPublicListener(
   settings: () => Config,
   context: Context,
@@ -139,12 +142,12 @@ function createListener(
   };
 }
 
-/** The parts that the read path, the tunnel and the pipeline share. */
+/** The parts shared by the read path, the tunnel and the pipeline. */
 interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, 'findRedirect' | keyof KeptParts> {}
 
 const DESCRIPTION = {
   summary: 'Resolve and write persistent identifiers through a caching proxy.',
-  // Five minutes only, because an update of the proxy may change the document.
+  // Limited to five minutes, because an update of the proxy may change the document.
   cacheControl: 'public, max-age=300',
 };
 

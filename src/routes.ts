@@ -1,4 +1,4 @@
-// The routes of the public listener: those of the enabled interfaces.
+// The routes of all enabled interfaces on the public listener.
 import type { Config } from './config/schema.js';
 import type { Route } from './http/route-table.js';
 import { nativeRoutes } from './native/routes.js';

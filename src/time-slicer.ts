@@ -1,13 +1,16 @@
 // Runs long work in time slices, round-robin by client, so that no request blocks the event loop.
 
 interface Job {
-  /** Address or network that causes the work. Each client gets the same share, however many jobs it has. */
+  /**
+   * Address or network that causes the work. Each client gets an equal share, regardless of its number of
+   * jobs.
+   */
   client: string;
-  /** Aborted when nobody waits for the result anymore. */
+  /** Aborted when the result is no longer needed. */
   signal?: AbortSignal | undefined;
 }
 
-/** Work that may be interrupted at each `yield`; two of them should be less than a millisecond apart. */
+/** Work that may be interrupted at each `yield`; yields should be less than a millisecond apart. */
 export type Steps<T> = Generator<void, T, void>;
 
 /** Runs short work without interruption. */
@@ -17,7 +20,7 @@ export function runToEnd<T>(steps: Steps<T>): T {
   return result.value;
 }
 
-/** Short work as a single step: of many requests in one turn of the event loop, the later ones wait. */
+/** Wraps short work in a single step, so that simultaneous requests spread over several event-loop turns. */
 export function* inOneStep<T>(work: () => T): Steps<T> {
   yield;
   return work();
@@ -26,25 +29,25 @@ export function* inOneStep<T>(work: () => T): Steps<T> {
 interface SlicerDeps {
   /** Monotonic clock (ms). */
   monotonic: () => number;
-  /** Calls back in the next turn of the event loop, after pending I/O. */
+  /** Schedules `run` for the next turn of the event loop, after pending I/O. */
   nextTurn: (run: () => void) => unknown;
 }
 
-/** Maximum work of all jobs in one turn of the event loop (ms); cache hits wait no longer than this. */
+/** Maximum work of all jobs per event-loop turn (ms); cache hits wait no longer than this. */
 export const MAX_SLICE_MS = 5;
 
 interface WaitingJob {
   signal: AbortSignal | undefined;
-  /** Runs the job until the deadline (monotonic, ms). Returns true when it has ended. */
+  /** Runs the job until the deadline (monotonic, ms). Returns whether it has ended. */
   runUntil: (deadlineMs: number) => boolean;
   abort: (reason: Error) => void;
 }
 
 export class TimeSlicer {
   readonly #deps: SlicerDeps;
-  /** Waiting jobs by client, in round-robin order: after its slice a client moves to the end. */
+  /** Waiting jobs by client, in round-robin order: after its slice, a client moves to the end. */
   readonly #waiting = new Map<string, WaitingJob[]>();
-  /** Milliseconds used in this turn of the event loop. */
+  /** Milliseconds used in this event-loop turn. */
   #usedMs = 0;
   #isTurnDue = false;
 
@@ -53,8 +56,8 @@ export class TimeSlicer {
   }
 
   /**
-   * Runs all steps. Returns the value if they fit into this turn of the event loop, otherwise a promise, which rejects
-   * with the reason of the signal when that is aborted.
+   * Runs all steps. Returns the value if the steps fit into this event-loop turn, otherwise a promise, which
+   * rejects with the abort reason of the signal.
    */
   run<T>(steps: Steps<T>, { client, signal }: Job): T | Promise<T> {
     signal?.throwIfAborted();
@@ -107,7 +110,7 @@ export class TimeSlicer {
     if (this.#waiting.size > 0) this.#endTurnLater();
   }
 
-  /** Runs `work` within the rest of this slice, and counts its time. */
+  /** Runs `work` within the rest of this slice, and charges its time to the slice. */
   #charge<R>(work: (deadlineMs: number) => R): R {
     const startedAt = this.#deps.monotonic();
     this.#endTurnLater();
@@ -126,7 +129,7 @@ export class TimeSlicer {
   }
 }
 
-/** Runs a job until the deadline. Returns true when it has ended, aborted or failed. */
+/** Runs a job until the deadline. Returns whether it has ended, aborted or failed. */
 function runJob(job: WaitingJob | undefined, deadlineMs: number): boolean {
   if (job === undefined) return true;
   if (job.signal?.aborted === true) {

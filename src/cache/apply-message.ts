@@ -1,4 +1,4 @@
-// Applies messages to the memory of this process, and keeps the bans that apply to entries in Redis.
+// Applies coherence messages to local memory, and tracks the bans that apply to Redis entries.
 import type { MemoryStore } from './memory/memory-store.js';
 import { Bans, type NumberedBan } from './coherence/bans.js';
 import { type KeyChange, type KnownBans, type Message, isInvalidation } from './coherence/message.js';
@@ -6,25 +6,25 @@ import { type KeyChange, type KnownBans, type Message, isInvalidation } from './
 interface MessageApplierDeps {
   memory: MemoryStore;
   now: () => number;
-  /** Called when new readers of the key must not join a load in flight. */
+  /** Called when new readers of a key must not join its load in flight. */
   onInvalidated: (key: string) => void;
-  /** The same for all keys with the prefix. */
+  /** Called when new readers of any key with the prefix must not join a load in flight. */
   onBanned: (prefix: string) => void;
   onDeleted?: ((deleted: Deleted) => void) | undefined;
 }
 
-/** An entry that a write or an operator has deleted, or all entries with a prefix. */
+/** An entry deleted by a write or an operator, or all entries with a prefix. */
 export type Deleted = { key: string } | { prefix: string };
 
 export interface MessageApplier {
   apply: (message: Message) => void;
-  /** The bans that Redis lists; undefined until they have been read. */
+  /** Returns the bans listed in Redis; undefined until they have been read. */
   bans: () => Bans | undefined;
 }
 
 const DELETES: ReadonlySet<string> = new Set<KeyChange['kind']>(['changed', 'forget']);
 
-/** Maximum size of `arrived`: more bans than can arrive while the list is read from Redis. */
+/** Maximum number of recorded bans: more than can arrive while the list is read from Redis. */
 const MAX_ARRIVED = 10_000;
 
 export function createMessageApplier({
@@ -35,9 +35,9 @@ export function createMessageApplier({
   onDeleted = () => undefined,
 }: MessageApplierDeps): MessageApplier {
   let bans = new Bans();
-  /** Bans that were received since the list was last read, by number. */
+  /** Bans received since the list was last read, by number. */
   const arrived = new Map<number, NumberedBan>();
-  /** The floor of the list in Redis; undefined until it has been read. */
+  /** Floor of the ban list in Redis; undefined until the list has been read. */
   let floor: number | undefined;
   const ban = (prefix: string, isSoft: boolean): void => {
     memory.ban({ prefix, isSoft });
@@ -48,16 +48,19 @@ export function createMessageApplier({
     memory.distrust(group);
     onBanned('');
   };
-  /** Only bans that arrive while the list is read matter, so the oldest may be dropped. */
+  /**
+   * Records a received ban. Only bans that arrive while the list is read matter, so the oldest may be
+   * dropped.
+   */
   const recordArrival = (message: NumberedBan): void => {
     const [oldest] = arrived.keys();
     if (oldest !== undefined && arrived.size >= MAX_ARRIVED) arrived.delete(oldest);
     arrived.set(message.number, message);
   };
   const adoptBans = (known: KnownBans): void => {
-    // Bans up to the floor are not listed: this process may have missed one of them.
+    // Bans up to the floor are no longer listed: this process may have missed some of them.
     if (known.floor !== floor) distrust();
-    // Another server run: its numbers cannot be compared with the known ones.
+    // Ban numbers of a different server run are not comparable with the known numbers.
     if (known.run !== bans.run) bans = bansAfter(known, arrived);
     arrived.clear();
     floor = known.floor;
@@ -71,7 +74,7 @@ export function createMessageApplier({
         adoptBans(message);
         break;
       case 'ban':
-        // The same ban may arrive from Redis and from the process that published it.
+        // The list from Redis may already have contained this ban.
         if (!bans.has(message.number)) ban(message.prefix, message.isSoft);
         recordArrival(message);
         bans.add(message);
@@ -89,7 +92,7 @@ export function createMessageApplier({
   return { apply, bans: () => (floor === undefined ? undefined : bans) };
 }
 
-/** Keeps the received bans whose numbers follow those of the list. The others belong to the previous run. */
+/** Returns the received bans that continue the list without a gap. All others belong to the previous run. */
 function bansAfter({ run, seq }: KnownBans, arrived: ReadonlyMap<number, NumberedBan>): Bans {
   const bans = new Bans(run);
   for (let ban = arrived.get(seq + 1); ban !== undefined; ban = arrived.get(ban.number + 1)) bans.add(ban);
@@ -98,7 +101,7 @@ function bansAfter({ run, seq }: KnownBans, arrived: ReadonlyMap<number, Numbere
 
 function applyToKey(change: KeyChange, memory: MemoryStore, now: number): void {
   const { kind, key } = change;
-  // `unknown` raises the fence again for a process that has started since.
+  // `unknown` raises the fence again, for processes that have started since `raise`.
   if (kind === 'raise' || kind === 'unknown') memory.raiseFence(key, change.fence, now + change.lifeMs);
   if (kind === 'changed' || kind === 'unchanged') memory.lowerFence(key, change.fence);
   if (kind === 'unknown' || kind === 'soften') memory.soften(key);

@@ -1,4 +1,4 @@
-// Creates the cache: memory, Redis as second tier, and coherence with the other instances.
+// Creates the cache: memory, Redis as the second tier, and coherence with the other instances.
 import type { Config } from '../config/schema.js';
 import { type ServerConfig, describeServers, maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -19,7 +19,7 @@ import type { Store } from './store.js';
 import { TieredStore, type TieredTicket } from './tiered-store.js';
 
 export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
-  /** Maximum age of a fresh entry in memory while there is no lease (ms). */
+  /** Maximum age of a fresh entry in memory without a lease (ms). */
   disconnectedMaxAgeMs: number;
   disconnectedWrites: DisconnectedWrites;
 }
@@ -30,9 +30,9 @@ interface CacheSettings extends Pick<Config, 'cache' | 'redis'> {
 }
 
 export interface CacheEvents {
-  /** Called when new readers of the key must not join a load in flight. */
+  /** Called when new readers of a key must not join its load in flight. */
   onInvalidated: (key: string) => void;
-  /** The same for all keys with the prefix. */
+  /** Called when new readers of any key with the prefix must not join a load in flight. */
   onBanned: (prefix: string) => void;
   /** Called when a write or an operator deletes entries. */
   onDeleted?: ((deleted: Deleted) => void) | undefined;
@@ -41,7 +41,10 @@ export interface CacheEvents {
 interface CacheDeps extends CacheEvents {
   bounds: MemoryBounds;
   redis?: RedisOptions | undefined;
-  /** Life of a fence (ms): how long a write with an unknown outcome keeps loads of its key from being stored. */
+  /**
+   * Fence lifetime (ms): how long a write with an unknown outcome prevents loads of its key from being
+   * stored.
+   */
   fenceLifeMs: number;
   now: () => number;
   clock?: Clock | undefined;
@@ -52,14 +55,14 @@ interface CacheDeps extends CacheEvents {
 export interface Cache {
   store: Store<TieredTicket>;
   memory: MemoryStore;
-  /** Entries from before this moment (ms) may have missed an invalidation. */
+  /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
-  /** The entry in each tier; does not count as a use. */
+  /** Returns the entry in each tier. Does not count as a use. */
   inspect: (key: string) => Promise<Inspection>;
   redisState: () => 'up' | 'down' | 'disabled';
-  /** Whether reads use Redis now. */
+  /** Whether reads currently use Redis. */
   isRedisReadable: () => boolean;
-  /** Whether Redis holds an entry that can be served. */
+  /** Whether Redis contains a usable entry. */
   holdsRedisEntry: () => Promise<boolean>;
   /** Undefined without Redis. */
   commands: RedisCommands | undefined;
@@ -71,7 +74,7 @@ interface Inspection {
   redis: Entry | undefined;
 }
 
-/** Time after `upstream.writeTimeout` in which the upstream may still carry out a write. */
+/** Time after `upstream.writeTimeout` during which the upstream may still execute a write. */
 const FENCE_MARGIN_MS = 15_000;
 
 export function createCache(settings: CacheSettings, context: Context, events: CacheEvents): Cache {
@@ -96,7 +99,7 @@ export function createCache(settings: CacheSettings, context: Context, events: C
   return cache;
 }
 
-/** Undefined if no Redis is configured. */
+/** Returns the Redis options; undefined if no Redis is configured. */
 function redisOptions(
   { redis, servers }: CacheSettings,
   { log, metrics }: Context,
@@ -156,7 +159,10 @@ export function assembleCache(deps: CacheDeps): Cache {
   };
 }
 
-/** Calls `onRedisState` when Redis comes up or is lost, but not before the first contact. */
+/**
+ * Returns a function that reports when Redis comes up or is lost; an outage before the first contact is not
+ * reported.
+ */
 function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () => boolean): () => void {
   let wasUp: boolean | undefined;
   return () => {
@@ -169,7 +175,7 @@ function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () 
 
 interface InstanceDeps extends Pick<CacheDeps, 'redis' | 'now' | 'clock'> {
   deliver: Deliver;
-  /** Called when the state of Redis or of the lease may have changed. */
+  /** Called when the Redis state or the lease may have changed. */
   onState: () => void;
 }
 
@@ -179,7 +185,7 @@ export interface Instance {
   close: () => Promise<void>;
 }
 
-/** The coherence of this instance: the hub, the commands and the membership. */
+/** Creates the coherence parts of this instance: the hub, the Redis commands and the membership. */
 export function createInstance({
   redis,
   deliver,
@@ -194,7 +200,7 @@ export function createInstance({
   const commands: RedisCommands = new RedisCommands({
     ...redis,
     clock,
-    // Entries under a prefix without an owner may belong to another upstream.
+    // Entries under an unowned prefix may belong to a different upstream.
     onClaimed: () => {
       pending.addAll();
     },

@@ -1,4 +1,4 @@
-// The clocks and timers of the cache, which tests replace, and a timeout for promises.
+// Clocks and timers that tests can replace, and a timeout for promises.
 import { randomUUID } from 'node:crypto';
 
 export interface Clock {
@@ -6,7 +6,7 @@ export interface Clock {
   now: () => number;
   /** Monotonic clock (ms). */
   monotonic: () => number;
-  /** Calls `run` after `ms` and after pending I/O. Returns a function that cancels it. */
+  /** Calls `run` after `ms` and after pending I/O. Returns a cancel function. */
   after: (ms: number, run: () => void) => () => void;
   randomId: () => string;
 }
@@ -16,7 +16,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   after(ms, run) {
     let immediate: NodeJS.Immediate | undefined;
-    // After a busy period an unread reply may be pending: read it before the timeout fires.
+    // A reply may be waiting unread after a busy period: read it before the timeout fires.
     const timer = setTimeout(() => (immediate = setImmediate(run)), ms).unref();
     return () => {
       clearTimeout(timer);
@@ -39,14 +39,17 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Timeout for a promise. @throws the error of `late` when the promise has not settled within `timeoutMs` */
+/**
+ * Adds a timeout to a promise. @throws the error from `late` if the promise does not settle within
+ * `timeoutMs`
+ */
 export function untilDeadline<T>(
   promise: Promise<T>,
   timeoutMs: number,
   late: () => Error,
   clock: Pick<Clock, 'after'> = systemClock,
 ): Promise<T> {
-  // Every Redis command waits here, and Promise.race would create twice as many promises.
+  // Promise.race would create twice as many promises for each Redis command.
   return new Promise((resolve, reject) => {
     const cancel = clock.after(timeoutMs, () => {
       reject(late());

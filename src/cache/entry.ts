@@ -1,16 +1,16 @@
-// A cache entry: the public record of one handle with its times, and the binary form that Redis stores.
+// A cache entry: the public record of one handle with its times, and its binary form for Redis and snapshots.
 import { crc32 } from 'node:zlib';
 import type { Bytes } from '../handle/bytes.js';
 import type { Answer } from '../handle/outcome.js';
 
-/** The known state of a handle. All times are milliseconds since the epoch. */
+/** The cached state of a handle. All times are milliseconds since the epoch. */
 export interface Entry {
   kind: Answer['kind'];
   /** Public values as a JSON array; empty for `empty` and `not-found`. */
   values: Bytes;
-  /** Message of the server with a not-found answer; usually empty. */
+  /** Server message of a not-found answer; usually empty. */
   message: string;
-  /** When the request was sent to the upstream. */
+  /** Send time of the upstream request. */
   requestedAt: number;
   /** The entry is fresh until this time. */
   staleAt: number;
@@ -20,7 +20,7 @@ export interface Entry {
 
 export type Times = Pick<Entry, 'requestedAt' | 'staleAt'>;
 
-/** Stale by every clock, even if one is set back later. */
+/** Returns the entry as permanently stale, even if the clock is set back later. */
 export const asStale = <T extends Times>(entry: T): T => ({ ...entry, staleAt: 0 });
 
 export const isSame = (one: Entry, other: Entry): boolean =>
@@ -32,23 +32,23 @@ export const isSame = (one: Entry, other: Entry): boolean =>
 export const hasSameContent = (one: Entry, other: Entry): boolean =>
   one.kind === other.kind && one.values === other.values && one.message === other.message;
 
-// Increment VERSION with every change of the layout: an entry of another version is a miss.
+// Increment VERSION with every layout change: an entry of a different version is a miss.
 const VERSION = 5;
 /** The first four bytes: `HRP` and the version. */
 const LAYOUT = Buffer.from('HRP').readUIntBE(0, 3) * 256 + VERSION;
 export const KINDS = ['found', 'empty', 'not-found'] as const;
-/** Scripts make an entry stale in Redis by adding this to its kind (redis/coherence-scripts.ts, ENTRY). */
+/** Scripts mark a Redis entry stale by adding this to its kind (redis/coherence-scripts.ts, ENTRY). */
 const STALE_KINDS = KINDS.length;
 const HEADER_BYTES = 69;
 const BAN_AT = 45;
 const RUN_AT = 53;
-/** Length of a server run. */
+/** Length of a server run id (characters). */
 export const RUN_LENGTH = 16;
-/** Offset of a CRC-32 of the bytes from CHECKED_FROM, seeded with the kind. */
+/** Offset of the CRC-32 over the bytes from CHECKED_FROM, seeded with the kind. */
 const CHECKSUM_AT = 5;
 const CHECKED_FROM = 9;
 
-/** The server run and the newest ban number when a load began. */
+/** The server run and the newest ban number at the start of a load. */
 export interface LoadOrigin {
   run: string;
   ban: number;
@@ -60,7 +60,7 @@ export interface Cursor {
   at: number;
 }
 
-/** Upper bound: a UTF-16 unit takes at most three bytes in UTF-8. */
+/** Returns an upper bound for the encoded size: a UTF-16 unit takes at most three bytes in UTF-8. */
 export const maxEncodedBytes = (key: string, { message, values }: Entry): number =>
   HEADER_BYTES + 3 * (key.length + message.length) + values.length;
 
@@ -73,7 +73,7 @@ export function encodeEntry(key: string, entry: Entry, origin?: LoadOrigin): Buf
   return whole;
 }
 
-/** Writes an entry without its checksum and advances the cursor; `into` must have room for `maxEncodedBytes`. */
+/** Writes an entry without its checksum and advances the cursor; `into` needs room for `maxEncodedBytes`. */
 export function writeEntry(
   into: Cursor,
   { key, entry }: { key: string; entry: Entry },
@@ -96,14 +96,17 @@ export function writeEntry(
   into.at = valuesAt + bytes.write(entry.values, valuesAt, 'latin1');
 }
 
-/** Undefined for another version, another key or a damaged buffer. */
+/** Decodes an entry; undefined for a different version, a different key or a damaged buffer. */
 export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
   const from = { bytes: buffer, at: 0 };
   const read = isIntact(buffer) ? readEntry(from) : undefined;
   return read?.key === key && from.at === buffer.length ? read.entry : undefined;
 }
 
-/** Reads an entry whose bytes are intact and advances the cursor; undefined for another version or a truncated buffer. */
+/**
+ * Reads an entry from verified bytes and advances the cursor; undefined for a different version or a
+ * truncated buffer.
+ */
 export function readEntry(from: Cursor): { key: string; entry: Entry } | undefined {
   const { bytes, at } = from;
   if (bytes.length < at + HEADER_BYTES || bytes.readUInt32BE(at) !== LAYOUT) return undefined;
@@ -132,7 +135,7 @@ export const originOf = (buffer: Buffer): LoadOrigin => ({
   ban: buffer.readDoubleBE(BAN_AT),
 });
 
-/** Shifts the times of an entry from the future: the clock of its instance is ahead. */
+/** Shifts the times of an entry from the future, which an instance with a fast clock wrote. */
 export function withoutSkew(entry: Entry, now: number): Entry {
   const skewMs = entry.requestedAt - now;
   if (skewMs <= 0) return entry;

@@ -4,7 +4,7 @@ import type { Answer } from '../handle/outcome.js';
 import type { Ttl } from '../handle/value.js';
 import { type Entry, type Times, asStale, withoutSkew } from './entry.js';
 
-/** Bounds of the TTL in milliseconds, as configured under `cache`. */
+/** TTL bounds (ms), as configured under `cache`. */
 export interface TtlBounds {
   found: { minTtlMs: number; maxTtlMs: number };
   notFound: { ttlMs: number };
@@ -14,8 +14,8 @@ export interface TtlBounds {
 }
 
 /**
- * Creates the entry of an answer. Its TTL counts from `requestedAt`, when the request was sent: the
- * record may have changed at any time after that.
+ * Creates an entry from an answer. The TTL counts from `requestedAt`, when the request was sent, because the
+ * record may have changed since then.
  */
 export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds): Entry {
   const maxMs = answer.isFromMirror ? (bounds.mirrorMaxTtlMs ?? Infinity) : Infinity;
@@ -30,24 +30,27 @@ export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds
   };
 }
 
-/** A mirror that has no record may only lag behind, so this answer is not served stale. */
+/**
+ * Whether a mirror reports that no record exists. The mirror may lag behind, so this answer is never served
+ * stale.
+ */
 const isMirrorAbsence = ({ kind, isFromMirror }: Answer): boolean =>
   kind !== 'found' && isFromMirror === true;
 
 /**
- * An answer with a TTL of 0 is shared by the callers of its load, but not stored. An answer that expired before
- * it arrived is stored, because it can be served stale when the upstream fails.
+ * Whether to store an entry. An answer with a TTL of 0 is only shared by the callers of its load. An answer
+ * that expired before it arrived is stored, because it can be served stale when the upstream fails.
  */
 export function isStorable(entry: Entry, now: number): boolean {
   return entry.staleAt > entry.requestedAt && entry.deleteAt > now;
 }
 
-/** 100 years: effectively forever, but finite, so that it can be sent as JSON. */
+/** A period of 100 years: effectively forever, but finite, so that it can be sent as JSON. */
 const WITHOUT_END_MS = 36_500 * 86_400_000;
 
 /**
- * Adapts an entry of another process or of a file, which was not revalidated since. The entry becomes stale or, if there is
- * no server to revalidate it, always fresh. `staleIfErrorMs` may have been raised since it was written.
+ * Adapts an entry restored from a file without revalidation. It becomes stale or, without a server to
+ * revalidate it, permanently fresh. Its stale-if-error time grows if `staleIfErrorMs` was raised since.
  */
 export function makeUncheckedEntry(
   entry: Entry,
@@ -59,10 +62,10 @@ export function makeUncheckedEntry(
   return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfErrorMs) });
 }
 
-/** The smallest TTL of the public values within bounds, or the TTL of a not-found answer. */
+/** Returns the smallest TTL of the public values, clamped to the bounds, or the TTL of a not-found answer. */
 function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBounds): number {
   if (answer.kind !== 'found') return notFound.ttlMs;
-  // Math.min with all TTLs as arguments fails for a record with very many values.
+  // Math.min with all TTLs as arguments would overflow the stack for a record with very many values.
   const smallest = answer.ttls.reduce<number>(
     (least, ttl) => Math.min(least, remainingMs(ttl, requestedAt)),
     Infinity,
@@ -71,14 +74,20 @@ function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBo
   return Math.min(Math.max(smallest, found.minTtlMs), found.maxTtlMs);
 }
 
-/** A relative TTL counts from the load, an absolute one until its date; an invalid date counts as expired. */
+/**
+ * Returns the remaining TTL: a relative TTL counts from the load, an absolute TTL until its date, and an
+ * invalid date counts as expired.
+ */
 function remainingMs(ttl: Ttl, requestedAt: number): number {
   if (typeof ttl === 'number') return ttl * 1000;
   const until = Date.parse(ttl);
   return Number.isNaN(until) ? 0 : until - requestedAt;
 }
 
-/** An entry that was loaded within the lag of a mirror may be newer than the mirror's answer. */
+/**
+ * Whether an entry may be newer than a mirror's answer, because it was loaded within the mirror's maximum
+ * lag.
+ */
 export function isNewerThanMirror(
   entry: Entry,
   requestedAt: number,
@@ -87,22 +96,22 @@ export function isNewerThanMirror(
   return requestedAt - entry.requestedAt < mirrorMaxTtlMs;
 }
 
-/** `stale`: usable while the upstream fails or is late. `none`: unusable. */
+/** `stale`: usable while the upstream fails or is slow. `none`: unusable. */
 export type EntryState = 'fresh' | 'stale' | 'none';
 
 /**
- * The freshness rule, for entries and for responses prepared from them. An entry from before `trustedSince` may
- * have missed an invalidation.
+ * Whether an entry, or a response prepared from it, is fresh. An entry from before `trustedSince` may have
+ * missed an invalidation.
  */
 export const isFresh = ({ requestedAt, staleAt }: Times, now: number, trustedSince: number): boolean =>
   now < staleAt && requestedAt >= trustedSince;
 
-/** Judges an entry in any tier. */
+/** Judges the freshness of an entry from any tier. */
 export function judge(entry: Entry | undefined, now: number, trustedSince = 0): EntryState {
   if (entry === undefined || now >= entry.deleteAt) return 'none';
   return isFresh(entry, now, trustedSince) ? 'fresh' : 'stale';
 }
 
-/** Less than a tenth of the TTL is left: an entry with enough hits is refreshed ahead. */
+/** Whether less than a tenth of the TTL is left. An entry with enough hits is then refreshed ahead. */
 export const isNearEnd = ({ requestedAt, staleAt }: Times, now: number): boolean =>
   staleAt - now < (staleAt - requestedAt) / 10;

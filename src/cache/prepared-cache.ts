@@ -1,4 +1,4 @@
-// Prepared answers of all interfaces: each is valid as long as memory holds the entry it was rendered from.
+// Prepared responses of all interfaces. Each is valid while memory holds the entry it was rendered from.
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Entry, Times } from './entry.js';
@@ -7,14 +7,14 @@ import type { EntryPin, PinnedEntries } from './store.js';
 
 interface WatchParts {
   memory: PinnedEntries;
-  /** Entries from before this moment (ms) may have missed an invalidation. */
+  /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
 }
 
 /** A pinned entry in memory, and its times. */
 export interface WatchedEntry extends EntryPin, Times {
   key: string;
-  /** The resolver has handled a read near the end of the TTL, and may have started a refresh. */
+  /** Whether the resolver has handled a read near the end of the TTL, and may have started a refresh. */
   isRefreshOffered: boolean;
 }
 
@@ -30,45 +30,48 @@ export function watchEntry(
   return { key, ...pin, requestedAt, staleAt, isRefreshOffered: false };
 }
 
-/** Whether the resolver would answer with the same entry now. Counts as a use of the entry. */
+/** Returns whether the resolver would serve the same entry now. Counts as a use of the entry. */
 export function isCurrent(watched: WatchedEntry, now: number, { memory, trustedSince }: WatchParts): boolean {
-  // The pin has changed when the entry was invalidated, replaced or distrusted.
+  // An invalidated, replaced or distrusted entry no longer matches its pin.
   if (!memory.touchIfCurrent(watched.key, watched) || !isFresh(watched, now, trustedSince())) return false;
   if (!isNearEnd(watched, now) || watched.isRefreshOffered) return true;
-  // The resolver gets one read near the end of the TTL, and may refresh the entry ahead.
+  // One read near the end of the TTL goes to the resolver, which may refresh the entry ahead.
   watched.isRefreshOffered = true;
   return false;
 }
 
-/** The other entries that an answer depends on; shared by all answers with the same dependencies. */
+/** The other entries that a response depends on; shared by all responses with the same dependencies. */
 export interface Dependency {
   isCurrent: (now: number) => boolean;
 }
 
-/** The common part of all prepared answers. */
+/** The fields common to all prepared responses. */
 export interface Prepared extends WatchedEntry {
   /** Other entries that must be unchanged; undefined if there are none. */
   dependency: Dependency | undefined;
-  /** Length of its texts. */
+  /** Total length of the response texts. */
   bytes: number;
 }
 
-/** The key of an answer. Names of different interfaces never collide, so the type of the answer follows from its name. */
+/**
+ * The cache key of a prepared response. Names of different interfaces never collide, so a name determines the
+ * response type.
+ */
 export type PreparedName<T extends Prepared> = string & { readonly __answer: T };
 
-/** The entry that answered a request. */
+/** The requested handle, and the entry that answered it. */
 export interface AnsweredEntry {
   handle: HandleRef;
   entry: Entry;
   dependency?: Dependency | undefined;
 }
 
-/** Estimated bytes of the object, its headers and strings, and the map entry. */
+/** Estimated overhead of a prepared response: the object, its headers and strings, and the map entry. */
 const OVERHEAD_BYTES = 700;
 
 /**
- * Two generations: an answer that is not used while the young generation fills up to half of the bounds is dropped with
- * the old one. A look-up is one Map look-up, without the list of an LRU.
+ * A cache with two generations: a response that stays unused while the young generation fills half of the
+ * bounds is dropped with the old generation. A hit costs one Map look-up, without LRU list updates.
  */
 export class PreparedCache {
   readonly #bounds: Config['http']['responseCache'];
@@ -82,7 +85,10 @@ export class PreparedCache {
     this.#parts = parts;
   }
 
-  /** The prepared answer, if the resolver would answer with the same entry now. Counts as a use of the entry. */
+  /**
+   * Returns the prepared response if the resolver would serve the same entry now. Counts as a use of the
+   * entry.
+   */
   current<T extends Prepared>(name: PreparedName<T>, now: number): T | undefined {
     const prepared = this.#get(name);
     if (prepared === undefined || !isCurrent(prepared, now, this.#parts)) return undefined;
@@ -90,8 +96,8 @@ export class PreparedCache {
   }
 
   /**
-   * Prepares the answer from an entry; undefined if memory no longer holds the entry. `render` gets the answer that is
-   * already prepared from the same entry, and may extend it.
+   * Prepares a response from an entry; undefined if memory no longer holds the entry. `render` receives the
+   * response already prepared from the same entry, and may extend it.
    */
   prepare<T extends Prepared>(
     name: PreparedName<T>,

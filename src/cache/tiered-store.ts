@@ -1,4 +1,4 @@
-// The two-tier store that the resolver uses: memory before Redis. It publishes every invalidation.
+// The two-tier store of the resolver: memory before Redis. Publishes every invalidation.
 import type { Ban } from './coherence/bans.js';
 import type { Hub } from './coherence/hub.js';
 import { type Entry, hasSameContent } from './entry.js';
@@ -15,9 +15,9 @@ interface TieredStoreDeps {
   memory: MemoryStore;
   coherence: Pick<Hub, 'publish'>;
   redis?: RedisStore | undefined;
-  /** Life of a fence (ms). */
+  /** Fence lifetime (ms). */
   fenceLifeMs: number;
-  /** Maximum TTL of an answer that was loaded without Redis (ms). */
+  /** Maximum TTL of answers loaded without Redis (ms). */
   disconnectedMaxAgeMs?: number | undefined;
   now: () => number;
 }
@@ -41,12 +41,13 @@ export class TieredStore implements Store<TieredTicket> {
     const { memory: tier } = this.#deps;
     const far = await redis.get(key);
     const ticket = { memory, redis: far.ticket };
-    // Read memory again: the key may have been invalidated while Redis answered.
+    // Read memory again: the key may have been invalidated while Redis replied.
     const near = tier.peek(key);
     const isNearNewer = near !== undefined && near.requestedAt >= (far.entry?.requestedAt ?? -Infinity);
     if (far.entry === undefined || isNearNewer || !tier.isCurrent(key, memory))
       return { entry: near, from: 'memory', ticket };
-    // Not under a fence: if this process has just started, its memory does not know the fence, and the writer may die.
+    // Fenced entries stay out of memory: a newly started process does not know the fence, whose writer may
+    // die.
     if (!far.ticket?.isFenced) tier.set(key, far.entry, memory);
     return { entry: far.entry, from: 'redis', ticket };
   }
@@ -71,16 +72,19 @@ export class TieredStore implements Store<TieredTicket> {
     const replacement = kept && redis?.replacement(key, kept, ticket.redis);
     const published = coherence.publish({ kind: 'forget', key, replacement, isUnchanged });
     if (!isUnchanged || !this.#wasAway(ticket)) return published;
-    // This publication is not awaited, so an entry that another load has stored meanwhile is deleted now.
+    // The publication is not awaited, so an entry stored by a concurrent load is deleted now.
     if (!isInMemory) this.#deps.memory.forget(key);
   }
 
-  /** Whether Redis was unavailable, rather than without a state for the key. */
+  /** Whether Redis was unavailable, rather than lacking the group state of the key. */
   #wasAway(ticket: TieredTicket): boolean {
     return ticket.redis === undefined && this.#deps.redis?.isReadable() !== true;
   }
 
-  /** If a write or another authoritative answer came in between, it is unknown which is newer, so neither is kept. */
+  /**
+   * Keeps an authoritative answer in memory. After a concurrent write or authoritative answer it is unknown
+   * which is newer, so neither is kept.
+   */
   #keepInMemory(key: string, { entry, ticket }: AuthoritativeAnswer<TieredTicket>): Entry | undefined {
     if (entry === undefined || ticket.redis?.isFenced) return undefined;
     const isKept = this.#deps.memory.replace(key, this.#bounded(entry, ticket), ticket.memory);
@@ -92,7 +96,10 @@ export class TieredStore implements Store<TieredTicket> {
     return entry !== undefined && kept !== undefined && hasSameContent(kept, entry);
   }
 
-  /** Stores in Redis first if it has a fence of the key: memory does not know the fence if this process has just started. */
+  /**
+   * Stores an entry, in Redis first if the key has a fence there: a newly started process does not know the
+   * fence.
+   */
   async #store(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
     const storeInMemory = (): boolean =>
       this.#deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory);
@@ -100,14 +107,17 @@ export class TieredStore implements Store<TieredTicket> {
     return storeInMemory() && (await this.#share(key, entry, ticket)) !== false;
   }
 
-  /** Redis may hold a fence that this process does not know. If its writer is lost, only a short TTL corrects the entry. */
+  /**
+   * Limits the TTL of an answer loaded without Redis, where an unknown fence may exist. If the writer of that
+   * fence is lost, only a short TTL corrects the entry.
+   */
   #bounded(entry: Entry, ticket: TieredTicket): Entry {
     const { redis, disconnectedMaxAgeMs = 0 } = this.#deps;
     if (redis === undefined || ticket.redis !== undefined) return entry;
     return { ...entry, staleAt: Math.min(entry.staleAt, entry.requestedAt + disconnectedMaxAgeMs) };
   }
 
-  /** An entry that Redis refuses does not stay in memory. */
+  /** Stores an entry in Redis, and deletes it from memory if Redis refuses it. */
   async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean | undefined> {
     const { memory, redis } = this.#deps;
     const isStored = await redis?.set(key, entry, ticket.redis);
@@ -136,7 +146,7 @@ export class TieredStore implements Store<TieredTicket> {
       changed: () => coherence.publish({ kind: 'changed', key, fence }),
       unchanged: () => coherence.publish({ kind: 'unchanged', key, fence }),
       unknown() {
-        // The wall clock may have been set back.
+        // The lifetime is clamped, because the wall clock may have been set back.
         const lifeMs = Math.min(fenceLifeMs, Math.max(0, Math.ceil(until - now())));
         return coherence.publish({ kind: 'unknown', key, fence, lifeMs });
       },

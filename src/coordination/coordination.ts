@@ -1,4 +1,4 @@
-// Coordination of instances, apart from the cache: key locks, token buckets, limited networks, unclaimed names.
+// Coordinates instances apart from the cache: key locks, token buckets, limited networks, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { systemClock } from '../cache/clock.js';
 import type { Config } from '../config/schema.js';
@@ -20,9 +20,9 @@ interface CoordinationParts {
 }
 
 export interface Coordination {
-  /** Token buckets by name, over all instances. */
+  /** Takes tokens from a named bucket that all instances share. */
   takeTokens: TakeTokens;
-  /** Locks a key, over all instances. */
+  /** Locks a key on all instances. */
   lock: KeyLock;
   limitedNetworks: LimitedNetworks;
   /** Minted names whose response was lost. */
@@ -32,7 +32,7 @@ export interface Coordination {
 
 const REFRESH_MS = 1000;
 
-/** `settings` is called again for settings that a reload may change. */
+/** Creates the coordination. `settings` is called repeatedly, because a reload may change them. */
 export function createCoordination(
   settings: () => CoordinationSettings,
   context: Context,
@@ -60,7 +60,7 @@ export function createCoordination(
   };
 }
 
-/** Logs limits that this instance has set. */
+/** Returns callbacks that log the limits set by this instance. */
 function logLimits({ log }: Context): LimitReports {
   const shown = ({ network, reason, until }: LimitedNetwork): object => ({
     network,

@@ -1,27 +1,27 @@
-// Mutual exclusion by key: a fair queue in this instance and, with Redis, a lock over all instances.
+// Mutual exclusion by key: a fair queue in this instance and, with Redis, a lock across all instances.
 import { ServiceError } from '../errors.js';
 import { untilDeadline } from '../cache/clock.js';
 import { LockQueue, type QueueEntry } from './lock-queue.js';
 import type { AcquireRedisLock } from './redis-lock.js';
 
-/** The state of a lock when it is granted. */
+/** The state of a granted lock. */
 export interface LockGrant {
-  /** Time since when no other client has held the key (ms, `performance.now()` of this process). */
+  /** Time since which no other client has held the lock (ms, `performance.now()`). */
   freeSince: number;
   /**
-   * Called just before a write is sent.
+   * Asserts, just before a write is sent, that the lock outlasts it.
    *
-   * @throws ServiceError LOCK_UNAVAILABLE when the lock may end before the Handle server has answered
+   * @throws ServiceError LOCK_UNAVAILABLE when the lock may end before the Handle server responds
    */
   assertHeld: () => void;
 }
 
 /**
- * Runs the work while it holds the lock of the key. `client` identifies the caller, by its login for example: the queue
- * is fair among clients, and none of them can fill it.
+ * Runs the work under the lock of the key. `client` identifies the caller, for example by its login. The
+ * queue is fair among clients, and no client can fill it.
  *
- * @throws ServiceError CONCURRENT_MODIFICATION when the queue is full or the lock is not granted in time; LOCK_UNAVAILABLE when Redis does not
- * answer; otherwise the error of the work
+ * @throws ServiceError CONCURRENT_MODIFICATION when the queue is full or the wait times out; LOCK_UNAVAILABLE
+ * when Redis does not reply; otherwise the error of the work
  */
 export type KeyLock = <T>(key: string, work: (grant: LockGrant) => Promise<T>, client?: string) => Promise<T>;
 
@@ -33,11 +33,11 @@ interface LocalLock extends Pick<LockGrant, 'freeSince'> {
 interface KeyLockOptions {
   /** Maximum time in the queue (ms). */
   waitMs: number;
-  /** The lock over all instances; undefined without Redis. */
+  /** Acquires the lock across all instances; undefined without Redis. */
   acquireShared?: AcquireRedisLock;
 }
 
-/** If Redis is configured, no lock is granted without it. */
+/** Creates a key lock. If Redis is configured, no lock is granted without it. */
 export function createKeyLock(options: KeyLockOptions): KeyLock {
   const { waitMs, acquireShared } = options;
   const queue = new LockQueue();
@@ -67,7 +67,10 @@ export function createKeyLock(options: KeyLockOptions): KeyLock {
   };
 }
 
-/** @throws ServiceError CONCURRENT_MODIFICATION when the queue is full or the lock is not granted in time */
+/**
+ * Acquires the lock in this instance. @throws ServiceError CONCURRENT_MODIFICATION when the queue is full or
+ * the wait times out
+ */
 async function acquireLocal(
   queue: LockQueue,
   key: string,

@@ -1,4 +1,4 @@
-// Networks whose misses are refused for a while, shared by all instances through Redis.
+// Networks whose misses are temporarily refused, shared by all instances through Redis.
 import { ServiceError } from '../errors.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 
@@ -6,14 +6,14 @@ export const LIMIT_REASONS = ['unknown-names', 'most-misses'] as const;
 export type LimitReason = (typeof LIMIT_REASONS)[number];
 
 export interface LimitedNetwork {
-  /** In the form of `networkOf`. */
+  /** The network as `networkOf` formats it. */
   network: string;
-  /** End of the limit (ms since 1970). */
+  /** End of the limit (ms since the epoch). */
   until: number;
   reason: LimitReason;
 }
 
-/** Called for networks that this instance has limited. */
+/** Callbacks for limits that this instance has set. */
 export interface LimitReports {
   onLimited: (limited: LimitedNetwork) => void;
   onEnded: (limited: LimitedNetwork) => void;
@@ -27,23 +27,27 @@ interface LimitedDeps extends LimitReports {
 interface LimitEntry extends LimitedNetwork {
   /** Whether this instance has set the limit. */
   isOwn: boolean;
-  /** Whether the limit was seen in Redis: then it ends when it is removed there. */
+  /** Whether the limit has been in Redis. If so, it ends when it is removed there. */
   isShared: boolean;
 }
 
-/** Maximum number of limited networks; beyond it the oldest limit ends. */
+/** Maximum number of limited networks; above it, the oldest limit ends. */
 const MAX_NETWORKS = 10_000;
 
 /**
- * Key: a sorted set, by the end of the limit. ARGV: now, the end, the member, the time until the end (ms). The first
- * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
+ * Stores a limit. KEYS: a sorted set with the end of each limit as score. ARGV: now, end of the limit,
+ * member, time until the end (ms). The first write is a deletion, because a full Redis (noeviction) refuses a
+ * script whose first write needs memory.
  */
 const LIMIT_NETWORK = `
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 redis.call('ZADD', KEYS[1], ARGV[2], ARGV[3])
 return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[4], redis.call('PTTL', KEYS[1])))`;
 
-/** Call `refresh` about once a second: other instances learn of a limit, and of its end, by reading Redis. */
+/**
+ * The limited networks. Call `refresh` about once a second, because instances learn from Redis when a limit
+ * starts or ends.
+ */
 export class LimitedNetworks {
   readonly #deps: LimitedDeps;
   readonly #entries = new Map<string, LimitEntry>();
@@ -53,7 +57,7 @@ export class LimitedNetworks {
     this.#deps = deps;
   }
 
-  /** Calls `listener` with each network that this instance or another limits. */
+  /** Calls `listener` for each network that any instance limits. */
   subscribe(listener: (network: string) => void): void {
     this.#onLimited = listener;
   }
@@ -79,19 +83,22 @@ export class LimitedNetworks {
     const sharing = shared?.run('limit', (redis) =>
       redis.eval(LIMIT_NETWORK, 1, this.#key(), at, until, `${reason} ${network}`, until - at),
     );
-    // From now on another instance may end the limit.
+    // Any instance may end the limit from now on.
     void sharing?.then((reply) => {
       const entry = this.#entries.get(network);
       if (entry && reply !== undefined) entry.isShared = true;
     });
   }
 
-  /** Ends a limit here and in Redis. @returns whether it existed @throws ServiceError when Redis does not answer */
+  /**
+   * Ends a limit here and in Redis. Returns whether it existed. @throws ServiceError when Redis does not
+   * reply
+   */
   async lift(network: string): Promise<boolean> {
     const members = LIMIT_REASONS.map((reason) => `${reason} ${network}`);
     const { shared } = this.#deps;
     const removed = await shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
-    // Otherwise the next refresh would bring the limit back.
+    // The next refresh would otherwise restore the limit.
     if (shared !== undefined && removed === undefined)
       throw new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 });
     const isKnown = this.find(network) !== undefined;
@@ -99,7 +106,7 @@ export class LimitedNetworks {
     return isKnown || (removed ?? 0) > 0;
   }
 
-  /** Drops expired limits, and loads those set by other instances. */
+  /** Drops expired limits, and loads the limits of other instances. */
   async refresh(): Promise<void> {
     const { now, shared } = this.#deps;
     for (const { network, until } of [...this.#entries.values()]) if (until <= now()) this.#drop(network);
@@ -114,7 +121,7 @@ export class LimitedNetworks {
     for (const network of [...this.#entries.keys()]) this.#drop(network);
   }
 
-  /** `listed`: members and scores, alternating. */
+  /** Adopts the limits in Redis. `listed`: members and scores, alternating. */
   #follow(listed: readonly string[]): void {
     const inRedis = new Set<string | undefined>();
     for (let at = 0; at < listed.length; at += 2) {

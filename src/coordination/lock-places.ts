@@ -1,18 +1,21 @@
-// Bounds the places in the queue for a lock: one for a login that was just refused, a share for each network.
+// Limits the places in a lock queue: one for a recently refused login, and a share for each network.
 import { LRUCache } from 'lru-cache';
 
 export interface Writer {
-  /** The identity of its login, or its network without one. */
+  /** The identity of the login or, without a login, the network. */
   client: string;
   network: string;
-  /** Prefix of the handle. */
+  /** Prefix of the written handle. */
   prefix: string;
 }
 
-/** How long a login counts as refused. A refused write holds the lock while others wait. */
+/**
+ * Time for which a login counts as refused (ms). A write that the server refuses holds the lock while others
+ * wait.
+ */
 const REFUSED_FOR_MS = 10_000;
 const MAX_REFUSED = 10_000;
-/** A quarter of a queue (see `LockQueue`), because one network may use many logins. */
+/** Maximum places per network: a quarter of a queue (`LockQueue`), because a network may use many logins. */
 const MAX_OF_NETWORK = 256;
 
 export class LockPlaces {
@@ -24,7 +27,7 @@ export class LockPlaces {
     this.#refused = new LRUCache({ max: MAX_REFUSED, ttl: REFUSED_FOR_MS, ttlResolution: 0, perf: { now } });
   }
 
-  /** Takes a place. Returns the function that gives it back; undefined when the writer may not wait. */
+  /** Takes a place. Returns the function that releases it; undefined if the writer may not wait. */
   take(writer: Writer): (() => void) | undefined {
     const client = clientKey(writer);
     const network = `network ${writer.network}`;
@@ -40,7 +43,7 @@ export class LockPlaces {
     };
   }
 
-  /** Called when the Handle server has answered a write with 401 or 403. */
+  /** Records that the Handle server has refused a write with 401 or 403. */
   refuse(writer: Writer): void {
     this.#refused.set(clientKey(writer), true);
   }

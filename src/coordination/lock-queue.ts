@@ -1,28 +1,28 @@
-// The queue for a lock: one grant at a time for each key, fair among the waiting clients.
+// The lock queue: grants one lock at a time per key, fairly among the waiting clients.
 
 export interface QueueEntry {
-  /** Grants alternate between clients, however many entries each has. */
+  /** Identifies the client. Grants alternate between clients, regardless of their number of entries. */
   client: string;
-  /** Called when the lock is granted, with the time since it was last held (ms). */
+  /** Called when the lock is granted, with the time since its last release (ms). */
   grant: (freeMs: number) => void;
 }
 
-/** `round`: the number of grants to its client before this one, counted from the current one. */
+/** A queued entry. `round`: number of earlier grants to the same client, counted from the current holder. */
 interface QueuedEntry {
   entry: QueueEntry;
   round: number;
 }
 
-/** Bound the memory of a queue; far above the requests that a client has in flight for one handle. */
+/** Limits of a queue, far above the concurrent requests of a client for one handle. */
 const MAX_ENTRIES_OF_CLIENT = 128;
 const MAX_ENTRIES = 1024;
 
-/** Maximum number of release times kept; a read that began before the oldest of them counts as outdated. */
+/** Maximum number of stored release times. A read from before the oldest release time counts as outdated. */
 const MAX_RELEASES = 4096;
 
 /**
- * Fair queueing by rounds: a new entry goes behind the entries of its round, and so before those
- * that a client with many entries has in later rounds.
+ * Queues fairly by rounds: a new entry follows the other entries of its round, and so precedes the later
+ * rounds of clients with many entries.
  */
 export class LockQueue {
   /** The first entry of each queue holds the lock. */
@@ -31,7 +31,10 @@ export class LockQueue {
   readonly #releases = new Map<string, number>();
   #releasedBefore = performance.now();
 
-  /** @returns false when the client or the queue has reached its maximum of entries */
+  /**
+   * Adds an entry, and grants it the lock if the queue was empty. Returns false if the client or the queue is
+   * at its limit.
+   */
   enter(key: string, entry: QueueEntry): boolean {
     const queue = this.#queues.get(key);
     if (queue === undefined) {
@@ -48,7 +51,7 @@ export class LockQueue {
     return true;
   }
 
-  /** Releases the lock of the entry, or removes it while it waits. */
+  /** Removes an entry. If it holds the lock, the next entry is granted. */
   leave(key: string, leaving: QueueEntry): void {
     const queue = this.#queues.get(key);
     if (queue === undefined) return;

@@ -1,4 +1,4 @@
-// The lock of a key over all instances, in Redis: a token with an expiry, which its owner renews and deletes.
+// A lock across all instances: a Redis key with a token and an expiry, which its owner renews and deletes.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../cache/clock.js';
 import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../cache/coherence/lease.js';
@@ -6,20 +6,21 @@ import type { RedisCommands } from '../cache/redis/commands.js';
 import { ServiceError } from '../errors.js';
 
 const RENEW_MS = 2000;
-/** A write is sent only if the last renewal is younger than this, so two renewals may fail. */
+/** Maximum age of the last renewal when a write is sent, which tolerates two failed renewals. */
 const MAX_RENEWAL_AGE_MS = 5000;
 const POLL_MS = 4;
-/** Polling interval while Redis does not answer. */
+/** Polling interval while Redis does not reply. */
 const AWAY_POLL_MS = 25;
-/** How long Redis keeps the time of a release; longer than a read takes. */
+/** Minimum TTL of a recorded lock release (ms); longer than a read takes. */
 const TRACE_MS = 30_000;
 
 /**
- * Keys: the lock, the instance that gets it next, the trace. ARGV: token, life in ms, instance, life of the trace in
- * ms. Returns -1 if another token has the lock, otherwise the time since it was last held (ms). An instance that finds it
- * taken registers as the next one, so that an instance with a long queue cannot keep it. The owner may ask again, because
- * the answer may be lost. The trace is "held" until the release: an owner that was killed may have written last. The first
- * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
+ * Acquires a lock. KEYS: the lock, the next instance, the trace. ARGV: token, lock TTL (ms), instance, trace
+ * TTL (ms). Returns -1 if a different token holds the lock, otherwise the time since its last release (ms).
+ * An instance that finds the lock taken registers as the next one, so that an instance with a long queue
+ * cannot monopolise it. The owner may repeat the request, because a reply may be lost. The trace is "held"
+ * until the release, because a killed owner may have been the last writer. The first write is a deletion,
+ * because a full Redis (noeviction) refuses a script whose first write needs memory.
  */
 export const LOCK = `
 local holder = redis.call('GET', KEYS[1])
@@ -41,13 +42,16 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 redis.call('SET', KEYS[3], 'held', 'PX', ARGV[4])
 return free`;
 
-/** Keys: the lock, its trace. ARGV: token, life in ms, life of the trace in ms. Returns 0 if the token has no lock. */
+/**
+ * Renews a lock. KEYS: the lock, its trace. ARGV: token, lock TTL (ms), trace TTL (ms). Returns 0 if the
+ * token does not hold it.
+ */
 export const RENEW_LOCK = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
-/** Keys: the lock, its trace. ARGV: token, life of the trace in ms. Deletes the lock of this token only. */
+/** Releases a lock if the token holds it. KEYS: the lock, its trace. ARGV: token, trace TTL (ms). */
 export const UNLOCK = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
@@ -56,17 +60,17 @@ return 1`;
 
 export interface RedisLockOptions {
   redis: Pick<RedisCommands, 'run' | 'keyPrefix'>;
-  /** Maximum time without an answer of Redis (ms). */
+  /** Maximum time without a reply from Redis (ms). */
   waitMs: number;
-  /** Timeout of a write at the Handle server (ms); the lock of a killed owner lasts at least this long. */
+  /** Write timeout of the Handle server (ms). The lock of a killed owner lasts at least this long. */
   writeMs: number;
   clock: Pick<Clock, 'monotonic' | 'after'>;
 }
 
 /**
- * Polls until the lock is free; undefined after `deadline` (monotonic).
+ * Polls until the lock is acquired; resolves to undefined after `deadline` (monotonic, ms).
  *
- * @throws ServiceError LOCK_UNAVAILABLE when Redis does not answer for `waitMs`
+ * @throws ServiceError LOCK_UNAVAILABLE when Redis does not reply for `waitMs`
  */
 export type AcquireRedisLock = (key: string, deadline: number) => Promise<RedisLock | undefined>;
 
@@ -100,12 +104,12 @@ class RedisLock {
   readonly #key: string;
   readonly #instance: string;
   readonly #token = randomUUID();
-  /** Life of the lock in Redis. Covers a write sent at the last moment, with clocks that drift and step. */
+  /** TTL of the lock in Redis. It covers a write sent at the last moment, with clocks that drift and step. */
   readonly #lifeMs: number;
   readonly #traceMs: number;
   /** Undefined until a request has been sent. */
   #names: LockNames | undefined;
-  /** Send times of the last request, which Redis may have carried out, and of the last confirmed one. */
+  /** Send time of the last request, which Redis may have executed, and of the last confirmed request. */
   #requestedAt = -Infinity;
   #renewedAt = -Infinity;
   #cancelRenewal: () => void = () => undefined;
@@ -118,7 +122,9 @@ class RedisLock {
     this.#traceMs = this.#lifeMs + TRACE_MS;
   }
 
-  /** Resolves to undefined if Redis does not answer within `timeoutMs` or is unavailable. */
+  /**
+   * Requests the lock. Resolves to undefined if Redis is unavailable or does not reply within `timeoutMs`.
+   */
   async request(timeoutMs: number): Promise<'granted' | 'taken' | undefined> {
     const { redis, clock } = this.#options;
     const sentAt = clock.monotonic();
@@ -141,13 +147,16 @@ class RedisLock {
     return 'granted';
   }
 
-  /** Called just before a write is sent. @throws ServiceError LOCK_UNAVAILABLE when the lock may end before the answer */
+  /**
+   * Asserts, just before a write is sent, that the lock outlasts it. @throws ServiceError LOCK_UNAVAILABLE
+   * when it may end before the response
+   */
   assertHeld(): void {
     if (this.#options.clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)
       throw notLocked('the lock may end before the Handle server answers');
   }
 
-  /** Retries until Redis has answered or the lock has expired. */
+  /** Releases the lock. Retries until Redis has replied or the lock has expired. */
   async release(): Promise<void> {
     const { redis, clock } = this.#options;
     const names = this.#names;
@@ -183,7 +192,7 @@ class RedisLock {
       RENEW_MS,
     );
     if (renewed === 1) this.#renewedAt = sentAt;
-    // Redis has lost the lock, or another instance has it.
+    // Redis has lost the lock, or a different instance holds it.
     if (renewed === 0) this.#renewedAt = -Infinity;
   }
 }
@@ -202,7 +211,9 @@ interface LockNames {
   trace: string;
 }
 
-/** The braces are the hash tag of a Redis Cluster: all names of one key are in one slot. */
+/**
+ * Returns the Redis names for a key. The braces are the Redis Cluster hash tag, so all names share a slot.
+ */
 function lockNames(keyPrefix: string, key: string): LockNames {
   const name = `${keyPrefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
   return { lock: `${name}:lock`, next: `${name}:wanted`, trace: `${name}:held` };

@@ -1,23 +1,23 @@
-// Token buckets in this process and, with Redis, over all instances.
+// Token buckets in this process and, with Redis, across all instances.
 import { LRUCache } from 'lru-cache';
 import type { RedisCommands } from '../cache/redis/commands.js';
 
 export interface BucketLimit {
   /** Refill interval of one token (ms). */
   intervalMs: number;
-  /** Tokens of a full bucket. */
+  /** Number of tokens in a full bucket. */
   burst: number;
 }
 
 export interface BucketState {
-  /** False if the bucket held too few tokens; then none was taken. */
+  /** Whether the tokens were taken: either all of them or none. */
   isTaken: boolean;
   left: number;
-  /** Time until the bucket is full again. */
+  /** Time until the bucket is full again (ms). */
   fullInMs: number;
 }
 
-/** Takes tokens from the bucket of `name`. Redis is not contacted if this process has too few. */
+/** Takes tokens from a named bucket. Redis is not contacted if the local bucket has too few. */
 export type TakeTokens = (
   name: string,
   limit: BucketLimit,
@@ -25,9 +25,10 @@ export type TakeTokens = (
 ) => BucketState | Promise<BucketState>;
 
 /**
- * One number is the whole bucket: the time until it is full (the generic cell rate algorithm, ITU-T I.371). ARGV: time
- * for a token in ms, tokens of a full bucket, tokens to take. Returns whether they were taken, and the time in ms until
- * the bucket is full. It uses the clock of Redis, because those of the instances may differ.
+ * Takes tokens. A bucket is a single number, the time at which it is full (generic cell rate algorithm, ITU-T
+ * I.371). ARGV: refill interval of a token (ms), tokens in a full bucket, tokens to take. Returns whether
+ * they were taken, and the time until the bucket is full (ms). The Redis clock is used, because the clocks of
+ * instances may differ.
  */
 const TAKE_TOKENS = `
 local time = redis.call('TIME')
@@ -44,17 +45,17 @@ interface TokenDeps {
   shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'>;
 }
 
-/** Maximum number of buckets; beyond it the least recently used ones are full again. */
+/** Maximum number of buckets; above it, the least recently used buckets are reset to full. */
 const MAX_NAMES = 100_000;
 
 /**
- * Not rate-limiter-flexible: its limiters count in fixed windows, and would access Redis without the timeouts of
- * `redis.*`.
+ * Creates token buckets. The package rate-limiter-flexible does not fit: it counts in fixed windows, and
+ * would access Redis without the `redis.*` timeouts.
  */
 export function createTokenBuckets({ now, shared }: TokenDeps): TakeTokens {
-  /** Time at which each bucket will be full (ms). */
+  /** Time at which each bucket is full (ms). */
   const fullAt = new LRUCache<string, number>({
-    // `max` would preallocate for all names.
+    // The `max` option would preallocate memory for all names.
     maxSize: MAX_NAMES,
     sizeCalculation: () => 1,
   });
@@ -76,7 +77,7 @@ export function createTokenBuckets({ now, shared }: TokenDeps): TakeTokens {
       )
       .then((reply) => {
         const [isTaken, fullInMs] = (reply ?? []) as [number?, number?];
-        // Without Redis the bucket of this process decides.
+        // The local bucket decides if Redis does not reply.
         if (isTaken === undefined || fullInMs === undefined) return here;
         if (isTaken === 0) fullAt.set(name, (fullAt.get(name) ?? 0) - tokens * intervalMs);
         return { isTaken: isTaken === 1, left: tokensLeft(fullInMs, limit), fullInMs };
@@ -84,7 +85,7 @@ export function createTokenBuckets({ now, shared }: TokenDeps): TakeTokens {
   };
 }
 
-/** Takes tokens from a bucket that is full in `debtMs`. */
+/** Takes tokens from a bucket that becomes full in `debtMs`. */
 function takeFrom(debtMs: number, limit: BucketLimit, tokens: number): BucketState {
   const afterMs = debtMs + limit.intervalMs * tokens;
   const isTaken = afterMs <= limit.intervalMs * limit.burst;
@@ -95,7 +96,7 @@ function takeFrom(debtMs: number, limit: BucketLimit, tokens: number): BucketSta
 const tokensLeft = (fullInMs: number, { intervalMs, burst }: BucketLimit): number =>
   Math.max(0, Math.floor(burst - fullInMs / intervalMs));
 
-/** Time until the bucket holds `tokens`, or is full if it is too small for them (ms). */
+/** Returns the time until the bucket contains `tokens`, or is full if it is too small for them (ms). */
 export const untilTokens = (
   { fullInMs }: BucketState,
   { intervalMs, burst }: BucketLimit,

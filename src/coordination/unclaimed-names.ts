@@ -1,16 +1,16 @@
-// Minted names whose response was lost, kept so that a repeated request gets the same name.
+// Minted names whose response was lost, stored so that a repeated request gets the same name.
 import { LRUCache } from 'lru-cache';
 import type { RedisCommands } from '../cache/redis/commands.js';
 
-/** ARGV: a name, its life in ms. */
+/** Stores a name. ARGV: name, TTL (ms). */
 export const STORE_UNCLAIMED = `
 redis.call('RPUSH', KEYS[1], ARGV[1])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
-/** `request` is a digest of the request, one word. */
+/** Unclaimed names by `request`, a digest of the request in one word. */
 export interface UnclaimedNames {
   add: (request: string, name: string) => Promise<void>;
-  /** Removes and returns the oldest name of the request; undefined when there is none. */
+  /** Removes and returns the oldest name of the request; undefined without any. */
   take: (request: string) => Promise<string | undefined>;
 }
 
@@ -19,14 +19,14 @@ interface UnclaimedDeps {
   shared?: Pick<RedisCommands, 'run' | 'keyPrefix'>;
 }
 
-/** Programs retry within minutes; a restarted one may take longer. */
+/** TTL of a name: programs retry within minutes, or later if they are restarted. */
 const LIFE_MS = 3_600_000;
 const MAX_REQUESTS = 10_000;
 
-/** The names of this process, used while Redis is unavailable. */
+/** The names stored in this process while Redis is unavailable. */
 class LocalUnclaimedNames {
   readonly #names = new LRUCache<string, { names: string[]; until: number }>({
-    // `max` would preallocate for all requests.
+    // The `max` option would preallocate memory for all requests.
     maxSize: MAX_REQUESTS,
     sizeCalculation: () => 1,
   });
@@ -54,7 +54,7 @@ class LocalUnclaimedNames {
   }
 }
 
-/** Keeps the names in Redis while it is available, otherwise in this process. */
+/** Stores names in Redis while it is available, otherwise in this process. */
 export function createUnclaimedNames({ now, shared }: UnclaimedDeps): UnclaimedNames {
   const local = new LocalUnclaimedNames(now);
   const run: RedisCommands['run'] = (name, command) =>

@@ -1,4 +1,5 @@
-// Fits the bounds of client connections to the file limit of the process: each connection is an open file.
+// Fits the client connection limits to the file limit of the process, because each connection is an open
+// file.
 import { existsSync, readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
@@ -7,47 +8,55 @@ import { MAX_REFERRED_CONNECTIONS } from '../upstream/referred-servers.js';
 
 const LIMITS = '/proc/self/limits';
 
-/** Files of the process itself: Node.js, listeners, Redis, snapshots, a reload. */
+/** Files used by the process itself: Node.js, listeners, Redis, snapshots, a reload. */
 const PROCESS_FILES = 40;
-/** Files of the admin listener, which must stay reachable when clients use all of theirs. */
+/** Files reserved for the admin listener, which must stay reachable when clients use all their files. */
 const ADMIN_FILES = 24;
 
-/** The file limit, which Node.js has raised to the hard limit. Undefined if it is unlimited or unknown. */
+/**
+ * Reads the file limit, which Node.js has raised to the hard limit; undefined if it is unlimited or unknown.
+ */
 export function readFileLimit(): number | undefined {
   const limits = existsSync(LIMITS) ? readFileSync(LIMITS, 'utf8') : '';
   const [, limit] = /^Max open files\s+(\d+)/m.exec(limits) ?? [];
   return limit === undefined ? undefined : Number(limit);
 }
 
-/** Files that clients do not use: those of the process, and the maximum connections to each server. */
+/**
+ * Returns the number of files not used by clients: process files, and the maximum connections to each server.
+ */
 function otherFiles(config: Config): number {
   const { reverseLookup, upstream } = config;
   const ofReverse = reverseLookup.url === undefined ? 0 : 2 * upstream.connections;
-  // The root, where a referral is looked up, is only read.
+  // The root servers, which resolve referrals, only receive reads.
   const ofReferrals = upstream.followReferrals ? upstream.connections + MAX_REFERRED_CONNECTIONS : 0;
   return upstreamServers(config).reduce(
-    // Reads at the server and at each mirror; forwarded requests at the server alone.
+    // Reads go to the server and its mirrors; forwarded requests go only to the server.
     (sum, { mirrors, connections }) => sum + (2 + mirrors.length) * connections,
     PROCESS_FILES + ADMIN_FILES + ofReverse + ofReferrals,
   );
 }
 
-/** Files that a process with this configuration may open; unlimited client connections count as none. */
+/** Returns the number of files that this configuration may open; unlimited client connections count as 0. */
 export const wantedFiles = (config: Config): number =>
   otherFiles(config) + config.server.maxConnections + nativeConnections(config);
 
 const nativeConnections = ({ native: { tcp } }: Config): number =>
   tcp.port === undefined ? 0 : tcp.maxConnections;
 
-/** Files for clients: those that the rest leaves, but at least half, because upstream connections are rarely all open. */
+/**
+ * Returns the number of files for clients: the remaining files, but at least half, because upstream pools are
+ * rarely full.
+ */
 function clientFiles(config: Config, limit: number): number {
   const spare = Math.max(2, limit - PROCESS_FILES);
   return Math.max(limit - otherFiles(config), Math.floor(spare / 2));
 }
 
 /**
- * Lowers the connection bounds if the file limit requires it. When no file is left, Node.js drops new connections without
- * an event, on the admin listener too; the bounds close idle connections first, and log what they close.
+ * Lowers the connection limits if the file limit requires it. Without free files, Node.js drops new
+ * connections without an event, even on the admin listener. The limits instead close idle connections first,
+ * and log each close.
  */
 export function fitToFileLimit(
   config: Config,

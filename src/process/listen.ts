@@ -1,4 +1,4 @@
-// Opens the listeners; a failure names the key and the remedy.
+// Opens the listeners. A failure names the configuration key and the remedy.
 import type { NativeListeners } from '../native/native.js';
 import { Socket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
@@ -6,13 +6,13 @@ import { configKeys } from '../config/keys.js';
 import type { Config } from '../config/schema.js';
 import { createExchangeDrain } from '../server/drain.js';
 
-/** An address that cannot be used. */
+/** An unusable listen address. */
 export class ListenError extends Error {}
 
 interface ListenAddress {
   host: string;
   port: number;
-  /** Whether other processes may listen on the TCP port too. A UDP socket gets this option when it is created. */
+  /** Whether other processes may share the TCP port. UDP sockets set this option at creation. */
   reusePort?: boolean;
 }
 
@@ -26,8 +26,9 @@ const LISTENERS = {
 type ListenerKey = keyof typeof LISTENERS;
 
 /**
- * @returns the URL, with the actual port
- * @throws ListenError when the address cannot be used
+ * Opens a listener. Returns its URL with the actual port.
+ *
+ * @throws ListenError when the address is unusable
  */
 export async function listen(server: Server | Socket, name: ListenerKey, at: ListenAddress): Promise<string> {
   await new Promise<void>((resolve, reject) => {
@@ -41,7 +42,7 @@ export async function listen(server: Server | Socket, name: ListenerKey, at: Lis
   return `${LISTENERS[name].scheme}://${inUrl(address)}:${port}`;
 }
 
-/** Omits `reusePort` unless it is set, because the types of Node.js 20 do not know it. */
+/** Omits `reusePort` unless it is set, because the Node.js 20 types do not include it. */
 const listenOptions = ({ host, port, reusePort = false }: ListenAddress): ListenAddress => ({
   host,
   port,
@@ -78,13 +79,13 @@ function remedyOf(code: string | undefined, hostKey: string, portKey: string): s
   }
 }
 
-/** The key with its variable, such as `server.port (PORT)`. */
+/** Formats a key with its variable, for example `server.port (PORT)`. */
 function keyWithVariable(key: string): string {
   const variable = configKeys().find((known) => known.key === key)?.variable;
   return `${key} (${variable ?? ''})`;
 }
 
-/** URLs of the native listeners that are enabled. */
+/** URLs of the enabled native listeners. */
 export interface NativeAddresses {
   nativeTcp?: string;
   nativeUdp?: string;
@@ -95,7 +96,7 @@ interface OpenNative {
   drain: (timeoutMs: number) => Promise<void>;
 }
 
-/** Opens the native listeners that are enabled. @throws ListenError when an address cannot be used */
+/** Opens the enabled native listeners. @throws ListenError when an address is unusable */
 export async function openNative(
   { native, server }: Config,
   { tcp, udp }: NativeListeners,

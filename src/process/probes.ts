@@ -1,4 +1,4 @@
-// The probes at the start and of `check-config --probe`: each upstream, its mirrors, Redis and the reverse look-up.
+// The startup probes, also used by `check-config --probe`: upstreams, mirrors, Redis and the reverse look-up.
 import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';
@@ -22,7 +22,7 @@ export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse look-up';
 
 export interface Probe {
   target: ProbeTarget;
-  /** Address without credentials. */
+  /** The server address, without credentials. */
   server: string;
   /** Probes the server once; never rejects. */
   run: (signal: AbortSignal) => Promise<ProbeReport>;
@@ -67,7 +67,7 @@ function redisProbes(config: Config): Probe[] {
   return [{ target: 'redis', server: redisServer(address), run: () => tryRedis(address, keyPrefix) }];
 }
 
-/** The addresses of Redis, without credentials. */
+/** Returns the Redis addresses without credentials. */
 const redisServer = ({ url, sentinels, cluster }: RedisAddress): string =>
   (cluster ?? sentinels ?? [url ?? '']).map(withoutCredentials).join(',');
 
@@ -78,7 +78,7 @@ function withoutCredentials(url: string): string {
 
 const CERTIFICATE = { defaultPort: 6379, timeoutMs: 2000 };
 
-/** Reports the certificate only for a single server, because a cluster has many. */
+/** Probes Redis. Reports the certificate only of a single server, because a cluster has several. */
 async function tryRedis(address: RedisAddress, keyPrefix: string): Promise<ProbeReport> {
   const startedAt = performance.now();
   const { url = '' } = address;
@@ -96,7 +96,7 @@ function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
   const url = addressKey(address);
   const network = codeOf(error);
   const keys = { url, schemes: 'redis or rediss', trust: 'set redis.caFile' };
-  // A server without TLS takes the handshake for an incomplete command and waits for the rest.
+  // A server without TLS reads the handshake as an incomplete command and waits for the rest.
   const isSilent = network === 'ETIMEDOUT' && address.url?.startsWith('rediss:') === true;
   const remedy = `check whether ${url} should be redis or rediss, and the network`;
   if (network !== undefined)
@@ -110,21 +110,23 @@ interface StartProbesDeps {
   probes: readonly Probe[];
   logger: Pick<Logger, 'info' | 'warn'>;
   metrics: Pick<Metrics, 'setCertificateExpiry'>;
-  /** Called once, when the upstream or a mirror has answered. */
+  /** Called once the upstream or a mirror has responded. */
   onAnswered: () => void;
 }
 
-/** Interval of the rounds until the upstream or a mirror has answered. */
+/** Interval between probes until the upstream or a mirror has responded. */
 const REPEAT_MS = 2000;
 
-/** Interval after that, for servers with TLS: certificates expire, or are renewed, while the proxy runs. */
+/**
+ * Interval between later probes of servers with TLS, because certificates expire or are renewed at runtime.
+ */
 const CERTIFICATE_MS = 3_600_000;
 
 const ANSWER_READS: readonly ProbeTarget[] = ['upstream', 'mirror'];
 
 /**
- * Probes every server and logs each result; repeats until a server can answer reads, then checks certificates. Returns a
- * function that cancels it.
+ * Probes every server and logs each result. Repeats until a server can serve reads, then checks only
+ * certificates. Returns a cancel function.
  */
 export function startProbes({ probes, logger, metrics, onAnswered }: StartProbesDeps): () => void {
   const cancelled = new AbortController();
@@ -160,7 +162,7 @@ export function startProbes({ probes, logger, metrics, onAnswered }: StartProbes
   };
 }
 
-/** A server that fails for the same reason as before is not logged again. */
+/** Returns a function that logs a probe result only if the reason for a failure has changed. */
 function logChanges(logger: StartProbesDeps['logger']): (probe: Probe, report: ProbeReport) => void {
   const reasons = new Map<Probe, string>();
   return function logChange(probe, { ms, version, certificate, failure }) {

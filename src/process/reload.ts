@@ -1,4 +1,4 @@
-// On SIGHUP: reads the configuration again, applies the keys that may change, and logs the result.
+// Reloads the configuration on SIGHUP: applies the keys that may change, and logs the result.
 import { configKeys, valueAt, withValue } from '../config/keys.js';
 import type { ExplainedKey, StartConfig } from '../config/load.js';
 import type { Config } from '../config/schema.js';
@@ -8,14 +8,14 @@ import type { Logger } from '../observe/logger.js';
 export type ReadConfig = () => StartConfig;
 
 interface ReloadDeps {
-  /** The configuration at the start. */
+  /** The initial configuration. */
   config: Config;
   logger: Logger;
   /** Applies the changed keys. */
   apply: (config: Config) => void;
 }
 
-/** Keeps the running configuration if the new one is invalid. */
+/** Creates the reload function, which keeps the running configuration if the new one is invalid. */
 export function createReload({ config, logger, apply }: ReloadDeps): (read: ReadConfig) => void {
   let running = config;
   return function reload(read) {
@@ -31,11 +31,11 @@ export function createReload({ config, logger, apply }: ReloadDeps): (read: Read
     const log = (): void => {
       logReload(plan, next, logger);
     };
-    // Logged at the more verbose one of the old and the new level.
+    // The reload is logged at the more verbose of the old and new levels.
     const isLogged = logger.isLevelEnabled('info');
     if (isLogged) log();
     running = plan.config;
-    // The country database may have been replaced under the same name.
+    // The country database may have been replaced under the same file name.
     if (plan.changed.length > 0 || running.redirect.countryDatabase !== undefined) apply(running);
     if (!isLogged) log();
   };
@@ -49,15 +49,15 @@ function logReload({ changed, needRestart }: ReloadPlan, { keys }: StartConfig, 
   }
 }
 
-/** The value without its quotes, because the logger quotes it again. */
+/** Returns a key and its value without quotes, because the logger quotes it again. */
 const shownValue = ({ key, shown }: ExplainedKey): [string, string] => [
   key,
   shown.replace(/^"(.*)"$/s, '$1'),
 ];
 
-/** The changed keys: applied now, or at the next start. */
+/** The changed keys, applied now or at the next start. */
 interface ReloadPlan {
-  /** The running configuration with the new values of reloadable keys. */
+  /** The running configuration with the new values of all reloadable keys. */
   config: Config;
   changed: string[];
   needRestart: string[];
@@ -76,5 +76,5 @@ export function planReload(running: Config, next: Config): ReloadPlan {
   return { config, changed: changed.map(({ key }) => key), needRestart };
 }
 
-/** Values are strings, numbers, booleans and lists of these. */
+/** Whether two values are equal. Values are strings, numbers, booleans and lists of these. */
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);

@@ -1,4 +1,4 @@
-// Serves until a signal; SIGHUP reloads the configuration.
+// Runs the proxy until a signal; SIGHUP reloads the configuration.
 import { setFlagsFromString } from 'node:v8';
 import { lastSnapshotMs } from '../cache/snapshot/restoring.js';
 import { ConfigError, type ConfigSources, loadStartConfig, processSources } from '../config/load.js';
@@ -10,25 +10,29 @@ import { createSystemdNotifier } from './systemd.js';
 import { SHUTDOWN_SPARE_MS, type ShutdownOptions, closeOnSignal, stopWithNpmShell } from './shutdown.js';
 
 /**
- * Growth of the heap until V8 collects all of it; by default 40 % to 300 %, depending on the limit of the heap. Records are
- * off-heap, so a smaller value saves memory; one below 100 % makes misses slower, because it collects too often.
+ * Heap growth that triggers a full collection. V8's default is 40 % to 300 %, depending on the heap limit.
+ * Records are off-heap, so a smaller value saves memory; below 100 %, frequent collections slow down misses.
  */
 const HEAP_GROWTH = '--heap-growing-percent=100';
 
 /**
- * By default V8 learns from objects that live long at the start, and allocates later ones in the old generation. Objects of
- * a miss live for milliseconds; allocated there, they would retain all that they refer to until the next full collection.
+ * Disables pretenuring. V8 learns from long-lived objects at startup, and then allocates similar objects in
+ * the old generation. Objects of a miss live for milliseconds; in the old generation they would retain
+ * everything they refer to until the next full collection.
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
-/** `config`: path of the configuration file; by default the value of CONFIG. */
+/** Runs the command `serve`. `config`: path of the configuration file; defaults to the value of CONFIG. */
 export async function run({ config: file }: { config?: string } = {}): Promise<void> {
   setFlagsFromString(HEAP_GROWTH);
   setFlagsFromString(NO_PRETENURING);
   await exitOnFailure(() => serveUntilSignal(processSources(file)));
 }
 
-/** Writes the reason of a failed start to stderr and exits: with 2, as for wrong usage, if the configuration is the reason. */
+/**
+ * Writes the reason for a failed start to stderr and exits: with code 2 for a configuration error, otherwise
+ * with 1.
+ */
 export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -39,7 +43,7 @@ export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The message and the exit code of a failed start. */
+/** Returns the message and the exit code of a failed start. */
 export function explainFailure(error: unknown): { text: string; exitCode: 1 | 2 } {
   const reason = error instanceof Error ? error.message : String(error);
   const isConfig = error instanceof ConfigError || error instanceof ListenError;
@@ -66,7 +70,7 @@ export function start(
 
 async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   const { config, logger, starting } = start(sources);
-  // At a terminal SIGHUP means that the terminal has closed.
+  // SIGHUP in a terminal means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);
   const systemd = createSystemdNotifier({ logger, env: process.env });
@@ -80,7 +84,7 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   stopWithNpmShell();
 }
 
-/** A SIGHUP during the start takes effect after it. */
+/** Reloads on SIGHUP. A SIGHUP during startup takes effect afterwards. */
 function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): void {
   const reload = (service: Service): void => {
     service.reload(() => loadStartConfig(sources));

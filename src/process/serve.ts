@@ -13,14 +13,17 @@ import { fitToFileLimit, readFileLimit } from './file-limit.js';
 import { type NativeAddresses, listen, openNative } from './listen.js';
 import { type ReadConfig, createReload } from './reload.js';
 
-/** URLs of the public listener, such as `http://127.0.0.1:8080`, and of the enabled native ones. */
+/** URLs of the public listener, for example `http://127.0.0.1:8080`, and of the enabled native listeners. */
 interface PublicAddresses extends NativeAddresses {
   url: string;
 }
 
 export interface Service extends PublicAddresses {
   adminUrl: string;
-  /** Stops accepting, completes requests in flight within `server.shutdownTimeout`, closes all connections. */
+  /**
+   * Stops accepting connections, completes requests in flight within `server.shutdownTimeout`, and closes all
+   * connections.
+   */
   stop: (timeoutMs?: number) => Promise<void>;
   /** Reads the configuration again and applies the keys that may change. */
   reload: (read: ReadConfig) => void;
@@ -28,7 +31,7 @@ export interface Service extends PublicAddresses {
   onUncaught: (error: unknown) => void;
 }
 
-/** Opens all listeners. @throws ListenError when an address cannot be used */
+/** Opens all listeners. @throws ListenError when an address is unusable */
 export async function serve(
   config: Config,
   logger = createLogger({ level: config.log.level }),
@@ -50,7 +53,7 @@ export async function serve(
     async stop(timeoutMs) {
       logger.info('stopping');
       cancelProbes();
-      // The admin listener reports `not ready` until the last request is answered.
+      // The admin listener reports `not ready` until the last response is sent.
       await open.stop(timeoutMs);
       await admin.stop();
       logger.info('stopped');
@@ -59,7 +62,7 @@ export async function serve(
   };
 }
 
-/** Opens the public listener and the native ones. */
+/** Opens the public and native listeners. */
 async function servePublic(config: Config, logger: Logger) {
   const app = createApp({ config, logger, metrics: createMetrics() });
   const checks = app.addStartChecks();

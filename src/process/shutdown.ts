@@ -1,15 +1,18 @@
-// Ends this process: gracefully on a signal, soon after an uncaught exception.
+// Stops the process: gracefully on a signal, quickly after an uncaught exception.
 import closeWithGrace from 'close-with-grace';
 
-/** Maximum time for responses in flight after an uncaught exception, when the state of the process is unknown. */
+/**
+ * Maximum time for responses in flight after an uncaught exception, which leaves the process in an unknown
+ * state.
+ */
 const AFTER_EXCEPTION_MS = 1000;
 
-/** Time after the last response for closing connections and writing the log. */
+/** Time for closing connections and writing the log after the last response. */
 export const SHUTDOWN_SPARE_MS = 1500;
 
 /**
- * npm forwards a signal that its whole process group has already received, so Ctrl-C in `npm start` arrives twice. Only a
- * signal after this time is a second one.
+ * Minimum interval between a first and a second signal. Ctrl-C in `npm start` arrives twice, because npm
+ * forwards a signal that the whole process group has already received.
  */
 const REPEATED_SIGNAL_MS = 1000;
 
@@ -18,14 +21,14 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 export interface ShutdownOptions {
   /** Maximum duration of a graceful stop (ms). */
   delayMs: number;
-  /** Signals with another meaning in this process. */
+  /** Signals that must not stop this process, for example SIGHUP if it reloads the configuration. */
   skip?: closeWithGrace.Signals[];
-  /** Completes the requests in flight, within the timeout (ms). */
+  /** Completes requests in flight within the timeout (ms). */
   stop: (timeoutMs?: number) => Promise<void>;
   onUncaught: (error: unknown) => void;
 }
 
-/** Ends the process on a signal, and after an uncaught exception. */
+/** Stops the process on a signal, and after an uncaught exception. */
 export function closeOnSignal({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions): void {
   let stoppingSince: number | undefined;
   const options = { delay: delayMs, skip: [...skip, ...STOP_SIGNALS], onSecondError: onUncaught };
@@ -38,7 +41,7 @@ export function closeOnSignal({ delayMs, skip = [], stop, onUncaught }: Shutdown
     onUncaught(reason.err);
     setTimeout(() => process.exit(1), AFTER_EXCEPTION_MS + SHUTDOWN_SPARE_MS);
     await stop(AFTER_EXCEPTION_MS);
-    // close-with-grace would exit with 0 when a rejection has no reason.
+    // close-with-grace would exit with 0 for a rejection without a reason.
     process.exit(1);
   });
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -56,8 +59,8 @@ function exitAtOnce(signal: NodeJS.Signals): void {
 const POLL_MS = 250;
 
 /**
- * Stops with the shell through which npx has started the proxy. npm sends SIGTERM only to the shell, and a shell exits
- * without forwarding it: the process gets another parent.
+ * Stops when the parent process changes. npm sends SIGTERM only to the shell through which npx has started
+ * the proxy, and the shell exits without forwarding it.
  */
 export function stopWithNpmShell({ npm_lifecycle_event: event }: NodeJS.ProcessEnv = process.env): void {
   if (event === undefined) return;

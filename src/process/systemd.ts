@@ -1,16 +1,21 @@
-// Notifies systemd when the program listens and when it stops, and answers its watchdog (sd_notify(3)).
+// Notifies systemd of startup and shutdown, and feeds its watchdog (sd_notify(3)).
 import { execFile } from 'node:child_process';
 import type { Logger } from '../observe/logger.js';
 
 interface SystemdDeps {
   logger: Logger;
-  /** NOTIFY_SOCKET is set by a unit with Type=notify, the variables of the watchdog by WatchdogSec. */
+  /** Environment: Type=notify sets NOTIFY_SOCKET, and WatchdogSec sets the watchdog variables. */
   env: NodeJS.ProcessEnv;
 }
 
-/** Sends each message with the program `systemd-notify`, because Node.js has no Unix datagram sockets. */
+/**
+ * Creates a notifier that runs the program `systemd-notify`, because Node.js has no Unix datagram sockets.
+ */
 export function createSystemdNotifier({ logger, env }: SystemdDeps): {
-  /** Notifies systemd, and answers the watchdog from then on. A process that hangs does not answer, and systemd replaces it. */
+  /**
+   * Reports startup, and feeds the watchdog from then on. systemd restarts a hung process, which stops
+   * feeding it.
+   */
   listening: () => void;
   stopping: () => void;
 } {
@@ -37,10 +42,13 @@ export function createSystemdNotifier({ logger, env }: SystemdDeps): {
   };
 }
 
-/** Maximum interval of a timer; setInterval replaces a longer one by 1 ms. */
+/** Maximum timer interval; setInterval would replace a longer interval with 1 ms. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Half of the period (ms); undefined if the watchdog is off or for another process (sd_watchdog_enabled(3)). */
+/**
+ * Returns half of the watchdog period (ms); undefined if the watchdog is off or for a different process
+ * (sd_watchdog_enabled(3)).
+ */
 export function watchdogIntervalMs(
   { WATCHDOG_USEC: period = '', WATCHDOG_PID: ofPid }: NodeJS.ProcessEnv,
   pid: number,

@@ -1,4 +1,4 @@
-// The ETag of a record as seen by a caller, and the conditions of writes (`If-Match`, `If-None-Match`) on it.
+// The ETag of a record as its caller sees it, and the preconditions of writes (`If-Match`, `If-None-Match`).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
@@ -18,7 +18,7 @@ interface Members {
   values?: unknown;
 }
 
-/** Parses a 200 response, also inside JSONP; undefined if it has no record. */
+/** Parses a 200 response, including JSONP; undefined if it contains no record. */
 export function* parseRecord(body: string): Steps<RecordContent | undefined> {
   const json = extractObject(body);
   try {
@@ -30,7 +30,10 @@ export function* parseRecord(body: string): Steps<RecordContent | undefined> {
   }
 }
 
-/** The record in a 200 response and its parsed members. @throws TypeError for a value without index or type */
+/**
+ * Reads the record from a 200 response and its parsed members. @throws TypeError for a value without index or
+ * type
+ */
 function* recordOf(json: string, { responseCode, values }: Members): Steps<RecordContent | undefined> {
   if (responseCode === RESPONSE_CODE.valuesNotFound)
     return { kind: 'empty', values: '' as Bytes, message: '' };
@@ -40,14 +43,14 @@ function* recordOf(json: string, { responseCode, values }: Members): Steps<Recor
 }
 
 interface RecordForm {
-  /** Spelled as by the caller. */
+  /** The handle as spelled by the caller. */
   handle: string;
   selection: Selection;
   format: Format;
   encoding: Encoding;
 }
 
-/** The ETag of a record in a form. */
+/** Computes the ETag of a record in the given form. */
 export function* recordEtag(
   record: RecordContent,
   { handle, selection, format, encoding }: RecordForm,
@@ -61,16 +64,16 @@ export const isConditional = (headers: IncomingHttpHeaders): boolean =>
   headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
 
 interface ConditionalWrite extends Pick<IncomingMessage, 'method' | 'headers'> {
-  /** Spelled as by the caller. */
+  /** The handle as spelled by the caller. */
   handle: string;
   query: string;
 }
 
 /**
- * Checks the condition of a write against the record as currently seen by its caller.
+ * Checks the precondition of a write against the record as its caller currently sees it.
  *
- * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a header that is not a list of tags, UPSTREAM_FAILED if the
- * Handle server does not show the record
+ * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a malformed header, UPSTREAM_FAILED if the Handle
+ * server does not return the record
  */
 export function* assertCondition(write: ConditionalWrite, response: RecordRead): Steps<void> {
   const { handle, headers } = write;
@@ -78,7 +81,7 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
   const record = yield* shownRecord(response);
   const exists = record !== undefined && isSelected(record, selection);
   if (yield* holdsFor(write, exists ? record : undefined, { handle, selection })) return;
-  // A tag may also be of the whole record, even if the value does not exist yet; `*` refers to the values.
+  // The ETag may also cover the whole record, even before the value exists; `*` refers to the values.
   const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
   if (isOfValues && (yield* holdsFor(write, record, { handle, selection: WHOLE }))) return;
   throw new ServiceError('PRECONDITION_FAILED', {
@@ -86,7 +89,10 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
   });
 }
 
-/** The values of the write. Empty for the whole record, and for `?index=various`, whose values are in the body. */
+/**
+ * Returns the values that the write names. The selection is empty for the whole record, and for
+ * `?index=various`, whose values are in the body.
+ */
 function selectionOf(query: string): Selection {
   const indexes = readParameters(query).getAll('index');
   return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
@@ -103,7 +109,10 @@ function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
   return record;
 }
 
-/** The refusal as an error. A wrong login is refused without Handle JSON (recording "create: wrong password"). */
+/**
+ * Converts a refusal to an error. A wrong login is refused without Handle JSON (recording "create: wrong
+ * password").
+ */
 function refusedRead({ status, responseCode, members, retryAfter, challenge }: RecordRead): ServiceError {
   const { handle, ...others } = members;
   return new ServiceError('UPSTREAM_FAILED', {
@@ -123,7 +132,10 @@ const isSelected = ({ kind, values }: RecordContent, selection: Selection): bool
   selection.indexes.length === 0 ||
   (kind === 'found' && valuesOf({ kind, values }).some(createValueFilter(selection)));
 
-/** Accepts the ETag of the plain and of the indented response; the second is computed only if needed. */
+/**
+ * Accepts the ETag of the compact or of the indented response. The indented response is rendered only if
+ * needed.
+ */
 function* holdsFor(
   { method = '', headers }: ConditionalWrite,
   record: RecordContent | undefined,
@@ -145,5 +157,5 @@ function* holdsFor(
   return holds();
 }
 
-/** Converts the ETags of compressed responses to those of plain ones (see `etagOf`). */
+/** Converts ETags of compressed responses to those of uncompressed responses (see `etagOf`). */
 const withoutCoding = (header: string | undefined): string | undefined => header?.replaceAll('-gz"', '"');

@@ -1,4 +1,5 @@
-// Forwards a request to the upstream (http-proxy-middleware) and returns the open response.
+// Forwards a request to the upstream (http-proxy-middleware), and returns the response with its body still
+// unread.
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
@@ -16,8 +17,8 @@ import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
 /**
- * Forwards a request with the given target and body. `beforeSend` is called just before it is sent; if it throws, the
- * request is not sent. Rejects with a ServiceError.
+ * Forwards a request with the given target and body. `beforeSend` runs just before it is sent, and prevents
+ * that by throwing. Rejects with a ServiceError.
  */
 export type Forward = (
   req: Request,
@@ -25,13 +26,16 @@ export type Forward = (
   content: {
     target: string;
     body: Buffer;
-    /** Handle and server, if already known; default: those of the request. */
+    /** The handle and its server, if already known; defaults to those of the request. */
     origin?: Pick<OriginRecord, 'handle' | 'server'>;
     beforeSend?: (() => void) | undefined;
   },
 ) => Promise<IncomingMessage>;
 
-/** The target upstream. The handle is re-encoded, so that every URL parser on the way reads the same handle. */
+/**
+ * Returns the upstream target. The handle is re-encoded, so that every URL parser on the way reads the same
+ * handle.
+ */
 export function upstreamTarget({ target, handle }: Pick<RequestContext, 'target' | 'handle'>): string {
   const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle.text)}`;
   return originForm({ path, query: target.query });
@@ -50,14 +54,14 @@ interface ForwardCallbacks {
 }
 
 /**
- * The request for http-proxy, separate from the client's: otherwise http-proxy would abort when the client disconnects,
- * although the upstream may already execute the write, and the handle would be invalidated before it.
+ * The request passed to http-proxy in place of the client's. Otherwise http-proxy would abort when the client
+ * disconnects, and the handle would be invalidated while the upstream may still execute the write.
  */
 class ForwardedRequest extends Readable {
   readonly method: string;
   readonly url: string;
   headers: OutgoingHttpHeaders = {};
-  /** Read by http-proxy when the upstream resets the connection. */
+  /** Read by http-proxy after a connection reset by the upstream. */
   readonly socket = { destroyed: false };
   readonly callbacks: ForwardCallbacks;
   readonly #upstream: OutgoingRequest;
@@ -70,14 +74,20 @@ class ForwardedRequest extends Readable {
     this.#upstream = upstream;
   }
 
-  /** Call it before http-proxy copies the headers, because http-proxy has added a length to some. */
+  /**
+   * Restores the upstream headers, because http-proxy has added Content-Length to some requests. Call it
+   * before http-proxy copies them.
+   */
   replaceHeaders(): void {
     this.headers = this.#upstream.headers;
   }
 
-  /** Call it once connected: http-proxy pipes this body, and Node sends the head with its first bytes. */
+  /**
+   * Sends the body; call it once connected. http-proxy pipes this stream, and Node sends the head with the
+   * first bytes.
+   */
   sendBy(sent: ClientRequest): void {
-    // http-proxy has merged repeated slashes in the path.
+    // http-proxy has merged repeated slashes in the path, so the original target is restored.
     sent.path = this.#upstream.target;
     this.push(this.#upstream.body);
     this.push(null);
@@ -95,7 +105,7 @@ export interface ForwardingHop {
   isTrustedProxy: IsTrustedProxy;
 }
 
-/** Creates the forwarder of a server. A read-only server gets no credentials. */
+/** Creates the forwarder of a server. A read-only server receives no credentials. */
 export function createForwarder(
   server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
   { pseudonym, isTrustedProxy }: ForwardingHop,
@@ -106,9 +116,9 @@ export function createForwarder(
   const proxy = createProxyMiddleware<ForwardedRequest, Response>({
     target: url,
     agent,
-    // http-proxy would parse and rewrite the target (backslashes become slashes).
+    // http-proxy would otherwise parse and rewrite the target (backslashes become slashes).
     toProxy: true,
-    // The response is relayed after the handle is invalidated, and keeps its repeated headers.
+    // The response is relayed after the invalidation of the handle, and keeps its repeated headers.
     selfHandleResponse: true,
     on: {
       start: (request) => {
@@ -120,7 +130,7 @@ export function createForwarder(
         });
         request.sendBy(sent);
       },
-      // The types of the library give the response the class of the request.
+      // The library types the response with the class of the request.
       proxyRes: (response, { callbacks }) => {
         receiveResponse(response as unknown as IncomingMessage, callbacks);
       },
@@ -181,7 +191,7 @@ function receiveResponse(response: IncomingMessage, callbacks: ForwardCallbacks)
   );
 }
 
-/** Whether the status is valid and final (RFC 9110 §15); Node accepts any three digits. */
+/** Whether the status is valid and final (RFC 9110 §15). Node accepts any three digits. */
 const isFinalStatus = (status = 0): boolean => status >= 200 && status <= 599;
 
 const connectionClosed = (): ServiceError =>
@@ -189,7 +199,7 @@ const connectionClosed = (): ServiceError =>
     diagnosis: { cause: 'the connection was closed before a response came' },
   });
 
-/** Converts the error of the socket, which http-proxy passes on. */
+/** Converts a socket error that http-proxy has passed on. */
 function toForwardError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const reason = codeOf(error);
@@ -198,8 +208,8 @@ function toForwardError(error: unknown): ServiceError {
 }
 
 /**
- * Forwards under a concurrency limit. A request holds its slot until the response is fully read, or until another request
- * waits for the slot while the client of this response does not read.
+ * Forwards under a concurrency limit. A request holds its slot until its response is fully read, or is
+ * preempted by a waiting request because its client has stopped reading.
  */
 export function createLimitedForward(
   forward: Forward,
@@ -211,7 +221,7 @@ export function createLimitedForward(
     const key = named && callerKey(named.key, req.headers.authorization);
     const release = await limiter.acquire({ key, caller });
     try {
-      // Nothing has been sent, and http-proxy would not notice that the client has disconnected.
+      // Nothing has been sent yet, and http-proxy would not notice a disconnected client.
       if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });
       content.beforeSend?.();
       const response = await forward(req, res, content);
@@ -228,7 +238,7 @@ export function createLimitedForward(
   };
 }
 
-/** Ends the response of a client that has read nothing for the given time; clients that read are never cut off. */
+/** Aborts the response to a client that has not read for the given time. */
 function cutIfStalled(response: IncomingMessage, res: ServerResponse): Preempt {
   let movedAt = performance.now();
   res.on('drain', () => {

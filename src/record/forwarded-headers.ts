@@ -1,4 +1,5 @@
-// The headers of a forwarded request: new framing, no hop-by-hop headers, and no `X-Forwarded-…` of untrusted clients.
+// The headers of a forwarded request: new framing, no hop-by-hop headers, no `X-Forwarded-…` from untrusted
+// clients.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { isIPv6 } from 'node:net';
 
@@ -15,10 +16,10 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Headers computed here, or handled by this server (`Expect`). */
+/** Headers that are computed here, or handled by this server (`Expect`). */
 const OURS: ReadonlySet<string> = new Set(['content-length', 'expect', 'host', 'via', 'x-request-id']);
 
-/** Headers that make gateways execute another request than the one checked here. */
+/** Headers that make a gateway execute a different request than the request checked here. */
 const OVERRIDES: ReadonlySet<string> = new Set([
   'x-http-method',
   'x-http-method-override',
@@ -28,7 +29,7 @@ const OVERRIDES: ReadonlySet<string> = new Set([
   'x-rewrite-url',
 ]);
 
-/** Headers that gateways set about their client and that servers behind them trust, like `X-Forwarded-…`. */
+/** Headers by which gateways describe their client to the servers behind them, like `X-Forwarded-…`. */
 const CLIENT_CLAIMS: ReadonlySet<string> = new Set([
   'cf-connecting-ip',
   'client-cert',
@@ -46,17 +47,17 @@ const CLIENT_CLAIMS: ReadonlySet<string> = new Set([
   'x-ssl-client-cert',
 ]);
 
-/** Headers that `Connection` must not remove, because the request would be a different one (RFC 9110 §7.6.1). */
+/** Headers that `Connection` must not remove, because their removal changes the request (RFC 9110 §7.6.1). */
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'cookie']);
 
-/** Methods whose requests have a length even without a body (RFC 9110 §8.6). */
+/** Methods that need Content-Length even without a body (RFC 9110 §8.6). */
 const WITH_LENGTH: ReadonlySet<string> = new Set(['PUT', 'POST']);
 
 export interface ClientRequestHead {
   method: string;
   httpVersion: string;
   headers: IncomingHttpHeaders;
-  /** Remote end of the client's connection. */
+  /** Remote address of the client's connection, and whether it is a trusted proxy. */
   peer: { address: string; isTrusted: boolean };
 }
 
@@ -65,11 +66,10 @@ export interface Hop {
   host: string;
   /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
-  /** Size of the sent body. */
   bodyBytes: number;
-  /** Whether the server may get `Authorization` and `Cookie`. */
+  /** Whether the server receives `Authorization` and `Cookie`. */
   withCredentials: boolean;
-  /** Id in the log line of the request; an id from an untrusted client may be forged. */
+  /** Request id in the log; the id of an untrusted client may be forged. */
   requestId: string;
 }
 
@@ -98,7 +98,7 @@ function endToEndHeaders(
     (!withCredentials && CREDENTIALS.has(name)) ||
     (!peer.isTrusted && isClientClaim(name)) ||
     (named.has(name) && !CREDENTIALS.has(name));
-  // Servers that turn headers into variables (RFC 3875 §4.1.18) do not distinguish `_` and `-`.
+  // Servers that map headers to variables (RFC 3875 §4.1.18) do not distinguish `_` and `-`.
   return Object.fromEntries(
     Object.entries(headers).filter(
       ([name, value]) => value !== undefined && !isDropped(name) && !isDropped(name.replaceAll('_', '-')),
@@ -106,14 +106,14 @@ function endToEndHeaders(
   );
 }
 
-/** The headers listed in `Connection`, in lower case. */
+/** Returns the header names listed in `Connection`, in lower case. */
 export function connectionOptions({ connection = '' }: IncomingHttpHeaders): ReadonlySet<string> {
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
 }
 
 const isClientClaim = (name: string): boolean => name.startsWith('x-forwarded-') || CLIENT_CLAIMS.has(name);
 
-/** The `X-Forwarded-…` of this proxy, appended to the chain of a trusted proxy. */
+/** Returns the `X-Forwarded-…` headers of this hop, appended to those of a trusted proxy. */
 function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHeaders {
   const { host } = headers;
   const before: IncomingHttpHeaders = peer.isTrusted ? headers : {};
@@ -122,7 +122,7 @@ function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHe
   return {
     'x-forwarded-for': chain('x-forwarded-for', peer.address),
     'x-forwarded-port': chain('x-forwarded-port', /:(\d+)$/.exec(host ?? '')?.[1] ?? '80'),
-    // The public listener speaks plain HTTP.
+    // The public listener accepts only plain HTTP.
     'x-forwarded-proto': chain('x-forwarded-proto', 'http'),
     ...(forwardedHost !== undefined && { 'x-forwarded-host': forwardedHost }),
     ...(before.forwarded !== undefined && {
@@ -131,7 +131,7 @@ function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHe
   };
 }
 
-/** An element of `Forwarded`, in which an IPv6 address has brackets and quotes (RFC 7239 §6). */
+/** Formats an element of `Forwarded`, in which an IPv6 address has brackets and quotes (RFC 7239 §6). */
 const forwardedFor = (address: string): string => `for=${isIPv6(address) ? `"[${address}]"` : address}`;
 
 const appended = (before: string | undefined, last: string): string =>

@@ -1,4 +1,5 @@
-// Forwards requests to the responsible Handle server or to the reverse look-up service. A reload keeps it.
+// Forwards requests to the responsible Handle server or to the reverse look-up service. A reload preserves
+// the forwarder.
 import type { Config } from '../config/schema.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
@@ -33,7 +34,7 @@ interface ForwardingParts extends ForwardingHop {
   resolver: Pick<Resolver<unknown>, 'learn' | 'refOf'>;
   runStepsOf: RunStepsOf;
   bodies: MemoryBudget;
-  /** Default: undici pools. */
+  /** Creates connections; defaults to undici pools. */
   createDispatcher?: typeof createPools | undefined;
 }
 
@@ -69,7 +70,7 @@ function createReverse(
   };
 }
 
-/** Forwards to the responsible server. */
+/** Returns a forwarder that selects the responsible server. */
 function routeForwards(parts: ForwardingParts): Forward {
   const forwards = new Map<HandleServer, Forward>();
   const forwardTo = (server: HandleServer): Forward => {
@@ -84,7 +85,9 @@ function routeForwards(parts: ForwardingParts): Forward {
   };
 }
 
-/** The server of a request: for a list that of its prefix, without a handle the main one. */
+/**
+ * Returns the server of a request: for a list the server of its prefix, and without a handle the main server.
+ */
 function serverFor(
   { handle, target, match }: RequestContext,
   { upstreams: { main, findServers }, resolver: { refOf } }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
@@ -98,7 +101,7 @@ function serverFor(
   return main;
 }
 
-/** The handle of a verification request, whose path ends in a key such as `300:21.T1/USER`. */
+/** Extracts the handle from a verification request, whose path ends in a key such as `300:21.T1/USER`. */
 function handleToVerify({ routes, rest }: RouteMatch): string | undefined {
   if (rest === '' || routes[0]?.id !== 'verify') return undefined;
   return readHandle(rest).replace(/^\d+:/, '');

@@ -1,4 +1,4 @@
-// Relays requests whose responses are never cached and never shared: GET and HEAD that read.ts does not handle, POST of a
+// Relays requests whose responses are never cached or shared: reads that read.ts does not handle, POST of a
 // handle, lists, other endpoints.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
@@ -28,9 +28,9 @@ import {
 export interface PassThroughDeps {
   withBody: WithBody;
   forward: Forward;
-  /** Undefined for a server whose records are not cached. */
+  /** Undefined if the server's records are not cached. */
   resolver?: Pick<Resolver<unknown>, 'learn'>;
-  /** Maximum bytes of a record, which is buffered for its ETag; larger ones are rejected. */
+  /** Maximum size of a record, which is buffered for its ETag; larger records are rejected. */
   maxRecordBytes: number;
   runStepsOf: RunStepsOf;
 }
@@ -56,7 +56,7 @@ export function createPassThrough({
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
-    // A body that cannot be decoded gets no ETag.
+    // A body that fails to decode gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
     const encoding = isGzip(response.headers) ? 'gzip' : 'identity';
     const etag = decoded && (await runStepsOf(res)(etagFor(decoded, context, encoding), decoded.length));
@@ -64,7 +64,7 @@ export function createPassThrough({
   };
 }
 
-/** Teaches the cache that a handle does not exist. Returns the body if it was read. */
+/** Invalidates the entry of a handle that does not exist. Returns the body if it was read. */
 async function learnFrom(
   response: IncomingMessage,
   { handle }: RequestContext,
@@ -107,7 +107,10 @@ export interface ForwardReadDeps {
   resolver: Pick<Resolver<unknown>, 'refOf'>;
 }
 
-/** Forwards reads, also public ones if a wrong password must get 401. They count as misses unless the server checks the login. */
+/**
+ * Forwards reads, including public reads whose wrong password must get 401. They count as misses unless the
+ * server checks the login.
+ */
 export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
   const { passThrough, limitMiss, checksLogin } = deps;
   return async function forwardRead(req: Request, res: Response): Promise<void> {
@@ -122,13 +125,16 @@ export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
       await passThrough(req, res);
       await closed;
     };
-    // If the client disconnects early, it learns nothing, so the result does not count.
+    // A client that disconnects early learns nothing, so the result does not count.
     const isAnswered = (): boolean => res.writableFinished && res.statusCode < 500;
     await limitMiss(caller, forward, () => (isAnswered() ? res.statusCode === 404 : undefined));
   };
 }
 
-/** Sets the handle of the request, unless it is a list. @throws ServiceError when the handle is not valid */
+/**
+ * Sets the handle of the request, unless the request is a list. @throws ServiceError when the handle is
+ * invalid
+ */
 function parseHandle(res: Response, { refOf }: ForwardReadDeps['resolver']): void {
   const context = contextOf(res);
   const rawHandle = rawHandleOf(context.target.path) ?? '';

@@ -1,4 +1,5 @@
-// Handles the requests that the read path does not: starts each, then calls the handler of its route, if needed in Express.
+// Handles requests outside the read path: starts each request, then calls its route handler, in Express if
+// needed.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import type { Config } from '../config/schema.js';
@@ -23,7 +24,7 @@ import { type Owner, assertPlain, ownerOf, rawHandleOf } from '../http/target.js
 import type { IsTrustedProxy } from '../server/client-address.js';
 import type { Admit } from '../upstream/caller.js';
 
-/** Handlers by the names in the routes. */
+/** Handlers by their name in the routes. */
 type Handlers<Handler> = Readonly<Record<string, Handler | undefined>>;
 
 interface PipelineParts {
@@ -34,18 +35,18 @@ interface PipelineParts {
   admit: Admit;
   requestLog: RequestLog;
   acceptRequestId: AcceptRequestId;
-  /** Handlers for node's request and response, because entering Express costs more than a redirect. */
+  /** Handlers for Node's request and response, because entering Express costs more than a redirect. */
   plainHandlers: Handlers<Listener>;
-  /** Handlers for the request and response of Express. */
+  /** Handlers for Express requests and responses. */
   handlers: Handlers<RequestHandler>;
-  /** Handlers of interfaces with their own OPTIONS, 404 and 405. */
+  /** Handlers of interfaces that have their own OPTIONS, 404 and 405 responses. */
   fallbacks: { [owner in Owner]?: RequestHandler };
-  /** Error replies by interface; default: that of the record interface. */
+  /** Error replies by interface; defaults to the record interface. */
   errorReplies: { [owner in Owner]?: SendError };
   isTrustedProxy: IsTrustedProxy;
 }
 
-/** Handles a request at a place of the route table. */
+/** Handles a request at its place in the route table. */
 type Pipeline = (req: IncomingMessage, res: ServerResponse, place: Place) => Promise<void>;
 
 export function createPipeline(
@@ -61,21 +62,21 @@ export function createPipeline(
     return reply(req, res, error);
   };
   const startRequest = createStartRequest({ ...parts, ...http });
-  // Guarded separately, because Express passes errors to its third argument.
+  // Express needs a separate guard, because it passes errors to its third argument.
   const dispatch = createDispatch(parts, guard(createExpress(parts, sendError), onUnexpected));
   return async function answer(req, res, place) {
     try {
       await startRequest(req, res, place);
       await dispatch(req, res);
     } catch (error) {
-      // Without a context the guard responds.
+      // The guard sends the response if the request has no context.
       if (!hasContext(res)) throw error;
       await sendError(req, res, error);
     }
   };
 }
 
-/** The error with which a request to any interface is rejected; undefined if it is accepted. */
+/** Checks a request to any interface. Returns the error that rejects it; undefined if it is accepted. */
 export type RequestCheck = (
   req: IncomingMessage,
   target: string,
@@ -84,18 +85,18 @@ export type RequestCheck = (
 
 interface RequestCheckDeps {
   maxRequestLineBytes: number;
-  /** The rejection by a traffic rule, if one has matched the request. */
+  /** Returns the error of the traffic rule that rejects the request, if any. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
 }
 
-/** Creates the check for the read path and for the pipeline. */
+/** Creates the request check of the read path and the pipeline. */
 export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckDeps): RequestCheck {
   return function checkRequest(req, target, { isLoop }) {
     if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
       const detail = `at most ${maxRequestLineBytes} bytes are read`;
       return new ServiceError('REQUEST_LINE_TOO_LONG', { detail });
     }
-    // `Via` has the name of this proxy, so the upstream address leads back here (RFC 9110 §7.6.3).
+    // `Via` contains the name of this proxy: the upstream address leads back here (RFC 9110 §7.6.3).
     if (isLoop) return new ServiceError('LOOP_DETECTED');
     return refusalOf(req);
   };
@@ -114,13 +115,13 @@ type StartParts = Pick<
   PipelineParts,
   'check' | 'scanHeaders' | 'admit' | 'requestLog' | 'acceptRequestId'
 > & {
-  /** Whether JSONP is allowed with a login. */
+  /** Whether JSONP is allowed with credentials. */
   jsonpWithCredentials: boolean;
 };
 
 /**
- * Sets the context, then log, CORS, checks and traffic rules, in this order, so that a rejection is logged and readable by
- * scripts. The context is set synchronously. Rejects with the error of the check or rule.
+ * Sets the context synchronously, then applies log, CORS, checks and traffic rules, in this order, so that a
+ * rejection is logged and readable by scripts. Rejects with the error of the check or rule.
  */
 function createStartRequest(parts: StartParts): Pipeline {
   const { check, scanHeaders, jsonpWithCredentials, admit, requestLog, acceptRequestId } = parts;
@@ -156,10 +157,10 @@ function assertKnownMethod({ method = '' }: IncomingMessage): void {
 }
 
 /**
- * Rejects JSONP with a login: any page may load the script, and the browser adds the login that it remembers. Scripts are
- * loaded with GET; ePIC v2 has no JSONP.
+ * Rejects JSONP with credentials: any page may load the script, and the browser adds stored credentials.
+ * Scripts are loaded with GET; ePIC v2 has no JSONP.
  *
- * @throws ServiceError JSONP_WITH_LOGIN, as JSON
+ * @throws ServiceError JSONP_WITH_LOGIN, sent as JSON
  */
 function refuseScript({ method }: IncomingMessage, context: RequestContext): void {
   const { family, format } = context;
@@ -183,9 +184,10 @@ function createDispatch(
 }
 
 /**
- * Answers requests without a route. OPTIONS gets 200 at any path, as on HDLProxy.
+ * Responds to requests without a route. OPTIONS gets 200 for any path, as on HDLProxy.
  *
- * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_NOT_ALLOWED (recordings "unknown: GET /api/foo", "path: server: …")
+ * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_NOT_ALLOWED (recordings "unknown: GET /api/foo",
+ * "path: server: …")
  */
 function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target: { path }, match }: Place): void {
   const { method = '' } = req;
@@ -196,16 +198,17 @@ function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target: { p
   if (match === undefined || isConditional(match.routes)) {
     throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
   }
-  // As for relayed methods, a path that a server could read as another one is rejected.
+  // An ambiguous path is rejected, as for relayed methods, because a server could read it as a different
+  // path.
   if (isRelayed(path)) assertPlain(path);
   // A 405 must list the allowed methods (RFC 9110 §15.5.6).
   throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
 }
 
-/** Whether it is a path of the record interface without a handle. */
+/** Whether the path belongs to the record interface, but names no handle. */
 const isRelayed = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
 
-/** Whether all routes have a condition; without a plain route the path does not exist. */
+/** Whether all routes have a condition; without an unconditional route the path does not exist. */
 const isConditional = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
 
 function createExpress(

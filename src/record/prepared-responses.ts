@@ -1,4 +1,5 @@
-// Prepared responses of records and redirects, by raw request target; one function sends and reports them.
+// Prepared responses for records and redirects, by raw request target; a single function sends and reports
+// them.
 import type { ServerResponse } from 'node:http';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import { type FreshnessRules, createHitLines } from '../http/cache-headers.js';
@@ -17,40 +18,40 @@ export interface Hit extends AnsweredEntry {
   made: Representation;
 }
 
-/** One representation, ready to be sent. */
+/** A representation that is ready to be sent. */
 interface PreparedVariant {
-  /** The body, one character per byte: Node sends it together with the headers in one write. */
+  /** The body, with one character per byte: Node sends it together with the headers in a single write. */
   body: string;
-  /** Vary and ETag, which are also part of a 304, then encoding, type and length of the body. */
+  /** Vary and ETag, which a 304 also contains, then encoding, type and length of the body. */
   head: HeaderLines;
-  /** Length of the part of the head that a 304 has. */
+  /** Length of the head lines that a 304 also contains. */
   commonLength: number;
   etag: string | undefined;
 }
 
 /**
- * Also serves as the report of a GET with the whole response: a separate object would cost each hit one more CPU cache
- * line.
+ * A prepared response. It doubles as the report of a full GET, because a separate object would cost each hit
+ * another CPU cache line.
  */
 export interface PreparedResponse extends PreparedHit, Prepared {
   family: 'record' | 'redirect';
   target: string;
   identity: PreparedVariant | undefined;
   gzip: PreparedVariant | undefined;
-  /** False when the body is too short to be compressed. */
+  /** Whether the body is long enough to be compressed. */
   isWorthGzip: boolean;
 }
 
 const nameOf = (target: string): PreparedName<PreparedResponse> => target as PreparedName<PreparedResponse>;
 
-/** The prepared response, if the resolver would answer with the same entry now. */
+/** Returns the prepared response if the resolver would serve the same entry now. */
 export const currentResponse = (
   cache: PreparedCache,
   target: string,
   now: number,
 ): PreparedResponse | undefined => cache.current(nameOf(target), now);
 
-/** Prepares the response to a hit; undefined when memory no longer holds its entry. */
+/** Prepares the response to a hit; undefined if memory no longer holds its entry. */
 export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedResponse | undefined {
   const { made, target } = hit;
   return cache.prepare(nameOf(target), hit, (start, known) => {
@@ -61,7 +62,10 @@ export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedRespons
   });
 }
 
-/** Names each field, because V8 keeps spread fields in a second object, which costs each hit a CPU cache line. */
+/**
+ * Creates a prepared response. Each field is named, because V8 stores spread fields in a second object, which
+ * costs each hit another CPU cache line.
+ */
 const newResponse = ({ target, handle, status, made }: Hit, start: Prepared): PreparedResponse => ({
   key: start.key,
   at: start.at,
@@ -84,12 +88,12 @@ const newResponse = ({ target, handle, status, made }: Hit, start: Prepared): Pr
 
 function variantOf({ body, common, ofBody, etag }: Representation): PreparedVariant {
   const commonLines = linesOf(common);
-  // Copied into one flat string: a rope of many pieces would be flattened for each response.
+  // The head is copied into a flat string: a rope of many pieces would be flattened for each response.
   const head = Buffer.from(commonLines + linesOf(ofBody), 'latin1').toString('latin1') as HeaderLines;
   return { body, head, commonLength: commonLines.length, etag };
 }
 
-/** The parts of a request that decide the form of its response and its report. */
+/** The parts of a request that determine the form of its response and its report. */
 export interface HitRecipient {
   method: string;
   headers: FastHeaders;
@@ -108,7 +112,7 @@ interface SendHitParts extends FreshnessRules {
   hits: Pick<Hits, 'count'>;
 }
 
-/** Sends and reports a prepared response; false without one in the encoding of this client. */
+/** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
 export function createSendHit(parts: SendHitParts): SendHit {
   const { hits, acceptRequestId } = parts;
   const hitLines = {
@@ -133,7 +137,9 @@ export function createSendHit(parts: SendHitParts): SendHit {
   };
 }
 
-/** Usually the prepared response itself, so that log and metrics cache by identity. */
+/**
+ * Returns the report, usually the prepared response itself, so that log and metrics can cache by identity.
+ */
 function reportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
   if (method === prepared.method && status === prepared.status) return prepared;
   const { family, handle, target } = prepared;

@@ -48,10 +48,12 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   prepared: PreparedCache;
-  /** The redirect from a record in memory, by the raw request target; undefined if redirects are off. */
+  /**
+   * Finds the redirect from a record in memory, by raw request target; undefined if redirects are disabled.
+   */
   findRedirect: ((target: string, now: number) => Hit | undefined) | undefined;
   resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
-  /** Called for reads that miss in memory. */
+  /** Applies the traffic rules to reads that miss in memory. */
   admit: Admit;
   acceptRequestId: AcceptRequestId;
   hits: Pick<Hits, 'startTimer' | 'count'>;
@@ -62,13 +64,13 @@ interface ReadDeps extends ReadParts, FreshnessRules, RecordReplyDeps {
   onUnexpected: ReportUnexpected;
 }
 
-/** Returns false, and leaves the request untouched, if another part must handle it. */
+/** Reads a record. Returns false, and leaves the request untouched, if a different part must handle it. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
 interface ReadRequest extends HitRecipient {
   req: IncomingMessage;
   res: ServerResponse;
-  /** Raw request target. */
+  /** The raw request target. */
   target: string;
 }
 
@@ -82,15 +84,15 @@ interface ValidRequest extends ParsedRequest {
   query: RecordQuery;
 }
 
-/** A rejected request. The handle is undefined if the path has none, or if a check failed. */
+/** A rejected request. The handle is undefined if the path names none, or if a check failed. */
 interface FailedRequest extends ParsedRequest {
   handle: HandleRef | undefined;
   failure: ServiceError;
 }
 
 /**
- * Parses a request; undefined for batches, for requests that are passed through, and for other interfaces. A rejected
- * request is parsed for the format of its reply.
+ * Parses a request; undefined for batches, passed-through requests and other interfaces. A rejected request
+ * is parsed for the format of its reply.
  */
 function parseRecordRequest(
   rawTarget: string,
@@ -120,16 +122,16 @@ interface Rendered {
   resolution: Resolution;
   result: Result;
   reply: Reply;
-  /** A promise if the body is compressed. */
+  /** The representation, or a promise if the body is compressed. */
   made: Representation | Promise<Representation>;
 }
 
 /**
- * Order: headers → rejected? → prepared response current? → target → fresh in memory? → traffic rules → Redis, upstream or
- * stale → reply.
+ * Creates the read path. Order: headers → rejected? → prepared response current? → target → fresh in memory?
+ * → traffic rules → Redis, upstream or stale → reply.
  *
- * Requests with credentials, for private values and for lists pass through Express to the Handle server. A plain redirect
- * from memory is served here too.
+ * Requests with credentials, for private values or for lists pass through Express to the Handle server. Plain
+ * redirects from memory are also served here.
  */
 export function createRead(config: Pick<Config, 'http'>, context: Context, parts: ReadParts): Read {
   const { scanHeaders, check, resolver, hits } = parts;
@@ -191,7 +193,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
   return read;
 }
 
-/** Renders a reply; a promise if the record is large. */
+/** Renders a reply; returns a promise if the record is large. */
 type Render = (
   call: ReadRequest,
   request: ValidRequest,
@@ -214,7 +216,7 @@ function createRender(deps: ReadDeps): Render {
 
   return function render(call, request, resolution) {
     const rendering = steps(call, request, resolution);
-    // The whole record is sent as stored, which is little work.
+    // The whole record is sent as stored, which needs little work.
     const isAsStored = selectsAll(request.query) && !request.format.pretty;
     return isAsStored ? runToEnd(rendering) : runStepsOf(call.res)(rendering, charsOf(resolution));
   };
@@ -226,7 +228,7 @@ type SendReply = (
   rendered: Rendered | Promise<Rendered>,
 ) => Promise<void>;
 
-/** Sends the replies that are logged one by one, which are all except synchronous hits. */
+/** Sends individually logged replies: all except synchronous hits. */
 function createSendReply(deps: ReadDeps): SendReply {
   const sendMade = createSendMade(deps.context.clock.now);
   const endOfTurn = createEndOfTurn();

@@ -19,7 +19,7 @@ export interface RecordReplyDeps {
   context: Context;
   freshness: Freshness;
   gzipMinBytes: number;
-  /** Prepares the response for the next request after a fresh hit in memory. */
+  /** Caches the response to a fresh hit in memory for the next request. */
   prepared: PreparedCache;
   runStepsOf: RunStepsOf;
 }
@@ -48,7 +48,7 @@ export function* renderResolution(
   return { ...body, headers };
 }
 
-/** The length of the record in characters; 0 for a refusal. */
+/** Returns the record length in characters; 0 for a refusal. */
 export const charsOf = (resolution: Resolution): number =>
   resolution.kind === 'entry' ? resolution.entry.values.length : 0;
 
@@ -72,14 +72,14 @@ export function resultOf(
 interface Replied {
   resolution: Resolution;
   result: Result;
-  /** Raw request target. */
+  /** The raw request target. */
   target: string;
   handle: HandleRef;
   status: number;
   made: Representation;
 }
 
-/** Counts a stale answer, and prepares the response after a fresh hit in memory. */
+/** Counts a stale response, and prepares the response after a fresh hit in memory. */
 export function reportReply(
   { resolution, result, target, handle, status, made }: Replied,
   { context, prepared }: Pick<RecordReplyDeps, 'context' | 'prepared'>,
@@ -95,7 +95,7 @@ export interface RecordRouteDeps extends RecordReplyDeps {
   resolve: Resolver<unknown>['resolve'];
 }
 
-/** Sends the JSON of a record, for other interfaces that offer it too. The request must have a context. */
+/** Sends the JSON of a record on behalf of any interface. The request must have a context. */
 export async function answerRecord(
   req: IncomingMessage,
   res: ServerResponse,

@@ -1,4 +1,4 @@
-// Relays a response of the upstream unchanged: status, headers (repeated ones too) and body.
+// Relays an upstream response unchanged: status, headers (including repeated headers) and body.
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
@@ -19,11 +19,11 @@ const OURS = new Set([
   'access-control-expose-headers',
 ]);
 
-/** Relays a response as `no-store`, because it is to a write or to a request with credentials. */
+/** Relays a response as `no-store`, because it belongs to a write or to a request with credentials. */
 export async function relayResponse(
   response: IncomingMessage,
   res: Response,
-  /** `body` is given if it has been read already. */
+  /** `body` is set if it has already been read. */
   { body, etag }: { body?: Buffer | undefined; etag?: string | undefined },
 ): Promise<void> {
   res.status(response.statusCode ?? 502);
@@ -39,7 +39,7 @@ export async function relayResponse(
     res.end(body);
     return;
   }
-  // If the client disconnects or the upstream breaks off, both sides are closed: no other response can follow.
+  // If the client disconnects or the upstream aborts, both sides are closed, because no response can follow.
   await pipeline(response, res).catch(() => undefined);
 }
 
@@ -56,12 +56,12 @@ function endToEndHeaders({ rawHeaders, headers }: IncomingMessage): Map<string, 
 }
 
 /**
- * Maximum bytes of a parsed response to a write, or of a refusal. A Handle server sends a few hundred bytes; longer
- * responses are of another origin and are relayed unparsed.
+ * Maximum size of a parsed response to a write, or of a parsed refusal. A Handle server sends a few hundred
+ * bytes; longer responses come from a different origin and are relayed unparsed.
  */
 export const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Reads the whole body. @throws ServiceError UPSTREAM_INVALID_RESPONSE if it breaks off or is too long */
+/** Reads the whole body. @throws ServiceError UPSTREAM_INVALID_RESPONSE if it is aborted or too long */
 export async function readResponseBody(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const body = await peekResponseBody(response, maxBytes);
   if (body !== undefined) return body;
@@ -69,7 +69,10 @@ export async function readResponseBody(response: IncomingMessage, maxBytes: numb
   throw badResponse('it is too long');
 }
 
-/** Reads the body; undefined if it is longer, and can then still be relayed. @throws ServiceError if it breaks off */
+/**
+ * Reads the body; undefined if it exceeds `maxBytes`, and can then still be relayed. @throws ServiceError if
+ * it is aborted
+ */
 export async function peekResponseBody(
   response: IncomingMessage,
   maxBytes: number,
@@ -94,7 +97,7 @@ export async function peekResponseBody(
 const badResponse = (problem: string, cause?: unknown): ServiceError =>
   new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: problem }, cause });
 
-/** Decodes the content codings of a body; undefined if that fails or exceeds `maxBytes`. */
+/** Decodes the content codings of a body; undefined if decoding fails or exceeds `maxBytes`. */
 export function decodeResponseBody(
   { statusCode: status = 0, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>,
   body: Buffer,
@@ -103,7 +106,7 @@ export function decodeResponseBody(
   return decodeBody({ status, headers, body }, maxBytes).catch(() => undefined);
 }
 
-/** Reads handle and response code of an answer, if it has them. The answer may have the codings that the client accepts. */
+/** Reads the handle and the response code of a Handle response, if present. The body may be compressed. */
 export async function parseAnswer(
   response: Pick<IncomingMessage, 'statusCode' | 'headers'>,
   body: Buffer,

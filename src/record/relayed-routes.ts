@@ -1,4 +1,4 @@
-// The relayed routes: those of a Handle server other than its records, and those of the reverse look-up service.
+// The relayed routes: Handle server endpoints other than records, and the reverse look-up service.
 import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { anyObject, json, optionalText, pathText } from '../http/schemas.js';

@@ -24,7 +24,7 @@ export const selection = {
     .describe('Only the values of these types; `URL.` with the dot means its subtypes too; may be repeated.'),
 };
 
-/** Content as JSON, or as a script with `callback`. */
+/** Describes content as JSON, or as a script with `callback`. */
 export const inForm = (schema: z.ZodType): Content => ({
   'application/json': schema,
   'application/javascript': z.string(),
@@ -35,7 +35,7 @@ export const inRecordForm = (description: string, schema: z.ZodType) => ({
   content: inForm(schema),
 });
 
-/** Errors of the proxy that any call may have. */
+/** Proxy errors that any call may return. */
 export const PROXY_ERRORS: readonly ErrorCode[] = [
   'BAD_PATH',
   'BAD_PARAMETER',
@@ -54,7 +54,7 @@ export const PROXY_ERRORS: readonly ErrorCode[] = [
   'UPSTREAM_TIMEOUT',
 ];
 
-/** Additional errors of the proxy for writes. */
+/** Additional proxy errors for writes. */
 const WRITE_ERRORS: readonly ErrorCode[] = [
   'PRECONDITION_FAILED',
   'CONCURRENT_MODIFICATION',
@@ -62,7 +62,7 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
   'INVALIDATION_UNCONFIRMED',
 ];
 
-/** Text of the 401, because no schema fits both: a wrong password gets no body, a missing login gets one. */
+/** Description of the 401. It has no schema: a wrong password gets no body, but a missing login does. */
 export const LOGIN_NEEDED = 'A login is needed: JSON with responseCode 402. The login is wrong: no body.';
 const NOT_FOUND = 'There is no such handle (responseCode 100)';
 
@@ -78,7 +78,7 @@ const conditions = z.object({
 
 const values = z.array(sentValue);
 
-/** Routes without a handle (recordings "empty handle: …"). */
+/** Describes a route without a handle (recordings "empty handle: …"). */
 const withoutHandle = <const Id extends string>(id: Id) => ({
   id,
   handler: 'passThrough' as const,
@@ -109,7 +109,7 @@ export const recordRoutes = defineRoutes(
   {
     'GET /api/handles/{handle}': {
       id: 'resolveHandle',
-      // Handles the reads that read.ts does not: with a login or for private values.
+      // Handles reads outside the read path: with credentials, or for private values.
       handler: 'forwardRead',
       summary: 'Read a record',
       description:
@@ -167,7 +167,7 @@ export const recordRoutes = defineRoutes(
     },
     'POST /api/handles/{handle}': {
       id: 'resolveHandleByPost',
-      // POST is a read on a Handle server, but must be written through (RFC 9111 §4).
+      // POST is a read on a Handle server, but a cache must write it through (RFC 9111 §4).
       handler: 'forwardRead',
       summary: 'Read a record at the Handle server, with the parameters in the body',
       description: 'Never from the cache. A POST creates nothing.',

@@ -1,4 +1,4 @@
-// Schemas of the bodies of the record interface, for the OpenAPI document. A Handle server may send more members.
+// Body schemas of the record interface for the OpenAPI document. A Handle server may send additional members.
 import { z } from 'zod';
 import { anyObject, errorCode } from '../http/schemas.js';
 
@@ -9,7 +9,7 @@ const handleAndIndex = { handle: text, index: z.int() };
 
 const dataOf = (format: string, value: z.ZodType) => z.object({ format: z.literal(format), value });
 
-/** Data of a value; `format`, such as `string`, determines the form of `value`. */
+/** The data of a value, whose `format` (for example `string`) determines the form of `value`. */
 const valueData = z
   .union([
     dataOf('string', text),

@@ -1,4 +1,4 @@
-// PUT and DELETE of a handle: translates the request into a write, and the result into a reply.
+// Handles PUT and DELETE of a handle: translates the request into a write, and the result into a reply.
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
@@ -28,7 +28,6 @@ export interface WriteRouteDeps {
   runStepsOf: RunStepsOf;
 }
 
-/** A parsed write request. */
 interface WriteRequest {
   req: Request;
   res: Response;
@@ -36,7 +35,7 @@ interface WriteRequest {
   query: string;
 }
 
-/** A response of the upstream; `body` is undefined unless it was read. */
+/** An upstream response; `body` is undefined unless it was read. */
 interface RelayedResponse extends WriteAnswer {
   response: IncomingMessage;
   body: Buffer | undefined;
@@ -68,7 +67,7 @@ function writeOf(
     origin,
     deletion: req.method === 'DELETE' ? deletionOf(request, deps.resolver) : undefined,
     withBody: (work) => deps.withBody(req, work),
-    // A create-only write is checked and written atomically by the server.
+    // The Handle server checks and executes a create-only write atomically.
     ...(isConditional(req.headers) && !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
     plan: (body) => planOf(request, body, deps),
   };
@@ -98,14 +97,14 @@ const planOf = (
   conclude: (answer) => answer,
 });
 
-/** Reads the response code of a 404; for any other response the status is enough. */
+/** Reads the response code of a 404; for all other responses the status suffices. */
 async function readOutcome(response: IncomingMessage): Promise<RelayedResponse> {
   const { statusCode: status = 0 } = response;
   const body = status === 404 ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
   return { response, body, status, responseCode: body && (await parseAnswer(response, body)).responseCode };
 }
 
-/** The reply if deletion is disabled: 403, or 404 if the handle does not exist. */
+/** Builds the reply for disabled deletion: 403, or 404 if the handle does not exist. */
 function deletionOf(
   { req, res, origin, query }: WriteRequest,
   resolver: Pick<WriteRouteDeps['resolver'], 'resolve'>,
@@ -115,7 +114,7 @@ function deletionOf(
     scope,
     async refuse() {
       const { handle } = origin;
-      // If the upstream fails, the handle is assumed to exist.
+      // The handle is assumed to exist if the upstream fails.
       const reading = resolver.resolve(handle, { authoritative: false, caller: contextOf(res).caller });
       const found = await reading.catch(() => undefined);
       if (found?.kind !== 'entry' || found.entry.kind !== 'not-found')
@@ -154,7 +153,7 @@ async function reply(
   await relayResponse(response, res, { body });
 }
 
-/** Evaluates a minted handle or an ignored login in the response. Returns the body if it was read. */
+/** Detects a minted handle or an ignored login in the response. Returns the body if it was read. */
 async function readNews(
   { req, origin, query }: WriteRequest,
   response: IncomingMessage,
@@ -166,7 +165,7 @@ async function readNews(
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   if (body === undefined) return undefined;
   const { handle: minted, responseCode } = await parseAnswer(response, body);
-  // Servers ignore logins over plain http (recording "create: Basic over plain http").
+  // Servers ignore logins over plain HTTP (recording "create: Basic over plain http").
   if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
   // The minted handle may be cached as not found.
   if (isMinted && minted !== undefined) await resolver.forget(resolver.refOf(minted));
@@ -176,7 +175,10 @@ async function readNews(
 const isRefused = ({ headers }: Request, { statusCode }: IncomingMessage): boolean =>
   statusCode === 403 && headers.authorization !== undefined;
 
-/** Whether the server mints a new handle. It reads a bare flag as false, and ignores the flag if there are indexes. */
+/**
+ * Whether the server mints a new handle. It reads a bare flag as false, and ignores the flag if the query has
+ * indexes.
+ */
 function isMinting({ method }: Request, query: string): boolean {
   const parameters = readParameters(query);
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();
@@ -185,7 +187,7 @@ function isMinting({ method }: Request, query: string): boolean {
 
 function upstreamQuery(req: Request, query: string): string {
   if (!isCreateOnly(req)) return query;
-  // readParameters also finds `overwrite` with a percent-encoded name.
+  // readParameters also finds a percent-encoded `overwrite`.
   const others = query.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
   return [...others, 'overwrite=false'].join('&');
 }

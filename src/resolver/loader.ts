@@ -1,4 +1,4 @@
-// One load: reads the shared tier, then the upstream, and stores the outcome.
+// Loads one handle: reads the shared tier, then the upstream, and stores the outcome.
 import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
   type TtlBounds,
@@ -25,12 +25,15 @@ export interface LoaderDeps<Ticket> {
     detachLoads?: (key: string) => void;
     detachLoadsUnder?: (prefix: string) => void;
   };
-  /** Keys whose last load failed: a stale entry is served without another load (RFC 8767 §5, failure recheck). */
+  /**
+   * Keys whose last load failed. Their stale entries are served without a new load (RFC 8767 §5, failure
+   * recheck).
+   */
   failures: ExpiringMap<true>;
-  /** TTL bounds for a key. */
+  /** Returns the TTL bounds of a key. */
   ttlBoundsOf: (key: string) => TtlBounds;
   now: () => number;
-  /** Entries from before this moment (ms) may have missed an invalidation. */
+  /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
 }
 
@@ -39,7 +42,7 @@ export type KeptEntry = Pick<Lookup<unknown>, 'entry' | 'from'>;
 /** A load in flight. */
 export interface EntryLoad {
   startedAt: number;
-  /** The entry that the store held, which may be served stale. */
+  /** The stored entry, which may be served stale. */
   kept: KeptEntry | Promise<KeptEntry>;
   answer: Promise<Resolution>;
 }
@@ -47,7 +50,10 @@ export interface EntryLoad {
 export interface LoadTask {
   handle: HandleRef;
   authoritative: boolean;
-  /** Refresh ahead: a fresh entry is used only when it is newer than this (ms). */
+  /**
+   * A fresh entry is used only if it was requested after this time (ms). A refresh ahead excludes the current
+   * entry.
+   */
   newerThan: number;
   caller: Caller | undefined;
   /** Whether a referral is returned as the answer instead of being followed. */
@@ -64,10 +70,10 @@ export class Loader<Ticket> {
   start(task: LoadTask): EntryLoad {
     const startedAt = this.#deps.now();
     const kept = this.#deps.store.get(task.handle.key);
-    // Few promises: each costs a miss more than parsing the record.
+    // Avoids promises, because each costs a miss more than parsing the record.
     const answer =
       kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
-    // A caller that gets a stale entry does not await the answer, so its failure would be unhandled.
+    // A caller that is served a stale entry does not await the answer, so a rejection would be unhandled.
     answer.catch(() => undefined);
     return { startedAt, kept, answer };
   }
@@ -108,13 +114,13 @@ export class Loader<Ticket> {
     const storing = task.authoritative
       ? this.#replace(key, { entry, isKept, kept })
       : this.#store(key, { entry, isKept, kept });
-    // The next read must not find the older record, on any instance.
+    // The next read on any instance must not find the older record.
     if (task.authoritative) await storing;
     else if (storing instanceof Promise) storing.catch(exceptServiceError);
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
-  /** Whether an entry is newer than the answer of a mirror. */
+  /** Whether a stale entry may be newer than a mirror's answer. */
   #isNewerThanMirror(key: string, entry: Entry, requestedAt: number): boolean {
     return (
       this.judge(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBoundsOf(key))
@@ -135,7 +141,10 @@ export class Loader<Ticket> {
     );
   }
 
-  /** An authoritative "not found" evicts the entry (HDLProxy serves the deleted record again); so does a TTL of 0. */
+  /**
+   * Whether to store an entry. A TTL of 0 or an authoritative "not found" evicts the stored entry instead
+   * (HDLProxy would serve the deleted record again).
+   */
   #isKept({ authoritative }: LoadTask, entry: Entry): boolean {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }

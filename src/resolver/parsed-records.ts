@@ -1,4 +1,4 @@
-// The values of cache entries as objects. Large records are parsed once and cached.
+// Parses the values of cache entries. Large records are parsed once and cached.
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
@@ -6,29 +6,29 @@ import { parseJson, stepElements } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 
-/** Shared by several requests, so they must not be changed. */
+/** Parsed values, shared by several requests, which must not modify them. */
 export type ParsedValues = readonly HandleValue[];
 
-/** Smaller records are fast to parse, so they are parsed on every use. */
+/** Minimum length of a cached text. Smaller records are parsed on every use. */
 const LARGE_CHARS = 16 * 1024;
-/** Text and objects together take about four times the characters. */
+/** Maximum total length of the cached texts. Text and objects together use about four times as many bytes. */
 const MAX_CACHED_CHARS = 16 * 1024 * 1024;
 
 const NO_VALUES: ParsedValues = [];
 
 /**
- * Parsed values by text, because each request gets a new string from memory. That is cheap: V8 hashes a long string by its
- * length, and comparing two equal ones is a memory comparison.
+ * Parsed values by text, because memory returns a new string for each request. The look-up is cheap: V8
+ * hashes a long string by its length, and compares equal strings with a memory comparison.
  */
 const parsed = new LRUCache<Bytes, ParsedValues>({
   maxSize: MAX_CACHED_CHARS,
   sizeCalculation: (_values, text) => text.length,
 });
 
-/** The public values in the order of the record. */
+/** Returns the public values in record order. */
 export const valuesOf = (entry: Pick<Entry, 'kind' | 'values'>): ParsedValues => runToEnd(readValues(entry));
 
-/** `valuesOf` in steps, so that a large record does not block other requests. */
+/** Returns the public values in steps, so that a large record does not block other requests. */
 export function* readValues({ kind, values: text }: Pick<Entry, 'kind' | 'values'>): Steps<ParsedValues> {
   if (kind !== 'found') return NO_VALUES;
   if (text.length <= LARGE_CHARS) return parseJson(toText(text)) as HandleValue[];

@@ -1,11 +1,11 @@
-// The result of resolving a handle, and the referral in it.
+// The result of resolving a handle, and the referral it contains.
 import type { Entry } from '../cache/entry.js';
 import { toText } from '../handle/bytes.js';
 import type { Refused } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { type Referral, referralIn } from '../upstream/referrals.js';
 
-/** The reason for a stale response: the load failed, is late, or was not retried yet after a failure. */
+/** The reason for a stale response: the load failed, timed out, or is not retried yet after a failure. */
 export type StaleReason = 'error' | 'timeout' | 'backoff';
 
 export interface FromEntry {
@@ -13,17 +13,17 @@ export interface FromEntry {
   entry: Entry;
   /** The source of the entry. */
   from: 'memory' | 'redis' | 'upstream';
-  /** True when this caller joined a load that another caller had started. */
+  /** Whether this caller joined the load of a different caller. */
   collapsed: boolean;
   stale?: StaleReason;
-  /** Whether an answer of the upstream was stored. */
+  /** Whether the upstream answer was stored. */
   stored?: boolean;
 }
 
-/** An entry, or the server's refusal. Failures are thrown as ServiceError. */
+/** An entry, or a refusal by the server. Failures are thrown as ServiceError. */
 export type Resolution = FromEntry | { kind: 'refused'; refused: Refused };
 
-/** The referral in a prefix record or a refusal; undefined for a handle that does not exist. */
+/** Returns the referral in a prefix record or a refusal; undefined if the handle does not exist. */
 export function referralOf(resolution: Resolution): Referral | undefined {
   if (resolution.kind === 'refused') return referralIn({ ...resolution.refused, kind: 'refused' });
   const { entry } = resolution;

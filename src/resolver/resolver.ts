@@ -1,4 +1,4 @@
-// Answers a handle from the cache or the upstream, and invalidates handles.
+// Resolves handles from the cache or the upstream, and invalidates them.
 import type { Cache } from '../cache/cache.js';
 import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
@@ -24,44 +24,46 @@ import { SerialFlight, SingleFlight } from './single-flight.js';
 interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** The memory tier, read first and synchronously. */
   memory: { peek: (key: string) => Entry | undefined; hits: (key: string) => number };
-  /** Minimum hits of an entry for a refresh ahead; 0 turns it off. */
+  /** Minimum hits of an entry before it is refreshed ahead; 0 turns refreshes off. */
   refreshAheadMinHits: number;
-  /** How long a reader waits for the upstream when there is a stale entry (ms). */
+  /** Time that a reader waits for the upstream before a stale entry is served (ms). */
   staleAfterMs: number;
   caseSensitive: boolean;
-  /** Limits reads that memory does not answer; by default none is refused. */
+  /** Limits reads that miss in memory; by default no read is limited. */
   limitMiss?: LimitMiss;
   clock?: Pick<Clock, 'after'>;
 }
 
 export interface ResolveOptions {
   authoritative: boolean;
-  /** By default an unknown client of class `normal`. */
+  /** The caller; defaults to an unknown client of class `normal`. */
   caller?: Caller | undefined;
-  /** Whether a referral is returned if memory has no entry; by default it is followed. */
+  /** Whether a referral is returned after a miss in memory instead of being followed. */
   isUnreferred?: boolean;
 }
 
 export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'isUnreferred'> {
-  /** Judges a request that memory does not answer; an error it throws is the answer. */
+  /**
+   * Applies the traffic rules to a request that misses in memory. An error that it throws is the response.
+   */
   admit: () => Caller | undefined | Promise<Caller | undefined>;
 }
 
-/** One handle, or all handles under the prefix; an empty prefix means every handle. */
+/** A single handle, or all handles with the prefix; an empty prefix matches every handle. */
 export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
 interface ResolverParts {
   cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
   upstream: UpstreamClient;
   limitMiss: LimitMiss;
-  /** `cache.staleIfError` for a key. */
+  /** Returns `cache.staleIfError` for a key. */
   staleIfErrorMs: (key: string) => number;
 }
 
-/** Beyond this number the oldest failed keys are loaded again. */
+/** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
 const MAX_FAILURES = 100_000;
 
-/** `settings` is called again for settings that a reload may change. */
+/** Creates the resolver. `settings` is called repeatedly, because a reload may change them. */
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
   { clock: { now } }: Context,
@@ -88,14 +90,14 @@ export function createResolver(
   });
 }
 
-/** Rejects the wait for a load that is late. */
+/** The rejection reason of a wait that times out. */
 const LATE = new Error('the load is late');
 
 export class Resolver<Ticket> {
   readonly #deps: ResolverDeps<Ticket>;
   readonly #loader: Loader<Ticket>;
   readonly #flight = new SingleFlight<EntryLoad>();
-  /** Loads that follow no referral. */
+  /** Loads that do not follow referrals. */
   readonly #unreferredFlight = new SingleFlight<EntryLoad>();
   readonly #rechecks = new SerialFlight();
 
@@ -104,7 +106,10 @@ export class Resolver<Ticket> {
     this.#loader = new Loader(deps);
   }
 
-  /** Reads in the order memory, traffic rules, load. Synchronous for a fresh entry in memory. */
+  /**
+   * Reads a handle: first memory, then the traffic rules, then a load. Synchronous for a fresh entry in
+   * memory.
+   */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
     const fresh = options.authoritative ? undefined : this.fromMemory(handle);
     return fresh ?? this.#readAdmitted(handle, options);
@@ -117,7 +122,7 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Answers a handle. `authoritative` always reads from the upstream, and stores the outcome.
+   * Resolves a handle. `authoritative` always reads from the upstream and stores the outcome.
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
@@ -131,7 +136,7 @@ export class Resolver<Ticket> {
     return fresh ? Promise.resolve(fresh) : this.#miss(caller, () => this.#load(task, entry));
   }
 
-  /** A fresh entry in memory; undefined if a load is needed. */
+  /** Returns a fresh entry in memory; undefined if a load is needed. */
   fromMemory(handle: HandleRef): FromEntry | undefined {
     return this.#answerIfFresh(this.#deps.memory.peek(handle.key), handle);
   }
@@ -154,19 +159,24 @@ export class Resolver<Ticket> {
     return collapsed ? answer.then(asCollapsed) : answer;
   }
 
-  /** Invalidates a handle in every tier. A load in flight still answers its callers, but is not stored. */
+  /**
+   * Invalidates a handle in every tier. A load in flight still resolves for its callers, but is not stored.
+   */
   async forget({ key }: HandleRef): Promise<void> {
     await this.#deps.store.forget(key);
   }
 
-  /** Learns from a server whether the handle exists, and invalidates an entry that contradicts it. */
+  /** Invalidates an entry that contradicts a server's response about the existence of the handle. */
   async learn({ key }: HandleRef, { exists }: { exists: boolean }): Promise<void> {
     const { entry } = await this.#deps.store.get(key);
     if (entry === undefined || (entry.kind !== 'not-found') === exists) return;
     await this.#deps.store.forget(key).catch(exceptServiceError);
   }
 
-  /** Reads a cached handle again after a failed condition: the entry may be as old as the ETag of the caller. */
+  /**
+   * Reads a cached handle again after a failed precondition, because the entry may be as old as the caller's
+   * ETag.
+   */
   recheck(handle: HandleRef, caller: Caller | undefined): Promise<void> {
     return this.#rechecks.join(handle.key, async () => {
       const { entry } = await this.#deps.store.get(handle.key);
@@ -175,7 +185,7 @@ export class Resolver<Ticket> {
     });
   }
 
-  /** Purges on behalf of the operator; a soft purge makes entries stale. Loads in flight are not stored. */
+  /** Purges entries for the operator; a soft purge makes them stale. Loads in flight are not stored. */
   async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
     if ('handle' in target) {
       const { key } = target.handle;
@@ -187,18 +197,21 @@ export class Resolver<Ticket> {
     }
   }
 
-  /** Announces a write of the handle: no load that began before its end is stored if it changed the record. */
+  /**
+   * Raises the fence of a write. If the write changes the record, no load that started before its end is
+   * stored.
+   */
   fence({ key }: HandleRef): Promise<Fence> {
     return this.#deps.store.fence(key);
   }
 
-  /** Later callers do not join the loads in flight: the key was invalidated, here or on another instance. */
+  /** Detaches the loads in flight of an invalidated key, so that later callers start a new load. */
   detachLoads(key: string): void {
     for (const flight of [this.#flight, this.#unreferredFlight]) flight.detach(key);
     this.#deps.upstream.detachLoads?.(key);
   }
 
-  /** As `detachLoads`, for all keys under the prefix. */
+  /** Detaches the loads in flight of all keys with the prefix. */
   detachLoadsUnder(prefix: string): void {
     for (const flight of [this.#flight, this.#unreferredFlight]) flight.detachUnder(prefix);
     this.#deps.upstream.detachLoadsUnder?.(prefix);
@@ -206,7 +219,10 @@ export class Resolver<Ticket> {
 
   readonly refOf = (text: string): HandleRef => handleRef(text, this.#deps.caseSensitive);
 
-  /** Joins no load in flight, because it may be older than a change; later callers join none from before this answer. */
+  /**
+   * Reads from the upstream without joining a load in flight, which may predate a change. Later callers do
+   * not join earlier loads either.
+   */
   async #readAuthoritatively(task: LoadTask): Promise<Resolution> {
     const resolution = await this.#loader.start(task).answer;
     this.detachLoads(task.handle.key);
@@ -227,9 +243,9 @@ export class Resolver<Ticket> {
       : this.#answerOrStale(key, kept, load);
   }
 
-  /** RFC 8767 section 5: a stale entry answers when the load fails or is late. */
+  /** Serves the stale entry if the load fails or times out (RFC 8767 section 5). */
   #answerOrStale(key: string, { entry: staleEntry, from }: KeptEntry, load: EntryLoad): Promise<Resolution> {
-    // The entry may be fresh by now, if the lease was renewed.
+    // The entry may have become fresh again if the lease was renewed.
     if (staleEntry === undefined || this.#loader.judge(staleEntry) === 'none') {
       return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
     }
@@ -241,7 +257,7 @@ export class Resolver<Ticket> {
     return inTime.catch((failure: unknown) => stale(failure === LATE ? 'timeout' : 'error'));
   }
 
-  /** Reads memory again after a failure: a concurrent load may have filled it meanwhile. */
+  /** Reads memory again after a failure, because a concurrent load may have filled it meanwhile. */
   #entryOfAnotherLoad(key: string, failure: unknown): FromEntry {
     const entry = this.#deps.memory.peek(key);
     const state = this.#loader.judge(entry);
@@ -250,7 +266,7 @@ export class Resolver<Ticket> {
     return { kind: 'entry', entry, from: 'memory', collapsed: false, ...stale };
   }
 
-  /** Refreshes in the background before the entry expires. */
+  /** Refreshes a popular entry in the background before it expires. */
   #refreshAhead(entry: Entry, task: LoadTask): void {
     const { memory, now, refreshAheadMinHits: minHits, failures } = this.#deps;
     const { key } = task.handle;
@@ -265,7 +281,10 @@ const isUnknown = (resolution: Resolution): boolean =>
 const asCollapsed = (resolution: Resolution): Resolution =>
   resolution.kind === 'entry' ? { ...resolution, collapsed: true } : resolution;
 
-/** A prefix itself is a handle under `0.NA/`, so a text without a slash may be the start of such a handle. */
+/**
+ * Returns the key prefixes that a purge matches. A prefix is itself a handle under `0.NA/`, so a text without
+ * a slash also matches there.
+ */
 function keyPrefixes(text: string, caseSensitive: boolean): string[] {
   const folded = foldHandle(text, caseSensitive);
   return text === '' || text.includes('/') ? [folded] : [folded, `0.NA/${folded}`];

@@ -1,15 +1,20 @@
-// Single-flight: concurrent callers of a key share one load, or the next one.
+// Single flight: concurrent callers of a key share the load in flight, or the next load.
 
 export interface Load {
   startedAt: number;
   answer: Promise<unknown>;
 }
 
-/** A detached load still answers its callers, but the next caller starts a new load. */
+/**
+ * Shares loads in flight by key. A detached load still resolves for its callers, but the next caller starts a
+ * new load.
+ */
 export class SingleFlight<L extends Load> {
   readonly #loads = new Map<string, L>();
 
-  /** Joins the load of the key, or starts one. `since`: an earlier load (ms) is not joined. */
+  /**
+   * Joins the load in flight of the key, or starts a load. Loads started before `since` (ms) are not joined.
+   */
   join(key: string, { start, since }: { start: () => L; since: number }): { load: L; collapsed: boolean } {
     const running = this.#loads.get(key);
     if (running && running.startedAt >= since) return { load: running, collapsed: true };
@@ -36,7 +41,10 @@ interface SerialWork {
   done: Promise<void>;
 }
 
-/** Runs the work of a key serially. Callers share the next run: a run in progress may predate the reason for the call. */
+/**
+ * Runs the work of a key serially. Callers share the next run, because a run in progress may predate the
+ * reason for their call.
+ */
 export class SerialFlight {
   readonly #last = new Map<string, SerialWork>();
 

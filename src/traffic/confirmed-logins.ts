@@ -1,4 +1,5 @@
-// Logins that the Handle server has accepted. A client can invent any number of unconfirmed names.
+// Logins that the Handle server has accepted. Unconfirmed names are not trusted, because clients can invent
+// them.
 import type { ServerResponse } from 'node:http';
 import { contextOf, hasContext } from '../http/context.js';
 import { type ChecksLogin, identityOf } from '../http/identity.js';
@@ -7,10 +8,10 @@ import type { TrafficFacts } from './rules.js';
 
 type LoginFacts = Pick<TrafficFacts, 'credentials' | 'address'>;
 
-/** Maximum number of logins; beyond it the login that was confirmed first has to be confirmed again. */
+/** Maximum number of confirmed logins; above it, the oldest login must be confirmed again. */
 const MAX_LOGINS = 10_000;
 
-/** Logins by identity and network: a login confirmed in one network does not confirm the same name in another. */
+/** Confirmed logins by identity and network; a confirmation is valid only in its network. */
 export class ConfirmedLogins {
   readonly #logins = new Set<string>();
   readonly #checksLogin: ChecksLogin;
@@ -23,7 +24,7 @@ export class ConfirmedLogins {
     return this.#logins.has(loginOf(facts));
   }
 
-  /** Confirms the login when the Handle server carries out its request and has checked it for that. */
+  /** Confirms a login once the Handle server has checked it and executed the request. */
   watch(res: ServerResponse, facts: LoginFacts): void {
     res.once('finish', () => {
       const isDone = res.statusCode >= 200 && res.statusCode < 300;
@@ -31,7 +32,10 @@ export class ConfirmedLogins {
     });
   }
 
-  /** A Handle server never writes without a valid login. Requests that do not reach it are answered with any login. */
+  /**
+   * Whether the Handle server has checked the login: it does so for every write, but requests that do not
+   * reach it succeed with any login.
+   */
   #isChecked(res: ServerResponse, { credentials }: LoginFacts): boolean {
     if (!hasContext(res)) return false;
     const { result, handle } = contextOf(res);

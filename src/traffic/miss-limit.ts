@@ -1,4 +1,5 @@
-// Refuses the misses of limited networks, and counts those of other networks to decide whether to limit them.
+// Refuses the misses of limited networks, and counts the misses of other networks to decide whether to limit
+// them.
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { LimitReason, LimitedNetworks } from '../coordination/limited-networks.js';
@@ -8,7 +9,7 @@ import type { LimiterUsage } from '../upstream/concurrency-limiter.js';
 
 interface MissLimitParts {
   networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe' | 'list'>;
-  /** Handle servers. */
+  /** The Handle servers. */
   servers: readonly { usage: () => { read: Pick<LimiterUsage, 'waiting' | 'limit'> } }[];
 }
 
@@ -17,7 +18,7 @@ const WHY: Readonly<Record<LimitReason, string>> = {
   'most-misses': 'most of the reads while the Handle server is under pressure',
 };
 
-/** `settings` is called each time, because a reload may change them. */
+/** Creates the miss limit. `settings` is called for each miss, because a reload may change them. */
 export function createMissLimit(
   settings: () => { traffic: Pick<Config['traffic'], 'enumeration'> },
   { metrics, clock: { now } }: Context,
@@ -25,10 +26,10 @@ export function createMissLimit(
 ): LimitMiss {
   const window = new MissWindow();
   metrics.registerLimitedNetworks(() => [networks.list().length]);
-  // The queue is as long as the limit of concurrent reads.
+  // Pressure means that the queue is at least as long as the concurrency limit for reads.
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
-  // A limited network starts from zero when its limit ends, even if another instance has set the limit.
+  // Misses count from zero when a limit ends, even if a different instance has set it.
   networks.subscribe((network) => {
     window.forget(network);
   });
@@ -56,7 +57,7 @@ export function createMissLimit(
     isUnknown: (answer: T) => boolean | undefined,
   ): Promise<T> {
     assertNotLimited(network);
-    // Background requests already yield to others.
+    // Background requests already yield to all others.
     if (!isInBackground && isUnderPressure()) {
       count(network, { pressed: 1 });
       assertNotLimited(network);
@@ -69,19 +70,19 @@ export function createMissLimit(
 
   return function limitMiss(caller, read, isUnknown) {
     const network = caller?.network;
-    // A reload may have turned limits off since the request was judged.
+    // A reload may have disabled limits since the request was admitted.
     if (network === undefined || settings().traffic.enumeration.perMinute === 0) return read();
     return judge({ network, isInBackground: caller?.class === 'background' }, read, isUnknown);
   };
 }
 
-/** The misses of one network in the current minute. */
+/** The misses of a network in the current minute. */
 interface MissCounts {
-  /** Misses that were answered. */
+  /** Completed misses. */
   answered: number;
-  /** Answered misses whose handle does not exist. */
+  /** Completed misses for nonexistent handles. */
   unknown: number;
-  /** Misses that came while the upstream was under pressure. */
+  /** Misses that arrived while the upstream was under pressure. */
   pressed: number;
 }
 
@@ -91,8 +92,8 @@ interface MissLimits {
 }
 
 /**
- * Limits a network that enumerates handles, or that makes most of the misses while the upstream is under pressure. A
- * network without competition takes nothing from others, so it may use the whole upstream.
+ * Decides whether to limit a network: it enumerates handles, or causes most misses while the upstream is
+ * under pressure. A network without competition may use the whole upstream.
  */
 export function judgeMisses(
   { answered, unknown, pressed }: MissCounts,
@@ -105,7 +106,10 @@ export function judgeMisses(
 }
 
 const WINDOW_MS = 60_000;
-/** Above twice this number of networks, the counts of those quiet for longest are dropped. */
+/**
+ * Number of networks per generation. Above twice this number, the counts of the longest quiet networks are
+ * dropped.
+ */
 const MAX_RECENT = 10_000;
 
 const NONE: MissCounts = { answered: 0, unknown: 0, pressed: 0 };
@@ -116,15 +120,21 @@ const sum = (one: MissCounts, other: MissCounts): MissCounts => ({
   pressed: one.pressed + other.pressed,
 });
 
-/** Consecutive windows of one minute, the same for all networks. */
+/** Miss counts in consecutive windows of one minute, which start at the same time for all networks. */
 export class MissWindow {
   #startedAt = -Infinity;
   #pressedOfAll = 0;
   #recent = new Map<string, MissCounts>();
-  /** Networks not counted since `#recent` was created. In a single map, deleting the first key repeatedly is slow. */
+  /**
+   * Networks without misses since `#recent` was created. Two maps are faster than repeatedly deleting the
+   * first key of one map.
+   */
   #quiet = new Map<string, MissCounts>();
 
-  /** @returns the counts of the network, this miss included, and the misses of all networks under pressure */
+  /**
+   * Counts misses. Returns the counts of the network including these, and the misses of all networks under
+   * pressure.
+   */
   count(
     network: string,
     added: Partial<MissCounts>,

@@ -1,4 +1,5 @@
-// The traffic policy: judges each request by the first rule that matches, counts its limit, and refuses.
+// The traffic policy: judges each request by the first matching rule, enforces its limit, and refuses
+// requests.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopback } from '../config/addresses.js';
@@ -50,24 +51,28 @@ interface TrafficParts {
 }
 
 export interface TrafficPolicy {
-  /** Judges requests before they are answered; returns the same listener if no rule concerns hits. */
+  /** Judges requests before they are handled. Returns the listener unchanged if no rule affects hits. */
   wrap: (listener: Listener) => Listener;
-  /** The refusal of a judged request; undefined if it is admitted. */
+  /** Returns the refusal of a judged request; undefined if it is admitted. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
   /** Judges a request once, and returns its caller. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admit: (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
   /**
-   * Judges a native message that memory does not answer, and returns its caller. Only for TCP: a UDP address can be forged.
+   * Judges a native message that misses in memory, and returns its caller. Used only for TCP, because UDP
+   * addresses can be forged.
    *
-   * @throws ServiceError, as `admit`
+   * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
    */
   admitMessage: (address: string, handle: HandleRef) => Caller | Promise<Caller>;
   /**
-   * Judges one handle of a request that names it in its body or has many handles, by the rules for handles and prefixes.
-   * Undefined if there is no such rule.
+   * Judges a single handle of a request that names it in its body or names many handles, by handle and prefix
+   * rules. Undefined without such rules.
    */
   refusalOfHandle: RefusalOfHandle | undefined;
-  /** Charges a request with many handles for `more` requests. @throws ServiceError when it exceeds the limit */
+  /**
+   * Charges a request with many handles for `more` additional requests. @throws ServiceError when it exceeds
+   * the limit
+   */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 
@@ -85,7 +90,7 @@ interface Applied {
 interface Judgement {
   facts: TrafficFacts;
   caller: Caller;
-  /** Result of the rule that decides; undefined if none matches. */
+  /** Result of the deciding rule; undefined if no rule matches. */
   applied: Applied | undefined;
 }
 
@@ -119,14 +124,14 @@ export function createTrafficPolicy(
     },
     refusalOf: (req) => judged.get(req)?.applied?.refusal,
     admit(req, res) {
-      // Without rules the target of a miss is not parsed a second time.
+      // The target of a miss is not parsed a second time if there are no rules.
       if (rules.length === 0) return callerOf(req, addressOf(req));
       const judging = judgeOnce(req, res);
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
     },
     admitMessage(given, handle) {
       const address = plainAddress(given);
-      // Behind a load balancer the client is unknown; a closed connection has no address.
+      // Behind a load balancer the client is unknown, and a closed connection has no address.
       if (isIP(address) === 0 || isTrustedProxy(address)) return UNKNOWN_CLIENTS;
       const judging = judge({ ...MESSAGE, address, handle }, {});
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
@@ -148,7 +153,7 @@ interface JudgeOnceParts {
   judge: ReturnType<typeof createJudge>['judge'];
 }
 
-/** Judges each request once and remembers the judgement. */
+/** Creates the function that judges each request once and stores the judgement. */
 function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, table, logins, judge }: JudgeOnceParts) {
   const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
   const judged = new WeakMap<IncomingMessage, Judgement>();
@@ -170,7 +175,7 @@ function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, table, logi
   return { judged, judgeOnce };
 }
 
-/** The facts that native messages have in common. */
+/** Facts common to all native messages. */
 const MESSAGE = {
   userAgent: '',
   method: 'RESOLUTION',
@@ -186,11 +191,14 @@ interface JudgeParts {
   logins: ConfirmedLogins;
 }
 
-/** Applies the rules to the facts of a request. */
+/** Creates the functions that apply the rules to the facts of a request. */
 function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, report, logins }: JudgeParts) {
   const compiled = rules.map(compileRule);
 
-  /** Takes from each bucket: an unconfirmed login shares one with all unconfirmed logins of its network. */
+  /**
+   * Takes tokens from all buckets of a request. An unconfirmed login also uses a bucket shared by its
+   * network.
+   */
   function take(
     window: LimitWindow,
     buckets: readonly string[],
@@ -224,7 +232,10 @@ function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, repo
     return isSynchronous(all) ? settle(all) : Promise.all(all.map(async (one) => one)).then(settle);
   }
 
-  /** Judges only by rules for handles: other rules have judged the request, and count its handles together. */
+  /**
+   * Judges by handle rules only. All other rules have judged the request already, and count its handles
+   * together.
+   */
   function judgeHandle(facts: TrafficFacts): ServiceError | undefined | Promise<ServiceError | undefined> {
     const { deciding } = selectRules(compiled, facts);
     if (deciding === undefined || !isOfHandles(deciding)) return undefined;
@@ -248,7 +259,7 @@ const compileRule = (rule: TrafficRule): CompiledRule => ({
   window: rule.limit && windowOf(rule.limit),
 });
 
-/** The matching shadow rules before the first other rule that matches, and that rule. */
+/** Returns the first matching rule that is not a shadow rule, and the matching shadow rules before it. */
 function selectRules(
   rules: readonly CompiledRule[],
   facts: TrafficFacts,
@@ -267,7 +278,7 @@ function admitted({ caller, applied }: Judgement): Caller {
   return caller;
 }
 
-/** `limited` includes refusals without a limit. */
+/** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
 function createReport({ metrics, log }: Context) {
   return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
@@ -282,7 +293,7 @@ function createReport({ metrics, log }: Context) {
 }
 
 function createCallerOf({ perMinute }: TrafficSettings['enumeration'], isTrustedProxy: IsTrustedProxy) {
-  // A trusted proxy is no client, and programs of this machine are the operator's.
+  // Excludes trusted proxies, which are not clients, and local programs, which belong to the operator.
   const isJudged = (address: string): boolean =>
     perMinute > 0 && isIP(address) !== 0 && !isTrustedProxy(address) && !isLoopback(address);
 
@@ -316,7 +327,7 @@ function bucketsOf(name: string, { by, facts, logins }: Counted): string[] {
     case 'network':
       return [`${name} ${networkOf(address)}`];
     case 'identity': {
-      // Without the password, so that guesses at a password count together.
+      // The identity excludes the password, so that guesses of a password count together.
       const identity = identityOf(credentials);
       if (identity === undefined) return [`${name} ${clientOf(address)}`];
       const unconfirmed = logins.has(facts) ? [] : [`${name} unconfirmed ${networkOf(address)}`];
@@ -327,7 +338,7 @@ function bucketsOf(name: string, { by, facts, logins }: Counted): string[] {
   }
 }
 
-/** Retry-After of a refusal by a rule without a limit. */
+/** Retry-After for refusals by rules without a limit (ms). */
 const REFUSED_FOR_MS = 60_000;
 
 const appliedWithout = (rule: CompiledRule): Applied => ({
@@ -359,7 +370,10 @@ interface LimitWindow extends BucketLimit {
   windowSeconds: number;
 }
 
-/** A limit of a rule: its requests per window, and the size of its bucket, which is the same unless `burst` is set. */
+/**
+ * Converts the limit of a rule to a window: its quota, and its bucket size, which equals the quota unless
+ * `burst` is set.
+ */
 function windowOf({ perSecond, perMinute = 0, burst }: NonNullable<TrafficRule['limit']>): LimitWindow {
   const windowSeconds = perSecond === undefined ? 60 : 1;
   const quota = perSecond ?? perMinute;

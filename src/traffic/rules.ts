@@ -1,4 +1,4 @@
-// Compiles the rules of the configuration, and reads the facts of a request that they match.
+// Compiles the configured rules, and reads the request facts that they match.
 import type { InterfaceName, TrafficRule } from '../config/schema-traffic.js';
 import type { IncomingMessage } from 'node:http';
 import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../handle/handle.js';
@@ -8,23 +8,26 @@ import { ownerOf } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { BlockList, isIPv6 } from 'node:net';
 
-/** The facts of a request that rules match. */
+/** The request facts that rules match. */
 export interface TrafficFacts {
   address: string;
   userAgent: string;
   method: string;
   interface: InterfaceName;
   handle: HandleRef | undefined;
-  /** Value of the header Authorization. */
+  /** Value of the Authorization header. */
   credentials: string | undefined;
-  /** Whether memory answers the read, or it may need the Handle server; undefined for a write. */
+  /** Whether a read hits in memory, or may need the Handle server; undefined for a write. */
   reads: 'hits' | 'misses' | undefined;
 }
 
 export const isOfHandles = ({ match }: TrafficRule): boolean =>
   match.handle !== undefined || match.prefix !== undefined;
 
-/** Whether a rule affects hits. A class alone does not: it orders waiting requests, and hits never wait. */
+/**
+ * Whether a rule affects hits. A class alone does not, because it orders waiting requests, and hits never
+ * wait.
+ */
 export const concernsHits = ({ match, limit, answer, log, shadow }: TrafficRule): boolean =>
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow);
 
@@ -37,7 +40,7 @@ export function createReadFacts({
   addressOf,
   resolver,
 }: FactsDeps): (req: IncomingMessage, place: Place) => TrafficFacts {
-  /** Whether memory answers an anonymous read of a handle now. */
+  /** Whether an anonymous read of the handle would hit in memory now. */
   const isFresh = (handle: HandleRef): boolean => resolver.fromMemory(handle) !== undefined;
 
   return function readFacts(req, place) {
@@ -84,7 +87,7 @@ function handleAt(
   const { rest = '', routes: [route] = [] } = match ?? {};
   switch (of) {
     case 'native':
-      // The handle is in the message.
+      // The handle is in the message body.
       return { interface: 'native', handle: undefined };
     case 'v2':
       return { interface: 'v2', handle: decode(rest) };
@@ -102,7 +105,10 @@ function decode(rawHandle: string): string | undefined {
   return parsed.ok ? parsed.handle : undefined;
 }
 
-/** Reads with credentials, authoritative reads, lists and batches count as misses: they go to the Handle server. */
+/**
+ * Classifies a read. Reads with credentials, authoritative reads, lists and batches count as misses, because
+ * they go to the Handle server.
+ */
 function readsOf(
   facts: Omit<NamedByTarget, 'handle'> & Pick<TrafficFacts, 'method' | 'credentials' | 'handle'>,
   isFresh: (handle: HandleRef) => boolean,
@@ -115,7 +121,7 @@ function readsOf(
 
 export type Matches = (facts: TrafficFacts) => boolean;
 
-/** The cheapest parts come first. */
+/** Compiles the conditions of a rule, cheapest first. */
 export function compileMatch(match: TrafficRule['match']): Matches {
   const parts = [
     match.reads && ((facts: TrafficFacts) => facts.reads === match.reads),
@@ -146,7 +152,7 @@ function matchNetwork(networks: readonly string[]): Matches {
   return ({ address }) => list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
-/** `21.T1`, or `21.T1.*` for the prefixes derived from it. */
+/** Matches a prefix: `21.T1`, or `21.T1.*` for its derived prefixes. */
 function matchPrefix(prefixes: readonly string[]): Matches {
   const folded = prefixes.map(upperAscii);
   const isOf = (prefix: string, pattern: string): boolean =>
@@ -167,7 +173,10 @@ function matchText(patterns: readonly string[], read: (facts: TrafficFacts) => s
   };
 }
 
-/** `*` stands for any text. Not a regular expression, which with several `.*` takes quadratic time on a long text. */
+/**
+ * Compiles a glob, in which `*` matches any text. A regular expression with several `.*` would take quadratic
+ * time on long texts.
+ */
 function compileGlob(pattern: string): (folded: string) => boolean {
   const [first = '', ...others] = upperAscii(pattern).split('*');
   const last = others.pop();

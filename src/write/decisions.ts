@@ -1,4 +1,5 @@
-// The decisions of a write as pure functions: whether it may delete, and whether its response changed the record.
+// Write decisions as pure functions: whether a deletion is allowed, and whether a response changed the
+// record.
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import type { WriteOutcome } from '../handle/outcome.js';
@@ -6,15 +7,15 @@ import { RESPONSE_CODE } from '../handle/response-codes.js';
 
 /** The configuration under `deletion`. */
 export interface DeletionRules {
-  /** Whole handles. */
+  /** Whether whole handles may be deleted. */
   handles: boolean;
-  /** Single values (`?index=`). */
+  /** Whether single values may be deleted (`?index=`). */
   values: boolean;
   /** Patterns of handles that may always be deleted; `*` matches any text. */
   allowedFor: readonly string[];
 }
 
-/** Whether a deletion is allowed. By default none is, because identifiers are meant to stay. */
+/** Whether a deletion is allowed. The default is no, because identifiers should persist. */
 export function allowsDeletion(
   { handles, values, allowedFor }: DeletionRules,
   scope: 'handle' | 'values',
@@ -29,36 +30,42 @@ function matches(pattern: string, handle: string): boolean {
   return new RegExp(`^${parts.join('[^]*')}$`).test(upperAscii(handle));
 }
 
-/** A response of the Handle server to a write. */
+/** A Handle server's response to a write. */
 export interface WriteAnswer {
   status: number;
   /** Undefined if the response is not Handle JSON, or was not read. */
   responseCode?: number | undefined;
 }
 
-/** The outcome of one request. `result`: the response of the Handle server, or the error that came instead. */
+/**
+ * Returns the outcome of one request. `result`: the Handle server's response, or the error thrown instead.
+ */
 export function judgeWrite(result: WriteAnswer | { failure: unknown }): WriteOutcome {
   if ('failure' in result) return wasSent(result.failure) ? 'unknown' : 'unchanged';
   const { status, responseCode } = result;
-  // A Handle server refuses with 3xx, 4xx and 501 before it touches the record (recordings "PUT …", "DELETE …",
-  // "clientCert=true"). Any other 5xx may come from a gateway that gave up while the server is still at work.
+  // A Handle server that responds with 3xx, 4xx or 501 has not touched the record (recordings "PUT …",
+  // "DELETE …", "clientCert=true"). Any other 5xx may come from a gateway that timed out while the server
+  // still executes the write.
   if (status >= 200 && status < 300) return 'changed';
   if (status === 404) return isMissing(responseCode) ? 'changed' : 'unchanged';
   if ((status >= 300 && status < 500) || status === 501) return 'unchanged';
   return 'unknown';
 }
 
-/** The outcome of a write in several requests: unknown if any is unknown, otherwise changed if any has changed the record. */
+/**
+ * Combines the outcomes of several requests: unknown if any is unknown, otherwise changed if any changed the
+ * record.
+ */
 export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome {
   if (outcomes.includes('unknown')) return 'unknown';
   return outcomes.includes('changed') ? 'changed' : 'unchanged';
 }
 
-/** A 404 says that the record is gone, so its entry is invalid; only another response code contradicts that. */
+/** Whether a 404 means that the record is gone. It does, unless its response code says something else. */
 const isMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;
 
-/** Codes of a write that ended before a byte was sent. BAD_REQUEST: the client left the queue. */
+/** Error codes of writes that failed before sending a byte. BAD_REQUEST: the client left the queue. */
 const NEVER_SENT: readonly ErrorCode[] = [
   'BAD_REQUEST',
   'UPSTREAM_CONNECT_FAILED',

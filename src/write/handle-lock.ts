@@ -1,4 +1,4 @@
-// The lock of a handle for a write: who may wait for it, and a read of the record that is still current under it.
+// The lock of a handle for a write: admission to its queue, and a current read of the record under the lock.
 import type { IncomingMessage } from 'node:http';
 import type { KeyLock, LockGrant } from '../coordination/key-lock.js';
 import { LockPlaces, type Writer } from '../coordination/lock-places.js';
@@ -6,9 +6,8 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { identityOf } from '../http/identity.js';
 
-/** A held lock. */
 export interface Held extends Pick<LockGrant, 'assertHeld'> {
-  /** Call it when the Handle server has refused the login and the work does not throw that. */
+  /** Records a refused login. Call it if the work does not throw the refusal. */
   onRefused: () => void;
 }
 
@@ -16,14 +15,14 @@ export const NOT_HELD: Held = { assertHeld: () => undefined, onRefused: () => un
 
 interface LockedWork<Current, Result> {
   req: IncomingMessage;
-  /** Reads the record with the caller's login; throws when the login is refused. */
+  /** Reads the record with the caller's login; throws if the login is refused. */
   read: () => Promise<Current>;
   work: (current: Current, held: Held) => Promise<Result>;
-  /** Does the work without the lock if the Handle server itself makes it atomic; otherwise undefined. */
+  /** Works without the lock if the Handle server makes the work atomic; otherwise returns undefined. */
   unlocked?: (current: Current) => Promise<Result | undefined> | undefined;
 }
 
-/** Works under the lock of the handle over all instances. */
+/** Runs work under the lock of the handle, which all instances share. */
 export type HandleLock = <Current, Result>(
   handle: HandleRef,
   work: LockedWork<Current, Result>,
@@ -35,9 +34,9 @@ interface HandleLockParts {
 }
 
 /**
- * Reads before it acquires the lock: a caller whose login the Handle server refuses gets no place in the
- * queue. Over plain http the server refuses only the write, and `LockPlaces` bounds that cost. The record is read again
- * if another client has held the lock since.
+ * Creates a handle lock that reads the record before it acquires the lock: a caller whose login is refused
+ * gets no place in the queue. Over plain HTTP the server refuses only the write, and `LockPlaces` bounds that
+ * cost. The record is read again if a different client has held the lock since.
  */
 export function createHandleLock({ coordination: { lock }, findClient }: HandleLockParts): HandleLock {
   const places = new LockPlaces(() => performance.now());
@@ -68,7 +67,7 @@ export function createHandleLock({ coordination: { lock }, findClient }: HandleL
   };
 }
 
-/** A writer is identified by its login, or without one by its network. */
+/** Identifies a writer by its login or, without a login, by its network. */
 const writerOf = (
   { headers }: IncomingMessage,
   { network }: Pick<Writer, 'network'>,

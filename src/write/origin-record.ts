@@ -1,4 +1,4 @@
-// The record of one handle at its Handle server, as one caller reads and writes it there, bypassing the cache.
+// A record at its Handle server: reads and writes with the login of a single caller, bypassing the cache.
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -16,10 +16,13 @@ import type { RecordAnswer } from '../upstream/reply.js';
 import { recordsAt, type FindServers } from '../upstream/routing.js';
 import { assertFound, type HandleServer } from '../upstream/upstreams.js';
 
-/** Options without the login, because the record belongs to one caller. */
+/** Options without the login, which is fixed per record. */
 type Without<Options> = Omit<Options, 'authorization' | 'caller'>;
 
-/** The cache learns from each answer whether the handle exists, so that no later reader gets an older state. */
+/**
+ * A record at its Handle server. Each response tells the cache whether the handle exists, so that later
+ * readers get no older state.
+ */
 export interface OriginRecord {
   handle: HandleRef;
   /** The server that accepts writes; undefined if no server is responsible. */
@@ -29,7 +32,7 @@ export interface OriginRecord {
   put: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
   putValues: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
   remove: (options: Without<RemoveOptions>) => Promise<RecordAnswer>;
-  /** The handles under a prefix of the same server. */
+  /** Lists the handles under a prefix of the same server. */
   list: (prefix: string, options: Without<ListOptions>) => Promise<RecordAnswer>;
 }
 
@@ -44,7 +47,7 @@ export type OriginOf = (
   login: { authorization: string | undefined; caller: Caller | undefined },
 ) => OriginRecord;
 
-/** Looks up the servers of the handle once. */
+/** Creates origin records; each looks up the servers of its handle once. */
 export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts): OriginOf {
   return function originOf(handle, { authorization, caller: given }) {
     const servers = upstreams.findServers(handle);
@@ -75,21 +78,21 @@ export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts):
   };
 }
 
-/** Whether the Handle server checks the login of a read: such a read is no guess and is not counted as one. */
+/** Whether the Handle server checks the login of a read. If it does, the read does not count as guessing. */
 const checksLogin = (servers: readonly HandleServer[], authorization: string | undefined): boolean =>
   identityOf(authorization) !== undefined && servers.every(({ checksLogins }) => checksLogins);
 
 const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
 
-/** @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
+/** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
 export function assertWritable(server: HandleServer | undefined): void {
   if (assertFound(server).readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
 }
 
 /**
- * Reads the values that the caller may see. A server refuses the whole read if one value may not be seen; then the
- * public values are read.
+ * Reads the values visible to the caller. If a value is not visible, the server refuses the whole read, and
+ * only the public values are read.
  */
 export async function readVisible(
   record: Pick<OriginRecord, 'get'>,

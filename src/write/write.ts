@@ -1,4 +1,4 @@
-// The one way to write, for every interface: rule, body, condition, fence, request, settlement.
+// The write path of every interface: rule, body, condition, fence, request, settlement.
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { WriteOutcome } from '../handle/outcome.js';
@@ -13,42 +13,45 @@ import {
 import { type HandleLock, type Held, NOT_HELD } from './handle-lock.js';
 import { type OriginRecord, assertWritable } from './origin-record.js';
 
-/** A write as an interface translates it from a request. */
+/** A write, translated from a request by an interface. */
 export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
   req: IncomingMessage;
   origin: OriginRecord;
-  /** The scope of a deletion, and the reply if the operator does not allow it. */
+  /** The scope of a deletion, and the reply if deletion is disabled. */
   deletion?: { scope: 'handle' | 'values'; refuse: () => Promise<Result> } | undefined;
-  /** Receives the body before any handle is locked or fenced, because the body may arrive slowly. */
+  /** Receives the body before it locks or fences the handle, because the body may arrive slowly. */
   withBody: <T>(work: (body: Body) => Promise<T>) => Promise<T>;
   /**
-   * Reads the record that the write depends on, as its caller sees it; undefined for a write that depends on none.
+   * Reads the record that the write depends on, as seen by the caller; undefined for an unconditional write.
    *
    * @throws ServiceError PRECONDITION_FAILED
    */
   read?: () => Promise<Current>;
-  /** Whether the Handle server itself makes the write atomic for this record; then no lock is taken. */
+  /** Whether the Handle server makes the write atomic for this record, so that no lock is needed. */
   isAtomic?: (current: Current) => boolean;
   plan: (body: Body, current: Current | undefined) => Plan<Answer, Result> | Promise<Plan<Answer, Result>>;
 }
 
-/** The requests of a write to the Handle server, and the reply. */
+/** The requests to the Handle server, and the reply to the client. */
 export interface Plan<Answer extends WriteAnswer, Result> {
-  /** Sent sequentially until one is refused. `assertHeld` is called just before a request is sent. */
+  /** Sent sequentially until a request is refused. Each calls `assertHeld` just before it is sent. */
   requests: readonly ((assertHeld: () => void) => Promise<Answer>)[];
-  /** Looks for the record if the outcome is unknown; by default it is not looked for. */
+  /** Checks after an unknown outcome whether the record was stored; by default it counts as not stored. */
   isStored?: () => Promise<boolean>;
   /**
-   * Makes the reply from the last answer, which is undefined if nothing had to be sent, or the record was found stored. The
-   * result is undefined if the record was created or deleted meanwhile; then it is read again.
+   * Builds the reply from the last response, which is undefined if nothing was sent or the record was found
+   * stored. The result is undefined if the record was created or deleted meanwhile; it is then read again.
    */
   conclude: (answer: Answer | undefined) => Result | undefined | Promise<Result | undefined>;
 }
 
-/** `withBody` for a write without a body, or whose body was already received. */
+/** A `withBody` for writes without a body, or with a body that was already received. */
 export const noBody = <T>(work: (body: undefined) => Promise<T>): Promise<T> => work(undefined);
 
-/** @throws ServiceError CONCURRENT_MODIFICATION, LOCK_UNAVAILABLE, INVALIDATION_UNCONFIRMED and others, and the errors of the parts of the write */
+/**
+ * Carries out a write. @throws ServiceError CONCURRENT_MODIFICATION, LOCK_UNAVAILABLE,
+ * INVALIDATION_UNCONFIRMED and others, and the errors of the write's functions
+ */
 export type CarryOut = <Body, Current, Answer extends WriteAnswer, Result>(
   write: Write<Body, Current, Answer, Result>,
 ) => Promise<Result>;
@@ -59,7 +62,10 @@ interface WriteParts {
   resolver: Pick<Resolver<unknown>, 'fence' | 'recheck'>;
 }
 
-/** Maximum attempts when writers that bypass the lock create or delete the handle between our read and our write. */
+/**
+ * Maximum attempts while writers that bypass the lock create or delete the handle between the read and the
+ * write.
+ */
 const MAX_TRIES = 3;
 
 export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut {
@@ -93,7 +99,8 @@ export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut 
           return concurrentModification();
         },
       }).catch(async (failure: unknown) => {
-        // The ETag of a failed condition usually came from the cache, and the caller reads the record there again.
+        // The ETag of a failed condition usually came from the cache, where the caller will read the record
+        // again.
         if (isFailedCondition(failure)) await resolver.recheck(handle, caller);
         throw failure;
       });
@@ -109,10 +116,10 @@ const isFailedCondition = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED';
 
 /**
- * Sends the requests under the fence until one is refused, then settles the fence by their combined outcome. While it is
- * raised, no load that began before is stored.
+ * Sends the requests under the fence until one is refused, then settles the fence by their combined outcome.
+ * While the fence is raised, earlier loads are not stored.
  *
- * @returns the last answer; undefined when nothing was sent, or when the record was found stored
+ * @returns the last response; undefined if nothing was sent, or if the record was found stored
  */
 export async function sendFenced<Answer extends WriteAnswer>(
   fence: Record<WriteOutcome, () => Promise<void>>,
@@ -153,8 +160,8 @@ async function sendSequentially<Answer extends WriteAnswer>(
 }
 
 /**
- * Lowers the fence. If the record changed, the entry is invalidated on every instance. Settles when all of them have
- * acknowledged it or lost their lease: only then may the caller get its reply.
+ * Lowers the fence, and invalidates a changed entry on every instance. Settles once all instances have
+ * acknowledged or lost their lease; only then may the caller get its reply.
  */
 async function settle(
   fence: Record<WriteOutcome, () => Promise<void>>,
@@ -167,7 +174,7 @@ async function settle(
   }
 }
 
-/** Removes Retry-After: a client must not be invited to repeat a write that may have been carried out. */
+/** Removes Retry-After, because a client must not be told to repeat a write that may have been executed. */
 function withoutRetryAfter(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.upstreamAnswer !== undefined) return error;
   const { code, message, responseCode, upstreamStatus, diagnosis, cause } = error;

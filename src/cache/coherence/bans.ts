@@ -1,27 +1,30 @@
-// Bans: one ban purges many keys; it is applied to an entry when the entry is used (Varnish's lazy bans).
+// Bans, as in Varnish: a ban purges all keys with a prefix, and is applied lazily when an entry is used.
 import { type Times, asStale } from '../entry.js';
 
-/** Bans every key that begins with `prefix`; an empty prefix bans all keys. */
+/** A ban of all keys with a prefix; an empty prefix matches every key. */
 export interface Ban {
   prefix: string;
-  /** A soft ban makes entries stale; a hard one deletes them. */
+  /** Whether banned entries become stale instead of being deleted. */
   isSoft: boolean;
 }
 
-/** A later ban has a higher number. */
+/** A ban with its sequence number; later bans have higher numbers. */
 export interface NumberedBan extends Ban {
   number: number;
 }
 
-/** Bounded, because each load and each use of an older entry is checked against all newer bans. */
+/** Maximum number of bans: each load, and each use of an older entry, is checked against all newer bans. */
 export const MAX_BANS = 200;
 
-/** Above the maximum, the oldest ban becomes a floor: every entry from before it counts as banned. */
+/**
+ * A bounded list of bans. Above the maximum, the oldest ban becomes the floor: all older entries count as
+ * banned.
+ */
 export class Bans {
   /** Oldest first. */
   #bans: NumberedBan[] = [];
   #floor = { hard: 0, soft: 0 };
-  /** The server run that the numbers belong to. */
+  /** The server run that assigned the numbers. */
   readonly run: string;
 
   constructor(run = '') {
@@ -37,7 +40,7 @@ export class Bans {
     return this.#bans.some((known) => known.number === number);
   }
 
-  /** Returns false if the ban is known, or a newer one covers it. */
+  /** Adds a ban. Returns false if it is known or covered by a newer ban. */
   add(ban: NumberedBan): boolean {
     if (this.#isCovered(ban)) return false;
     this.#bans = [...this.#bans.filter((known) => !covers(ban, known)), ban];
@@ -48,12 +51,12 @@ export class Bans {
     return true;
   }
 
-  /** Treats every key as banned up to this number: those bans are not listed any more. */
+  /** Treats every key as banned up to this number, because Redis no longer lists those bans. */
   raiseFloor(number: number): void {
     this.#floor.hard = Math.max(this.#floor.hard, number);
   }
 
-  /** Whether the key has a ban with a higher number. */
+  /** Whether a ban above this number matches the key. */
   isBannedSince(key: string, number: number): boolean {
     if (number < this.#floor.hard || number < this.#floor.soft) return true;
     for (let at = this.#bans.length - 1; at >= 0; at--) {
@@ -64,7 +67,7 @@ export class Bans {
     return false;
   }
 
-  /** Applies the bans above `number` to an entry; undefined when one of them deletes it. */
+  /** Applies the bans above `number` to an entry. Returns undefined if a hard ban deletes it. */
   apply<T extends Times>(key: string, entry: T, number: number): T | undefined {
     if (number < this.#floor.hard) return undefined;
     if (number >= this.latest) return entry;
@@ -83,10 +86,10 @@ export class Bans {
   }
 }
 
-/** Whether `ban` makes the older one redundant. */
+/** Whether `ban` makes the older ban redundant. */
 const covers = (ban: NumberedBan, older: NumberedBan): boolean =>
   ban.number > older.number && includes(ban, older);
 
-/** Whether `ban` affects everything that `other` affects, if both are published at the same time. */
+/** Whether `ban` makes `other` redundant if both are published at the same time. */
 export const includes = (ban: Ban, other: Ban): boolean =>
   other.prefix.startsWith(ban.prefix) && (!ban.isSoft || other.isSoft);

@@ -1,17 +1,17 @@
-// Fences: keys with a write in flight. While one is raised, no load of its key is stored.
+// Fences mark keys with a write in flight. While a fence is raised, no load of its key is stored.
 import { type Change, memberOf } from './message.js';
 
 /**
- * Fences by key and writer. A fence expires, because a writer that is killed cannot lower it. Its write may have changed
- * the record by then, so an entry from before counts as stale.
+ * Fences by key and writer. A fence expires, because a killed writer cannot lower it. Its write may have
+ * changed the record by then, so the cached entry becomes stale.
  */
 export class Fences {
   readonly #writers = new Map<string, Map<string, number>>();
 
-  /** `until` in ms since epoch. */
+  /** Raises a fence that expires at `until` (ms since the epoch). */
   raise(key: string, writer: string, until: number): void {
     const writers = this.#writers.get(key) ?? new Map<string, number>();
-    // Insert it again at the end: the map is ordered by when a key was last fenced.
+    // Reinserting moves the key to the end: the map is ordered by the time of the last fence.
     this.#writers.delete(key);
     this.#writers.set(key, writers.set(writer, until));
   }
@@ -22,7 +22,7 @@ export class Fences {
     if (writers?.size === 0) this.#writers.delete(key);
   }
 
-  /** Raises or lowers the fence that the change names. */
+  /** Raises or lowers the fence named by the change. */
   track(change: Change, now: number): void {
     if (change.kind === 'raise' || change.kind === 'unknown')
       this.raise(change.key, change.fence, now + change.lifeMs);
@@ -33,14 +33,14 @@ export class Fences {
     return this.#writers.has(key);
   }
 
-  /** Removes expired fences of the key; true when there were any. */
+  /** Removes the expired fences of a key. Returns whether there were any. */
   removeExpired(key: string, now: number): boolean {
     const expired = [...(this.#writers.get(key) ?? [])].filter(([, until]) => until <= now);
     for (const [writer] of expired) this.lower(key, writer);
     return expired.length > 0;
   }
 
-  /** Removes the expired fences of the key that was fenced longest ago; returns the key if there were any. */
+  /** Removes the expired fences of the least recently fenced key. Returns the key if there were any. */
   takeExpired(now: number): string | undefined {
     const [key] = this.#writers.keys();
     return key !== undefined && this.removeExpired(key, now) ? key : undefined;
@@ -50,7 +50,7 @@ export class Fences {
     return [...this.#writers.keys()];
   }
 
-  /** Removes the fences that this member has raised; returns their keys. */
+  /** Removes all fences raised by a member. Returns their keys. */
   removeOf(member: string): string[] {
     const keys = new Set<string>();
     for (const [key, writers] of this.#writers)

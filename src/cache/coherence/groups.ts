@@ -1,12 +1,15 @@
-// Key groups, and the number of the last message of each: a gap in the numbers shows that messages were missed.
+// Key groups, and the last message number of each group: a gap in the numbers reveals missed messages.
 
-/** The keys of a group share a hash tag in Redis, so that one script may touch all of them. */
+/**
+ * Number of key groups. The keys of a group share a Redis hash tag, so that one script may access all of
+ * them.
+ */
 export const GROUPS = 1024;
 
-/** Bans concern keys of every group, so they are numbered separately. */
+/** A key group. Bans affect keys of every group, so they are numbered separately. */
 export type Group = number | 'bans';
 
-/** FNV-1a over UTF-16 units, 32 bits: spreads keys evenly, and is the same in every process. */
+/** Returns the 32-bit FNV-1a hash of the UTF-16 code units: evenly spread, and equal in all processes. */
 export function hashOf(key: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
@@ -15,7 +18,7 @@ export function hashOf(key: string): number {
 
 export const groupOf = (key: string): number => hashOf(key) % GROUPS;
 
-/** Numbers of two server runs cannot be compared. */
+/** The last message number of a group. Numbers of different server runs are not comparable. */
 export interface GroupNumber {
   run: string;
   seq: number;
@@ -26,7 +29,7 @@ const NOTHING: GroupNumber = { run: '', seq: -Infinity };
 export class GroupNumbers {
   readonly #known = new Map<Group, GroupNumber>();
 
-  /** Records the number of a message. Returns false if messages before it were missed. An older number changes nothing. */
+  /** Records a message number; ignores older numbers. Returns false if earlier messages were missed. */
   advance(group: Group, seq: number): boolean {
     const known = this.#known.get(group) ?? NOTHING;
     if (seq <= known.seq) return true;
@@ -34,7 +37,10 @@ export class GroupNumbers {
     return seq === known.seq + 1;
   }
 
-  /** Adopts the number that Redis holds. Returns false if it differs from the known one: messages were missed. */
+  /**
+   * Adopts the number stored in Redis. Returns false if it differs from the known number: messages were
+   * missed.
+   */
   adopt(group: Group, { run, seq }: GroupNumber): boolean {
     const known = this.#known.get(group);
     this.#known.set(group, { run, seq });

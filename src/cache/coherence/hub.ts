@@ -1,4 +1,4 @@
-// Publishes changes to the memory of this process and, through Redis, to the other instances.
+// Publishes changes to local memory and, through Redis, to the other instances.
 import { ServiceError } from '../../errors.js';
 import {
   INSTANCE_LEASE_RENEWAL_MS,
@@ -12,35 +12,43 @@ import { type Change, type Message, isInvalidation } from './message.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
 export interface Published {
-  /** The message number; it identifies a ban. */
+  /** The message number, which also identifies a ban. */
   seq: number;
   /** Whether Redis has stored the replacement. */
   isStored: boolean;
-  /** Resolves to true when no other member answers with invalidated entries any more, to false if that is unconfirmed. */
+  /**
+   * Resolves to true once no other member serves invalidated entries, and to false if this is unconfirmed.
+   */
   acknowledged: Promise<boolean>;
 }
 
-/** An instance as one of the members that share a Redis. */
+/** The membership of this instance among those that share a Redis. */
 export interface Membership {
   readonly id: string;
-  /** Remaining time of the lease (ms); 0 when messages may have been missed. */
+  /** Remaining lease time (ms); 0 if messages may have been missed. */
   leaseLeftMs: () => number;
-  /** Whether it has started, or was expelled, and is about to join: other members do not wait for it yet. */
+  /**
+   * Whether this instance is still joining after a start or an expulsion: other members do not wait for it
+   * yet.
+   */
   isJoining: () => boolean;
-  /** Undefined if Redis has not confirmed the publication. */
+  /** Publishes a change; resolves to undefined if Redis has not confirmed it. */
   publish: (change: Change) => Promise<Published | undefined>;
-  /** Resolves to true when Redis is back and has the pending invalidations, to false `afterRenewalMs` after the last renewal. */
+  /**
+   * Resolves to true once Redis is back with all pending invalidations, or to false `afterRenewalMs` after
+   * the last renewal.
+   */
   waitForReturn: (afterRenewalMs: number) => Promise<boolean>;
 }
 
-/** Whether a write that cannot be published waits until it is safe (`wait`) or answers 503 (`reject`). */
+/** Whether a write that cannot be published waits until it is safe (`wait`) or fails with 503 (`reject`). */
 export type DisconnectedWrites = 'wait' | 'reject';
 
-/** Applies a message to the memory of this process. */
+/** Applies a message to local memory. */
 export type Deliver = (message: Message) => void;
 
 interface HubDeps {
-  /** The clock of entries (ms since the epoch). */
+  /** Wall clock (ms since the epoch). */
   now: () => number;
   deliver: Deliver;
   /** Undefined without Redis. */
@@ -51,21 +59,21 @@ interface Remote {
   member: Membership;
   pending: PendingInvalidations;
   disconnectedWrites: DisconnectedWrites;
-  /** Maximum age of a fresh entry while there is no lease (ms). */
+  /** Maximum age of a fresh entry without a lease (ms). */
   disconnectedMaxAgeMs: number;
 }
 
 /**
- * After this time since its last renewal was sent, the membership of an instance has ended: Redis runs a renewal within
- * the length of a lease, or not at all. Every other instance has learnt of that with its own renewal, or has lost its lease,
- * and has made the entries under the fences of this one stale.
+ * Maximum time from an instance's last renewal until no other instance relies on its membership. Redis runs a
+ * renewal within the lease time or not at all. Each other instance has by then either learnt of the end from
+ * its own renewal, and made the entries under this instance's fences stale, or lost its own lease.
  */
 const UNKNOWN_TO_OTHERS_MS =
   MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + MAX_REDIS_CLOCK_STEP_MS) +
   LEASE_WAIT_MS +
   INSTANCE_LEASE_RENEWAL_MS;
 
-/** Maximum number of returns of Redis that an unconfirmed change waits for. */
+/** Maximum number of times that an unconfirmed change is published again after an outage. */
 const MAX_RETURNS = 3;
 
 export class Hub {
@@ -75,13 +83,13 @@ export class Hub {
     this.#deps = deps;
   }
 
-  /** Whether this process receives the changes of other instances. */
+  /** Whether this process reliably receives changes from other instances. */
   isLinked(): boolean {
     const { remote } = this.#deps;
     return remote === undefined || remote.member.leaseLeftMs() > 0;
   }
 
-  /** Entries from before this moment (ms since the epoch) do not count as fresh. */
+  /** Returns the time (ms since the epoch) before which loaded entries do not count as fresh. */
   trustedSince(): number {
     const { now, remote } = this.#deps;
     if (remote === undefined || this.isLinked()) return 0;
@@ -89,11 +97,12 @@ export class Hub {
   }
 
   /**
-   * Publishes a change. Settles when no instance answers with invalidated entries any more. The name of a fence is
-   * unique in its process. Redis comes first, so that no older Redis entry is copied into memory afterwards.
+   * Publishes a change, and settles once no instance serves invalidated entries. Redis is updated before
+   * memory, so that no outdated Redis entry is copied into memory afterwards. A fence name is unique within
+   * its process.
    *
-   * @throws ServiceError INVALIDATION_UNCONFIRMED when that cannot be known: Redis is not back (`redis.disconnectedWrites: reject`), or was
-   * lost again each time
+   * @throws ServiceError INVALIDATION_UNCONFIRMED if Redis is unavailable (`redis.disconnectedWrites:
+   * reject`), or is lost again during each attempt
    */
   async publish(change: Change): Promise<void> {
     const { remote } = this.#deps;
@@ -106,7 +115,7 @@ export class Hub {
     const published = await remote.member.publish(named);
     if (published === undefined) await this.#publishWithoutRedis(named, remote);
     else if (named.kind !== 'raise') {
-      // Memory keeps the replacement that Redis has stored.
+      // Memory already holds a replacement that Redis has stored.
       if (!published.isStored)
         this.#deps.deliver(named.kind === 'ban' ? { ...named, number: published.seq } : named);
       if (!(await published.acknowledged)) await this.#publishAgain(named, remote);
@@ -116,7 +125,7 @@ export class Hub {
   async #publishWithoutRedis(change: Change, remote: Remote): Promise<void> {
     if (change.kind === 'raise') {
       if (remote.disconnectedWrites !== 'reject') return;
-      // The write will not be sent, so nothing else lowers its fence.
+      // The write is not sent, so nothing else lowers its fence.
       const { key, fence } = change;
       this.#deps.deliver({ kind: 'unchanged', key, fence });
       throw notConfirmed();
@@ -125,7 +134,10 @@ export class Hub {
     if (isInvalidation(change)) await this.#publishAgain(change, remote);
   }
 
-  /** The member reports the change, without a barrier, when Redis is back; it is then published again with a barrier. */
+  /**
+   * Adds the change to the pending invalidations, which are reported without a barrier when Redis is back,
+   * and then publishes it again with a barrier.
+   */
   async #publishAgain(change: Change, { member, pending, disconnectedWrites }: Remote): Promise<void> {
     pending.add(change);
     if (change.kind === 'unknown' || (change.kind === 'forget' && change.isUnchanged)) return;
@@ -139,7 +151,7 @@ export class Hub {
   }
 }
 
-/** Adds the member to the name of its fence. */
+/** Adds the member id to the fence name. */
 const withMember = (change: Change, member: string): Change =>
   'fence' in change ? { ...change, fence: `${member}/${change.fence}` } : change;
 

@@ -1,21 +1,21 @@
-// A lease on the cache: while it runs, this instance has received every change that another one has acknowledged.
+// The cache lease: while it runs, this instance has received every change acknowledged by any instance.
 import type { Clock } from '../clock.js';
 
-/** Length of a lease, from the moment when it was requested. */
+/** Lease duration, counted from the request. */
 export const LEASE_MS = 2000;
-/** A larger shift between wall clock and monotonic clock means that the machine was paused. */
+/** A larger shift between the wall clock and the monotonic clock means that the machine was paused. */
 const MAX_CLOCK_SHIFT_MS = 250;
-/** Monotonic clocks of two machines run at rates that differ by less than this factor. */
+/** Maximum ratio between the rates of two machines' monotonic clocks. */
 export const MAX_DRIFT = 1.1;
 /** Maximum step of the Redis clock. */
 export const MAX_REDIS_CLOCK_STEP_MS = 1000;
-/** Time that other instances wait for the end of a lease. */
+/** Time that other instances wait for a lease to end. */
 export const LEASE_WAIT_MS = MAX_DRIFT * (LEASE_MS + MAX_CLOCK_SHIFT_MS);
-/** Longer than a lease, so that an instance is listed as long as it has one. */
+/** Membership duration, longer than a lease, so that an instance with a lease is always listed. */
 export const MEMBERSHIP_MS = 1.25 * LEASE_MS;
 export const INSTANCE_LEASE_RENEWAL_MS = 500;
 
-/** A moment on both clocks. */
+/** A moment on both clocks (ms). */
 export interface Moment {
   monotonic: number;
   now: number;
@@ -24,7 +24,7 @@ export interface Moment {
 export class Lease {
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
   #endsAt = -Infinity;
-  /** Wall clock minus monotonic clock when the lease was requested. */
+  /** Wall clock minus monotonic clock at the lease request (ms). */
   #shift = 0;
 
   constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
@@ -35,7 +35,7 @@ export class Lease {
     return { monotonic: this.#clock.monotonic(), now: this.#clock.now() };
   }
 
-  /** `requestedAt`: everything published before it has been received. */
+  /** Renews the lease. Everything published before `requestedAt` must have been received. */
   renew(requestedAt: Moment): void {
     this.#endsAt = requestedAt.monotonic + LEASE_MS;
     this.#shift = requestedAt.now - requestedAt.monotonic;
@@ -45,7 +45,7 @@ export class Lease {
     this.#endsAt = -Infinity;
   }
 
-  /** Remaining time (ms); 0 when it has ended. */
+  /** Returns the remaining lease time (ms); 0 without a lease, or after a clock shift. */
   leftMs(): number {
     const monotonic = this.#clock.monotonic();
     if (monotonic >= this.#endsAt) return 0;

@@ -1,7 +1,7 @@
-// The messages of coherence: changes of keys and bans, and their text form on a Redis channel.
+// Coherence messages: key changes and bans, and their text form on Redis channels.
 import type { NumberedBan } from './bans.js';
 
-/** A change of one key, by a write or an operator. `fence` names a raised fence: `<member>/<number>`. */
+/** A change of one key by a write or an operator. `fence` names a raised fence: `<member>/<number>`. */
 export type KeyChange =
   | { kind: 'raise' | 'unknown'; key: string; fence: string; lifeMs: number }
   | { kind: 'changed' | 'unchanged'; key: string; fence: string }
@@ -9,13 +9,16 @@ export type KeyChange =
   | {
       kind: 'forget';
       key: string;
-      /** Stored instead of the entry, in the same step. */
+      /** Replaces the entry in the same step. */
       replacement?: Replacement | undefined;
-      /** Whether the sender already had the same record: if the publication fails, it is pending and not awaited. */
+      /**
+       * Whether the sender already has an identical record. If so, a failed publication is queued instead of
+       * being awaited.
+       */
       isUnchanged?: boolean | undefined;
     };
 
-/** An authoritative answer for Redis: refused when its ticket is void. */
+/** An authoritative answer for Redis, which refuses it if its ticket is void. */
 export interface Replacement {
   run: string;
   seq: number;
@@ -23,7 +26,7 @@ export interface Replacement {
   lifeMs: number;
 }
 
-/** A change of all keys that begin with `prefix`. Redis assigns the `number`; it is 0 without Redis. */
+/** A ban of all keys with a prefix. Redis assigns the number, which is 0 without Redis. */
 export interface BanChange {
   kind: 'ban';
   prefix: string;
@@ -33,43 +36,46 @@ export interface BanChange {
 
 export type Change = KeyChange | BanChange;
 
-/** A hard ban of every key, for when any entry may be outdated. */
+/** A hard ban of every key, for cases in which any entry may be outdated. */
 export const BAN_ALL: BanChange = { kind: 'ban', prefix: '', isSoft: false, number: 0 };
 
-/** The bans that Redis lists. */
+/** The bans listed in Redis. */
 export interface KnownBans {
   kind: 'bans';
-  /** The server run that the numbers belong to: numbers of two runs cannot be compared. */
+  /** The server run that assigned the numbers. Numbers of different runs are not comparable. */
   run: string;
   /** The number of the newest ban. */
   seq: number;
-  /** Up to this number every key counts as banned. */
+  /** Every key counts as banned up to this number. */
   floor: number;
   bans: NumberedBan[];
 }
 
-/** `distrust`: messages of the group, or of any group, may have been missed. */
+/** `distrust`: messages of the group, or of any group if undefined, may have been missed. */
 export type Message = Change | KnownBans | { kind: 'distrust'; group?: number };
 
-/** A change as it arrives from Redis. */
+/** A change received from Redis. */
 export interface ReceivedMessage {
   seq: number;
   member: string;
-  /** Id for the acknowledgement; '' when the member expects none. */
+  /** Acknowledgement id; '' if the sender expects none. */
   call: string;
   change: Change;
 }
 
-/** A raised fence and a refused write do not make an entry wrong. */
+/** Whether a change invalidates entries; a raised fence or a refused write does not. */
 export const isInvalidation = (change: Change): boolean =>
   change.kind !== 'raise' && change.kind !== 'unchanged';
 
-/** The member that raised the fence. */
+/** Returns the member that raised the fence. */
 export const memberOf = (fence: string): string => fence.slice(0, fence.indexOf('/'));
 
 const NONE = '-';
 
-/** The message without its number, which the script prepends. The key is last, as it may contain any character. */
+/**
+ * Formats a message without its number, which the script prepends. The key is last, because it may contain
+ * any character.
+ */
 export function formatChange(change: Change, { member, call }: { member: string; call: string }): string {
   const [name, key] =
     change.kind === 'ban' ? [depthOf(change), change.prefix] : [fenceOf(change), change.key];
@@ -79,10 +85,13 @@ export function formatChange(change: Change, { member, call }: { member: string;
 const depthOf = ({ isSoft }: BanChange): string => (isSoft ? 'soft' : 'hard');
 const fenceOf = (change: KeyChange): string => ('fence' in change ? change.fence : NONE);
 
-/** A number has at most 16 digits (microseconds of this century): a larger one would hide every gap after it. */
+/**
+ * Numbers have at most 16 digits (microseconds of this century), because a larger number would hide all later
+ * gaps.
+ */
 const LINE = /^(\d{1,16}) (\S+) (\S+) (\S+) (\S+) (\d+) ([^]*)$/;
 
-/** Undefined for an unknown kind, which another release may have published. */
+/** Parses a message; undefined for an unknown kind, which a different release may have published. */
 export function parseMessage(line: string): ReceivedMessage | undefined {
   const [whole, number, member = '', call = '', kind, name = '', life, key = ''] = LINE.exec(line) ?? [];
   if (whole === undefined) return undefined;

@@ -1,4 +1,5 @@
-// Invalidations that could not be published while Redis was away. An instance publishes them before it gets a lease.
+// Invalidations that could not be published while Redis was unavailable. They are published before the next
+// lease.
 import { MAX_BANS, includes } from './bans.js';
 import { BAN_ALL, type BanChange, type Change, type KeyChange } from './message.js';
 
@@ -19,7 +20,9 @@ export class PendingInvalidations {
     return this.#keys.size + this.#bans.length;
   }
 
-  /** Above the maximum, one ban of every key replaces them, which costs loads. */
+  /**
+   * Adds a change. Above the maximum, a ban of every key replaces the pending keys, which causes extra loads.
+   */
   add(change: Change): void {
     if (change.kind === 'ban') this.#addBan(change);
     else this.#addKey(change);
@@ -33,7 +36,10 @@ export class PendingInvalidations {
     this.addAll();
   }
 
-  /** These bans have no number yet: each will apply to every entry older than its publication. */
+  /**
+   * Adds a ban and drops those it includes. Pending bans are not numbered: each affects all entries older
+   * than its publication.
+   */
   #addBan(ban: BanChange): void {
     if (this.#bans.some((known) => includes(known, ban))) return;
     this.#bans = [...this.#bans.filter((known) => !includes(ban, known)), ban];
@@ -41,12 +47,12 @@ export class PendingInvalidations {
     this.#bans = [{ ...BAN_ALL, isSoft: this.#bans.every(({ isSoft }) => isSoft) }];
   }
 
-  /** Adds a ban of every key: nothing that Redis holds may be used. */
+  /** Adds a ban of every key, so that no entry in Redis is used. */
   addAll(): void {
     this.#bans = [BAN_ALL];
   }
 
-  /** Removes and returns up to `count`; the caller adds back those that it cannot publish. */
+  /** Removes and returns up to `count` changes; the caller adds back those that it cannot publish. */
   take(count: number): PendingInvalidation[] {
     const taken: PendingInvalidation[] = this.#bans.splice(0, count);
     for (const [key, kind] of this.#keys) {

@@ -1,14 +1,15 @@
-// The barrier of a write: waits until no other member can answer with invalidated entries. See ../coherence/README.md, "Write".
+// The write barrier: waits until no other member can serve invalidated entries. See ../coherence/README.md,
+// "Write".
 import type { Clock } from '../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
 import type { MemberList, OtherMembers } from './member-list.js';
 
-/** The members that have acknowledged each call. Acknowledgements may arrive before the list of members to wait for. */
+/** Received acknowledgements, by call. They may arrive before the member list is known. */
 export class Acknowledgements {
   readonly #calls = new Map<string, { from: Set<string>; onReceived: () => void }>();
   #count = 0;
 
-  /** Returns the id of a new call. */
+  /** Starts a call and returns its id. */
   begin(): string {
     const call = String(++this.#count);
     this.#calls.set(call, { from: new Set(), onReceived: () => undefined });
@@ -27,13 +28,13 @@ export class Acknowledgements {
     }
   }
 
-  /** Members that have not acknowledged. */
+  /** Returns the members that have not acknowledged the call. */
   missing(call: string, members: readonly string[]): string[] {
     const from = this.#calls.get(call)?.from;
     return members.filter((member) => !from?.has(member));
   }
 
-  /** Settles when all members have acknowledged. */
+  /** Resolves once all members have acknowledged the call. */
   waitForAll(call: string, members: readonly string[]): Promise<void> {
     return new Promise((resolve) => {
       const check = (): void => {
@@ -55,16 +56,17 @@ interface BarrierDeps {
 const NO_MEMBERS: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
 
 /**
- * Returns the members that have renewed their lease without acknowledging: they have missed the message. Members that join
- * later read the current numbers first, so they need no acknowledgement.
- * Undefined if the members could not be read. With an empty `call` it waits for the lease instead of acknowledgements.
+ * Waits until each member has acknowledged the call or lost its lease. Returns the members that renewed
+ * without acknowledging, and so missed the message; undefined if the member list could not be read. Members
+ * that join later read the current numbers first, so they need no acknowledgement. An empty `call` only waits
+ * for the lease time.
  */
 export async function awaitAcknowledgements(
   { clock, list, acknowledgements }: BarrierDeps,
   call: string,
 ): Promise<string[] | undefined> {
   const before = call === '' ? NO_MEMBERS : await list.others().catch(() => undefined);
-  // A member that renews does so within this time: the list before and after it shows which members have renewed.
+  // Each lease is renewed or ends within this time, so the lists before and after show which members renewed.
   const leaseEnd = wait(clock, LEASE_WAIT_MS);
   if (call === '' || before === undefined) {
     await leaseEnd.done;
@@ -84,12 +86,12 @@ export async function awaitAcknowledgements(
   return missing.filter((member) => isRenewed(member) && !isExpelled(before.ends.get(member)));
 }
 
-/** The score of an expelled member is negative. */
+/** Whether the member is expelled, which a negative score shows. */
 const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') === true;
 
 /**
- * Expels members and waits for the end of their leases. They cannot renew: they notice, distrust their entries and join
- * again. Resolves to false if Redis has not confirmed it.
+ * Expels members and waits for their leases to end. An expelled member cannot renew, distrusts its entries
+ * and joins again. Resolves to false if Redis has not confirmed the expulsion.
  */
 export async function expel(
   { clock, list }: Omit<BarrierDeps, 'acknowledgements'>,

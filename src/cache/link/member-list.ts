@@ -1,4 +1,4 @@
-// The members that share a Redis, as a sorted set by the end of their membership (Redis clock): renew, expel, leave.
+// The member list in Redis: a sorted set with the end of each membership as score (Redis clock, ms).
 import type { Clock } from '../clock.js';
 import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS } from '../coherence/lease.js';
 import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
@@ -6,15 +6,15 @@ import type { LinkCommands } from '../redis/commands.js';
 
 export interface Renewal {
   /**
-   * State of this member before the call. An absent member was expelled or removed, and stays so unless it joins. `late`: the
+   * State of this member before the renewal. `absent`: expelled or removed, until it joins again. `late`: the
    * renewal reached Redis too late and changed nothing.
    */
   was: 'listed' | 'lapsed' | 'absent' | 'late';
-  /** Members whose membership has ended. */
+  /** Members whose membership has expired. */
   lapsed: string[];
-  /** Age of the list (ms). It is created after a start, a flush or a failover of Redis. */
+  /** Age of the list (ms), which is recreated after a start, a flush or a failover of Redis. */
   listAgeMs: number;
-  /** Whether another member has a lease, which shows that this server has been the master since. */
+  /** Whether another member holds a lease, which proves that this server has stayed the master. */
   isVouched: boolean;
 }
 
@@ -22,15 +22,18 @@ const LEASES = ['none', 'new', 'long'] as const;
 
 interface RenewalOptions {
   joins: boolean;
-  /** `long`: held for longer than a membership. This member has seen all members that lapsed before, so they are removed. */
+  /**
+   * `long`: held for longer than a membership. This member has handled all earlier lapses, so Redis removes
+   * those members.
+   */
   lease: (typeof LEASES)[number];
 }
 
-/** The other members that may have a lease. */
+/** The other members that may hold a lease. */
 export interface OtherMembers {
-  /** End of the membership, by member. */
+  /** Membership end (Redis clock, ms), by member. */
   ends: Map<string, string>;
-  /** Time during which members with a lease may be missing from the list (ms). */
+  /** Remaining time for which the list may lack members with a lease (ms). */
   incompleteForMs: number;
 }
 
@@ -38,16 +41,16 @@ export class MemberList {
   readonly #commands: LinkCommands;
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #id: string;
-  /** Creation of the list: its score (Redis clock), and the latest possible moment on the monotonic clock. */
+  /** Creation time of the list: its score (Redis clock), and its upper bound on the monotonic clock (ms). */
   #created = { score: '', at: Infinity };
-  /** The Redis clock (ms) when a reply was sent, and the monotonic clock when it arrived. */
+  /** The Redis clock in the last reply, and the monotonic clock at its arrival (both in ms). */
   #redisClock: { now: number; at: number } | undefined;
   #renewedAt: number;
   /** Approximate number of members. */
   #count = 1;
   #distrustedAt = -Infinity;
   #hasLeft = false;
-  /** Members whose lease has ended, with the end of their membership. */
+  /** Members without a lease, with the end of their membership. */
   readonly #leaseEnded = new Map<string, string>();
 
   constructor(commands: LinkCommands, clock: Pick<Clock, 'monotonic'>, id: string) {
@@ -61,12 +64,18 @@ export class MemberList {
     return `${this.#commands.keyPrefix}members`;
   }
 
-  /** The list entry that names the server run: a list from before a restart or a failover has another one. */
+  /**
+   * The list entry that names the server run. A list from before a restart or a failover has a different
+   * mark.
+   */
   get #mark(): string {
     return `run:${this.#commands.runOf(this.#name) ?? ''}`;
   }
 
-  /** When the last renewal was sent, or this member started (monotonic). Redis may have run it even without a reply. */
+  /**
+   * Send time of the last renewal, or the start of this member (monotonic, ms). Redis may have run it without
+   * a reply.
+   */
   get renewedAt(): number {
     return this.#renewedAt;
   }
@@ -75,9 +84,9 @@ export class MemberList {
     return this.#count;
   }
 
-  /** @throws Error when Redis fails, or after this member has left */
+  /** Renews the membership. @throws Error when Redis fails, or after this member has left */
   async renew(how: RenewalOptions): Promise<Renewal> {
-    // Before the first reply the Redis clock is not known: the first renewal only reads it.
+    // The first renewal only reads the Redis clock, which is unknown before the first reply.
     if (this.#redisClock === undefined) await this.#renew(how);
     return this.#renew(how);
   }
@@ -99,7 +108,7 @@ export class MemberList {
     return { was, lapsed, listAgeMs, isVouched: vouchers > 0 };
   }
 
-  /** A lower bound of the Redis clock; 0 when it is not known. */
+  /** Returns a lower bound of the Redis clock (ms); 0 before the first reply. */
   #redisTime(): number {
     if (this.#redisClock === undefined) return 0;
     const { now, at } = this.#redisClock;
@@ -118,13 +127,13 @@ export class MemberList {
       if (ends.get(member) === end) ends.delete(member);
       else this.#leaseEnded.delete(member);
     }
-    // A member that is not listed got its lease before the list was created.
+    // Members missing from the list got their lease before it was created.
     const now = this.#clock.monotonic();
     const since = isKnown ? Math.max(this.#created.at, this.#distrustedAt) : now;
     return { ends, incompleteForMs: Math.max(0, LEASE_WAIT_MS - (now - since)) };
   }
 
-  /** Treats the list as just created: members with a lease may be missing from it. */
+  /** Treats the list as newly created, so that it may lack members with a lease. */
   distrust(): void {
     this.#distrustedAt = this.#clock.monotonic();
   }
@@ -134,12 +143,14 @@ export class MemberList {
     this.#leaseEnded.set(member, end);
   }
 
-  /** An expelled member notices with its next renewal; all others treat its membership as ended. */
+  /**
+   * Expels members: they learn it from their next renewal, and all others treat their membership as ended.
+   */
   async expel(members: readonly string[]): Promise<void> {
     await this.#commands.script(EXPEL, [this.#name], members);
   }
 
-  /** Other members stop waiting for this one, which cannot join again. */
+  /** Removes this member permanently, so that the others stop waiting for it. */
   async leave(): Promise<void> {
     this.#hasLeft = true;
     await this.#commands.command('ZREM', this.#name, this.#id);

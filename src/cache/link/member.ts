@@ -1,4 +1,4 @@
-// This instance as a member of those that share a Redis. See ../coherence/README.md.
+// The Redis membership of this instance: lease, publications, acknowledgements. See ../coherence/README.md.
 import { type Clock, oneAtATime, untilDeadline } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { GroupNumbers, groupOf } from '../coherence/groups.js';
@@ -19,24 +19,23 @@ interface MemberDeps {
   clock: Clock;
   pending: PendingInvalidations;
   deliver: Deliver;
-  /** Called after each renewal, which may have failed. */
+  /** Called after each renewal, successful or not. */
   onRenewed: () => void;
 }
 
-/** A change whose acknowledgements are awaited, and the run of the server that it was sent to. */
+/** A change that awaits acknowledgements, and the run of the Redis server that published it. */
 interface MemberPublication {
   change: Change;
   call: string;
   run: string;
 }
 
-/** Failed renewals in a row after which the message connections are reopened, and failed attempts to join after which Redis counts as away. */
+/** Consecutive failed renewals that reopen the subscriptions, or failed joins that count as an outage. */
 const MAX_FAILURES = 4;
-/** With more groups than this, one message distrusts the whole cache. */
+/** Maximum number of groups to distrust separately; above it, the whole cache is distrusted. */
 const MAX_DISTRUSTED_GROUPS = 64;
-/** Timeout for the publication of a change. */
 const PUBLISH_TIMEOUT_MS = 1000;
-/** With more members than this, a write waits for the lease instead of acknowledgements. */
+/** Maximum number of members that acknowledge writes; above it, writes wait for the lease time. */
 const MAX_ACKNOWLEDGING = 128;
 const REPORT_BATCH = 200;
 
@@ -47,20 +46,20 @@ export class Member implements Membership {
   readonly #list: MemberList;
   readonly #subscriptions: Subscriptions;
   readonly #numbers = new GroupNumbers();
-  /** Fences of members that have not lapsed: when a writer is lost, the entries under its fences become stale. */
+  /** Fences raised by current members. When a member lapses, the entries under its fences become stale. */
   readonly #fences = new Fences();
   readonly #acknowledgements = new Acknowledgements();
-  /** The calls applied in this turn of the event loop and not acknowledged yet, by member. */
+  /** Unacknowledged calls that were applied in this event-loop turn, by member. */
   readonly #applied = new Map<string, string[]>();
   readonly #awaitingReturn = new Set<(isBack: boolean) => void>();
-  /** The server run whose era this member has entered, and the era. */
+  /** The current era, and the Redis server run in which this member entered it. */
   #entered = { run: '', era: '' };
-  /** Whether the group numbers were read after subscribing, and after the end of the last lease. */
+  /** Whether the group numbers have been read since the last lease ended, after subscribing. */
   #isEstablished = false;
   #failures = 0;
-  /** Failed attempts to join, since the start or since this member was expelled. */
+  /** Failed join attempts since the start or the last expulsion; Infinity once joined. */
   #failedJoins = 0;
-  /** Monotonic start of the current unbroken lease; Infinity without a lease. */
+  /** Start of the current uninterrupted lease (monotonic, ms); Infinity without a lease. */
   #resumedAt = Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
@@ -111,7 +110,7 @@ export class Member implements Membership {
     }
   });
 
-  /** A fence counts only if the lease still runs when Redis replies: other members honour it for a time that starts with a renewal. */
+  /** Publishes a change. A fence needs an unbroken lease: other members void the fences of lapsed members. */
   async publish(change: Change): Promise<Published | undefined> {
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     const run = this.#enteredRun();
@@ -148,7 +147,7 @@ export class Member implements Membership {
     });
   }
 
-  /** Leaves, so that other members stop waiting for this one. */
+  /** Leaves the member list, so that other members stop waiting for this one. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelTick();
@@ -167,12 +166,12 @@ export class Member implements Membership {
     });
   }
 
-  /** Without a lease this member may have missed messages that no sender waited for: it reads the group numbers again. */
+  /** Schedules a reread of the group numbers after the lease: senders no longer waited for this member. */
   #noticeEndOfLease(): void {
     if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;
     this.#resumedAt = Infinity;
     this.#isEstablished = false;
-    // Another server may have been the master meanwhile, even if this member stayed connected.
+    // A different server may have been the master meanwhile, even if the connection stayed open.
     this.#entered = { ...this.#entered, run: '' };
   }
 
@@ -186,7 +185,7 @@ export class Member implements Membership {
     commands.rediscover();
   }
 
-  /** Undefined if no change can be published or confirmed now. */
+  /** Returns the server run whose era is entered; undefined if no change can be published or confirmed. */
   #enteredRun(): string | undefined {
     const { commands } = this.#deps;
     this.#noticeEndOfLease();
@@ -194,14 +193,14 @@ export class Member implements Membership {
     return run === this.#entered.run ? run : undefined;
   }
 
-  /** Precedes every publication: this server may have to learn of the era that this member comes from. */
+  /** Enters this server's era before any publication; a server that missed the last era starts a new one. */
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };
     const { era, bans } = await this.#step(enterEra(commands, this.#subscriptions.channels, member));
     const { run: formerRun, era: formerEra } = this.#entered;
     if (formerEra !== '' && (formerRun !== bans.run || formerEra !== era)) {
-      // The list of this server may lack members that got their lease from another server.
+      // The list on this server may lack members whose lease came from a different server.
       this.#list.distrust();
       if (this.#resumedAt !== Infinity) this.#resumedAt = clock.monotonic();
     }
@@ -209,10 +208,7 @@ export class Member implements Membership {
     deliver(bans);
   }
 
-  /**
-   * Subscribes and joins before it reads the group numbers: messages published in between are received, and their senders
-   * wait for this member.
-   */
+  /** Subscribes and joins before it reads the group numbers, so that it misses no message in between. */
   async #establish(): Promise<void> {
     const { commands, deliver } = this.#deps;
     this.#isEstablished = false;
@@ -232,7 +228,7 @@ export class Member implements Membership {
   }
 
   async #renew(): Promise<void> {
-    // A renewal counts as a return only when all pending invalidations are published.
+    // A renewal ends an outage only once all pending invalidations are published.
     await this.#reportPending();
     const requestedAt = this.#lease.now();
     const isLong = requestedAt.monotonic - this.#resumedAt > MEMBERSHIP_MS;
@@ -253,7 +249,7 @@ export class Member implements Membership {
     for (const settle of this.#awaitingReturn) settle(true);
   }
 
-  /** This member was expelled because it missed a message, or the list was lost. The next renewal joins again. */
+  /** Ends the lease after a missed message or a loss of the list. The next renewal joins again. */
   #leaveAndRejoin(): void {
     this.#lease.end();
     this.#failedJoins = 0;
@@ -261,13 +257,13 @@ export class Member implements Membership {
     this.#deps.deliver({ kind: 'distrust' });
   }
 
-  /** Makes entries under fences of lapsed members stale. The next renewal handles a fence that arrives later. */
+  /** Marks entries under fences of lapsed members stale. The next renewal handles later fences. */
   #softenLapsed({ lapsed }: Renewal): void {
-    // Only drops expired fences: the memory store has its own copy, and makes those entries stale itself.
+    // Expired fences are only dropped here: the memory store marks the entries under them stale.
     while (this.#fences.takeExpired(this.#deps.clock.now()) !== undefined);
     const keys = lapsed.flatMap((member) => this.#fences.removeOf(member));
     this.#soften(keys);
-    // Makes them stale in Redis too. Every member does this, because it may be the only one to know of the fence.
+    // Each member makes the Redis entries stale, because it may be the only member that knows the fence.
     for (const key of keys) this.#deps.pending.add({ kind: 'soften', key });
   }
 
@@ -275,7 +271,7 @@ export class Member implements Membership {
     for (const key of keys) this.#deps.deliver({ kind: 'soften', key });
   }
 
-  /** After the end of its lease this member waits, because lapsed members may still have pending invalidations to publish. */
+  /** Returns whether a lease may start. Lapsed members may still have pending invalidations to publish. */
   async #mayResume({ lapsed, listAgeMs, isVouched }: Renewal): Promise<boolean> {
     if (this.#lease.leftMs() > 0) return true;
     const { clock, commands } = this.#deps;
@@ -284,17 +280,17 @@ export class Member implements Membership {
       this.#returningSince = now;
       this.#soften(this.#fences.keys());
     }
-    // A new list on one master of a cluster lacks its former members, while the other masters have kept their entries.
+    // A recreated list in a cluster lacks former members, although the other masters have kept their entries.
     const isIncomplete = commands.isCluster && listAgeMs < MEMBERSHIP_MS;
     const mayReport = lapsed.length > 0 || isIncomplete;
     if (mayReport && now - this.#returningSince < MEMBERSHIP_MS) return false;
-    // Another server may have been the master since, and the members that know of it are lost.
+    // A different server may have been the master since, unknown to the remaining members.
     if (lapsed.length > 0 && !isVouched) await this.#enter(clock.randomId());
     this.#returningSince = undefined;
     return true;
   }
 
-  /** @throws Error when Redis has not confirmed the publication */
+  /** Publishes a change. @throws Error when Redis has not confirmed it */
   async #send(change: Change, call: string): Promise<{ seq: number; isStored: boolean }> {
     const { commands, clock } = this.#deps;
     if (this.#enteredRun() === undefined)
@@ -304,17 +300,19 @@ export class Member implements Membership {
     return await untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }
 
-  /** The publication may be lost with the server that it was sent to, and a former master without it may be back. */
+  /** Waits for all members. Resolves to false after a failover, which may have lost the publication. */
   async #runBarrier(publication: MemberPublication): Promise<boolean> {
     return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
   }
 
-  /** Whether this member can still publish on the server that it has published on. */
+  /** Whether this member can still publish on the server with this run. */
   #hasEntered(run: string): boolean {
     return this.#enteredRun() === run;
   }
 
-  /** A member that renews its lease but has missed the message gets it a second time, and is expelled if it misses that too. */
+  /**
+   * Resends the change to members that renewed without acknowledging, and expels those that miss it twice.
+   */
   async #awaitMembers({ change, call, run }: MemberPublication): Promise<boolean> {
     const late = await this.#awaitCall(call, run);
     if (late === undefined || late.length === 0) return late !== undefined;
@@ -327,7 +325,7 @@ export class Member implements Membership {
     return expel({ clock: this.#deps.clock, list: this.#list }, stillLate);
   }
 
-  /** The members of another server do not know of the change. */
+  /** Returns the members that missed the change; undefined after a failover, which may have lost it. */
   async #awaitCall(call: string, run: string): Promise<string[] | undefined> {
     const acknowledgements = this.#acknowledgements;
     const barrier = { clock: this.#deps.clock, list: this.#list, acknowledgements };
@@ -338,7 +336,7 @@ export class Member implements Membership {
     }
   }
 
-  /** @throws Error when some pending invalidations could not be published, and are pending again */
+  /** Publishes all pending invalidations. @throws Error when some fail, which become pending again */
   async #reportPending(): Promise<void> {
     const { pending } = this.#deps;
     for (let taken = pending.take(REPORT_BATCH); taken.length > 0; taken = pending.take(REPORT_BATCH)) {
@@ -351,31 +349,31 @@ export class Member implements Membership {
     }
   }
 
-  /** Applied here too: memory may hold a copy of the older Redis entry. */
+  /** Publishes a pending change, and invalidates the copy of the outdated Redis entry in memory. */
   async #report(change: Change): Promise<void> {
     const { seq: number } = await this.#send(change, '');
     this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
   }
 
-  /** Checks the number of a message, applies the change of another member and acknowledges it. */
+  /** Checks a message for a gap, applies a change from a different member and acknowledges it. */
   #receive(text: string): void {
     const received = parseMessage(text);
     if (received === undefined) return;
     const { change, seq, member, call } = received;
     const group = change.kind === 'ban' ? 'bans' : groupOf(change.key);
     if (!this.#numbers.advance(group, seq)) {
-      // Missed bans have to be read again.
+      // Opening the subscriptions again rereads the bans.
       if (group === 'bans') this.#subscriptions.reset();
       else this.#deps.deliver({ kind: 'distrust', group });
     }
     this.#fences.track(change, this.#deps.clock.now());
-    // The hub applies the changes of this member.
+    // The hub applies this member's own changes.
     if (member === this.id) return;
     this.#deps.deliver(change);
     if (call !== '') this.#acknowledge(member, call);
   }
 
-  /** One message per member for all calls of a turn of the event loop. If it is lost, the member waits for the lease instead. */
+  /** Sends one message per member and event-loop turn. If it is lost, the sender waits for the lease time. */
   #acknowledge(member: string, call: string): void {
     const calls = this.#applied.get(member);
     if (calls) {
@@ -391,7 +389,7 @@ export class Member implements Membership {
     });
   }
 
-  /** A step of a renewal. @throws Error when it fails or times out, or this member was closed meanwhile */
+  /** Runs a step of a renewal. @throws Error when it fails or times out, or this member was closed */
   async #step<T>(promise: Promise<T>): Promise<T> {
     const result = await untilDeadline(promise, LEASE_MS, timeoutError, this.#deps.clock);
     if (this.#isClosed) throw new Error('the link is closed');

@@ -1,13 +1,17 @@
-// Texts outside the V8 heap, so that garbage collection does not visit or copy them. ../README.md has the figures.
+// Stores texts outside the V8 heap, so that garbage collection neither visits nor copies them. Figures:
+// ../README.md.
 import type { Bytes } from '../../handle/bytes.js';
 
-/** Small, because each text wastes half a block on average. Adjacent blocks are read together. */
+/**
+ * Block size. It is small, because each text wastes half a block on average. Adjacent blocks are read
+ * together.
+ */
 export const BLOCK_BYTES = 64;
 const BLOCKS_PER_SLAB = 16_384;
-/** The links of a chain are 32-bit block numbers: 128 GiB. */
+/** Maximum size of a store (128 GiB), because chain links are 32-bit block numbers. */
 export const MAX_BYTES = 2 ** 31 * BLOCK_BYTES;
 
-/** The block number of the empty text, and of the end of a chain. */
+/** The block number of an empty text, and of the end of a chain. */
 const NONE = -1;
 
 interface Slab {
@@ -16,7 +20,7 @@ interface Slab {
   next: Int32Array;
 }
 
-/** A part of a text in one slab. */
+/** A contiguous part of a text within one slab. */
 interface Piece {
   bytes: Buffer;
   from: number;
@@ -24,17 +28,17 @@ interface Piece {
 }
 
 /**
- * A text is a chain of blocks of equal size, so any freed block serves any new text: there is no fragmentation, and
- * nothing is ever moved. Slabs are added on demand and never freed.
+ * Stores each text as a chain of equal-sized blocks. Any free block fits any new text, so there is no
+ * fragmentation and data never moves. Slabs are added on demand and never freed.
  */
 export class BlockStore {
   readonly #slabs: Slab[] = [];
-  /** The chain of freed blocks. */
+  /** The first block in the chain of free blocks. */
   #free = NONE;
   /** The first block that was never used. */
   #unused = 0;
 
-  /** Returns the first block of the text. */
+  /** Stores a text and returns its first block. */
   write(text: Bytes): number {
     const first = this.#allocate(Math.ceil(text.length / BLOCK_BYTES));
     let done = 0;
@@ -81,7 +85,7 @@ export class BlockStore {
     return this.#unused++;
   }
 
-  /** Adjacent blocks of a slab form one piece. */
+  /** Splits a text into pieces; adjacent blocks of a slab form one piece. */
   #pieces(first: number, length: number): Piece[] {
     const pieces: Piece[] = [];
     let left = length;
@@ -114,7 +118,7 @@ export class BlockStore {
   }
 }
 
-/** The system assigns memory to a slab as it is written. */
+/** Creates a slab. The operating system commits its memory only when it is written. */
 const newSlab = (): Slab => ({
   bytes: Buffer.allocUnsafeSlow(BLOCKS_PER_SLAB * BLOCK_BYTES),
   next: new Int32Array(BLOCKS_PER_SLAB),

@@ -1,9 +1,9 @@
-// The order in which keys were invalidated, in bounded space: it shows whether a load is older than an invalidation.
+// The order of key invalidations, in bounded space: it shows whether a load predates an invalidation.
 import { LRUCache } from 'lru-cache';
 
 /**
- * A moment is a number that counts invalidations. When a key is evicted from the log, its moment becomes the floor: older
- * tickets of every key are refused from then on, which costs loads.
+ * A moment is a counter of invalidations. When a key is evicted from the log, its moment becomes the floor:
+ * older tickets of every key are refused from then on, which causes extra loads.
  */
 export class InvalidationLog {
   #moment = 0;
@@ -12,7 +12,7 @@ export class InvalidationLog {
 
   constructor(maxKeys = 100_000) {
     this.#moments = new LRUCache<string, number>({
-      // `max` would preallocate for all keys.
+      // The `max` option would preallocate memory for all keys.
       maxSize: maxKeys,
       sizeCalculation: () => 1,
       dispose: (moment, _key, reason) => {
@@ -21,7 +21,7 @@ export class InvalidationLog {
     });
   }
 
-  /** The current moment: the ticket of a load that begins now. */
+  /** Returns the current moment, the ticket of a load that starts now. */
   now(): number {
     return this.#moment;
   }
@@ -30,7 +30,7 @@ export class InvalidationLog {
     this.#moments.set(key, ++this.#moment);
   }
 
-  /** Begins a new moment: later tickets are newer. */
+  /** Starts a new moment and returns it. */
   advance(): number {
     return ++this.#moment;
   }

@@ -1,4 +1,4 @@
-// The LRU index: keys to rows, one bounded list for records and one for not-found answers, and the approximate-LRU clock.
+// The LRU index from keys to rows, with separate lists for records and not-found answers, and the LRU clock.
 import { LRUCache } from 'lru-cache';
 import { MAX_BYTES } from './block-store.js';
 import type { RowStore } from './row-store.js';
@@ -20,12 +20,12 @@ export interface MemoryUsage {
 /** Rows by key. */
 type List = LRUCache<string, number>;
 
-/** Maximum share of the memory for not-found answers. */
+/** Maximum share of memory for not-found answers. */
 const NOT_FOUND_SHARE = 1 / 8;
 
 /**
- * V8 heap for a key and its place in the list, without the characters of the key: 100 bytes, and as much again for a list
- * that has just grown.
+ * V8 heap bytes for a key and its list slot, without the characters of the key: 100 bytes, doubled because
+ * the list may just have grown.
  */
 const OVERHEAD_BYTES = 200;
 
@@ -35,12 +35,15 @@ interface LruIndexOptions {
   onEvict: (list: ListName) => void;
 }
 
-/** Each kind has its own list, so that a flood of unknown names cannot evict records. */
+/**
+ * Keeps records and not-found answers in separate lists, so that a flood of unknown names cannot evict
+ * records.
+ */
 export class LruIndex {
   readonly #options: LruIndexOptions;
   #found: List;
   #notFound: List;
-  /** The key of each row. Rows can be iterated while entries come and go; the lists cannot. */
+  /** Keys by row. Unlike the lists, rows can be iterated while entries are added and removed. */
   readonly #keys: (string | undefined)[] = [];
 
   constructor(options: LruIndexOptions) {
@@ -49,7 +52,7 @@ export class LruIndex {
     this.#notFound = this.#newList('notFound');
   }
 
-  /** Counts as a use. */
+  /** Returns the row of a key. Counts as a use. */
   get(key: string): number | undefined {
     return this.#found.get(key) ?? this.#notFound.get(key);
   }
@@ -58,7 +61,7 @@ export class LruIndex {
     return this.#found.peek(key) ?? this.#notFound.peek(key);
   }
 
-  /** False when the entry is larger than its whole list; its row is freed then. */
+  /** Adds a row to a list. Returns false, and frees the row, if the entry is larger than the whole list. */
   set(key: string, at: number, name: ListName): boolean {
     const [home, other] = name === 'found' ? [this.#found, this.#notFound] : [this.#notFound, this.#found];
     other.delete(key);
@@ -75,7 +78,7 @@ export class LruIndex {
     this.#notFound.delete(key);
   }
 
-  /** Replaces the lists: emptying them would visit each entry. */
+  /** Replaces the lists, because emptying them would visit each entry. */
   clear(): void {
     this.#options.rows.clear();
     this.#keys.length = 0;
@@ -83,7 +86,7 @@ export class LruIndex {
     this.#notFound = this.#newList('notFound');
   }
 
-  /** Undefined for a free row. */
+  /** Returns the key of a row; undefined for a free row. */
   keyAt(at: number): string | undefined {
     return this.#keys[at];
   }
@@ -119,7 +122,7 @@ export class LruIndex {
     const { rows, bounds, onEvict } = this.#options;
     const share = name === 'found' ? 1 - NOT_FOUND_SHARE : NOT_FOUND_SHARE;
     return new LRUCache<string, number>({
-      // `max` would preallocate for all entries.
+      // The `max` option would preallocate memory for all entries.
       maxSize: Math.max(1, Math.floor(Math.min(bounds.maxBytes, MAX_BYTES) * share)),
       sizeCalculation: (at, key) => this.bytesOf(key, at),
       dispose: (at, _key, reason) => {
@@ -131,12 +134,12 @@ export class LruIndex {
   }
 }
 
-/** Ticks in the time in which as many entries are stored as the list holds. */
+/** Clock ticks per turnover of a list, that is, while it stores as many entries as it contains. */
 const TICKS_PER_TURNOVER = 64;
 
 /**
- * An approximate-LRU clock. An entry that is used again in the same tick keeps its place in the list, which saves a look-up.
- * It ticks with stores, because only a store evicts, and only then does the order matter.
+ * An approximate-LRU clock. An entry used again in the same tick keeps its list position, which saves a
+ * look-up. Stores advance the clock, because only stores evict entries, and the order matters only then.
  */
 export class TouchClock {
   #now = 0;
@@ -146,7 +149,7 @@ export class TouchClock {
     return this.#now;
   }
 
-  /** Advances the clock once per `entries` / 64 stores. `entries`: number of entries in the list of the store. */
+  /** Advances the clock once per `entries` / 64 stores. `entries`: number of entries in the list. */
   countStore(entries: number): void {
     if (++this.#storedThisTick * TICKS_PER_TURNOVER < entries) return;
     this.#storedThisTick = 0;

@@ -15,7 +15,7 @@ export interface MemoryOptions {
   fences?: Fences;
 }
 
-/** An entry as the operator sees it. */
+/** An entry with the figures shown to the operator. */
 export interface InspectedEntry {
   entry: Entry;
   hits: number;
@@ -37,9 +37,9 @@ export class MemoryStore implements PinnedEntries {
   readonly #bans = new Bans();
   readonly #fences: Fences;
   readonly #touchClock = new TouchClock();
-  /** Moments by group: entries and loads from before them may have missed an invalidation. */
+  /** Moments by group. Entries and loads from before a group's moment may have missed an invalidation. */
   readonly #distrusted = new Map<number, number>();
-  /** Moment of the newest ban or distrusted group: newer entries need no check. */
+  /** Moment of the newest ban or distrust: later entries need no check. */
   #checkedFrom = 0;
   readonly #now: () => number;
 
@@ -53,7 +53,10 @@ export class MemoryStore implements PinnedEntries {
     return { entry: this.peek(key), from: 'memory', ticket: this.#log.now() };
   }
 
-  /** Counts as a use. Returns the entry even while a write is in flight: the old record is right until the acknowledgement. */
+  /**
+   * Returns the entry, even during a write, because the old record is correct until the acknowledgement.
+   * Counts as a use.
+   */
   peek(key: string): Entry | undefined {
     const at = this.#use(key);
     return at === undefined ? undefined : this.#rows.entry(at);
@@ -72,7 +75,7 @@ export class MemoryStore implements PinnedEntries {
     return at !== undefined && this.#rows.pin(at).stamp === pin.stamp;
   }
 
-  /** How often the entry was used since it was stored. */
+  /** Returns the number of uses since the entry was stored. */
   hits(key: string): number {
     const at = this.#index.peek(key);
     return at === undefined ? 0 : this.#rows.hits(at);
@@ -87,7 +90,7 @@ export class MemoryStore implements PinnedEntries {
     return { entry, hits: this.#rows.hits(at), bytes: this.#index.bytesOf(key, at) };
   }
 
-  /** Whether nothing has invalidated the key since the ticket was given. */
+  /** Whether the key has not been invalidated since the ticket was issued. */
   isCurrent(key: string, ticket: number): boolean {
     if (this.#log.isInvalidatedSince(key, ticket)) return false;
     return (
@@ -109,21 +112,21 @@ export class MemoryStore implements PinnedEntries {
     return this.#index.set(key, at, list);
   }
 
-  /** As `set`, for an authoritative answer: it also invalidates every load in flight, which is older. */
+  /** Stores an authoritative answer, and invalidates all loads in flight, which are older. */
   replace(key: string, entry: Entry, ticket: number): boolean {
     const isKept = this.set(key, entry, ticket);
     if (isKept) this.#log.add(key);
     return isKept;
   }
 
-  /** The ticket of a restore that begins now. */
+  /** Returns the ticket of a restore that starts now. */
   moment(): number {
     return this.#log.now();
   }
 
   /**
-   * Restores an entry of an earlier process, which was not revalidated since. `kept`: the key was invalidated since the
-   * ticket, or memory already has an entry.
+   * Restores an entry from a file without revalidation. `kept`: memory already has an entry, or the key was
+   * invalidated since the ticket.
    */
   restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
     if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';
@@ -137,8 +140,9 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * Reads the usable entries from row `first` on, up to about `maxBytes` of expanded text. `next`: the row to continue from;
-   * undefined at the end. Rows without a usable entry count too, because requests wait while they are scanned.
+   * Reads usable entries from row `first` on, up to about `maxBytes` of expanded text. `next`: the row to
+   * continue from; undefined at the end. Unusable rows count toward `maxBytes`, because scanning them delays
+   * requests.
    */
   readFrom(first: number, maxBytes: number): { entries: KeyedEntry[]; next: number | undefined } {
     const entries: KeyedEntry[] = [];
@@ -165,14 +169,17 @@ export class MemoryStore implements PinnedEntries {
     this.#index.delete(key);
   }
 
-  /** A write begins, here or on another instance. Loads that began before it are not stored. */
+  /** Raises the fence of a write on any instance. Loads that started before the write are not stored. */
   raiseFence(key: string, writer: string, until: number): void {
     this.#expireOldFences();
     this.#log.add(key);
     this.#fences.raise(key, writer, until);
   }
 
-  /** Ends the fence of a write. If the write changed nothing, loads that began during it may still be stored. */
+  /**
+   * Lowers the fence of a write. If the write changed nothing, loads that started during it may still be
+   * stored.
+   */
   lowerFence(key: string, writer: string): void {
     this.#fences.lower(key, writer);
   }
@@ -189,7 +196,10 @@ export class MemoryStore implements PinnedEntries {
     if (ban.prefix === '' && !ban.isSoft) this.#index.clear();
   }
 
-  /** Invalidations of the group, or of any group, may have been missed: its entries become stale, loads in flight are not stored. */
+  /**
+   * Marks a group (or all groups) as distrusted after missed messages: entries become stale, and loads in
+   * flight are not stored.
+   */
   distrust(group?: number): void {
     if (group === undefined) {
       this.ban({ prefix: '', isSoft: true });
@@ -207,7 +217,7 @@ export class MemoryStore implements PinnedEntries {
     return at;
   }
 
-  /** Applies bans and distrust to an entry when it is used; false when a ban has deleted it. */
+  /** Applies bans and distrust to an entry on use. Returns false if a ban has deleted it. */
   #applyBans(key: string, at: number): boolean {
     const since = this.#rows.since(at);
     if (since >= this.#checkedFrom) return true;
@@ -232,12 +242,15 @@ export class MemoryStore implements PinnedEntries {
     if (at !== undefined) this.#rows.setStaleAt(at, asStale(this.#rows.times(at)).staleAt);
   }
 
-  /** The writer of an expired fence has died: its write may have changed the record, so the entry becomes stale. */
+  /**
+   * Makes the entry stale if a fence has expired: its writer has died, and the write may have changed the
+   * record.
+   */
   #expireFences(key: string): void {
     if (this.#fences.size > 0 && this.#fences.removeExpired(key, this.#now())) this.#makeStale(key);
   }
 
-  /** A key under an expired fence may never be read again, so each new write clears up to two of them. */
+  /** Removes up to two expired fences per write, because their keys may never be read again. */
   #expireOldFences(): void {
     for (let times = 0; times < 2; times++) {
       const key = this.#fences.takeExpired(this.#now());

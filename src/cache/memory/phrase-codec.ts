@@ -1,9 +1,9 @@
-// Shortens the JSON of records in memory: phrases that a Handle server writes into every value become one byte each.
+// Compresses record JSON in memory: each phrase that Handle servers write into every value becomes one byte.
 import type { Bytes } from '../../handle/bytes.js';
 
 /**
- * Phrases of the JSON of Handle.Net, a phrase before its own prefixes. Each is stored as a control character, its place in
- * this list plus 1: JSON has none of them inside strings, and compact JSON has none elsewhere.
+ * Phrases of Handle.Net JSON; a longer phrase precedes its own prefixes. Each is stored as a control
+ * character (list index plus 1), because compact JSON contains no control characters.
  */
 const PHRASES = [
   '"},"ttl":86400,"timestamp":"20',
@@ -32,10 +32,10 @@ const PHRASES = [
   'http://',
 ];
 
-/** First byte of a text that is stored as it is. */
+/** First byte of a text that is stored uncompressed. */
 const AS_IS = '\0';
 
-/** Longer texts are stored as they are: compressing takes about 10 ms per MiB, and they are read in pieces. */
+/** Maximum length of a text to compress, because compression takes about 10 ms per MiB. */
 const MAX_CHARS = 16 * 1024;
 
 const escaped = (phrase: string): string => phrase.replaceAll(/[[\]{}/.]/g, String.raw`\$&`);
@@ -44,7 +44,7 @@ const CODE_OF = new Map(PHRASES.map((phrase, index) => [phrase, String.fromCharC
 const CONTROL = /[\0-\x1f]/;
 const CODES = /[\x01-\x1f]/g;
 
-/** Compresses a text of any bytes. `expand` returns it. */
+/** Compresses a text of arbitrary bytes, which `expand` restores. */
 export function compress(text: Bytes): Bytes {
   if (text === '') return text;
   if (text.length > MAX_CHARS || CONTROL.test(text)) return (AS_IS + text) as Bytes;

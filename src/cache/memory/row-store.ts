@@ -1,4 +1,5 @@
-// Entries as rows of numbers outside the V8 heap, with their texts in the block store: garbage collection visits neither.
+// Stores entries as rows of numbers outside the V8 heap, with texts in the block store: garbage collection
+// visits neither.
 import { LRUCache } from 'lru-cache';
 import { type Bytes, fromBuffer, toBuffer } from '../../handle/bytes.js';
 import { type Entry, KINDS, type Times } from '../entry.js';
@@ -6,7 +7,7 @@ import type { EntryPin } from '../store.js';
 import { BLOCK_BYTES, BlockStore } from './block-store.js';
 import { compress, expand } from './phrase-codec.js';
 
-/** The fields read on every use come first, close together. */
+/** Row fields. Those read on every use come first, close together. */
 const STAMP = 0;
 const TICK = 1;
 const SINCE = 2;
@@ -21,7 +22,7 @@ const VALUES_LENGTH = 9;
 const TEXT_AT = 10;
 const FIELDS = 11;
 
-/** Longer texts are slow to read from their blocks, so the most recently read ones are kept as strings. */
+/** Texts above this length are slow to read from blocks, so recently read texts are cached as strings. */
 const LARGE_CHARS = 16 * 1024;
 const MAX_LARGE_CHARS = 16 * 1024 * 1024;
 
@@ -29,13 +30,13 @@ const ROWS_PER_PAGE_LOG2 = 12;
 const ROWS_PER_PAGE = 1 << ROWS_PER_PAGE_LOG2;
 const NONE = -1;
 
-/** Bytes of a row, and of a block with its link. */
+/** Bytes per row, and per block with its chain link. */
 export const ROW_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
 const BLOCK_AND_LINK_BYTES = BLOCK_BYTES + Int32Array.BYTES_PER_ELEMENT;
 
 const rowOf = (at: number): number => (at & (ROWS_PER_PAGE - 1)) * FIELDS;
 
-/** Rows are numbered, and reused when their entry is dropped. */
+/** Stores entries in numbered rows, which are reused when their entry is dropped. */
 export class RowStore {
   #pages: Float64Array[] = [];
   #texts = new BlockStore();
@@ -49,7 +50,7 @@ export class RowStore {
   #unused = 0;
   #stamp = 0;
 
-  /** `since`: bans up to this moment have been applied. */
+  /** Stores an entry and returns its row. `since`: the moment up to which bans have been applied. */
   add(entry: Entry, { since, tick }: { since: number; tick: number }): number {
     const at = this.#takeRow();
     const message = wide(entry.message);
@@ -76,7 +77,7 @@ export class RowStore {
     this.#free = at;
   }
 
-  /** Drops all entries. The stamp continues, so that no row of a new entry matches an old stamp. */
+  /** Drops all entries. The stamp counter continues, so that no new entry matches an old stamp. */
   clear(): void {
     this.#pages = [];
     this.#texts = new BlockStore();
@@ -112,7 +113,7 @@ export class RowStore {
     return { requestedAt: this.#read(at, CACHED_AT), staleAt: this.#read(at, STALE_AT) };
   }
 
-  /** Invalidates all pins of the entry. */
+  /** Sets the end of freshness, and invalidates all pins of the entry. */
   setStaleAt(at: number, staleAt: number): void {
     this.#write(at, STALE_AT, staleAt);
     this.#write(at, STAMP, ++this.#stamp);
@@ -122,7 +123,10 @@ export class RowStore {
     return { at, stamp: this.#read(at, STAMP) };
   }
 
-  /** Counts a use of the pinned entry if it was already used in this tick and its bans are checked; otherwise returns false. */
+  /**
+   * Counts a use and returns true if the pinned entry was already used in this tick and its bans have been
+   * applied.
+   */
   touchIfUnchanged(
     { at, stamp }: EntryPin,
     { tick, checkedFrom }: { tick: number; checkedFrom: number },
@@ -152,7 +156,7 @@ export class RowStore {
     this.#write(at, SINCE, since);
   }
 
-  /** Bytes of the row and its blocks. */
+  /** Returns the size of the row and its blocks (bytes). */
   bytes(at: number): number {
     const length = this.#read(at, MESSAGE_LENGTH) + this.#read(at, VALUES_LENGTH);
     return ROW_BYTES + Math.ceil(length / BLOCK_BYTES) * BLOCK_AND_LINK_BYTES;
@@ -169,7 +173,10 @@ export class RowStore {
     return this.#unused++;
   }
 
-  /** A row number from before `clear` may be beyond the end: it reads 0, which is no entry's stamp. */
+  /**
+   * Reads a field. A row number from before `clear` may be out of range: it reads 0, which is no entry's
+   * stamp.
+   */
   #read(at: number, field: number): number {
     return this.#pages[at >> ROWS_PER_PAGE_LOG2]?.[rowOf(at) + field] ?? 0;
   }
@@ -182,6 +189,6 @@ export class RowStore {
 
 const NO_BYTES = '' as Bytes;
 
-/** Two bytes per character: a message may contain any character that JSON can. */
+/** Encodes text as UTF-16, because a message may contain any character that JSON allows. */
 const wide = (text: string): Bytes => (text === '' ? NO_BYTES : fromBuffer(Buffer.from(text, 'utf16le')));
 const narrow = (bytes: Bytes): string => (bytes === '' ? bytes : toBuffer(bytes).toString('utf16le'));

@@ -1,17 +1,17 @@
-// The atomic steps of cache coherence as Redis scripts. See coherence/README.md, "State in Redis".
+// Redis scripts for the atomic steps of cache coherence. See coherence/README.md, "State in Redis".
 
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
-/** Maximum number of fields of a group state; above it, the older half of its changes is dropped. */
+/** Maximum number of fields in a group state; above it, the older half of the changes is dropped. */
 const MAX_FIELDS = 192;
 
 /**
- * Opens the state of a group. A missing state, or one of another server run, is created with a number from the clock of
- * this server. If the state is lost, its successor starts above every number of this run and rejects older loads. The first
- * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory. A key of
- * another type is replaced.
+ * Opens the state of a group. Recreates a state that is missing or belongs to a different server run: its
+ * number comes from the server clock (µs), which exceeds all earlier numbers of this run, so older loads are
+ * rejected. The first write is a deletion, because a full Redis (noeviction) refuses a script whose first
+ * write needs memory. A key of a different type is replaced.
  */
 const OPEN_STATE = `
 local function numberOf(value)
@@ -30,7 +30,10 @@ local function openState(name, run)
   return seq
 end`;
 
-/** Layout of an entry: see entry.ts. A stale entry has its kind raised by 3. An invalid entry does not prevent the publication of a change. */
+/**
+ * Reads an entry's header (layout: entry.ts). A stale entry has its kind raised by 3. An invalid entry does
+ * not block a change.
+ */
 const ENTRY = `
 local header = redis.pcall('GETRANGE', KEYS[1], 0, 32)
 local kind = type(header) == 'string' and #header == 33 and string.byte(header, 5)
@@ -41,7 +44,7 @@ local function liveUntilDeleted(now)
   redis.pcall('PEXPIRE', KEYS[1], math.ceil(struct.unpack('>d', string.sub(header, 26)) - now))
 end`;
 
-/** Fences of a key are one field: \`<fence>=<end> <fence>=<end>\`; expired ones are skipped. */
+/** Reads the unexpired fences of a key from its field: `<fence>=<end> <fence>=<end>`. */
 const FENCES = `
 local function fencesOf(state, key)
   local left = {}
@@ -64,7 +67,10 @@ local function writeFences(state, key, fences)
   else redis.call('HSET', state, 'f:' .. key, table.concat(parts, ' ')) end
 end`;
 
-/** Drops the older half of the changes and the expired fences; loads from before them are refused. */
+/**
+ * Drops expired fences and the older half of the changes. Loads that started before those changes are
+ * refused.
+ */
 const TRIM = `
 local function trim(state)
   if redis.call('HLEN', state) <= ${MAX_FIELDS} then return end
@@ -82,16 +88,16 @@ local function trim(state)
 end`;
 
 /**
- * Maximum life of a fresh entry in Redis under a fence (ms). A writer that is cut off acknowledges no earlier, and no other
- * process may know that its fence is void.
+ * Maximum TTL of a fresh Redis entry under a fence (ms). A disconnected writer acknowledges later than this,
+ * possibly when no other process is left to void the entry.
  */
 const FENCED_ENTRY_MS = 3000;
 
 /**
- * Publishes a change of a key. KEYS: entry, state. ARGV: run, kind, key, fence, life of the fence (ms), wall clock of
- * the sender (ms), channel, command to publish, message without its number; and for an authoritative answer the number
- * of its ticket, the entry, and its life (ms). Returns the number, and 1 when the answer was stored: the change makes every
- * older load void in the same step.
+ * Publishes a change of a key, which voids all older loads in the same step. KEYS: entry, state. ARGV: run,
+ * kind, key, fence, fence lifetime (ms), sender's wall clock (ms), channel, publishing command, message
+ * without its number; for an authoritative answer also its ticket number, the entry and the entry's TTL (ms).
+ * Returns the number, and 1 if the answer was stored.
  */
 export const CHANGE = `${NOW}${OPEN_STATE}${ENTRY}${FENCES}${WRITE_FENCES}${TRIM}
 local state, change, key, fence = KEYS[2], ARGV[2], ARGV[3], ARGV[4]
@@ -117,7 +123,10 @@ trim(state)
 redis.call(ARGV[8], ARGV[7], text(seq) .. ' ' .. ARGV[9])
 return { text(seq), replaces and 1 or 0 }`;
 
-/** Stores a load, and clears expired fences. KEYS: entry, state. ARGV: run and number of the ticket, key, entry, its life (ms). Returns 0 if refused. */
+/**
+ * Stores a loaded entry, and clears expired fences. KEYS: entry, state. ARGV: ticket run, ticket number, key,
+ * entry, TTL (ms). Returns 1 if stored, 0 if refused.
+ */
 export const STORE = `${NOW}${FENCES}
 local state = redis.call('HMGET', KEYS[2], 'run', 'floor', 'c:' .. ARGV[3])
 local ticket = tonumber(ARGV[2])
@@ -127,16 +136,19 @@ if redis.call('HEXISTS', KEYS[2], 'f:' .. ARGV[3]) == 1 then redis.call('HDEL', 
 redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5])
 return 1`;
 
-/** Reads the numbers of groups. KEYS: states in one slot. ARGV: run. */
+/** Returns the sequence numbers of groups. KEYS: group states in one slot. ARGV: run. */
 export const SYNC = `${NOW}${OPEN_STATE}
 local numbers = {}
 for at, state in ipairs(KEYS) do numbers[at] = text(openState(state, ARGV[1])) end
 return numbers`;
 
-/** Maximum length of the list of earlier eras (characters). Dropping an era only costs loads. */
+/** Maximum length of the list of earlier eras (characters). Dropping an era only causes extra loads. */
 const MAX_ERAS_LENGTH = 1000;
 
-/** Lists a ban. Above the maximum the oldest bans are dropped, and the newest of those is the floor. */
+/**
+ * Lists a ban. Above the maximum, the oldest bans are dropped, and the newest dropped number becomes the
+ * floor.
+ */
 const ADD_BAN = `
 local function addBan(state, seq, ban, maximum)
   redis.call('HSET', state, 'seq', text(seq), 'b:' .. text(seq), ban)
@@ -152,9 +164,8 @@ local function addBan(state, seq, ban, maximum)
 end`;
 
 /**
- * Publishes a ban. KEYS: state of the bans. ARGV: run, ban, maximum number of bans, channel, command to publish, message
- * without its number. Returns the number. It is never behind the clock of Redis, so that a member that missed messages
- * cannot take a newer ban for an older one.
+ * Publishes a ban and returns its number. KEYS: state of the bans. ARGV: run, ban, maximum number of bans,
+ * channel, publishing command, message without its number.
  */
 export const BAN = `${NOW}${OPEN_STATE}${ADD_BAN}
 local seq = openState(KEYS[1], ARGV[1]) + 1
@@ -163,12 +174,13 @@ redis.call(ARGV[5], ARGV[4], text(seq) .. ' ' .. ARGV[6])
 return text(seq)`;
 
 /**
- * Enters the era of this server, and reads the bans. KEYS: state of the bans. ARGV: run, the era that the member comes from
- * ('' for none), a name for the next era, channel, command to publish, message of a ban without its number, maximum number
- * of bans.
+ * Enters the era of this server, and returns the state of the bans. KEYS: state of the bans. ARGV: run, the
+ * member's previous era ('' for none), name for a new era, channel, publishing command, ban message without
+ * its number, maximum number of bans.
  *
- * An era is a period in which this server was the master without interruption. An unknown era of a member means that
- * another server was the master in between: a new era begins, and all earlier entries are stale.
+ * An era is a period during which this server was continuously the master. If a member's previous era is
+ * unknown, a different server was the master in between: a new era starts, and all earlier entries become
+ * stale.
  */
 export const ENTER = `${NOW}${OPEN_STATE}${ADD_BAN}
 local state, from = KEYS[1], ARGV[2]
@@ -187,15 +199,17 @@ redis.call('HSET', state, 'era', era or ARGV[3], 'before', before)
 return redis.call('HGETALL', state)`;
 
 /**
- * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 if it has a lease or 2 to also remove members
- * that lapsed one life ago, the mark of the list, time of sending (Redis clock, ms), maximum delay (ms). Returns the
- * former state of the member ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the
- * lapsed members, the start of the list, its age (ms), the time, and, for a member without a lease, the
- * number of those with one: their score has half a millisecond more.
+ * Renews a membership. KEYS: member list. ARGV: member, membership time (ms), 1 to join, 1 if it holds a
+ * lease or 2 to also remove members that lapsed more than a membership time ago, list mark, send time (Redis
+ * clock, ms), maximum delay (ms). Returns the previous state of the member ('listed', 'lapsed' or 'absent';
+ * 'late' above the maximum delay), the number of members, the lapsed members, the list's creation time and
+ * age (ms), the Redis time (ms) and, for a member without a lease, the number of members with a lease (their
+ * scores end in .5).
  *
- * A late renewal (Redis was frozen) changes nothing: the member may have made changes that it has not reported. An absent
- * member stays absent unless it joins. An expelled member has a negative score: it is absent for itself, and lapsed for
- * the others. A list without its mark belongs to another server run and may be incomplete.
+ * A late renewal (Redis was frozen) changes nothing, because the member may have unreported changes. An
+ * absent member stays absent unless it joins. An expelled member has a negative score: it sees itself as
+ * absent, and the others see it as lapsed. A list without its mark belongs to a different server run and may
+ * be incomplete.
  */
 export const RENEW = `${NOW}
 local function text(number) return string.format('%.0f', number) end
@@ -235,7 +249,7 @@ if ARGV[4] == '2' then
 end
 return { was, redis.call('ZCARD', KEYS[1]) - 1, lapsed, begun, age, text(now), leased }`;
 
-/** Ends memberships. KEYS: members. ARGV: members. */
+/** Expels members. KEYS: member list. ARGV: members to expel. */
 export const EXPEL = `${NOW}
 for _, member in ipairs(ARGV) do
   local ends = redis.call('ZSCORE', KEYS[1], member)

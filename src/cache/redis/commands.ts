@@ -1,5 +1,5 @@
-// Redis commands with a hard timeout. After a failure they pause, so that an unresponsive Redis costs one timeout instead of
-// one per request.
+// Redis commands with a hard timeout. After a failure, commands pause, so that an unresponsive Redis costs a
+// single timeout instead of a timeout per request.
 import { createHash } from 'node:crypto';
 import slotOf from 'cluster-key-slot';
 import type { Redis } from 'ioredis';
@@ -18,28 +18,28 @@ import {
 import { TroubleReporter, concernsOneCommand, isErrorReply, timeoutError } from './errors.js';
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 
-/** Names of commands, and of other operations that can fail, as metrics count them. */
+/** Metric labels of commands and of other operations that can fail. */
 export type CommandName =
   'connect' | 'heartbeat' | 'get' | 'set' | 'open' | 'lock' | 'count' | 'limit' | 'leave' | 'claim';
 
 export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;
   onError?: (command: CommandName) => void;
-  /** Called once for each reason, until Redis is back. */
+  /** Called once per failure reason until Redis is back. */
   onTrouble?: (reason: string) => void;
-  /** Called once, with the eviction policy, when Redis may evict keys other than entries. */
+  /** Called at most once, with an eviction policy that may evict keys other than entries. */
   onEvictionPolicy?: ((policy: string) => void) | undefined;
-  /** Called when commands are possible again, and when they are paused. */
+  /** Called when commands are paused or resumed. */
   onState?: (isUp: boolean) => void;
   clock?: Clock | undefined;
-  /** Opens the connections; by default ioredis. */
+  /** Opens the connections; defaults to ioredis. */
   open?: ((place: RedisAddress) => RedisConnections) | undefined;
 }
 
 export type Argument = string | number | Buffer;
 
 const CHECK_EVERY_MS = 500;
-/** Failed checks in a row after which the masters are looked up again. */
+/** Consecutive failed checks that trigger a new look-up of the masters. */
 const MAX_FAILED_CHECKS = 6;
 
 export class RedisCommands {
@@ -82,7 +82,7 @@ export class RedisCommands {
     return this.#namespace.channelPrefix;
   }
 
-  /** @throws Error when a master is not connected */
+  /** Returns the current masters. @throws Error when a master is not connected */
   masters(): RedisMaster[] {
     return this.connections.masters();
   }
@@ -91,12 +91,15 @@ export class RedisCommands {
     return this.connections.isCluster;
   }
 
-  /** Whether every master is connected, and the run of each is known. */
+  /** Whether every master is connected and has a known run. */
   isConnected(): boolean {
     return this.redis.status === 'ready' && this.#runs.areKnown();
   }
 
-  /** Whether the command connection was ever refused or lost, or did not answer: until then it is still being opened. */
+  /**
+   * Whether the command connection was ever refused, lost or unresponsive; otherwise it is still being
+   * opened.
+   */
   hasFailed(): boolean {
     return this.#hasFailed;
   }
@@ -117,7 +120,7 @@ export class RedisCommands {
     return openSubscription(this.connections, { master, channels, watch }, events);
   }
 
-  /** The run of the server that holds the key; undefined when it is not known. */
+  /** Returns the run of the server that holds the key; undefined if unknown. */
   runOf(name: string): string | undefined {
     return this.#runs.ofKey(name);
   }
@@ -140,8 +143,9 @@ export class RedisCommands {
   }
 
   /**
-   * Adds a timeout to a command. The ioredis timeout is the same for all commands, and starts when it sends: in a cluster it
-   * sends one automatic pipeline at a time, so a command behind a stuck one would wait twice as long.
+   * Adds a timeout to a command. The ioredis timeout is equal for all commands and starts when a command is
+   * sent: a cluster sends one automatic pipeline at a time, so a command behind a stuck pipeline would wait
+   * twice as long.
    *
    * @throws Error when it fails or times out
    */
@@ -149,7 +153,7 @@ export class RedisCommands {
     return untilDeadline(command, timeoutMs, timeoutError, this.#clock);
   }
 
-  /** Runs a script by its digest. @throws Error */
+  /** Runs a script by its digest. @throws Error when Redis fails */
   async script(source: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     corkForTurn(this.redis);
     try {
@@ -160,7 +164,7 @@ export class RedisCommands {
     }
   }
 
-  /** Reports the errors of a connection, and pauses commands when it is lost. */
+  /** Reports connection errors, and pauses commands when the command connection is lost. */
   watch(connection: Redis): void {
     connection.on('error', (error: unknown) => {
       this.#options.onError?.('connect');
@@ -178,7 +182,7 @@ export class RedisCommands {
     });
   }
 
-  /** Reports why the link does not work. */
+  /** Counts a failed heartbeat, and reports the reason if Redis replied with an error. */
   reportFailure(error: unknown): void {
     this.#options.onError?.('heartbeat');
     if (isErrorReply(error)) this.#troubles.report(error);
@@ -221,7 +225,7 @@ export class RedisCommands {
     if (this.#isUp === isUp || (isUp && this.#isClosed)) return;
     this.#isUp = isUp;
     if (isUp) this.#troubles.clear();
-    // Closing the connection deliberately is no outage.
+    // A deliberate close is not an outage.
     if (!this.#isClosed) this.#options.onState?.(isUp);
   }
 
@@ -239,7 +243,7 @@ function digestOf(source: string): string {
   return digest;
 }
 
-/** The commands that coherence uses, which tests replace. All of them reject while Redis is unavailable. */
+/** The commands used by coherence, which tests replace. They reject while Redis is unavailable. */
 export type LinkCommands = Pick<
   RedisCommands,
   | 'isCluster'
@@ -256,23 +260,25 @@ export type LinkCommands = Pick<
   | 'rediscover'
 >;
 
-/** Minimum version for sharded channels. */
+/** Minimum Redis version with sharded channels (SPUBLISH). */
 const MIN_CLUSTER_VERSION = 7;
 
-/** The run id of each server. It changes with a restart or a failover. */
+/** The run id of each master, which changes with a restart or a failover. */
 class ServerRuns {
   readonly #connections: RedisConnections;
   readonly #onEvictionPolicy: ((policy: string) => void) | undefined;
   readonly #runs = new Map<Redis, string>();
   #hasWarned = false;
 
-  /** `onEvictionPolicy`: called once, with the eviction policy, when Redis may evict keys other than entries. */
+  /**
+   * `onEvictionPolicy`: called at most once, with an eviction policy that may evict keys other than entries.
+   */
   constructor(connections: RedisConnections, onEvictionPolicy: ((policy: string) => void) | undefined) {
     this.#connections = connections;
     this.#onEvictionPolicy = onEvictionPolicy;
   }
 
-  /** Whether every master is connected, and its run is known. */
+  /** Whether every master is connected and has a known run. */
   areKnown(): boolean {
     try {
       return this.#connections.masters().every(({ client }) => this.#runs.has(client));
@@ -281,7 +287,7 @@ class ServerRuns {
     }
   }
 
-  /** The run of the server that holds the key; undefined when it is not known. */
+  /** Returns the run of the server that holds the key; undefined if unknown. */
   ofKey(name: string): string | undefined {
     const { isCluster, commands, clientOf } = this.#connections;
     const client = isCluster ? clientOf(slotOf(name)) : commands;
@@ -292,7 +298,9 @@ class ServerRuns {
     this.#runs.clear();
   }
 
-  /** Pings every master and reads the run ID of new ones. @throws Error when a master does not answer */
+  /**
+   * Pings every known master, and reads the run id of new masters. @throws Error when a master does not reply
+   */
   async check(): Promise<void> {
     const masters = this.#connections.masters();
     for (const client of this.#runs.keys())
@@ -316,8 +324,9 @@ class ServerRuns {
   }
 
   /**
-   * Without the list of members each write waits for the lease, and without the state of its group no entry is used.
-   * Locks have a TTL like entries, but a shorter one: of the volatile policies only `volatile-lru` evicts entries first.
+   * Reports a policy that may evict coordination keys: without the member list each write waits for the lease
+   * time, and without its group state no entry is usable. Locks have a shorter TTL than entries, so among the
+   * volatile policies only `volatile-lru` evicts entries first.
    */
   #checkEviction(policy: string): void {
     if (this.#hasWarned || policy === 'noeviction' || policy === 'volatile-lru') return;

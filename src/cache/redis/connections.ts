@@ -1,4 +1,4 @@
-// Opens connections to Redis: to one server, to the master that Sentinels name, or to a cluster.
+// Opens connections to a Redis server, to a master found through Sentinels, or to a cluster.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -7,24 +7,27 @@ import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
 
-/** Loaded on first use, because the package slows every start down. */
+/** Loads ioredis on first use, because importing it slows down every start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
 
 export interface RedisAddress {
-  /** Timeout of a command (ms). */
+  /** Command timeout (ms). */
   commandTimeoutMs: number;
-  /** One server. With Sentinels: the credentials for the master. Not used for a cluster. */
+  /** Address of a single server, or credentials for the master with Sentinels. Unused in a cluster. */
   url?: string | undefined;
-  /** PEM text of the only trusted certificate authority. */
+  /** The only trusted certificate authority (PEM). */
   ca?: string | undefined;
-  /** Addresses of Sentinels. */
+  /** Sentinel addresses. */
   sentinels?: readonly string[] | undefined;
   sentinelName?: string | undefined;
-  /** Addresses of some nodes of a cluster; the first one contains the credentials. */
+  /** Addresses of some cluster nodes; the first address contains the credentials. */
   cluster?: readonly string[] | undefined;
 }
 
-/** Undefined if no Redis is configured. @throws Error when the PEM file cannot be read */
+/**
+ * Returns the configured Redis address; undefined without Redis. @throws Error when the PEM file cannot be
+ * read
+ */
 export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddress | undefined {
   const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
   const { url, sentinels, sentinelName, cluster, commandTimeoutMs } = redis;
@@ -32,21 +35,21 @@ export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddres
   return { url, sentinels, sentinelName, cluster, ca, commandTimeoutMs };
 }
 
-/** The configuration key that holds the address. */
+/** Returns the configuration key of the address. */
 export const addressKey = ({ cluster, sentinels }: Pick<RedisAddress, 'cluster' | 'sentinels'>): string =>
   cluster ? 'redis.cluster' : sentinels ? 'redis.sentinels' : 'redis.url';
 
 export interface RedisConnections {
-  /** The connection for commands; a cluster accepts the same commands. */
+  /** The command connection; a cluster client accepts the same commands. */
   commands: Redis;
   isCluster: boolean;
-  /** The connection to the master that holds the slot of a cluster. */
+  /** Returns the connection to the master of a cluster slot. */
   clientOf: (slot: number) => Redis | undefined;
-  /** The current masters. @throws Error when some slots of a cluster have none */
+  /** Returns the current masters. @throws Error when a cluster slot has no master */
   masters: () => RedisMaster[];
-  /** Number of the database. PUBLISH ignores it. */
+  /** Database number, which PUBLISH ignores. */
   database: number;
-  /** A new connection to a master, for messages. */
+  /** Opens a message connection to a master. */
   openMessageConnection: (master: RedisMaster) => Redis;
   /** Looks up the masters again. */
   rediscover: () => void;
@@ -61,24 +64,24 @@ export interface RedisMaster {
 }
 
 const CONNECT_TIMEOUT_MS = 2000;
-/** A lost message connection is not retried: its owner opens another one, because messages may have been missed. */
+/** Disables reconnection: messages may be lost, so the owner of a message connection opens a new one. */
 const never = (): null => null;
 const SLOTS = 16_384;
 
 const settings = {
-  // ioredis would otherwise queue commands while Redis is unavailable, past their timeout.
+  // An offline queue would hold commands past their timeout while Redis is unavailable.
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResubscribe: false,
   enableReadyCheck: true,
   connectTimeout: CONNECT_TIMEOUT_MS,
   retryStrategy: (attempt: number): number => Math.min(50 * 2 ** attempt, 1000),
-  // After a failover the old master may come back as a replica.
+  // The old master may return as a replica after a failover.
   reconnectOnError: ({ message }: Error): boolean => message.startsWith('READONLY'),
 } satisfies RedisOptions;
 
 export function openRedis(place: RedisAddress): RedisConnections {
-  // Every command has this timeout; a command that a request waits for has a shorter one (RedisCommands.run).
+  // Upper bound for every command; commands on the request path have a shorter timeout (RedisCommands.run).
   const commandTimeout = Math.max(500, 2 * place.commandTimeoutMs);
   if (place.cluster !== undefined) return openCluster(place, { addresses: place.cluster, commandTimeout });
   const options = {
@@ -96,7 +99,7 @@ export function openRedis(place: RedisAddress): RedisConnections {
     masters: () => [{ name: 'master', client: commands, holds: () => true }],
     openMessageConnection: () => new Redis({ ...options, retryStrategy: never }),
     rediscover() {
-      // A disconnect during the search for the master would end ioredis permanently.
+      // A disconnect during the look-up of the master would end ioredis permanently.
       if (['connect', 'ready'].includes(commands.status)) commands.disconnect(true);
       reconnectIfEnded(commands);
     },
@@ -104,8 +107,9 @@ export function openRedis(place: RedisAddress): RedisConnections {
 }
 
 /**
- * Call it before a command: all commands of one turn of the event loop are sent in one write. The automatic pipelines of
- * ioredis take more CPU, and hold commands back until earlier ones are answered; a cluster uses them, and has no `stream`.
+ * Sends all commands of one event-loop turn in a single write; call it before each command. The automatic
+ * pipelines of ioredis use more CPU, and delay commands until earlier replies arrive. A cluster uses these
+ * pipelines, and has no `stream`.
  */
 export function corkForTurn({ stream }: { stream?: Writable }): void {
   if (stream === undefined || stream.writableCorked > 0) return;
@@ -130,7 +134,7 @@ function sentinelOptions({ url, ca, sentinels = [], sentinelName = 'mymaster' }:
     sentinelUsername: first?.username,
     sentinelPassword: first?.password,
     sentinelTLS: first?.tls,
-    // A frozen master keeps its connections: only the Sentinels report that it was replaced.
+    // A frozen master keeps its connections open: only the Sentinels report its replacement.
     failoverDetector: true,
     sentinelRetryStrategy: settings.retryStrategy,
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
@@ -151,16 +155,17 @@ function openCluster(
     {
       redisOptions: { ...ofNode, ...login, commandTimeout },
       enableOfflineQueue,
-      // Keeps the order while a node connects: single commands would be retried at another node.
+      // Pipelining preserves the command order while a node connects: single commands would be retried on
+      // different nodes.
       enableAutoPipelining: true,
       clusterRetryStrategy: retryStrategy,
-      // Few retries: a command that runs after its timeout could overtake newer ones.
+      // Retries are few, because a command that runs after its timeout could overtake newer commands.
       maxRedirections: 3,
       retryDelayOnFailover: 20,
       retryDelayOnClusterDown: 20,
       slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
       slotsRefreshInterval: 1000,
-      // Certificates name hosts, so host names must not be resolved to addresses.
+      // Certificates contain host names, so these must not be resolved to addresses.
       dnsLookup: (name, found) => {
         found(null, name);
       },
@@ -188,13 +193,16 @@ function openCluster(
   };
 }
 
-/** ioredis ends permanently when a failover interrupts its search for the master. */
+/** Reconnects ioredis, which ends permanently when a failover interrupts its look-up of the master. */
 function reconnectIfEnded(connection: Redis | Cluster): void {
   if (connection.status !== 'end') return;
   connection.connect().catch(() => undefined);
 }
 
-/** ioredis drops a lost node before it knows its successor: some slots have no master then. */
+/**
+ * Returns the masters of all slots. @throws Error when a slot has no master: ioredis drops a lost node before
+ * it knows the successor
+ */
 function mastersOf(cluster: Cluster): RedisMaster[] {
   const nodes = new Map(cluster.nodes('master').map((node) => [nameOf(node), node]));
   const wanted = new Set(Array.from({ length: SLOTS }, (_, slot) => cluster.slots[slot]?.[0]));
@@ -208,11 +216,11 @@ function mastersOf(cluster: Cluster): RedisMaster[] {
 
 const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
-/** A cluster has only database 0. */
+/** Returns the database number in the address; a cluster has only database 0. */
 export const databaseNumber = ({ url, cluster }: Pick<RedisAddress, 'url' | 'cluster'>): number =>
   cluster === undefined && url !== undefined ? (parseAddress(url, undefined).db ?? 0) : 0;
 
-/** The parts of an address as ioredis options. */
+/** Parses an address into ioredis options. */
 function parseAddress(address: string, ca: string | undefined): RedisOptions {
   const { protocol, hostname, port, username, password, pathname } = new URL(address);
   const db = Number(pathname.slice(1));
@@ -228,7 +236,7 @@ function parseAddress(address: string, ca: string | undefined): RedisOptions {
   });
 }
 
-/** `exactOptionalPropertyTypes` forbids explicit undefined. */
+/** Removes undefined properties, which `exactOptionalPropertyTypes` forbids. */
 function withoutUndefined<T extends object>(
   given: T,
 ): { [K in keyof T]: Exclude<T[K], undefined> } & RedisOptions {
@@ -237,7 +245,7 @@ function withoutUndefined<T extends object>(
   } & RedisOptions;
 }
 
-/** A connection to one master for messages. Its replies arrive after all messages that were published before them. */
+/** A message connection to one master. Its replies arrive after all earlier messages. */
 export interface Subscription {
   ping: () => Promise<unknown>;
   close: () => void;
@@ -245,11 +253,14 @@ export interface Subscription {
 
 export interface SubscriptionEvents {
   onMessage: (channel: string, text: string) => void;
-  /** Called when the connection is lost, or the server does not serve a channel any more. */
+  /** Called when the connection is lost, or the server stops serving a channel. */
   onLost: () => void;
 }
 
-/** `watch`: called with the connection before it is open. @throws Error when a channel cannot be subscribed to */
+/**
+ * Subscribes to channels on a new connection, which `watch` receives before it opens. @throws Error when a
+ * subscription fails
+ */
 export async function openSubscription(
   connections: RedisConnections,
   { master, channels, watch }: { master: RedisMaster; channels: string[]; watch: (opened: Redis) => void },
@@ -265,12 +276,12 @@ export async function openSubscription(
   try {
     await Promise.race([once(connection, 'ready'), closed(connection)]);
     connection.once('close', onLost);
-    // ioredis reports an unexpected unsubscription as an error: the server does not serve a channel any more.
+    // ioredis reports an unexpected unsubscription as an error: the server has stopped serving a channel.
     connection.on('error', () => {
       connection.disconnect();
     });
     if (!connections.isCluster) await connection.subscribe(...channels);
-    // All channels of one command have to be in one slot.
+    // SSUBSCRIBE accepts only channels of one slot.
     else await Promise.all(channels.map((channel) => connection.ssubscribe(channel)));
   } catch (error) {
     close();

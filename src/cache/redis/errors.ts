@@ -1,12 +1,15 @@
-// Classifies errors of Redis, explains them to the operator, and reports each reason once.
+// Classifies Redis errors, suggests remedies to the operator, and reports each reason once.
 
 const MAX_REASON_LENGTH = 200;
 
-/** Whether Redis works but refuses this command: it is full, cannot save, lacks replicas, or the key has another type. */
+/**
+ * Whether Redis works but refuses this command: it is full, cannot save, lacks replicas, or the key type is
+ * wrong.
+ */
 export const concernsOneCommand = (error: unknown): boolean =>
   error instanceof Error && /\b(OOM|WRONGTYPE|MISCONF|NOREPLICAS)\b/.test(error.message);
 
-/** Whether it is an error reply of Redis itself, such as NOPERM or CLUSTERDOWN. */
+/** Whether Redis itself replied with an error, for example NOPERM or CLUSTERDOWN. */
 export const isErrorReply = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
@@ -14,7 +17,7 @@ export const timeoutError = (): Error => new Error('Redis did not answer in time
 
 const MAX_REASONS = 10;
 
-/** Reports each reason why Redis cannot be used once, until Redis is back. */
+/** Reports each reason for a Redis outage once, until Redis is back. */
 export class TroubleReporter {
   readonly #onTrouble: ((reason: string) => void) | undefined;
   readonly #reasons = new Set<string>();
@@ -30,24 +33,27 @@ export class TroubleReporter {
     this.#onTrouble?.(reason);
   }
 
-  /** Called when Redis is back. */
+  /** Clears the reported reasons when Redis is back. */
   clear(): void {
     this.#reasons.clear();
   }
 }
 
-/** The message without the arguments of the command: a Redis that does not know AUTH quotes the password. */
+/**
+ * Returns the error message without command arguments: a Redis that does not support AUTH quotes the
+ * password.
+ */
 export function reasonOf(error: unknown): string {
   const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
   if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
-  // For a name with several addresses node gives only a code (AggregateError).
+  // Node.js provides only a code (AggregateError) for a host with several addresses.
   const text = message === '' ? (code ?? 'unknown') : message;
   return text.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MAX_REASON_LENGTH);
 }
 
 const NODE_OF_CLUSTER = 'name the nodes of the cluster in redis.cluster, instead of one of them in {key}';
 
-/** Remedies by error code, which is the first word of a reply. */
+/** Remedies by error code, the first word of an error reply. */
 const REMEDIES: Readonly<Record<string, string>> = {
   NOAUTH: 'check the user and the password in {key}',
   WRONGPASS: 'check the user and the password in {key}',
@@ -61,7 +67,10 @@ const REMEDIES: Readonly<Record<string, string>> = {
   MISCONF: 'see the log of Redis: it cannot save its data',
 };
 
-/** Remedy for an error reply; `key` is the configuration key of the address. Undefined for connection errors. */
+/**
+ * Returns the remedy for an error reply; undefined for connection errors. `key`: configuration key of the
+ * address.
+ */
 export function remedyOf(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];

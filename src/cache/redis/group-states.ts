@@ -1,23 +1,26 @@
-// Publishes changes and reads group states: the only caller of the scripts that change them.
+// Publishes changes and bans, reads group numbers, and enters eras.
 import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
 import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
 import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
 import { BAN, CHANGE, ENTER, SYNC } from './coherence-scripts.js';
 import type { LinkCommands } from './commands.js';
 import { type Channels, GROUP_NAMES, groupNames, stateName } from './namespace.js';
-/** Small, because Redis serves no other client while a script runs. */
+/** Maximum number of groups per script, because a running script blocks all other Redis clients. */
 const GROUPS_PER_SCRIPT = 128;
 
 interface Publication {
   change: Change;
   member: string;
-  /** Id for acknowledgements; '' when none is expected. */
+  /** Acknowledgement id; '' if none is expected. */
   call: string;
-  /** Wall clock of the sender (ms). */
+  /** Sender's wall clock (ms). */
   now: number;
 }
 
-/** Returns the message number and whether the replacement was stored. @throws Error when Redis has not confirmed the publication */
+/**
+ * Publishes a change. Returns its message number, and whether the replacement was stored. @throws Error when
+ * Redis has not confirmed the publication
+ */
 export async function publishChange(
   commands: LinkCommands,
   channels: Channels,
@@ -62,8 +65,8 @@ export async function readNumbers(commands: LinkCommands): Promise<Map<Group, Gr
 const BAN_EARLIER_ERAS: Change = { kind: 'ban', prefix: '', isSoft: true, number: 0 };
 
 /**
- * Enters the era of the server, and reads the bans. `known`: the era that the member comes from; '' for none. `next`: name
- * of the era that begins if the server does not know `known`.
+ * Enters the era of the Redis server, and reads the bans. `known`: the member's previous era; '' for none.
+ * `next`: name of the new era that starts if the server does not know `known`.
  */
 export async function enterEra(
   commands: LinkCommands,

@@ -1,4 +1,5 @@
-// Names of keys and channels in Redis. A prefix belongs to one upstream, so that deployments of two never share entries.
+// Redis key and channel names. Each prefix belongs to one upstream, so that different upstreams never share
+// entries.
 import { hash } from 'node:crypto';
 import { hostname } from 'node:os';
 import slotOf from 'cluster-key-slot';
@@ -11,11 +12,13 @@ import { type RedisMaster, databaseNumber } from './connections.js';
 
 export interface NamespaceOptions {
   keyPrefix: string;
-  /** Address of the upstream; undefined when the prefix already contains it. */
+  /** Upstream address; undefined if the prefix already identifies the upstream. */
   upstream?: string | undefined;
-  /** Called once when the prefix belongs to another upstream. */
+  /** Called once if the prefix belongs to a different upstream. */
   onForeign?: (found: ForeignPrefix) => void;
-  /** Called when the prefix had no owner: entries under it may belong to another upstream. */
+  /**
+   * Called when this instance claims an unowned prefix, which may contain entries of a different upstream.
+   */
   onClaimed?: () => void;
 }
 
@@ -24,13 +27,14 @@ interface ForeignPrefix {
   upstream: string;
   /** Address of the upstream that owns the prefix. */
   other: string;
-  /** The prefix that is used instead. */
+  /** The prefix used instead. */
   instead: string;
 }
 
 /**
- * Key: the marker. ARGV: address of the upstream. Returns the address that owns the prefix, and 1 if it is new. The first
- * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
+ * Claims a prefix. KEYS: the owner marker. ARGV: upstream address. Returns the owner's address, and 1 if the
+ * marker is new. The first write is a deletion, because a full Redis (noeviction) refuses a script whose
+ * first write needs memory.
  */
 const CLAIM = `
 local holder = redis.call('GET', KEYS[1])
@@ -40,8 +44,8 @@ redis.call('SET', KEYS[1], ARGV[1])
 return {ARGV[1], 1}`;
 
 /**
- * The first upstream owns a prefix. Instances of another upstream append a hash of its address and share the result; they
- * try the configured prefix again only after a restart.
+ * Assigns a prefix to the first upstream that claims it. Instances of a different upstream append a hash of
+ * its address, and try the configured prefix again only after a restart.
  */
 export class RedisNamespace {
   readonly #options: NamespaceOptions;
@@ -54,19 +58,21 @@ export class RedisNamespace {
     this.#keyPrefix = options.keyPrefix;
   }
 
-  /** Prefix of every key. */
   get keyPrefix(): string {
     return this.#keyPrefix;
   }
 
-  /** Prefix of every channel. It contains the database, because Redis channels are shared by all databases. */
+  /**
+   * Prefix of every channel. It contains the database number, because Redis channels are shared by all
+   * databases.
+   */
   get channelPrefix(): string {
     return `${this.#keyPrefix}${this.#database}:`;
   }
 
   /**
-   * Claims the prefix. Called before the first read, and periodically because Redis may lose the marker. Returns true if the
-   * prefix has changed.
+   * Claims the prefix before the first read, and periodically, because Redis may lose the marker. Returns
+   * whether the prefix has changed.
    */
   async claim(redis: Redis): Promise<boolean> {
     const { keyPrefix, upstream, onForeign, onClaimed } = this.#options;
@@ -82,13 +88,15 @@ export class RedisNamespace {
 
 type RedisKeys = Pick<Config['redis'], 'url' | 'cluster' | 'keyPrefix'>;
 
-/** The key prefix of a proxy in front of these servers. */
+/** Returns the configured key prefix, or a default derived from the Handle servers. */
 export const keyPrefixOf = (
   servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
   redis: RedisKeys,
 ): string => redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
 
-/** The default differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
+/**
+ * Derives a prefix from the upstream and the database, so that proxies of different upstreams share nothing.
+ */
 export function defaultKeyPrefix(
   servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
   redis: Pick<Config['redis'], 'url' | 'cluster'>,
@@ -100,10 +108,10 @@ export function defaultKeyPrefix(
   return `hrp:${shortHash(isLocal ? `${upstream} of ${machine}` : upstream)}:${databaseNumber(redis)}:`;
 }
 
-/** 72 bits, so that collisions are improbable. */
+/** Returns 72 bits of a hash, enough to make collisions improbable. */
 const shortHash = (text: string): string => hash('sha256', text, 'base64url').slice(0, 12);
 
-/** The entry of a key and the state of its group, in one slot. */
+/** Returns the Redis names of an entry and its group state, which share a slot. */
 export function groupNames(keyPrefix: string, key: string): [entry: string, state: string] {
   const group = groupOf(key);
   return [`${keyPrefix}{${group}}${ENTRY}${key}`, stateName(keyPrefix, group)];
@@ -111,15 +119,15 @@ export function groupNames(keyPrefix: string, key: string): [entry: string, stat
 
 const ENTRY = ':entry:';
 
-/** The names of all entries as a pattern of SCAN. */
+/** Returns a SCAN pattern for all entry names. */
 export const entryPattern = (keyPrefix: string): string =>
   `${keyPrefix.replace(/[\\*?[\]]/g, '\\$&')}{*}${ENTRY}*`;
 
-/** The key of the entry with this name. */
+/** Extracts the cache key from an entry name. */
 export const keyOfEntry = (keyPrefix: string, name: string): string =>
   name.slice(name.indexOf(ENTRY, keyPrefix.length) + ENTRY.length);
 
-/** `bans` is a separate group. */
+/** Returns the name of a group state; `bans` is a separate group. */
 export const stateName = (keyPrefix: string, group: number | 'bans'): string =>
   `${keyPrefix}{${group}}:state`;
 
@@ -128,12 +136,12 @@ export const bansName = (keyPrefix: string): string => stateName(keyPrefix, 'ban
 export const GROUP_NAMES: readonly Group[] = ['bans', ...Array.from({ length: GROUPS }, (_, group) => group)];
 
 export interface Channels {
-  /** The publishing command: sharded in a cluster, because a message on the cluster bus may be lost. */
+  /** The publishing command; sharded in a cluster, because the cluster bus may lose messages. */
   publish: 'PUBLISH' | 'SPUBLISH';
   ofGroup: (group: Group) => string;
-  /** The channel for acknowledgements to the member. */
+  /** Returns the channel for acknowledgements to a member. */
   ofMember: (member: string) => string;
-  /** The channels that a member subscribes to at the master. */
+  /** Returns the channels that a member subscribes to on a master. */
   at: (master: RedisMaster, member: string) => string[];
 }
 

@@ -1,15 +1,15 @@
-// Tries Redis once: its role, and whether this user may write, read, delete and run scripts.
+// Tests Redis once: its role, and the user's rights to write, read, delete and run scripts.
 import { randomUUID } from 'node:crypto';
 import { untilDeadline } from '../clock.js';
 import { type RedisAddress, openRedis } from './connections.js';
 import { timeoutError } from './errors.js';
 
-/** Allows 2 s for the connection (ioredis), then a login and some commands. */
+/** Covers the connection timeout (2 s), a login and a few commands. */
 const PROBE_TIMEOUT_MS = 5000;
-/** TTL of the key, in case its deletion fails. */
+/** TTL of the probe key, in case its deletion fails. */
 const KEY_MS = 10_000;
 
-/** Opens a separate connection. @returns the version of the server. @throws Error when Redis cannot be used */
+/** Probes Redis on a separate connection. Returns the server version. @throws Error when Redis is unusable */
 export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<string | undefined> {
   const { commands, isCluster } = openRedis(address);
   // ioredis keeps retrying, but only the first error counts.
@@ -20,7 +20,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
     await opened;
     const info = await commands.info();
     assertWritable(info, isCluster);
-    // One command at a time: a user may lack the right to one of them.
+    // Commands run one at a time, because the user may lack the right to any of them.
     const key = `${keyPrefix}probe:${randomUUID()}`;
     await commands.set(key, '1', 'PX', KEY_MS);
     await commands.get(key);
@@ -35,7 +35,9 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
   }
 }
 
-/** A replica may accept writes that its master lacks, and a single node of a cluster holds only some of the keys. */
+/**
+ * Rejects a replica, whose writes its master lacks, and a single cluster node, which holds only some keys.
+ */
 function assertWritable(info: string, isCluster: boolean): void {
   if (/^role:slave/m.test(info)) throw new Error('READONLY it is a replica');
   if (!isCluster && /^cluster_enabled:1/m.test(info)) throw new Error('CLUSTER it is a node of a cluster');

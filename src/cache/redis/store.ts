@@ -1,4 +1,4 @@
-// The Redis tier: entries that all instances share, each with the server run and the ban number that it was loaded under.
+// The Redis tier: entries shared by all instances, each tagged with its server run and ban number.
 import type { Bans } from '../coherence/bans.js';
 import type { Replacement } from '../coherence/message.js';
 import {
@@ -15,19 +15,19 @@ import { STORE, SYNC } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { bansName, entryPattern, groupNames, keyOfEntry } from './namespace.js';
 
-/** Undefined if Redis could not be read. */
+/** The Redis state at the start of a load; undefined if Redis could not be read. */
 export type RedisTicket = (LoadOrigin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
 
 export interface RedisStoreDeps {
   commands: Pick<RedisCommands, 'isUp' | 'run' | 'keyPrefix' | 'runOf' | 'script' | 'masters' | 'attempt'>;
-  /** Undefined while the bans of Redis have not been read. */
+  /** Returns undefined until the bans have been read from Redis. */
   bans: () => Bans | undefined;
-  /** Whether there is a lease: without one, Redis may hold entries that are invalidated already. */
+  /** Whether this instance holds a lease. Without a lease, Redis may contain invalidated entries. */
   isLinked: () => boolean;
   now: () => number;
 }
 
-/** Maximum number of entries tried: if some are of an earlier server run, usually all are. */
+/** Maximum number of entries to try: if some belong to an earlier server run, usually all do. */
 const MAX_TRIES = 20;
 
 export class RedisStore {
@@ -37,7 +37,7 @@ export class RedisStore {
     this.#deps = deps;
   }
 
-  /** Reads the entry before the state, so that the state includes every change that the entry does not. */
+  /** Reads the entry before the group state, so that the state covers every change that the entry misses. */
   async get(key: string): Promise<Lookup<RedisTicket>> {
     const { commands } = this.#deps;
     const bans = this.#currentBans();
@@ -45,12 +45,12 @@ export class RedisStore {
     const [entryName, stateName] = groupNames(commands.keyPrefix, key);
     const ban = bans.latest;
     const reply = await commands.run('get', (redis) =>
-      // MGET returns null for another type instead of an error.
+      // MGET returns null for a key of a different type; GET would fail.
       Promise.all([redis.mgetBuffer(entryName), redis.hmget(stateName, 'run', 'seq', `f:${key}`)]),
     );
     if (reply === undefined) return MISS;
     const [[buffer], [run = null, seq, fences]] = reply;
-    // After a restart or a failover the server may hold invalidated entries.
+    // The server may contain invalidated entries after a restart or a failover.
     const serverRun = commands.runOf(stateName);
     if (run === null && serverRun !== undefined) this.#openState(stateName, serverRun);
     if (run === null || run !== serverRun) return MISS;
@@ -61,12 +61,12 @@ export class RedisStore {
     };
   }
 
-  /** Whether reads use Redis now. */
+  /** Whether reads currently use Redis. */
   isReadable(): boolean {
     return this.#deps.commands.isUp() && this.#currentBans() !== undefined;
   }
 
-  /** Whether Redis holds a usable entry. Only a part of a large database is searched. */
+  /** Returns whether Redis contains a usable entry. Scans only a part of a large database. */
   async holdsEntry(): Promise<boolean> {
     let tries = 0;
     try {
@@ -75,19 +75,22 @@ export class RedisStore {
         if (++tries === MAX_TRIES) return false;
       }
     } catch {
-      // Redis is unavailable, or this user may not scan: the cache works without it.
+      // Redis is unavailable, or the user may not run SCAN; the cache works without Redis.
     }
     return false;
   }
 
-  /** Undefined if Redis must not be read, because bans of the present server run may not be known yet. */
+  /**
+   * Returns undefined while Redis must not be read: without a lease, or before the bans of this server run
+   * are known.
+   */
   #currentBans(): Bans | undefined {
     const { commands, isLinked } = this.#deps;
     const bans = this.#deps.bans();
     return isLinked() && bans?.run === commands.runOf(bansName(commands.keyPrefix)) ? bans : undefined;
   }
 
-  /** Creates a state that was evicted or flushed: without one, no entry of its group is stored. */
+  /** Recreates an evicted or flushed group state, without which no entry of the group can be stored. */
   #openState(stateName: string, run: string): void {
     const { commands } = this.#deps;
     void commands.run('open', () => commands.script(SYNC, [stateName], [run]));
@@ -107,7 +110,7 @@ export class RedisStore {
     return bans?.run === ticket.bansRun && !bans.isBannedSince(key, ticket.ban);
   }
 
-  /** An entry as scripts store it; undefined when it is not to be stored. */
+  /** Encodes an entry for the Redis scripts; returns undefined if it must not be stored. */
   replacement(key: string, entry: Entry, ticket: RedisTicket): Replacement | undefined {
     const lifeMs = Math.ceil(entry.deleteAt - this.#deps.now());
     if (ticket === undefined || lifeMs <= 0 || !this.accepts(key, ticket)) return undefined;
@@ -115,7 +118,7 @@ export class RedisStore {
     return { run, seq, bytes: encodeEntry(key, entry, { run: bothRuns(run, bansRun), ban }), lifeMs };
   }
 
-  /** Returns false if the entry was refused, undefined if Redis was not used or has not answered. */
+  /** Returns false if Redis refused the entry, undefined if Redis was not used or did not reply. */
   async set(key: string, entry: Entry, ticket: RedisTicket): Promise<boolean | undefined> {
     const { commands } = this.#deps;
     if (!this.accepts(key, ticket)) return false;
@@ -129,19 +132,25 @@ export class RedisStore {
   }
 }
 
-/** In a cluster the bans may be on another master than the entry, so an entry depends on the runs of both. */
+/**
+ * Combines two runs: in a cluster, an entry and the bans may be on different masters, and the entry depends
+ * on both.
+ */
 const bothRuns = (run: string, bansRun: string): string =>
   run === bansRun ? run : run.slice(0, RUN_LENGTH / 2) + bansRun.slice(0, RUN_LENGTH / 2);
 
 const MISS: Lookup<RedisTicket> = { entry: undefined, from: 'redis', ticket: undefined };
 
-/** Number of names that one SCAN visits. */
+/** COUNT hint of a SCAN command. */
 const SCAN_COUNT = 1000;
-/** Maximum number of SCAN commands per master, because a shared database may hold many unrelated keys. */
+/** Maximum number of SCAN commands per master: a shared database may contain many unrelated keys. */
 const MAX_SCANS = 100;
 const SCAN_TIMEOUT_MS = 2000;
 
-/** Yields keys of entries, which may be unusable, such as those of an earlier server run. @throws Error when Redis fails */
+/**
+ * Yields entry keys, including those of unusable entries (from an earlier server run). @throws Error when
+ * Redis fails
+ */
 async function* findKeys(
   commands: Pick<RedisCommands, 'keyPrefix' | 'masters' | 'attempt'>,
 ): AsyncGenerator<string> {

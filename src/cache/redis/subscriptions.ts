@@ -1,4 +1,4 @@
-// Subscriptions: this instance receives messages on one connection per master.
+// The Redis subscriptions of this instance, on one message connection per master.
 import type { LinkCommands } from './commands.js';
 import type { RedisMaster, Subscription, SubscriptionEvents } from './connections.js';
 import { type Channels, createChannels } from './namespace.js';
@@ -7,9 +7,9 @@ export class Subscriptions {
   readonly #commands: LinkCommands;
   readonly #member: string;
   readonly #onMessage: SubscriptionEvents['onMessage'];
-  /** Subscriptions by the name of the master. */
+  /** Subscriptions by master name. */
   #open = new Map<string, Subscription>();
-  /** Incremented by `open` and `close`: connections that an earlier `open` began are not kept. */
+  /** Incremented by `open` and `close`, so that an outdated `open` discards its connections. */
   #attempts = 0;
   #prefix: string;
   #channels: Channels;
@@ -26,14 +26,14 @@ export class Subscriptions {
     return this.#channels;
   }
 
-  /** Whether there is a subscription at every current master. */
+  /** Whether every current master has a subscription. */
   isComplete(): boolean {
     const masters = this.#commands.masters();
     const isSame = this.#open.size === masters.length && this.#prefix === this.#commands.channelPrefix;
     return isSame && masters.every(({ name }) => this.#open.has(name));
   }
 
-  /** @throws Error when a master cannot be subscribed to */
+  /** Subscribes to every master. @throws Error when a subscription fails */
   async open(): Promise<void> {
     this.close();
     const attempt = this.#attempts;
@@ -51,7 +51,7 @@ export class Subscriptions {
     }
   }
 
-  /** Settles when all messages published before it have been received. @throws Error when a connection is lost */
+  /** Resolves once all earlier messages have been received. @throws Error when a connection is lost */
   async ping(): Promise<void> {
     if (!this.isComplete()) throw new Error('not subscribed to every master');
     await Promise.all([...this.#open.values()].map((subscription) => subscription.ping()));
@@ -63,7 +63,7 @@ export class Subscriptions {
     this.reset();
   }
 
-  /** Called when messages were missed: closes the connections, and the next attempt opens all of them again. */
+  /** Closes the connections after a missed message; the next renewal opens new ones. */
   readonly reset = (): void => {
     for (const subscription of this.#open.values()) subscription.close();
     this.#open.clear();

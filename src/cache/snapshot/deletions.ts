@@ -1,4 +1,4 @@
-// The log of deletions since the snapshot, on disk, so that no deleted record comes back from an older snapshot.
+// The on-disk log of deletions since the snapshot, so that a restore brings no deleted record back.
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -10,8 +10,8 @@ export interface Deletions {
 }
 
 /**
- * Every deletion is appended; the writer of the snapshot begins a new log. A write waits for the append, but not for the
- * disk: the log survives the process, not a power loss.
+ * Appends every deletion; each snapshot starts a new log. A write waits for the append, but not for an fsync:
+ * the log survives a crash of the process, not a power loss.
  */
 export class DeletionLog {
   readonly #file: string;
@@ -20,12 +20,15 @@ export class DeletionLog {
     this.#file = `${snapshotFile}.deleted`;
   }
 
-  /** @throws Error when the disk cannot be written */
+  /** Appends a deletion. @throws Error when the disk cannot be written */
   add(deleted: Deleted): void {
     appendFileSync(this.#file, `${JSON.stringify(deleted)}\n`, { mode: 0o600 });
   }
 
-  /** Begins a new log before the first entry of a snapshot is read. Call the result, which removes older logs, once it is written. */
+  /**
+   * Starts a new log. Call it before reading the first entry of a snapshot, and call the returned function,
+   * which removes older logs, once the snapshot is written.
+   */
   begin(): () => void {
     const before = `${this.#file}.${randomUUID()}`;
     try {
@@ -39,7 +42,7 @@ export class DeletionLog {
     };
   }
 
-  /** @throws Error when a log cannot be read */
+  /** Reads all logs. @throws Error when a log cannot be read */
   read(): Deletions {
     const keys = new Set<string>();
     const prefixes: string[] = [];
@@ -66,21 +69,21 @@ function readLines(file: string): Deleted[] {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    // The writer of the snapshot has removed it meanwhile.
+    // A concurrent snapshot has removed the log.
     if (isMissing(error)) return [];
     throw error;
   }
   return text.split('\n').flatMap((line) => (line === '' ? [] : [parseLine(line)]));
 }
 
-/** A damaged line may have named any key. */
+/** Parses a line. A damaged line may have named any key, so it deletes all keys. */
 function parseLine(line: string): Deleted {
   try {
     const { key, prefix } = JSON.parse(line) as { key?: unknown; prefix?: unknown };
     if (typeof key === 'string') return { key };
     if (typeof prefix === 'string') return { prefix };
   } catch {
-    // Handled like a line of another form.
+    // Invalid JSON is treated like any other damaged line.
   }
   return { prefix: '' };
 }
@@ -89,7 +92,7 @@ function remove(file: string): void {
   try {
     unlinkSync(file);
   } catch {
-    // The log stays: its keys are not restored, and are loaded on use.
+    // The log remains, so its keys are not restored, but loaded on use.
   }
 }
 

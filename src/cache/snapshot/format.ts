@@ -1,31 +1,34 @@
-// The format of a snapshot: a head, blocks of entries with a checksum each, and an end. Unusable parts are rejected, and the
-// rest is read.
+// The snapshot format: a head, blocks of entries with checksums, and an end. Damaged blocks are rejected, and
+// the rest is read.
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { type Cursor, maxEncodedBytes, readEntry, writeEntry } from '../entry.js';
 import type { KeyedEntry } from '../memory/memory-store.js';
 
-// file:  MAGIC, a block that is the identity, blocks of entries, END
-// block: MARK, length of the payload, length of its content, CRC-32 of the payload, CRC-32 of these four, payload
-// The payload of a block of entries is its compressed content: entries without checksums. The end is a block without
-// content, which a file that is cut off between two blocks lacks.
-// Increment the version with every change of the layout; entries are versioned separately.
+// file: MAGIC, a block with the identity, blocks of entries, END
+// block: MARK, payload length, content length, payload CRC-32, CRC-32 of these four, payload
+// The payload of an entry block is its compressed content: entries without checksums. END is an empty block,
+// which a truncated file lacks.
+// Increment the version in MAGIC with every layout change; entries are versioned separately.
 const MAGIC = 'HRPSNAP3';
 const MARK = 'HRPB';
 export const MAGIC_BYTES = MAGIC.length;
 export const BLOCK_HEAD_BYTES = 20;
-/** Maximum length of a block that is read; an entry that may take more than half of it is not written. */
+/** Maximum block length that is read; an entry that may exceed half of it is not written. */
 const MAX_BLOCK_BYTES = 32 * 1024 ** 2;
-/** Larger blocks hardly compress better, and take longer to decode while requests wait. */
+/**
+ * Content size of a block. Larger blocks hardly compress better, and delay requests longer while they are
+ * decoded.
+ */
 const CONTENT_BYTES = 256 * 1024;
-/** Room for the record that fills a block, so that most blocks need no larger buffer. */
+/** Headroom for the last record of a block, so that most blocks fit into the initial buffer. */
 const HEADROOM_BYTES = 16 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
-/** `foreign`: a snapshot of another upstream. `unknown`: not a snapshot, or another version. */
+/** `foreign`: a snapshot of a different upstream. `unknown`: not a snapshot, or a different version. */
 export type SnapshotRejection = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
 
-/** The entries of a block, or why a block, or the rest of the file, is rejected. */
+/** The entries of a block, or the reason why the block or the rest of the file is rejected. */
 export type SnapshotPart = { entries: KeyedEntry[] } | { rejected: SnapshotRejection };
 
 /** Returns the next `length` bytes; fewer at the end of the file. */
@@ -52,7 +55,10 @@ export class ContentBuffer {
     return this.#into.at >= CONTENT_BYTES;
   }
 
-  /** Returns the content. The next block gets a new buffer, because this one is compressed meanwhile. */
+  /**
+   * Returns the content and resets the buffer. The next block needs a new buffer, because this one is being
+   * compressed.
+   */
   take(): Buffer {
     const content = this.#into.bytes.subarray(0, this.#into.at);
     this.#into.bytes = NO_BYTES;
@@ -81,7 +87,7 @@ export function encodeBlock(payload: Buffer, contentBytes: number): Buffer {
 
 export const END = encodeBlock(NO_BYTES, 0);
 
-/** `identity` names the upstream of the entries: a snapshot of another one is rejected. */
+/** Encodes the head. `identity` names the upstream: a snapshot of a different upstream is rejected. */
 export function encodeHead(identity: string): Buffer {
   const name = Buffer.from(identity);
   return Buffer.concat([Buffer.from(MAGIC, 'latin1'), encodeBlock(name, name.length)]);
@@ -116,7 +122,7 @@ interface Block extends BlockHead {
   payload: Buffer;
 }
 
-/** After a refusal the position of the next block is unknown. */
+/** Reads a block. After a rejection, the position of the next block is unknown. */
 async function readBlock(take: Take): Promise<Block | { rejected: SnapshotRejection }> {
   const bytes = await take(BLOCK_HEAD_BYTES);
   const head = decodeBlockHead(bytes);
@@ -125,7 +131,7 @@ async function readBlock(take: Take): Promise<Block | { rejected: SnapshotReject
   return payload.length < head.payloadBytes ? { rejected: 'incomplete' } : { ...head, payload };
 }
 
-/** Undefined for a damaged head. */
+/** Decodes a block head; undefined if it is damaged. */
 export function decodeBlockHead(head: Buffer): BlockHead | undefined {
   if (head.length < BLOCK_HEAD_BYTES || head.toString('latin1', 0, 4) !== MARK) return undefined;
   if (crc32(head.subarray(0, 16)) !== head.readUInt32BE(16)) return undefined;
@@ -138,7 +144,7 @@ const isIntact = ({ payload, checksum }: Block): boolean => crc32(payload) === c
 
 const inflate = promisify(inflateRaw);
 
-/** Undefined for a damaged block, and when an entry is of another version. */
+/** Decodes the entries of a block; undefined for a damaged block or an entry of a different version. */
 async function decodeEntries(block: Block): Promise<KeyedEntry[] | undefined> {
   if (!isIntact(block)) return undefined;
   try {

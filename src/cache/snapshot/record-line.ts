@@ -1,4 +1,4 @@
-// A record as one line of JSON, with its times: the form of exports, imports and seeds. Text in, entry out.
+// Formats and parses a record with its times as one line of JSON, for exports, imports and seeds.
 import { toBytes, toText } from '../../handle/bytes.js';
 import { MAX_HANDLE_BYTES, recordKey } from '../../handle/handle.js';
 import { type HandleValue, isPublic } from '../../handle/value.js';
@@ -6,17 +6,20 @@ import type { KeyedEntry } from '../memory/memory-store.js';
 
 const isoTime = (ms: number): string => new Date(ms).toISOString();
 
-/** Undefined for a not-found answer: exports contain only records. */
+/** Formats a record; undefined for a not-found answer, because exports contain only records. */
 export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined {
   if (entry.kind === 'not-found') return undefined;
   const { requestedAt, staleAt, deleteAt } = entry;
   const times = { requestedAt: isoTime(requestedAt), staleAt: isoTime(staleAt), deleteAt: isoTime(deleteAt) };
   const head = JSON.stringify({ handle: key, ...times });
-  // The values are JSON already.
+  // The values are already JSON.
   return `${head.slice(0, -1)},"values":${entry.kind === 'found' ? toText(entry.values) : '[]'}}\n`;
 }
 
-/** Undefined for a line that is not a record. Values that are not public are dropped: the file is untrusted. */
+/**
+ * Parses a record; undefined if the line is not a record. Non-public values are dropped, because the file is
+ * untrusted.
+ */
 export function parseRecordLine(line: string, caseSensitive: boolean): KeyedEntry | undefined {
   const { handle, values, ...times } = parseObject(line);
   if (typeof handle !== 'string' || !isHandle(handle)) return undefined;

@@ -1,4 +1,4 @@
-// Restores records to memory from the snapshot, the seed and imports, and reads them for exports.
+// Restores records to memory from snapshots, seeds and imports, and reads records for exports.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config } from '../../config/schema.js';
 import { type ServerConfig, describeServers } from '../../config/upstream-servers.js';
@@ -12,27 +12,27 @@ import { formatRecordLine, parseRecordLine } from './record-line.js';
 import { LAST_SNAPSHOT_MS, Snapshot, reasonOf } from './snapshot.js';
 
 interface RestoringSettings extends Pick<Config, 'cache' | 'seed' | 'upstream'> {
-  /** Handle servers: without one no record is revalidated, and a snapshot of other servers is rejected. */
+  /** Handle servers. Without any, no record is revalidated. A snapshot of different servers is rejected. */
   servers: readonly ServerConfig[];
 }
 
 interface RestoringParts {
   memory: Pick<MemoryStore, 'moment' | 'readFrom' | 'restore'>;
-  /** `cache.staleIfError` for a key, read for each record: a reload may change it. */
+  /** Returns `cache.staleIfError` for a key. It is read for each record, because a reload may change it. */
   staleIfErrorMs: (key: string) => number;
 }
 
-/** Number of lines by result. */
+/** Line counts by result. */
 interface RestoredLines {
   /** Stored in memory. */
   restored: number;
-  /** Not needed: memory has a record already, or the handle has changed meanwhile. */
+  /** Skipped, because memory already has a record or the handle has changed meanwhile. */
   kept: number;
-  /** Too old to be served stale when a Handle server fails. */
+  /** Skipped, because the record is too old even for stale-if-error. */
   expired: number;
-  /** Memory has no room. */
+  /** Skipped, because memory is full. */
   full: number;
-  /** Not a record. */
+  /** Rejected, because the line is not a record. */
   rejected: number;
 }
 
@@ -42,21 +42,24 @@ type Lines = Iterable<string> | AsyncIterable<string>;
 
 export interface Restoring {
   recordDeletion: (deleted: Deleted) => void;
-  /** Newline-delimited records. */
+  /** Imports newline-delimited records. */
   importLines: (text: string) => Promise<RestoredLines>;
-  /** Yields chunks of newline-delimited records of a prefix; returns the number of its handles without a record. */
+  /**
+   * Yields newline-delimited records of a prefix in chunks; returns the number of handles cached as not
+   * found.
+   */
   exportRecords: (prefix: string) => AsyncGenerator<string, number>;
-  /** False while the seed is being read, if there is no Handle server. */
+  /** Returns whether records can be served: not while a proxy without a Handle server reads its seed. */
   isReady: () => boolean;
   close: () => Promise<void>;
 }
 
 const PAGE_BYTES = 512 * 1024;
 
-/** Characters parsed in one turn of the event loop; requests that arrive meanwhile wait. */
+/** Characters parsed per event-loop turn, during which requests wait. */
 const TURN_CHARS = 64 * 1024;
 
-/** Maximum time that the last snapshot adds to a shutdown. */
+/** Returns the maximum time that the last snapshot adds to a shutdown (ms). */
 export const lastSnapshotMs = ({ file }: Config['cache']['snapshot']): number =>
   file === undefined ? 0 : LAST_SNAPSHOT_MS;
 
@@ -97,7 +100,7 @@ export function createRestoring(
   let isSeeded = seed.file === undefined;
   const ticket = memory.moment();
   const start = async (): Promise<void> => {
-    // The records of the snapshot are newer than those of the seed.
+    // Snapshot records are newer than seed records, so they are restored first.
     await snapshot?.start();
     if (seed.file !== undefined)
       await readSeed(seed.file, (lines, counts) => restoreLines(lines, counts, ticket), context);
@@ -136,7 +139,7 @@ async function* exportRecords(
   return missing;
 }
 
-/** Never rejects: the result is logged. */
+/** Restores the seed file and logs the result. Never rejects. */
 async function readSeed(
   file: string,
   restoreLines: (lines: Lines, counts: RestoredLines) => Promise<void>,
@@ -159,7 +162,7 @@ async function readSeed(
   if (records > 0) log.info({ file, records, restored, ms }, 'seed loaded');
 }
 
-/** Matches the handles of a prefix, and the record of the prefix itself. */
+/** Returns a predicate that matches the handles of a prefix, and the record of the prefix itself. */
 function isUnder(prefix: string): (key: string) => boolean {
   const folded = upperAscii(prefix);
   return (key) => key.startsWith(`${folded}/`) || key === `0.NA/${folded}`;

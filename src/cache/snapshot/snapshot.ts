@@ -1,4 +1,4 @@
-// The snapshot of the memory tier: restored at the start, written in the background and at the end.
+// The snapshot of the memory tier: restored at startup, written in the background and at shutdown.
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.js';
@@ -11,21 +11,23 @@ import { type SnapshotSource, writeSnapshot } from './write.js';
 
 /** Interval between slices of background work. */
 const SLICE_EVERY_MS = 1.25;
-/** Bytes read and encoded in a slice; requests that arrive meanwhile wait. */
+/** Bytes read and encoded per slice, during which requests wait. */
 const SLICE_BYTES = 128 * 1024;
-/** Records restored in a slice. */
+/** Records restored per slice. */
 const SLICE_RECORDS = 200;
 const READ_BYTES = 256 * 1024;
-/** Maximum time for the last snapshot, after the last response. */
+/** Timeout for the last snapshot, which is written after the last response. */
 export const LAST_SNAPSHOT_MS = 15_000;
 
 export interface SnapshotOptions {
   file: string;
   everyMs: number;
-  /** Names the upstream: the snapshot of another one is rejected. */
+  /** Names the upstream; a snapshot of a different upstream is rejected. */
   identity: string;
   memory: Pick<MemoryStore, 'moment' | 'readFrom'>;
-  /** Keeps an unchecked entry; false when it is not usable, or was deleted since the ticket. */
+  /**
+   * Restores an entry without revalidation. Returns false if it is unusable, or was deleted since the ticket.
+   */
   restore: (kept: KeyedEntry, ticket: number) => boolean;
 }
 
@@ -37,7 +39,10 @@ export class Snapshot {
   #loading: Promise<void> | undefined;
   #writing: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
-  /** A snapshot that was not read to its end is not replaced by the part that was read. */
+  /**
+   * Whether the previous snapshot was read to its end. Until then it is not overwritten with a part of its
+   * records.
+   */
   #isLoaded = false;
   #isFailing = false;
 
@@ -47,7 +52,7 @@ export class Snapshot {
     this.#deletions = new DeletionLog(options.file);
   }
 
-  /** Restores the snapshot in the background, then writes one at each interval. */
+  /** Restores the snapshot in the background, then writes a new snapshot at each interval. */
   async start(): Promise<void> {
     this.#loading = this.#load();
     await this.#loading;
@@ -56,18 +61,18 @@ export class Snapshot {
     this.#schedule();
   }
 
-  /** Call it before the write is acknowledged. */
+  /** Logs a deletion. Call it before the write is acknowledged. */
   recordDeletion(deleted: Deleted): void {
     try {
       this.#deletions.add(deleted);
     } catch (error) {
       this.#reportNotWritten(error);
-      // A snapshot with a record from before a write is worse than none.
+      // A snapshot that may restore a deleted record is worse than no snapshot.
       void unlink(this.#options.file).catch(() => undefined);
     }
   }
 
-  /** Writes the last snapshot without pauses, because no requests are served any more. */
+  /** Writes the last snapshot without pauses, because requests are no longer served. */
   async close(): Promise<void> {
     this.#cancelTimer();
     const deadline = new AbortController();
@@ -103,13 +108,13 @@ export class Snapshot {
       metrics.setSnapshotWritten(clock.now());
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
-      // The last snapshot follows.
+      // A snapshot aborted by the shutdown needs no warning: the last snapshot follows.
       const isAbandoned = signal.aborted && signal === this.#ending.signal;
       if (!isAbandoned) this.#reportNotWritten(error);
     }
   }
 
-  /** The previous snapshot stays. Failures in a row are logged once. */
+  /** Logs the first of consecutive failures. */
   #reportNotWritten(error: unknown): void {
     if (!this.#isFailing)
       this.#context.log.warn({ file: this.#options.file, reason: reasonOf(error) }, 'snapshot not written');
@@ -132,7 +137,8 @@ export class Snapshot {
 
   async #load(): Promise<void> {
     const { file, memory } = this.#options;
-    // In this order: memory knows later deletions, and the log holds earlier ones.
+    // The ticket is taken before the log is read: memory knows later deletions, and the log contains earlier
+    // ones.
     const ticket = memory.moment();
     let handle: FileHandle | undefined;
     try {
@@ -181,8 +187,8 @@ export class Snapshot {
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * Await the result after each slice. Slices keep to a schedule: after a late timer the next ones only yield to pending
- * requests.
+ * Returns a function to await after each slice. Slices follow a schedule: after a late timer, the next slices
+ * only yield to pending requests.
  */
 function createPace({ monotonic, after }: Pick<Clock, 'monotonic' | 'after'>): () => Promise<void> {
   let dueAt = monotonic();
@@ -194,7 +200,7 @@ function createPace({ monotonic, after }: Pick<Clock, 'monotonic' | 'after'>): (
   };
 }
 
-/** Reads ahead: a system call for each block would take longer than its processing. */
+/** Reads ahead, because a system call for each block would take longer than its processing. */
 function takeFrom(handle: FileHandle): Take {
   let ahead = Buffer.alloc(0);
   return async function take(length) {

@@ -1,4 +1,5 @@
-// Writes a snapshot: to a temporary file, which replaces the previous snapshot when it is complete and on disk.
+// Writes a snapshot to a temporary file, which replaces the previous snapshot once it is complete and on
+// disk.
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
@@ -6,7 +7,7 @@ import { constants, deflateRaw } from 'node:zlib';
 import type { KeyedEntry } from '../memory/memory-store.js';
 import { ContentBuffer, END, encodeBlock, encodeHead } from './format.js';
 
-/** Blocks compressed at the same time, each on a separate thread. */
+/** Maximum number of blocks compressed concurrently, each on a separate thread. */
 const MAX_COMPRESSING = 2;
 
 export interface WrittenSnapshot {
@@ -16,14 +17,17 @@ export interface WrittenSnapshot {
 
 export interface SnapshotSource {
   identity: string;
-  /** The entries, a slice at a time. */
+  /** The entries in slices. */
   slices: Iterable<readonly KeyedEntry[]>;
   /** Awaited after each slice. */
   pace: () => Promise<void> | undefined;
   signal: AbortSignal;
 }
 
-/** @throws Error when the disk cannot be written, or the signal aborts; then the previous snapshot stays */
+/**
+ * Writes a snapshot atomically. @throws Error when the disk cannot be written or the signal aborts; the
+ * previous snapshot then remains
+ */
 export async function writeSnapshot(file: string, source: SnapshotSource): Promise<WrittenSnapshot> {
   const temporary = `${file}.tmp`;
   try {
@@ -39,7 +43,7 @@ export async function writeSnapshot(file: string, source: SnapshotSource): Promi
 }
 
 async function writeFile(temporary: string, source: SnapshotSource): Promise<WrittenSnapshot> {
-  // A file left by a killed process may have another mode.
+  // A file left by a killed process may have a different mode.
   await unlink(temporary).catch(() => undefined);
   const handle = await open(temporary, 'wx', 0o600);
   try {
@@ -62,7 +66,7 @@ async function writeBlocks(
     await handle.writeFile(bytes);
     written.bytes += bytes.length;
   };
-  /** Compresses on other threads, and appends in order until `left` blocks remain. */
+  /** Compresses the current block on a different thread, and appends blocks in order until `left` remain. */
   const endBlock = async (left: number): Promise<void> => {
     const block = compress(content.take());
     block.catch(() => undefined);
@@ -73,7 +77,7 @@ async function writeBlocks(
   for (const entries of slices) {
     for (const kept of entries) {
       content.add(kept);
-      // Avoids a promise for each record.
+      // Checking before the call avoids a promise for each record.
       if (content.isFull) await endBlock(MAX_COMPRESSING);
     }
     written.records += entries.length;
@@ -92,7 +96,10 @@ async function compress(content: Buffer): Promise<Buffer> {
   return encodeBlock(await deflate(content, { level: constants.Z_BEST_SPEED }), content.length);
 }
 
-/** Until the sync a power loss may bring the previous snapshot back. Some file systems cannot sync a folder. */
+/**
+ * Syncs the folder. Before that, a power loss may restore the previous snapshot. Some file systems cannot
+ * sync folders.
+ */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   await handle.sync().catch(() => undefined);

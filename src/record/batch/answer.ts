@@ -1,4 +1,4 @@
-// Answers a request for many handles with a streamed JSON array.
+// Responds to a request for many handles with a streamed JSON array.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -25,7 +25,7 @@ interface BatchDeps extends ElementDeps {
   streamElements: StreamElements;
   withBody: WithBody;
   maxBodyBytes: number;
-  /** Counts additional requests of the caller. Rejects if they exceed a limit. */
+  /** Charges the caller for additional requests. Rejects if they exceed a limit. */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
   /** Undefined if no traffic rule matches handles. */
   refusalOfHandle: RefusalOfHandle | undefined;
@@ -46,12 +46,12 @@ export function createBatch(
   { upstreams: { servers, serverOf }, ...parts }: BatchParts,
 ): Record<'batchByQuery' | 'batchByBody', Listener> {
   const { withBody } = parts;
-  // All handles of a batch may be at the server with the lowest limit.
+  // All handles of a batch may belong to the server with the lowest limit.
   const least = Math.min(...servers.map(({ concurrency }) => concurrency));
   const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
   const deps: BatchDeps = {
     ...parts,
-    // The other half of the slots is left for single reads.
+    // All batches together use at most half of the slots; the rest remain free for single reads.
     streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
     maxBodyBytes,
     gzipMinBytes,
@@ -80,8 +80,8 @@ export function createBatch(
 const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY' } as const;
 
 /**
- * Rejects credentials: reads with them always go to the Handle server, so a batch would try one password a thousand times,
- * and a login that is wrong for some of the handles would look like an answer.
+ * Rejects credentials. A read with credentials always goes to the Handle server, so a batch could try a
+ * password a thousand times, and a login that is wrong for some handles would look like a result.
  */
 function assertAnonymous({ headers }: IncomingMessage): void {
   if (headers.authorization === undefined) return;
@@ -96,7 +96,7 @@ interface BatchCall {
 
 async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Promise<void> {
   const { handles, query } = batch;
-  // The request itself has already been counted.
+  // The request itself has already been charged.
   if (handles.length > 1) await deps.charge(req, handles.length - 1);
   const context = contextOf(res);
   context.result = 'batch';
@@ -127,7 +127,7 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
   });
 }
 
-/** Lowers a batch to the background, behind single reads, unless a traffic rule has set its class. */
+/** Moves a batch to the background class, behind single reads, unless a traffic rule has set its class. */
 const inBackground = (caller: Caller | undefined): Caller | undefined =>
   caller?.class === 'normal' ? { ...caller, class: 'background' } : caller;
 
@@ -144,7 +144,9 @@ function send(res: Writable, text: AsyncIterable<string>, isGzip: boolean): Prom
   return isGzip ? pipeline(text, createGzip(FLUSH_EACH), res) : pipeline(text, res);
 }
 
-/** Estimated bytes of an element with a short record, because the total length is not known in advance. */
+/**
+ * Estimated size of an element with a short record (bytes), because the total length is not known in advance.
+ */
 const USUAL_ELEMENT_BYTES = 500;
 
 const isWorthGzip = ({ headers }: IncomingMessage, handles: number, minBytes: number): boolean =>

@@ -1,4 +1,4 @@
-// Elements of a batch: a handle as spelled by the caller, with status and body of its GET.
+// Batch elements: a handle as spelled by the caller, with the status and body of its GET.
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
 import { prettyJson, writeJson } from '../../handle/json.js';
@@ -35,12 +35,12 @@ interface ElementRequest {
 }
 
 /**
- * Maximum characters of records in a batch with a selection, whose work the length of the response does not show. A
- * thousand usual records have 0.7 MB.
+ * Maximum total length of the records read for a batch with a selection (characters), because the response
+ * length does not reflect this work. A thousand typical records have 0.7 MB.
  */
 const MAX_SELECTED_CHARS = 64 * 1024 * 1024;
 
-/** Maximum characters of an invalid handle that are echoed. */
+/** Maximum echoed length of an invalid handle (characters). */
 const MAX_ECHOED_CHARS = 200;
 
 const tooMuchWork = (): ServiceError =>
@@ -94,7 +94,7 @@ export function createStartElement(
   };
 }
 
-/** Validates a name like the handle in the path of a GET. */
+/** Validates a name as if it were the handle in a GET path. */
 function parseName(name: string): string | ServiceError {
   try {
     return readHandle(handleToPath(name));
@@ -107,6 +107,6 @@ function parseName(name: string): string | ServiceError {
 /** Formats an element on a separate line, so that programs can read an array of any length line by line. */
 function elementText(name: string, { status, json }: Body, pretty: boolean): string {
   const element = `{"handle":${writeJson(name)},"status":${status},"body":${json}}`;
-  // Indented as inside an array, then without its brackets.
+  // The element is indented as part of an array, whose brackets are then removed.
   return pretty ? prettyJson(`[${element}]`).slice(1, -2) : `\n${element}`;
 }

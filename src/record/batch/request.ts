@@ -1,16 +1,19 @@
-// Reads a batch request, its handles and the selection of values, from the query or from a JSON body.
+// Reads the handles and the value selection of a batch request from the query or from a JSON body.
 import { z } from 'zod';
 import { ServiceError } from '../../errors.js';
 import { type RecordQuery, readParameters, readRecordQuery } from '../../http/query.js';
 
-/** Maximum handles of a batch; fewer for GET, whose handles are in the request line. */
+/** Maximum number of handles per batch; smaller for GET, whose handles are in the request line. */
 export const MAX_HANDLES = { GET: 100, POST: 1000 };
 
-/** Maximum types and maximum indexes in a body, because each is compared with each value of each handle. */
+/**
+ * Maximum number of types and of indexes in a body, because each is compared with every value of every
+ * handle.
+ */
 const MAX_SELECTORS = 100;
 
 export interface BatchRequest {
-  /** Spelled as by the caller; may be invalid. */
+  /** The handles as spelled by the caller; they may be invalid. */
   handles: readonly string[];
   query: RecordQuery;
 }
@@ -18,7 +21,7 @@ export interface BatchRequest {
 const oneOrMore = <T extends z.ZodType>(schema: T) =>
   z.union([schema, z.array(schema).max(MAX_SELECTORS)]).optional();
 
-/** Rejects unknown members, because a misspelt `type` would change the answer. */
+/** Rejects unknown members, because a misspelt `type` would change the result. */
 export const batchBody = z
   .strictObject({
     handles: z.array(z.string()).describe('The handles as text, not percent-encoded.'),
@@ -31,13 +34,16 @@ export const batchBody = z
 export const isBatch = (parameters: URLSearchParams): boolean =>
   parameters.has('handle') && !parameters.has('prefix');
 
-/** @throws ServiceError BATCH_TOO_LARGE, BAD_PARAMETER */
+/** Reads a batch from the query. @throws ServiceError BATCH_TOO_LARGE, BAD_PARAMETER */
 export function readBatchQuery(query: string): BatchRequest {
   const parameters = readParameters(query);
   return readBatch(parameters.getAll('handle'), parameters, MAX_HANDLES.GET);
 }
 
-/** Reads the members of the body in addition to the query. @throws ServiceError BATCH_BAD_BODY and those above */
+/**
+ * Reads a batch from the body and the query. @throws ServiceError BATCH_BAD_BODY, BATCH_TOO_LARGE,
+ * BAD_PARAMETER
+ */
 export function readBatchBody(body: unknown, query: string): BatchRequest {
   const parsed = batchBody.safeParse(body);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);
@@ -62,7 +68,8 @@ function readBatch(handles: readonly string[], parameters: URLSearchParams, max:
     throw new ServiceError('BATCH_TOO_LARGE', { detail });
   }
   const query = readRecordQuery(parameters);
-  // Neither can be served from the cache, so a batch would be a thousand requests to the Handle server.
+  // Neither option can be served from the cache, so a batch would cause a thousand requests to the Handle
+  // server.
   if (query.authoritative || !query.publicOnly) {
     const detail =
       'auth=true and publicOnly=false are for single handles, a batch is answered from the cache';

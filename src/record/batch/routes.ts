@@ -1,4 +1,4 @@
-// The routes of batches: many handles in one request.
+// The batch routes, which read many handles in one request.
 import { z } from 'zod';
 import type { ErrorCode } from '../../errors.js';
 import { readParameters } from '../../http/query.js';

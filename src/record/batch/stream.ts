@@ -1,18 +1,18 @@
-// Streams the elements of a batch as text in order: loads ahead within limits, with backpressure from the client.
+// Streams batch elements as text in order: loads ahead within limits, with backpressure from the client.
 import type { HandleRef } from '../../handle/handle.js';
 import type { RunSteps } from '../../http/request-work.js';
 import type { Steps } from '../../time-slicer.js';
 
 export interface BatchLimits {
-  /** Maximum concurrent loads of one batch. */
+  /** Maximum concurrent loads per batch. */
   perBatch: number;
-  /** Maximum concurrent loads of all batches of this process, at each server. */
+  /** Maximum concurrent loads of all batches in this process, per server. */
   total: number;
-  /** The server that a handle is loaded from. */
+  /** Returns the server that a handle is loaded from. */
   serverOf: (handle: HandleRef) => string | undefined;
 }
 
-/** An element, and the number of characters of records read for it. */
+/** A rendered element, and the number of record characters read for it. */
 export interface RenderedElement {
   text: string;
   readChars: number;
@@ -30,21 +30,21 @@ export type StartElement = (name: string) => Steps<RenderedElement | UnloadedEle
 interface BatchWork {
   startElement: StartElement;
   names: readonly string[];
-  /** After its abort no further load starts. */
+  /** Stops further loads when aborted. */
   signal: AbortSignal;
   runSteps: RunSteps;
 }
 
-/** The size of the records is not known before they are read, so the work always runs in slices. */
+/** The record sizes are not known before they are read, so the work always runs in slices. */
 const MAX_WORK = Infinity;
 
 /** Yields the comma-separated elements in chunks. */
 export type StreamElements = (work: BatchWork) => AsyncGenerator<string>;
 
-/** Approximate length of a chunk, because each chunk is a separate write. */
+/** Approximate length of a chunk, each of which is a separate write. */
 const CHUNK_CHARS = 16 * 1024;
 
-/** Maximum work for elements that are ready but not sent, because they wait for an earlier one or for a full chunk. */
+/** Maximum work for elements that are ready but wait for an earlier element or for a full chunk. */
 const MAX_AHEAD_CHARS = 64 * 1024;
 
 const workOf = ({ text, readChars }: RenderedElement): number => Math.max(text.length, readChars);
@@ -66,7 +66,7 @@ export function createStreamElements({ perBatch, total, serverOf }: BatchLimits)
       work.runSteps(ahead.head(), MAX_WORK);
     for (let head = await findHead(); head !== undefined; head = await findHead()) {
       if (head.rendered === undefined) {
-        // Sends the ready elements before it waits.
+        // Ready elements are sent before the next wait.
         if (chunk !== '') yield chunk;
         chunk = '';
         await head.loaded;
@@ -94,8 +94,8 @@ const READY = Promise.resolve();
 type LoadInSlot = (unloaded: UnloadedElement) => Promise<RenderedElement>;
 
 /**
- * The queue of elements from the next one on, with concurrent loads. The `map` of Node's streams does not fit: it is
- * experimental, and counts elements in memory as loads.
+ * The queue of unsent elements, with concurrent loads. Node's stream `map` does not fit: it is experimental,
+ * and counts elements in memory as loads.
  */
 class LookAhead {
   readonly #work: BatchWork;
@@ -112,7 +112,7 @@ class LookAhead {
     this.#loadInSlot = loadInSlot;
   }
 
-  /** The next element; undefined at the end. */
+  /** Returns the next element; undefined at the end. */
   *head(): Steps<BatchElement | undefined> {
     const { names, signal } = this.#work;
     while (this.#loading < this.#maxLoads && this.#readyWork < MAX_AHEAD_CHARS && !signal.aborted) {
@@ -125,7 +125,7 @@ class LookAhead {
     return this.#queue[0];
   }
 
-  /** Removes the head, which must be ready. */
+  /** Removes and returns the head, which must be ready. */
   shift(): RenderedElement {
     const { rendered = { text: '', readChars: 0 } } = this.#queue.shift() ?? {};
     this.#readyWork -= workOf(rendered);
@@ -149,7 +149,7 @@ class LookAhead {
       .finally(() => {
         this.#loading--;
       });
-    // After the client has disconnected nobody awaits the promise.
+    // Nothing awaits the promise after the client has disconnected.
     loaded.catch(() => undefined);
     const element: BatchElement = { rendered: undefined, loaded };
     return element;
@@ -158,7 +158,7 @@ class LookAhead {
 
 type InSlot = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Separate slots for each server, so that loads do not wait for another server that hangs. */
+/** Creates separate slots for each server, so that loads do not wait for a server that hangs. */
 function createSlotsByServer(
   total: number,
 ): <T>(server: string | undefined, work: () => Promise<T>) => Promise<T> {
