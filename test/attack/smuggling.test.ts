@@ -1,4 +1,4 @@
-// Request shapes that two servers in sequence may parse differently: none passes the proxy.
+// Request smuggling: the proxy rejects requests that two servers in sequence may parse differently.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -55,7 +55,7 @@ describe('request smuggling', () => {
       'proxy\x80.example',
     ].map((host): [string, string] => [`the Host ${JSON.stringify(host)}`, `Host: ${host}\r\n\r\n${hidden}`]),
     ['a chunk extension with a bare line feed', `${HOST}${chunked}\r\n1;a\nb\r\na\r\n0\r\n\r\n${hidden}`],
-  ])('%s: 400, closed, and the bytes after it are never answered', async (_what, rest) => {
+  ])('returns 400, closes the connection and ignores later bytes for %s', async (_what, rest) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     for (const method of ['GET', 'PUT']) {
       demo.reset();
@@ -79,7 +79,7 @@ describe('request smuggling', () => {
     ['a request line of HTTP/0.9 with headers', `GET ${path}\r\n${HOST}\r\n`],
     ['HTTP/0.9 by name', `GET ${path} HTTP/0.9\r\n${HOST}\r\n`],
     ['HTTP/2.0 in lines', `GET ${path} HTTP/2.0\r\n${HOST}\r\n`],
-  ])('%s: 400, closed, and the bytes after it are never answered', async (_what, bytes) => {
+  ])('returns 400, closes the connection and ignores later bytes for %s', async (_what, bytes) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     demo.reset();
     const { answers, closed } = await exchange(url, `${bytes}\r\n${hidden}`);
@@ -96,14 +96,14 @@ describe('request smuggling', () => {
     '[2001:db8::1]:80',
     'a_b.example:',
     'a%20b',
-  ])('the Host "%s" is valid', async (host) => {
+  ])('accepts the valid Host "%s"', async (host) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     const bytes = `${line('GET')}Host: ${host}\r\n\r\n`;
     const { answers } = await exchange(url, bytes.repeat(2), { answers: 2 });
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('each request of a connection has its own Host', async () => {
+  test('validates the Host of each request on a connection', async () => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     const request = (host: string): string => `${line('GET')}Host: ${host}\r\n\r\n`;
     for (const hosts of [['a', 'b'], ['a', 'a/b'], ['a/b']]) {
@@ -112,7 +112,7 @@ describe('request smuggling', () => {
     }
   });
 
-  test('chunk extensions and trailers are parsed and not forwarded', async () => {
+  test('parses chunk extensions and trailers without forwarding them', async () => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     const body = `2;ext="a;b"\r\n[]\r\n0;last\r\nX-Trailer: GET /api/handles/21.T11998/hidden HTTP/1.1\r\n\r\n`;
     const put = `${line('PUT')}${HOST}${chunked}Content-Type: application/json\r\n\r\n${body}`;
