@@ -1,5 +1,4 @@
-// Injection through names, paths or bodies: the input reaches no header and no script, and modifies no
-// object.
+// Injection through names, paths or bodies: no input reaches a header or a script, or modifies an object.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

@@ -1,5 +1,4 @@
-// Batch streaming: elements are sent while others load, at the client's reading speed, until the client
-// disconnects.
+// Batch streaming: elements are sent while others load, at the client's reading speed.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type IncomingMessage, type RequestListener, createServer, request } from 'node:http';

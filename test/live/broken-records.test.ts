@@ -1,5 +1,4 @@
-// Records that the Handle server cannot return: repeated requests for them do not affect reads of other
-// records.
+// Records that the Handle server cannot return: repeated requests for them do not affect other reads.
 import type { RequestListener, ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

@@ -1,5 +1,4 @@
-// Conditional writes on two instances with a slow or stopped Redis: each is acknowledged once or returns
-// 503.
+// Conditional writes on two instances with a slow or stopped Redis: each is acknowledged once or returns 503.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';

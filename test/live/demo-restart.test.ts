@@ -1,5 +1,4 @@
-// The snapshot of `npm run demo`: it restores records after a restart, and is disabled when it cannot be
-// written.
+// The snapshot of `npm run demo`: it restores records after a restart, and is optional.
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -54,8 +54,7 @@ describeWithRedis('three instances on one Redis', () => {
       const env = {
         UPSTREAM_URL: demo.url,
         REDIS_COMMAND_TIMEOUT: '50ms',
-        // These settings disable the exceptions for a disconnected Redis, which a stalled machine would
-        // trigger.
+        // These settings disable the exceptions for a disconnected Redis, which a stall would trigger.
         REDIS_DISCONNECTED_MAX_AGE: '0s',
         REDIS_DISCONNECTED_WRITES: 'reject',
       };

@@ -1,5 +1,4 @@
-// Undocumented behaviour of Node, V8, Express and undici that the built program relies on, checked on the
-// current Node.
+// Undocumented behaviour of Node, V8, Express and undici that the built program relies on.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

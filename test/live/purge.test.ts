@@ -137,8 +137,7 @@ describe('purge', () => {
         .toContain('"state":"down"');
       const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
       expect(answer.body).toMatchObject({ shared: false });
-      // The third handle is not purged: an instance reloads it after redis.disconnectedMaxAge without
-      // Redis.
+      // The third handle is not purged: an instance reloads it after redis.disconnectedMaxAge without Redis.
       const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
       expect(await purged(two.one)).toEqual(['new', 'new']);
       two.redis.thaw();

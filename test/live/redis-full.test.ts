@@ -1,5 +1,4 @@
-// A full Redis without eviction: it stores no new entries, and instances serve no expired or invalidated
-// entries.
+// A full Redis without eviction: it stores no new entries, and instances serve no outdated entries.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { RedisCommands } from '../../src/cache/redis/commands.js';

@@ -1,5 +1,4 @@
-// The first connection to Redis: a running Redis is found immediately, and the ready check precedes
-// SUBSCRIBE.
+// The first connection to Redis: it succeeds immediately, with the ready check before SUBSCRIBE.
 import { expect, onTestFinished, test } from 'vitest';
 import { timeoutError } from '../../src/cache/redis/errors.js';
 import { openLinked } from '../support/instances.js';

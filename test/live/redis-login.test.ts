@@ -1,5 +1,4 @@
-// A Redis with a password or TLS: instances with access share entries, others log the reason and continue
-// without Redis.
+// A Redis with a password or TLS: instances without access log the reason and continue without Redis.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,4 @@
-// The Redis probe against working targets: a server, Sentinels, a cluster, and a user with minimum
-// permissions.
+// The Redis probe against a server, Sentinels and a cluster, with minimum permissions.
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RedisAddress } from '../../src/cache/redis/connections.js';

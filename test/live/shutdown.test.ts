@@ -1,5 +1,4 @@
-// Shutdown of the built program: requests in flight complete, new requests are rejected, a second signal
-// exits immediately.
+// Shutdown of the built program: requests in flight complete, and a second signal exits immediately.
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, get } from 'node:http';
 import { connect } from 'node:net';

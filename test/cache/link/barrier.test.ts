@@ -1,5 +1,4 @@
-// The acknowledgement barrier: a sender waits until no other member can serve an entry that its change
-// invalidates.
+// The acknowledgement barrier: a sender waits until no other member can serve an invalidated entry.
 import { describe, expect, test } from 'vitest';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
 import { Acknowledgements, awaitAcknowledgements, expel } from '../../../src/cache/link/acknowledgements.js';
