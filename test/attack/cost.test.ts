@@ -37,10 +37,7 @@ interface Input {
   size: number;
 }
 
-/**
- * Serves a record with a different text each time, so that no cache has parsed it. Returns the length of
- * its JSON.
- */
+/** Serves a record with a new text each time, so that no cache has parsed it. Returns its JSON length. */
 async function serveRecord({ proxy, row, size }: Input): Promise<number> {
   const values = [...row.record(size), textValue(9_999_999, 'NUMBER', `${++number}`)];
   demo.put(NAME, values);

@@ -34,8 +34,7 @@ interface Traced {
 }
 
 /**
- * Creates a snapshot whose timers run without delay. Only they advance the clock. `onRest` is called at
- * each pause.
+ * Creates a snapshot with timers that run without delay and advance the clock. Calls `onRest` at each pause.
  */
 function trace(file: string, memory: MemoryStore, onRest: (rests: number) => void = () => undefined): Traced {
   const traced: string[] = [];

@@ -78,10 +78,7 @@ describe('shell completion', () => {
     expect(offers('handle-resolver-proxy stats package.j')).toEqual([]);
   });
 
-  /**
-   * zsh completes only on a terminal, so zpty provides a terminal. The command is a function that prints
-   * its arguments.
-   */
+  /** zsh completes only on a terminal, which zpty provides. The command prints its arguments. */
   itWithProgram('zsh', 'offers commands, options, choices and files in zsh', () => {
     const folder = mkdtempSync(join(tmpdir(), 'proxy-zsh-'));
     onTestFinished(() => {

@@ -39,8 +39,7 @@ function expectAllowed(handle: string, { status, text, headers }: Asked): void {
 const INTERNAL = 'Unexpected error in the proxy';
 
 /**
- * Whether the record is cached, or was stored just now. On a busy machine the first request may have timed
- * out.
+ * Whether the record is cached or was just stored. On a busy machine the first request may have timed out.
  */
 const isKept = ({ headers }: Asked): boolean => /; ?(hit|stored)/.test(String(headers['cache-status']));
 

@@ -1,6 +1,5 @@
 // Requests that try to shift their end: many header fields, Connection lists, conflicting framing headers,
-// trailers, expectations, bodies that look like requests. Each has one mark in its target and a second in
-// its body.
+// trailers, expectations, bodies that look like requests. The target and the body of each contain a mark.
 import { LAST } from './corpus.js';
 import { markOf } from './marks.js';
 import { type Random, below, mutate, pick, randomFrom } from './mutate.js';

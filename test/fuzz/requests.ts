@@ -71,8 +71,7 @@ async function fuzzConnection(
 
 /**
  * Sends the bytes in pieces, closes the sending side once no more responses arrive, and resolves with all
- * received bytes when the server closes. `quietMs` is infinite for bytes after which the server closes
- * anyway.
+ * received bytes when the server closes. `quietMs` is infinite if the bytes make the server close.
  */
 export function sendAndReceive(
   url: string,
@@ -89,8 +88,7 @@ export function sendAndReceive(
       reject(new Error(`not closed after ${HANG_MS} ms`));
     }, HANG_MS);
     let quiet: NodeJS.Timeout | undefined;
-    // Closing the sending side truncates no response, but completes a broken request that is still being
-    // read.
+    // Closing the sending side truncates no response, but completes a broken request.
     const endWhenQuiet = (): void => {
       clearTimeout(quiet);
       if (quietMs !== Infinity) quiet = setTimeout(() => socket.end(), quietMs);

@@ -22,8 +22,7 @@ describeWithRedis('a frozen instance', () => {
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url, REDIS_COMMAND_TIMEOUT: '1s' });
 
   /**
-   * Starts two connected instances. The second has each handle in memory and one open connection per
-   * handle.
+   * Starts two connected instances. The second has every handle in memory, and an open connection for each.
    */
   async function startBoth() {
     const [writer, frozen] = await Promise.all([start(), start()]);

@@ -104,8 +104,7 @@ describe('Upgrade and CONNECT', () => {
     const closed = new Promise((resolve) => socket.once('close', resolve));
     const body = numberedBody(9);
     const put = request(`PUT ${pathOf('torn')}`, { headers: WRITE_HEADERS, body });
-    // Half of the PUT follows the upgrade immediately, the rest while the upgrade waits for the Handle
-    // server.
+    // Half of the PUT follows the upgrade immediately, the rest while the upgrade waits for its response.
     socket.write(request(`GET ${pathOf('located')}`, { headers: UPGRADES[0]! }) + put.slice(0, -10));
     await expect.poll(() => demo.hold.size).toBe(1);
     socket.write(put.slice(-10));

@@ -25,10 +25,7 @@ interface Talker {
   sockets: Socket[];
 }
 
-/**
- * Starts a server that responds to any data with each of `answers` in turn, and then with the good
- * response.
- */
+/** Starts a server that responds to data with each of `answers` in turn, and then with the good response. */
 async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker> {
   const sockets: Socket[] = [];
   const talk = (socket: Socket): void => {

@@ -1,4 +1,5 @@
-// One direction of a connection: delivers in order, after a delay, while the line is intact and the receiver runs.
+// One direction of a connection: delivers in order after a delay, if the line is intact and the receiver
+// runs.
 import type { Line, Network } from './network.js';
 import type { Process } from './process.js';
 
@@ -30,7 +31,7 @@ export class Pipe<T> {
     this.#wait();
   }
 
-  /** Drops everything in flight. */
+  /** Drops all data in flight. */
   empty(): void {
     this.#queue.splice(0);
   }
