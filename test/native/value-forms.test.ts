@@ -1,4 +1,4 @@
-// Conversion of values between JSON and the bytes of a Handle server, with the bytes written by hand.
+// Conversion of values between JSON and the bytes of a Handle server, compared with handwritten bytes.
 import { describe, expect, it } from 'vitest';
 import { ByteReader } from '../../src/handle/bytes.js';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -20,7 +20,7 @@ interface Layout {
   references?: string;
 }
 
-/** Concatenates the fields in the order of the layout. */
+/** Concatenates the fields in layout order. */
 const bytesOf = ({
   index = i4(1),
   timestamp = i4(0),
@@ -208,14 +208,14 @@ describe('native encoding of values', () => {
       expect(encodeValue(value).toString('hex')).toBe(bytes);
     });
 
-    it('is decoded from these bytes', () => {
+    it('is decoded from the expected bytes', () => {
       const reader = new ByteReader(Buffer.from(bytes, 'hex'));
       expect(readValue(reader)).toEqual(value);
       expect(reader.remaining).toBe(0);
     });
   });
 
-  /** JSON forms that a server or another program may write differently. */
+  /** JSON forms that a server or a different program may write. */
   it.each<[string, Partial<HandleValue>, Layout]>([
     ['bare text', { data: 'x' }, {}],
     ['hexadecimal digits', { data: { format: 'hex', value: '00Ff' } }, { data: '00ff' }],
@@ -234,11 +234,11 @@ describe('native encoding of values', () => {
       { timestamp: '2038-01-19T03:14:08Z' },
       { timestamp: '80000000' },
     ],
-  ])('%s is encoded to the expected bytes', (_what, json, layout) => {
+  ])('produces the expected bytes for %s', (_what, json, layout) => {
     expect(encodeValue({ ...PLAIN, ...json }).toString('hex')).toBe(bytesOf(layout));
   });
 
-  it('a value without TTL has a TTL of one day', () => {
+  it('uses a TTL of one day for a value without TTL', () => {
     expect(encodeValue(WITHOUT_TTL).toString('hex')).toBe(bytesOf({}));
   });
 });

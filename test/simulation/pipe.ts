@@ -1,5 +1,4 @@
-// One direction of a connection: delivers in order after a delay, if the line is intact and the receiver
-// runs.
+// One direction of a connection: delivers in order after a delay, while the line and the receiver work.
 import type { Line, Network } from './network.js';
 import type { Process } from './process.js';
 

@@ -46,7 +46,7 @@ describe('simulated process', () => {
     ['stopped', 1100, 1100, 1100],
     ['suspended', 1100, 100, 1600],
     ['unnoticed', 100, 100, 1600],
-  ])('that was %s for a second shows the pause on its clocks', async (kind, wallMs, monotonicMs, firedAt) => {
+  ])('shows on its clocks that it was %s for a second', async (kind, wallMs, monotonicMs, firedAt) => {
     const { world, process } = await worldWith();
     const { clock } = process;
     const [wall, started] = [clock.now(), clock.monotonic()];
@@ -91,15 +91,12 @@ describe('simulated process', () => {
     ['put back, and forward in part', [-1000, 400], 600],
     ['put forward and back', [3000, -1000], 1000],
     ['put forward', [1000], -Infinity],
-  ])(
-    'calculates when its wall clock shows an earlier time again after it was %s',
-    async (_what, steps, ms) => {
-      const { world, process } = await worldWith({ clockRate: 0.5 });
-      await world.scheduler.runFor(100);
-      for (const step of steps) process.stepWallClock(step);
-      expect(process.isEarlierUntil).toBe(100 + ms / 0.5);
-    },
-  );
+  ])('computes isEarlierUntil after its wall clock was %s', async (_what, steps, ms) => {
+    const { world, process } = await worldWith({ clockRate: 0.5 });
+    await world.scheduler.runFor(100);
+    for (const step of steps) process.stepWallClock(step);
+    expect(process.isEarlierUntil).toBe(100 + ms / 0.5);
+  });
 
   test.each<[Pause, earlierUntil: number, unnoticedUntil: number]>([
     ['stopped', 1100, -Infinity],

@@ -49,7 +49,7 @@ describeWithRedis('simulated and real Redis', () => {
     {
       numRuns: 200,
     },
-  )('count and print alike', async (a, b, operator) => {
+  )('calculate and print numbers identically', async (a, b, operator) => {
     await lua(
       `local number = ARGV[1] ${operator} ARGV[2]
        if number ~= number then return 'not a number' end

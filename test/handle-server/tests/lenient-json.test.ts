@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { readJson } from '../lenient-json.js';
 
-describe('lenient JSON as in Gson', () => {
+describe('lenient JSON parser (Gson)', () => {
   it.each([
     ["{a:'it\\'s',b:[1,true,null],c:word}", { a: "it's", b: [1, true, null], c: 'word' }],
     ['{"a" : "x\\u0041\\n", }', { a: 'xA\n' }],
