@@ -15,7 +15,7 @@ describe('request smuggling', () => {
   test.each<[string, string]>([
     ['a folded header (obs-fold)', `${HOST}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n${hidden}`],
     ['a folded Content-Length', `${HOST}Content-Length:\r\n 0\r\n\r\n${hidden}`],
-    ['a header that begins with a space', `${HOST} Content-Length: 5\r\n\r\n${hidden}`],
+    ['a header that starts with a space', `${HOST} Content-Length: 5\r\n\r\n${hidden}`],
     ['a space before the colon', `${HOST}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${hidden}`],
     ['a tab before the colon', `${HOST}Content-Length\t: 0\r\n\r\n${hidden}`],
     ['bare line feeds', `Host: proxy.example\nContent-Length: 0\n\n${hidden}`],
@@ -29,17 +29,23 @@ describe('request smuggling', () => {
     ['a vertical tab around chunked', `${HOST}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n${hidden}`],
     ['a negative Content-Length', `${HOST}Content-Length: -1\r\n\r\n${hidden}`],
     ['a hexadecimal Content-Length', `${HOST}Content-Length: 0x0\r\n\r\n${hidden}`],
-    ['an endless Content-Length', `${HOST}Content-Length: 99999999999999999999\r\n\r\n${hidden}`],
-    ['a chunk that is longer than it says', `${HOST}${chunked}\r\n1\r\nab\r\n0\r\n\r\n${hidden}`],
+    ['an overflowing Content-Length', `${HOST}Content-Length: 99999999999999999999\r\n\r\n${hidden}`],
+    ['a chunk longer than its size', `${HOST}${chunked}\r\n1\r\nab\r\n0\r\n\r\n${hidden}`],
     ['a negative chunk', `${HOST}${chunked}\r\n-1\r\n\r\n0\r\n\r\n${hidden}`],
     ['a chunk size with 0x', `${HOST}${chunked}\r\n0x1\r\na\r\n0\r\n\r\n${hidden}`],
-    ['a chunk size that overflows', `${HOST}${chunked}\r\n10000000000000001\r\na\r\n0\r\n\r\n${hidden}`],
+    ['an overflowing chunk size', `${HOST}${chunked}\r\n10000000000000001\r\na\r\n0\r\n\r\n${hidden}`],
     ['a chunk ended by a bare line feed', `${HOST}${chunked}\r\n1\na\r\n0\r\n\r\n${hidden}`],
-    ['another coding before chunked', `${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${hidden}`],
-    ['another coding on a line before', `${HOST}Transfer-Encoding: gzip\r\n${chunked}\r\n0\r\n\r\n${hidden}`],
-    ['an empty coding on a line before', `${HOST}Transfer-Encoding: \r\n${chunked}\r\n0\r\n\r\n${hidden}`],
+    [
+      'a different coding before chunked',
+      `${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${hidden}`,
+    ],
+    [
+      'a different coding on an earlier line',
+      `${HOST}Transfer-Encoding: gzip\r\n${chunked}\r\n0\r\n\r\n${hidden}`,
+    ],
+    ['an empty coding on an earlier line', `${HOST}Transfer-Encoding: \r\n${chunked}\r\n0\r\n\r\n${hidden}`],
     ['two Host lines', `${HOST}${HOST}\r\n${hidden}`],
-    ['two Host lines that differ', `${HOST}host: other.example\r\n\r\n${hidden}`],
+    ['two different Host lines', `${HOST}host: other.example\r\n\r\n${hidden}`],
     ...[
       'proxy.example, other.example',
       'proxy.example:port',
@@ -72,7 +78,7 @@ describe('request smuggling', () => {
   test.each<[string, string]>([
     ['chunked in HTTP/1.0', `PUT ${path} HTTP/1.0\r\n${HOST}${chunked}\r\n0\r\n\r\n`],
     [
-      'chunked in HTTP/1.0 that asks to stay',
+      'chunked in HTTP/1.0 with keep-alive',
       `GET ${path} HTTP/1.0\r\n${HOST}Connection: keep-alive\r\n${chunked}\r\n0\r\n\r\n`,
     ],
     ['a request line of HTTP/0.9', `GET ${path}\r\n`],

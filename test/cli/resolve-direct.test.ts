@@ -31,7 +31,7 @@ describe('resolve --direct', () => {
   test.each<[option: string, options: () => string[]]>([
     ['--fingerprint', () => ['--fingerprint', fingerprint]],
     [
-      '--fingerprint without colons, after another',
+      '--fingerprint without colons, after a different fingerprint',
       () => ['--fingerprint', `${'00'.repeat(32)},${fingerprint.replaceAll(':', '')}`],
     ],
     ['--ca', () => ['--ca', fileOfCertificate()]],

@@ -211,8 +211,8 @@ describe('warm command', () => {
 
   test.each([
     ['binary data', '21.T11998/page\n\u0000\u0001\n', /line 2 is not a handle/],
-    ['another format', '{"done":[]}', /line 1 is not a handle/],
-    ['a time that is none', '21.T11998/page\tsoon\n', /line 1 is not a handle/],
+    ['a different format', '{"done":[]}', /line 1 is not a handle/],
+    ['an invalid time', '21.T11998/page\tsoon\n', /line 1 is not a handle/],
     ['an empty line', '21.T11998/page\n\n21.T11998/demo\n', /line 2 is not a handle/],
   ])('rejects a state file with %s before any request', async (_what, text, reason) => {
     const proxy = await start();

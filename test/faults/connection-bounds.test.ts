@@ -1,5 +1,4 @@
-// Connection limits, total and per network: they close the least useful idle connection, and no connection
-// in use.
+// Connection limits, total and per network: they close the least useful idle connection.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';

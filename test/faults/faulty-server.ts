@@ -37,10 +37,7 @@ const NAME = 'handle.test';
 const HOME = '127.0.0.1';
 const NOWHERE = '127.0.0.2';
 
-/**
- * Starts the server. Over HTTPS clients use its address, otherwise a host name that `loseName` makes
- * unknown.
- */
+/** Starts the server. Clients use its address over HTTPS, otherwise a name that `loseName` makes unknown. */
 export async function startFaultyServer(certificate?: Certificate): Promise<FaultyServer> {
   const state = { count: 1, requests: 0, lookups: 0, address: HOME, how: undefined as Misbehave | undefined };
   const sockets = new Set<Socket>();

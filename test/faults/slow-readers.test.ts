@@ -15,10 +15,7 @@ const SITE = '/api/site';
 const MIB = 1024 * 1024;
 const SIZE = 64 * MIB;
 
-/**
- * Interval between the pieces of a list or record, in ms. Undefined sends 64 MiB at the client's reading
- * speed.
- */
+/** Interval between the pieces of a response in ms. Undefined sends 64 MiB at the client's reading speed. */
 let piecesEveryMs: number | undefined;
 const PIECES = 20;
 

@@ -1,5 +1,4 @@
-// The budget for unsent responses: beyond it the proxy closes the connections that have made no progress
-// for longest.
+// The budget for unsent responses: beyond it the proxy closes connections without recent progress.
 import '../support/real-sockets.js';
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';

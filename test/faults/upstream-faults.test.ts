@@ -36,8 +36,7 @@ interface Started {
   server: FaultyServer;
   proxy: Proxy;
   /**
-   * Returns the number of upstream requests since the last call, or of connection attempts for faults that
-   * prevent connections.
+   * Returns the upstream requests since the last call, or connection attempts if connections are impossible.
    */
   takeAsked: () => number;
 }
@@ -65,10 +64,7 @@ function expectAsked({ asked, counts }: FaultRow, found: number): void {
   expect(found).toBeGreaterThanOrEqual(Math.min(1, asked));
 }
 
-/**
- * Whether the fault concerns the whole server (no connection, or Retry-After), so the failure is not cached
- * per handle.
- */
+/** Whether the fault concerns the whole server, so that the failure is not cached per handle. */
 const isSurelyOfServer = ({ asked, counts, noEntry, restMs }: FaultRow): boolean =>
   restMs !== undefined || ((asked === 0 || counts === 'connections') && noEntry === 502);
 

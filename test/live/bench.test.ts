@@ -28,7 +28,7 @@ async function runBench(...options: string[]): Promise<{ stdout: string; written
   return { stdout, written: JSON.parse(readFileSync(json, 'utf8')) as Written };
 }
 
-describe('bench', () => {
+describe('benchmark', () => {
   // The test compiles the benchmark, starts twelve servers and loads some of them for a second each.
   test(
     'drives every server, accepts only correct responses, and counts one load for a herd',

@@ -35,7 +35,7 @@ async function startOwnRedis(extra: string[] = []): Promise<RedisServer> {
   return redis;
 }
 
-describeWithRedis('a Redis that loses data', () => {
+describeWithRedis('Redis that loses data', () => {
   async function startWithDump(): Promise<{ redis: RedisServer; save: () => Promise<void> }> {
     const folder = await mkdtemp(join(tmpdir(), 'redis-dump-'));
     const redis = await startOwnRedis(['--dir', folder]);
@@ -86,7 +86,7 @@ describeWithRedis('a Redis that loses data', () => {
   });
 });
 
-describeWithRedis('a slow connection to Redis', () => {
+describeWithRedis('slow Redis connection', () => {
   /** Starts a reader that caches the record, and whose Redis connection `slowDown` delays. */
   async function startSlowReader(redis: RedisServer): Promise<{ reader: Proxy; slowDown: () => void }> {
     const line = await startSlowLine(redis.port, 0);
@@ -150,7 +150,7 @@ describeWithRedis('a slow connection to Redis', () => {
   });
 });
 
-describeWithRedis('a starting instance', () => {
+describeWithRedis('starting instance', () => {
   test('waits for members with pending invalidations while Redis is frozen', async () => {
     const redis = await startOwnRedis();
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
@@ -179,7 +179,7 @@ describeWithRedis('a starting instance', () => {
   });
 });
 
-describeWithRedis('a Redis Cluster', () => {
+describeWithRedis('Redis Cluster', () => {
   test('delivers every message while its cluster bus is cut repeatedly', async () => {
     const cluster = await startRedisCluster(3, ['--enable-debug-command', 'yes']);
     onTestFinished(() => cluster.stop());

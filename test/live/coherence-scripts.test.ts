@@ -231,9 +231,9 @@ describeScripts('Redis scripts for cache coherence', (world) => {
 
   test.each<[string, () => Promise<unknown>]>([
     ['too short', () => world.client.set(ENTRY, 'garbage')],
-    ['without a sensible life', () => world.client.set(ENTRY, Buffer.alloc(100, 0x7f))],
+    ['without a plausible lifetime', () => world.client.set(ENTRY, Buffer.alloc(100, 0x7f))],
     ['all zeros', () => world.client.set(ENTRY, Buffer.alloc(100))],
-    ['of another type', () => world.client.rpush(ENTRY, 'x')],
+    ['of a wrong type', () => world.client.rpush(ENTRY, 'x')],
   ])('publish changes even when an entry value is %s', async (_what, place) => {
     for (const change of [
       raise(),

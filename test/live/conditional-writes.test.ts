@@ -56,10 +56,10 @@ describe('conditional write', () => {
 
     test.each([
       ['*', '*'],
-      ['a list that has it', 'LIST'],
-      ['the tag of the compressed answer', 'GZIP'],
-      ['the tag of the indented answer', 'PRETTY'],
-      ['the tag of an authenticated GET', 'CALLER'],
+      ['a list that contains the ETag', 'LIST'],
+      ['the ETag of the compressed response', 'GZIP'],
+      ['the ETag of the indented response', 'PRETTY'],
+      ['the ETag of an authenticated GET', 'CALLER'],
     ])('accepts %s', async (_what, kind) => {
       const tag = await tagOf();
       const given: Record<string, () => Promise<string> | string> = {
@@ -73,8 +73,8 @@ describe('conditional write', () => {
     });
 
     test.each([
-      ['another tag', '"other"'],
-      ['the tag as a weak one', 'W/TAG'],
+      ['a different ETag', '"other"'],
+      ['a weak form of the ETag', 'W/TAG'],
     ])('returns 412 for %s', async (_what, given) => {
       const tag = await tagOf();
       await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }));

@@ -61,7 +61,7 @@ const routesOf = (handle: string): string[] => [
 ];
 
 describe('built program', () => {
-  describe('a record nested more than 1,000 levels deep', () => {
+  describe('with a record nested more than 1,000 levels deep', () => {
     test.each([1001, 5000, 1_000_000])('returns 502 on every route (%i levels)', async (levels) => {
       const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
       for (const path of [...routesOf(`21.T1/${levels}`), ...routesOf(`21.T1/${levels}`)]) {
@@ -87,7 +87,7 @@ describe('built program', () => {
     await expectGoodAnswer(proxy);
   });
 
-  describeWithRedis('an invalid entry in Redis', () => {
+  describeWithRedis('with an invalid entry in Redis', () => {
     test.each([
       [
         '5,000 levels',
@@ -149,7 +149,7 @@ describe('built program', () => {
 `;
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`;
 
-  describe('an exception in a request', () => {
+  describe('exception in a request', () => {
     test.each([
       ['the fast path', {}, `/api/handles/${GOOD}?throw`],
       ['Express', { HTTP_RESPONSE_CACHE_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],

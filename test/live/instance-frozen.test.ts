@@ -11,7 +11,7 @@ const demo = await startDemoServer();
 const paths = Array.from({ length: 20 }, (_, at) => `/api/handles/21.T11998/missed-${at}`);
 const questionOf = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-describeWithRedis('a frozen instance', () => {
+describeWithRedis('frozen instance', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();

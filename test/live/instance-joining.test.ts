@@ -11,7 +11,7 @@ const demo = await startDemoServer();
 const HANDLE = '21.T11998/starting';
 const PATH = `/api/handles/${HANDLE}`;
 
-describeWithRedis('an instance that joins slowly', () => {
+describeWithRedis('slowly joining instance', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();

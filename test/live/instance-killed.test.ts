@@ -29,7 +29,7 @@ const processesWith = (variable: string): number[] =>
     .filter((name) => /^\d+$/.test(name) && variablesOf(name).includes(variable))
     .map(Number);
 
-describeWithRedis('a killed instance', () => {
+describeWithRedis('killed instance', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();

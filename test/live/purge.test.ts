@@ -42,10 +42,10 @@ describe('purge', () => {
 
     test.each<[what: string, body: object, after: string[], answer: object]>([
       ['one handle', { handle: A }, ['new', 'old', 'old'], { purged: { count: 1, handles: [A] } }],
-      ['one, spelled otherwise', { handle: '21.t11998/PURGE-A' }, ['new', 'old', 'old'], {}],
+      ['one handle in a different spelling', { handle: '21.t11998/PURGE-A' }, ['new', 'old', 'old'], {}],
       ['many handles', { handles: [A, OTHER] }, ['new', 'old', 'new'], { purged: { count: 2 } }],
       ['a prefix', { prefix: '21.T11998/purge-' }, ['new', 'new', 'old'], {}],
-      ['a prefix, spelled otherwise', { prefix: '21.t11998/PURGE' }, ['new', 'new', 'old'], {}],
+      ['a prefix in a different spelling', { prefix: '21.t11998/PURGE' }, ['new', 'new', 'old'], {}],
       ['everything', { all: true }, ['new', 'new', 'new'], { purged: { all: true } }],
     ])('of %s is complete on every instance when it responds', async (_what, body, after, answer) => {
       const purged = await purge(two.one, body).expect(200);
@@ -56,13 +56,13 @@ describe('purge', () => {
 
     test.each<[what: string, body: object]>([
       ['one handle', { handle: A }],
-      ['one handle, softly', { handle: A, soft: true }],
+      ['one handle (soft)', { handle: A, soft: true }],
       ['many handles', { handles: HANDLES }],
-      ['many handles, softly', { handles: HANDLES, soft: true }],
+      ['many handles (soft)', { handles: HANDLES, soft: true }],
       ['a prefix', { prefix: '21.T11998/' }],
-      ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
+      ['a prefix (soft)', { prefix: '21.T11998/', soft: true }],
       ['everything', { all: true }],
-      ['everything, softly', { all: true, soft: true }],
+      ['everything (soft)', { all: true, soft: true }],
     ])('of %s has reached the other instance when it responds', async (what, body) => {
       const delays: number[] = [];
       for (let round = 0; round < 5; round++) {
@@ -106,9 +106,9 @@ describe('purge', () => {
 
     test.each<[what: string, body: object]>([
       ['one handle', { handle: A }],
-      ['one handle, softly', { handle: A, soft: true }],
+      ['one handle (soft)', { handle: A, soft: true }],
       ['a prefix', { prefix: '21.T11998/' }],
-      ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
+      ['a prefix (soft)', { prefix: '21.T11998/', soft: true }],
       ['everything', { all: true }],
     ])('of %s voids earlier loads on every instance', async (_what, body) => {
       await purge(two.one, { all: true });

@@ -79,7 +79,7 @@ describe('malformed requests over raw sockets', () => {
       ['a TLS hello', Buffer.from('16030100f8010000f40303', 'hex')],
       ['a line without target', 'GET\r\n\r\n'],
       ['a target with a space', `GET /api/handles/21.T1/a b HTTP/1.1\r\n${HOST}\r\n`],
-      ['another protocol', `GET ${PATH} SPDY/3\r\n\r\n`],
+      ['a different protocol', `GET ${PATH} SPDY/3\r\n\r\n`],
       ['a version of the future', `GET ${PATH} HTTP/7.3\r\n${HOST}\r\n`],
       ['a header without name', `GET ${PATH} HTTP/1.1\r\n: nothing\r\n\r\n`],
       ['a header name with a space', `GET ${PATH} HTTP/1.1\r\nContent-Length : 3\r\n\r\n`],

@@ -62,7 +62,7 @@ describeWithRedis('deployments on one Redis', () => {
   });
 
   test.each<Env>([{}, { REDIS_KEY_PREFIX: 'same:' }])(
-    'in different databases of one Redis are separate, with %o',
+    'in different databases of one Redis are isolated (%o)',
     async (env) => {
       await keepApart([await startAt(one.url, env), await startAt(other.url, env, `${redis.url}/1`)]);
     },

@@ -9,7 +9,7 @@ import { describeWithRedis, startRedis } from '../support/redis-server.js';
 const LOADED = '21.T11998/lost-load';
 const PROBE = '21.T11998/lost-probe';
 
-describeWithRedis('a record loaded while Redis is down', () => {
+describeWithRedis('record loaded during a Redis outage', () => {
   test('stays fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
     const demo = await startDemoServer();
     const redis = await startRedis();

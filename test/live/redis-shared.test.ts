@@ -37,8 +37,8 @@ describeWithRedis('proxies on one Redis', () => {
 
   test.each([
     ['a record', PATH, 200],
-    ['a record with a name beyond ASCII', '/api/handles/21.T11998/gr%C3%B6%C3%9Fe-%E6%BC%A2%E5%AD%97', 200],
-    ['a name with braces, as Redis Cluster reads them', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
+    ['a record with a non-ASCII handle', '/api/handles/21.T11998/gr%C3%B6%C3%9Fe-%E6%BC%A2%E5%AD%97', 200],
+    ['a handle with braces, which Redis Cluster interprets,', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
     ['a handle that does not exist', '/api/handles/21.T11998/nobody', 404],
     ['a record without values', '/api/handles/21.T11998/empty', 200],
   ])('serve %s loaded by the other proxy without an upstream request', async (_what, path, status) => {
@@ -117,11 +117,11 @@ describeWithRedis('proxies on one Redis', () => {
   describe('reload invalid entries in Redis', () => {
     const damages: [what: string, damage: (entry: Buffer) => Buffer][] = [
       [
-        'another version',
+        'a different version',
         (entry) => Buffer.concat([entry.subarray(0, 3), Buffer.of(250), entry.subarray(4)]),
       ],
       ['nothing', () => Buffer.alloc(0)],
-      ['text of somebody else', () => Buffer.from('{"handle":"21.T11998/page"}')],
+      ['foreign text', () => Buffer.from('{"handle":"21.T11998/page"}')],
       ['half of an entry', (entry) => entry.subarray(0, entry.length / 2)],
       ['an entry and more', (entry) => Buffer.concat([entry, entry])],
     ];

@@ -37,7 +37,7 @@ async function countOf({ adminUrl }: BuiltProxy, family: string): Promise<number
 }
 
 describe('server.reusePort', () => {
-  testWithReusePort('two instances share the public port, and each gets connections', async () => {
+  testWithReusePort('distributes connections on the public port to two instances', async () => {
     const { proxies } = await startTwo();
     const [one, other] = proxies;
     expect(one.url).toBe(other.url);
@@ -49,7 +49,7 @@ describe('server.reusePort', () => {
     expect(Math.min(first, second)).toBeGreaterThan(0);
   });
 
-  testWithReusePort('all packets of a UDP message reach one of two instances on the port', async () => {
+  testWithReusePort('sends all packets of a UDP message to one of two instances', async () => {
     const { proxies, udpPort } = await startTwo();
     for (let requestId = 1; requestId <= 40; requestId++) {
       const request = nativeRequest(HANDLE, { types: ['x'.repeat(3000), 'URL'], requestId });
@@ -66,7 +66,7 @@ describe('server.reusePort', () => {
     expect(Math.min(...counts)).toBeGreaterThan(0);
   });
 
-  testWithReusePort('an instance answers every new connection after the other one was killed', async () => {
+  testWithReusePort('sends every new connection to the remaining instance after a kill', async () => {
     const { proxies } = await startTwo();
     const [killed, left] = proxies;
     expect(await killed.stop('SIGKILL')).toMatchObject({ signal: 'SIGKILL' });

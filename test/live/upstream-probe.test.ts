@@ -61,7 +61,7 @@ describe('upstream probe', () => {
       'set upstream.caFile or upstream.fingerprint',
     ],
     [
-      'another certificate than the pinned one',
+      'a certificate that is not pinned',
       () => ({ fingerprint: other.fingerprint }),
       /not the pinned one: .*(?:[0-9A-F]{2}:){31}/,
       'compare the two; set upstream.fingerprint if the server has a new certificate',

@@ -69,7 +69,7 @@ describe('framing of forwarded writes', () => {
   test.each([
     ['both a length and chunks', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
     ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n[ ]'],
-    ['another coding than chunked', 'Transfer-Encoding: gzip\r\n\r\n[]'],
+    ['a coding other than chunked', 'Transfer-Encoding: gzip\r\n\r\n[]'],
   ])('rejects %s', async (_what, rest) => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });

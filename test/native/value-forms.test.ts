@@ -133,7 +133,7 @@ const BOTH_WAYS: [what: string, json: Partial<HandleValue>, layout: Layout][] = 
     { type: hexOf('HS_PUBKEY'), data: DSA_BYTES },
   ],
   [
-    'a key of another kind',
+    'a key of a different kind',
     { type: 'HS_PUBKEY', data: text('ssh-rsa') },
     { type: hexOf('HS_PUBKEY'), data: hexOf('ssh-rsa') },
   ],
@@ -220,14 +220,18 @@ describe('native encoding of values', () => {
     ['bare text', { data: 'x' }, {}],
     ['hexadecimal digits', { data: { format: 'hex', value: '00Ff' } }, { data: '00ff' }],
     ['text in base64', { data: base64('eA==') }, {}],
-    ['a binary format under another type', { data: { format: 'vlist', value: [] } }, { data: i4(0) }],
+    ['a binary format under a different type', { data: { format: 'vlist', value: [] } }, { data: i4(0) }],
     ['five permissions, of which the last count', { permissions: '01110' }, {}],
     [
       'a timestamp with milliseconds',
       { timestamp: '2026-11-21T10:00:00.999Z' },
       { timestamp: i4(Date.UTC(2026, 10, 21, 10) / 1000) },
     ],
-    ['a timestamp of another time zone', { timestamp: '1970-01-01T01:00:01+01:00' }, { timestamp: i4(1) }],
+    [
+      'a timestamp in a different time zone',
+      { timestamp: '1970-01-01T01:00:01+01:00' },
+      { timestamp: i4(1) },
+    ],
     ['a timestamp that cannot be read', { timestamp: 'yesterday' }, {}],
     [
       'a timestamp beyond 32 bits, which wraps',

@@ -48,7 +48,7 @@ describe('example file', () => {
         return path;
       }
 
-      it('starts the program with the command of the image', () => {
+      it("starts the program with the image's command", () => {
         expect(setting('ExecStart')).toBe('/usr/bin/node --enable-source-maps dist/main.js');
         expect(dockerfile).toContain('CMD ["node", "--enable-source-maps", "dist/main.js"]');
         expect(setting('WorkingDirectory')).toBe('/opt/handle-resolver-proxy');

@@ -96,14 +96,14 @@ describe('Helm values schema', () => {
   });
 
   it.each<[string, object]>([
-    ['a key that is not there', { replica: 3 }],
+    ['an unknown key', { replica: 3 }],
     ['no replicas', { replicas: 0 }],
     ['a number as variable', { env: { ...values.env, UPSTREAM_CONNECTIONS: 10 } }],
     ['a key of the file as variable', { env: { ...values.env, 'upstream.url': 'https://a.example' } }],
     ['no Handle server', { env: {} }],
-    ['another port than that of the template', { env: { ...values.env, NATIVE_TCP_PORT: '2642' } }],
+    ['a port that differs from the template', { env: { ...values.env, NATIVE_TCP_PORT: '2642' } }],
     ['an admin listener that probes cannot reach', { env: { ...values.env, ADMIN_HOST: '127.0.0.1' } }],
-    ['a public port that is open to all', { networkPolicy: { ...values.networkPolicy, http: [] } }],
+    ['a public port open to all', { networkPolicy: { ...values.networkPolicy, http: [] } }],
   ])('rejects %s', (_name, change) => {
     expect(validate({ ...values, ...change })).toBe(false);
   });
