@@ -9,7 +9,6 @@ import { basic, startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
-// Starting a process and a Redis takes time.
 const demo = await startDemoServer();
 const PASSWORD = 'canary-password';
 const SESSION = 'canary-session';

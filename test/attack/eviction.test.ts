@@ -38,7 +38,7 @@ interface Figures {
   p99: number;
 }
 
-/** Answers reads in sequence while each write of `attack` is in flight. */
+/** Sends reads in sequence while each write of `attack` is in flight. Returns hits and latencies. */
 async function readDuring(url: string, attack: (() => Promise<unknown>) | undefined): Promise<Figures> {
   const waits: number[] = [];
   let hits = 0;

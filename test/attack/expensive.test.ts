@@ -53,7 +53,7 @@ describe('CPU time of an expensive request', () => {
       await proxy.ask(`/21.T11998/${name}`);
       return cpuMs(async () => {
         for (let count = 0; count < 3; count++)
-          // A drawn location without a usable address returns a page instead of a redirect.
+          // If the selected location has no usable address, the response is a page instead of a redirect.
           expect([200, 302]).toContain(
             (await proxy.ask(`/21.T11998/${name}?${query}any=${count}`, { headers })).status,
           );

@@ -1,4 +1,4 @@
-// Forwarded paths that name no handle: they reach none, however a server behind the proxy normalises them.
+// Forwarded paths that name no handle: no server behind the proxy can normalise them to a handle.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';

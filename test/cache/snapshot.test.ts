@@ -21,7 +21,7 @@ function memoryOf(records: number): MemoryStore {
 
 interface Traced {
   snapshot: Snapshot;
-  /** Steps in order. */
+  /** Slices, pauses and records in order. */
   trace: string[];
   /** Fields of the log lines. */
   written: object[];

@@ -1,5 +1,5 @@
 // One of two Handle servers hangs: the p99 latency of misses at the other server is unchanged.
-// HANGING_MISSES=20000 measures for longer, and prints the figures.
+// HANGING_MISSES=20000 measures for longer. The test prints its figures.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -17,7 +17,7 @@ const CALLERS = 8;
 /** Number of unmeasured misses during which the clients of the hanging server connect. */
 const UNMEASURED = 100;
 const CALLERS_OF_HANGING = 128;
-/** Pause of a client after its response. Without it rejected requests would dominate the load. */
+/** Pause of a client after its response. Without the pause, rejected requests would dominate the load. */
 const PAUSE_MS = 250;
 
 const hanging = await startDemoServer({ prefixes: ['21.T1'], seed: {} });

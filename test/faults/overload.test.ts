@@ -1,6 +1,6 @@
-// Overload: with more misses than the upstream and its queue can handle, hits continue and other requests
-// get 503 with Retry-After.
-// OVERLOAD_SECONDS=60 measures for a minute, and prints the figures.
+// Overload: with more misses than the upstream and its queue can handle, hits continue and other requests get
+// 503 with Retry-After.
+// OVERLOAD_SECONDS=60 measures for a minute. The test prints its figures.
 import '../support/real-sockets.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';

@@ -10,7 +10,6 @@ export interface FuzzedUpstream {
   url: string;
   /** Responds correctly to every later request. */
   heal: () => void;
-  /** Number of mutated responses. */
   readonly mutated: number;
   close: () => void;
 }

@@ -12,7 +12,7 @@ interface Line {
 interface Explained {
   /** Number of requests that the proxy forwarded and the upstream answered. */
   least: number;
-  /** This number plus failed requests, which may have been sent. */
+  /** `least` plus the number of failed requests, which may have been sent. */
   most: number;
 }
 

@@ -34,7 +34,7 @@ function answerWith({ method, target }: RecordedRequest): string {
 
 interface Exchanged {
   streams: Stream[];
-  /** Descriptions of wrong data received by clients. */
+  /** Wrong data received by clients. */
   complaints: string[];
   statuses: Map<number, number>;
 }

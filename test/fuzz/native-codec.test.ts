@@ -10,7 +10,7 @@ const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 vi.setConfig({ testTimeout: 60_000 + COUNT });
 
-/** Buffer size for shorter messages. */
+/** Size of the buffer from which shorter messages are decoded. */
 const PADDED = 1024;
 
 describe('fuzz of the native codec', () => {

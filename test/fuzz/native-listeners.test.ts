@@ -73,7 +73,7 @@ describe('fuzz of the native listeners', () => {
     const long = Buffer.concat([requestsOf('tcp')[0]!, Buffer.alloc(2000)]);
     const parts = toPackets(decodeEnvelope(long), long.subarray(ENVELOPE_BYTES));
     const requests = [...requestsOf('udp'), ...parts];
-    /** Bytes by request ID, for possible fragments: the response follows one of them. */
+    /** Bytes by request ID. The response to fragments follows the packet that completes the request. */
     const ofParts = new Map<number, { received: number; sent: number }>();
     for (let at = 0; at < DATAGRAMS; at++) {
       const packet = mutate(random, pick(random, requests), 3);

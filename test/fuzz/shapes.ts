@@ -3,7 +3,7 @@ import { type Random, below, pick } from './mutate.js';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** Text that JSON.stringify cannot produce, inserted for a placeholder. */
+/** JSON texts that JSON.stringify cannot produce, by placeholder. */
 const RAW = {
   '"<1e999>"': '1e999',
   '"<-0>"': '-0',
@@ -122,7 +122,7 @@ export function mutatedRecord(random: Random, handle: string): { status: string;
   };
 }
 
-/** Returns a list of handles with such mutations. */
+/** Returns a list of handles, mutated like the records. */
 export function mutatedList(random: Random, prefix: string, handles: string[]): string {
   const count = String(handles.length);
   return mutatedJson(random, { responseCode: 1, prefix, totalCount: count, page: 0, pageSize: 10, handles });

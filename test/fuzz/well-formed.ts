@@ -5,7 +5,7 @@ const HEADER = /^[!#$%&'*+\-.^_`|~\w]+: ?[^\r\n\0]*$/;
 
 export interface Read {
   statuses: number[];
-  /** Bytes that start no response, or an incomplete response. */
+  /** Trailing bytes that form no complete response. */
   rest: string;
 }
 

@@ -14,9 +14,7 @@ export interface Seen {
 
 const SITE = '/api/site';
 
-/**
- * Whether a starting proxy sent the request, which probes a record or the site without a client's User-Agent.
- */
+/** Whether the request is a probe of a starting proxy: for a probed path, with the proxy's User-Agent. */
 const isProbe = ({ target, headers }: Seen): boolean =>
   [SITE, '/api/handles/0.NA/0.NA'].includes(target) && headers['user-agent'] === 'handle-resolver-proxy';
 
@@ -40,7 +38,6 @@ export interface DemoControl {
   limit: (capacityPerSecond: number) => void;
   /** Fails all later requests, or the next `times` requests. */
   fail: (kind: FaultKind, options?: { times?: number }) => void;
-  /** Holds responses back. */
   readonly hold: Hold;
   /** Ends all faults and delays. */
   heal: () => void;

@@ -50,7 +50,9 @@ function withEncoding(content: Content, status: number, { method, headers }: Raw
   return { headers: [...offered, ['Content-Encoding', 'gzip']], body: gzipSync(content.body) };
 }
 
-/** Answers a CORS preflight before any other step. A preflight for too much gets no CORS headers. */
+/**
+ * Answers a CORS preflight before any other step. A preflight that requests too much gets no CORS headers.
+ */
 export function preflight({ method, headers }: RawRequest): WireReply | undefined {
   const wanted = headers['access-control-request-method'];
   if (method !== 'OPTIONS' || headers.origin === undefined || wanted === undefined) return undefined;

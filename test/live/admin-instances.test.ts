@@ -1,4 +1,4 @@
-// Admin calls of two instances that share one Redis, except purges.
+// The admin API with two instances on one Redis, except purges.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

@@ -71,7 +71,7 @@ describeWithRedis('Redis that loses data', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(1);
     const before = await guarded.master();
     const replica = guarded.servers.find((server) => server !== before)!;
-    // The former replica does not receive later changes.
+    // Detaches the replica, so that it does not receive later changes.
     const client = new Redis(replica.url);
     await client.call('REPLICAOF', 'NO', 'ONE');
     client.disconnect();
@@ -87,7 +87,7 @@ describeWithRedis('Redis that loses data', () => {
 });
 
 describeWithRedis('slow Redis connection', () => {
-  /** Starts a reader that caches the record, and whose Redis connection `slowDown` delays. */
+  /** Starts a reader that has cached the record. `slowDown` delays its Redis connection. */
   async function startSlowReader(redis: RedisServer): Promise<{ reader: Proxy; slowDown: () => void }> {
     const line = await startSlowLine(redis.port, 0);
     const reader = await startSharing({
@@ -193,7 +193,7 @@ describeWithRedis('Redis Cluster', () => {
     const ids = await Promise.all(clients.map((client) => client.cluster('MYID')));
     const linksOf = (client: Redis): Promise<unknown> => client.cluster('LINKS');
     const cutBus = async (): Promise<void> => {
-      // Redis 7.0 crashes when a link is cut before it exists.
+      // Waits for all links, because Redis 7.0 crashes when a missing link is cut.
       for (const client of clients) await expect.poll(() => linksOf(client)).toHaveLength(4);
       await Promise.all(
         clients.map((client, at) =>

@@ -41,7 +41,7 @@ async function sendAndEnd({ url }: Pick<Proxy, 'url'>, bytes: string): Promise<s
 
 const statusesIn = (received: string): string[] => received.match(/HTTP\/1\.1 \d+/g) ?? [];
 const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
-/** Sends a Host that the admin listener accepts. */
+/** Returns a GET request with a Host that the admin listener accepts. */
 const getHere = (path: string, more = ''): string => get(path, more).replace('Host: x', 'Host: localhost');
 
 function put(path: string, number: number): string {

@@ -9,7 +9,9 @@ import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 
-/** Creates a package folder with our scripts but no build step, because other tests use the built program. */
+/**
+ * Creates a package folder with the project's scripts but no build step, because other tests use the build.
+ */
 function installedPackage(): string {
   const folder = mkdtempSync(join(tmpdir(), 'proxy-npm-'));
   onTestFinished(() => {

@@ -11,7 +11,6 @@ import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.j
 import { LITTLE_PATIENCE, PATIENT_MS, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
-// A cluster takes seconds to detect that a node has failed or recovered.
 const demo = await startDemoServer();
 const handles = Array.from({ length: 30 }, (_, at) => `21.T11998/cluster-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;

@@ -1,4 +1,4 @@
-// A Redis that pauses briefly: a write waits until all instances have received it.
+// A Redis that pauses briefly: a write waits until all instances have received its invalidation.
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { LEASE_WAIT_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import { startDemoServer } from '../support/demo.js';

@@ -40,7 +40,7 @@ describeWithRedis('commands to a frozen Redis', () => {
     const stalledMs = startStallClock();
     const startedAt = performance.now();
     const first = commands.run('get', (client) => client.get('a'));
-    await nextTurn(); // the first command is in flight now
+    await nextTurn(); // The first command is now in flight.
     const second = commands.run('count', (client) => client.get('b'));
     expect(await Promise.all([first, second])).toEqual([undefined, undefined]);
     expect(performance.now() - startedAt - stalledMs()).toBeLessThan(1.5 * LIMIT_MS);

@@ -7,7 +7,6 @@ import { type Guarded, startGuardedRedis } from '../support/redis-sentinel.js';
 import { LITTLE_PATIENCE, type RedisServer, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSeparated, startSharing } from '../support/sharing-proxies.js';
 
-// Sentinel takes seconds to decide that a master is down.
 const demo = await startDemoServer();
 const handles = Array.from({ length: 10 }, (_, at) => `21.T11998/guarded-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;

@@ -1,4 +1,4 @@
-// A slow Redis connection: readers wait at most redis.commandTimeout for it, and then stop using it.
+// A slow Redis connection: readers wait at most redis.commandTimeout in total, and then bypass Redis.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

@@ -76,7 +76,7 @@ describeWithRedis('unavailable Redis', () => {
 
   const start = (env: Record<string, string> = {}): Promise<Proxy> =>
     startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: { ...LITTLE_PATIENCE, ...env } });
-  /** Reads until the entry is also in Redis. */
+  /** Reads the record, and waits until Redis has its entry. */
   const load = async (proxy: Proxy): Promise<void> => {
     await proxy.ask(PATH);
     await expect.poll(() => client.keys('*:entry:*/PAGE')).toHaveLength(1);

@@ -34,8 +34,7 @@ async function probeLines(proxy: BuiltProxy, count: number): Promise<Record<stri
 /** Delay (ms) that lets the listener open long before the first contact with Redis. */
 const LINE_MS = 10;
 /**
- * Maximum number of starts. On a busy machine the contact may take longer than the second that an instance
- * waits for it.
+ * Maximum number of starts. A busy machine may need more than the second for which an instance awaits Redis.
  */
 const MAX_STARTS = 5;
 
@@ -149,7 +148,7 @@ describe('start probes of the built program', () => {
         const asked: number[] = [];
         const slow = { ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` };
         while (!asked.includes(0) && asked.length <= MAX_STARTS) {
-          // The last start waits for the contact without a limit.
+          // The last start waits for Redis without a limit.
           const start = asked.length < MAX_STARTS ? startBuiltProxy : startConnectedProxy;
           const proxy = await start(slow);
           demo.reset();

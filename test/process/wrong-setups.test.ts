@@ -92,7 +92,7 @@ const places: Record<string, string> = {
 const filled = (text: string, own: Record<string, string> = {}): string =>
   text.replaceAll(/\{([a-z][\w. ]*)\}/gi, (whole, name: string) => own[name] ?? places[name] ?? whole);
 
-/** Returns the environment of a row, with the path of a file for configuration text. */
+/** Returns the environment of a row. Configuration text becomes a file named by CONFIG. */
 async function environmentOf({ given }: SetUp): Promise<Record<string, string>> {
   const own = { port: String(await freePort()) };
   const variables = [...given.matchAll(/`([^`]*)`/g)].map(([, text = '']) => {
@@ -104,7 +104,7 @@ async function environmentOf({ given }: SetUp): Promise<Record<string, string>> 
   return { ...listeners, UPSTREAM_URL: demo.url, ...PATIENCE, ...Object.fromEntries(variables) };
 }
 
-/** Returns a pattern for a text with gaps, anywhere in a line. */
+/** Returns a pattern that matches a text with gaps (…) anywhere in a line. */
 function textLike(pattern: string): RegExp {
   const parts = filled(pattern === NONE ? '' : pattern).split('…');
   return new RegExp(parts.map((part) => part.trim().replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')).join('.*'));

@@ -26,7 +26,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 const variables = configKeys().map(({ variable }) => variable);
 const defaults = configFrom({});
-/** A token long enough to be accepted. */
+/** A token that the configuration accepts. */
 const ADMIN_TOKEN = '0123456789abcdef0123456789abcdef';
 
 /**

@@ -27,7 +27,7 @@ interface Values {
 }
 const values = parse(read('config/helm/values.yaml')) as Values;
 
-/** Renders the few Helm expressions that the templates use, and throws for any other. */
+/** Renders the few Helm expressions that the templates use, and rejects any other expression. */
 function render(template: string, release: string): unknown[] {
   const text = template.replace(/\{\{ (.*?) \}\}/g, (_all, expression: string) => {
     if (expression === '.Release.Name') return release;

@@ -22,7 +22,6 @@ export class Scheduler {
     return this.#now;
   }
 
-  /** Number of completed events. */
   get eventCount(): number {
     return this.#done;
   }

@@ -3,7 +3,6 @@
 export interface Acknowledged {
   handle: string;
   version: number;
-  /** The instance that acknowledged the write. */
   instance: string;
   /** Virtual time of the acknowledgement. */
   at: number;

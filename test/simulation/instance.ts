@@ -24,7 +24,9 @@ export class Instance {
   #server: Server | undefined;
   /** Time of its start, or of its last lease if later. */
   linkedAt = 0;
-  /** Whether a different instance has held a lease since then, and no longer waits for this instance. */
+  /**
+   * Whether a different instance has held a lease since `linkedAt`, and no longer waits for this instance.
+   */
   wasAlone = false;
   /** Time since which the instance and Redis can reach each other. */
   reachesRedisSince = 0;

@@ -8,7 +8,7 @@ import { replace, together } from './mutation-tools.js';
 const KEY_LENGTH_AT = 33;
 const KEY_AT = 69;
 
-/** Restores the uncorrected times that the loading instance stored, whose clock may be fast. */
+/** Restores the stored times of an entry, which an instance with a fast clock may have set. */
 export const keepSkew = (): (() => void) => {
   const times = new Map<string, Times & { deleteAt: number }>();
   const note = (buffer: Buffer): void => {

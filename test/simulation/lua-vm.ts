@@ -1,5 +1,4 @@
-// Runs scripts in Lua 5.1 as Redis does. All simulated servers share a machine, because scripts cannot leave
-// state in it.
+// Runs scripts in Lua 5.1 as Redis does. All simulated servers share one Lua state, which stays clean.
 import { LIBRARIES } from './lua-libraries.js';
 import { SANDBOX } from './lua-sandbox.js';
 import { LuaState, NUMBER, STRING, TABLE } from './lua-state.js';

@@ -1,4 +1,4 @@
-// Tracks which instances are cut off from Redis, because exceptions of the specification depend on it.
+// Tracks instances that are cut off from Redis. Exceptions of the specification depend on their number.
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Times } from '../../src/cache/entry.js';
 import type { Instance } from './instance.js';

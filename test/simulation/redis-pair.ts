@@ -1,4 +1,4 @@
-// A simulated and a real Redis in parallel. Each command goes to both, and their replies become comparable.
+// A simulated and a real Redis in parallel. Both run each command, and their replies are normalised.
 import { Redis } from 'ioredis';
 import { type RedisServer as RealServer, startRedis } from '../support/redis-server.js';
 import { Status } from './redis-reply.js';
@@ -102,7 +102,9 @@ function ordered(name: string, items: Comparable[]): Comparable[] {
   return fields.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1));
 }
 
-/** Returns only the error code for scripts, because Redis adds the script and Lua adds the position. */
+/**
+ * Returns a comparable error: only the code for scripts, to which Redis adds the script and Lua the position.
+ */
 function errorOf(name: string, { message }: Error): string {
   return name.startsWith('EVAL') ? `error ${message.split(' ')[0] ?? ''}` : `error ${message}`;
 }

@@ -11,7 +11,7 @@ export class ReplyError extends Error {
   override name = 'ReplyError';
 }
 
-/** A reply. null is the nil reply. */
+/** A reply, with null for nil. */
 export type Reply = string | number | null | Status | ReplyError | Reply[];
 
 /** Thrown for a Redis feature that the simulation lacks. It is not a reply, and fails the test. */

@@ -25,7 +25,6 @@ interface Replicated {
   args: readonly string[];
 }
 
-/** Maximum replica lag. */
 const MAX_LAG_MS = 10_000;
 const KEPT_CHANGES = 10_000;
 
@@ -80,7 +79,6 @@ export class RedisServer {
     return this.#keyspace;
   }
 
-  /** Number of executed scripts. */
   get scriptCount(): number {
     return this.#scriptCount;
   }

@@ -35,7 +35,6 @@ export class World {
   violation: Violation | undefined;
   /** Probability of losing a message to a process, by process name. */
   readonly losses = new Map<string, number>();
-  /** The current master. */
   redis: RedisServer;
   #masters = 0;
 

@@ -175,7 +175,7 @@ describe('change publication', () => {
       return Promise.resolve(false);
     };
     await hub.publish(CHANGED);
-    // Redis may process the last renewal a lease later, and its clock may jump by a second.
+    // Redis may process the last renewal up to a lease late, and its clock may jump by a second.
     const membershipMs = MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + 1000);
     expect(waits).toHaveLength(1);
     expect(waits[0]).toBeGreaterThanOrEqual(membershipMs + LEASE_WAIT_MS + INSTANCE_LEASE_RENEWAL_MS);

@@ -17,7 +17,7 @@ function publish(listed: Record<string, string>, isAcknowledged = true) {
     over: [] as string[],
     expelled: [] as string[],
   };
-  /** Copies the current list. Its reply arrives later. */
+  /** Returns a copy of the current list, as a reply that arrives later. */
   const read = (): Promise<OtherMembers> => {
     const others = { ends: new Map(list), incompleteForMs: world.incompleteForMs };
     return world.arrives.then(() => others);

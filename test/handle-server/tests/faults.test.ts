@@ -1,4 +1,4 @@
-// Demo server faults on demand, as an upstream may have them.
+// Demo server faults on demand, each as a real upstream may fail.
 import { afterEach, describe, expect, it } from 'vitest';
 import { startDemoServer } from '../../support/demo.js';
 

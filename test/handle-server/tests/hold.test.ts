@@ -1,4 +1,4 @@
-// Holding back responses of the demo server between its commit and its acknowledgement.
+// Held responses of the demo server: requests pause between their commit and their acknowledgement.
 import { describe, expect, it } from 'vitest';
 import { ask } from '../../support/ask.js';
 import { startDemoServer } from '../../support/demo.js';

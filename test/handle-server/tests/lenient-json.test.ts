@@ -1,4 +1,4 @@
-// The demo server reads what Gson reads when lenient, and complains in Gson's words.
+// Lenient JSON parsing: the demo server accepts what Gson accepts, and has the error texts of Gson.
 import { describe, expect, it } from 'vitest';
 import { readJson } from '../lenient-json.js';
 
