@@ -25,11 +25,11 @@ describe('absolute-form request target', () => {
     ['GET http://proxy.example', 200],
     ['GET http://[', 200],
     ['GET http://proxy.example?hdl=21.T11998/page', 302],
-  ])('is answered by its path for %s with %d', async (requestLine, status) => {
+  ])('is resolved by its path: %s returns %d', async (requestLine, status) => {
     expect(await statusOf(requestLine)).toBe(status);
   });
 
-  test('counts towards the request line length with its host', async () => {
+  test('is rejected when its host exceeds the request line limit', async () => {
     expect(await statusOf(`PUT http://${'a'.repeat(9000)}/21.T11998/page`)).toBe(414);
   });
 });

@@ -79,7 +79,7 @@ describe('framing of forwarded requests', () => {
     expect(upstream.violations()).toEqual([]);
   });
 
-  test.each(WAYS)('is only that of the method for %s without a body', async (way) => {
+  test.each(WAYS)('adds only the framing of the method to %s without a body', async (way) => {
     const { upstream, url } = await startBoth();
     await exchange(url, `${way} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`, { isHead: way.startsWith('HEAD') });
     expect(upstream.violations()).toEqual([]);

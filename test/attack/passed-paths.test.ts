@@ -135,7 +135,7 @@ describe('forwarded paths', () => {
       ['21.T11998/..;x', '21.T11998/..%3Bx'],
       ['21.T11998/%252e%252e', '21.T11998/%252e%252e'],
       ['21.T11998/a#b', '21.T11998/a%23b'],
-    ])('preserve them as part of the handle: %s', async (path, sent) => {
+    ])('preserve the characters of the handle: %s', async (path, sent) => {
       const { upstream, send } = await startBoth();
       for (const target of [`/api/handles/${path}`, `http://proxy.example/api/handles/${path}`]) {
         upstream.requests.length = 0;
@@ -171,7 +171,7 @@ describe('forwarded paths', () => {
       );
     });
 
-    test('have a 405 JSON body with a response code', async () => {
+    test('return a JSON body with a response code for a 405', async () => {
       const { send } = await startBoth();
       const { body, headers } = await send('DELETE /api/site');
       expect(JSON.parse(body)).toEqual({

@@ -30,7 +30,7 @@ const ban = (number: number, prefix = 'A', isSoft = false): Message & { kind: 'b
   number,
 });
 
-describe('remote invalidation', () => {
+describe('invalidation message applier', () => {
   test.each<[Message, 'gone' | 'stale' | 'fresh']>([
     [{ kind: 'raise', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'fresh'],
     [{ kind: 'unchanged', key: 'A', fence: 'm/0.1' }, 'fresh'],
@@ -44,7 +44,7 @@ describe('remote invalidation', () => {
     [{ kind: 'distrust' }, 'stale'],
     [{ kind: 'distrust', group: groupOf('A') }, 'stale'],
     [{ kind: 'distrust', group: groupOf('A') + 1 }, 'fresh'],
-  ])('%j leaves the entry %s', (message, left) => {
+  ])('applies %j, which leaves the entry %s', (message, left) => {
     const { apply, memory, put } = open();
     put('A');
     apply(message);

@@ -50,7 +50,7 @@ const dropped = async (proxy: Proxy) =>
 const idleClosed = async (proxy: Proxy): Promise<number> =>
   (await valuesOf(proxy, 'handle_proxy_idle_connections_closed_total'))[0]![1];
 
-describe('server.maxConnections when reached', () => {
+describe('server.maxConnections limit', () => {
   test('closes the least recently used idle connection for each new connection', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '3' });
     const [a, b, c] = [await openSocket(proxy.url), await openSocket(proxy.url), await openSocket(proxy.url)];

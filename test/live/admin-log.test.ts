@@ -26,7 +26,7 @@ const askOften = (proxy: BuiltProxy): Promise<unknown> =>
 demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/')]);
 
 describe('admin API of the built program', () => {
-  test('logs every call at the log level that a call has set', async () => {
+  test('logs every call at the level set through the API', async () => {
     const proxy = await start({ LOG_REQUESTS: 'all' });
     await askOften(proxy);
     expect(JSON.parse((await call(proxy, 'GET', '/stats')).text)).toMatchObject({

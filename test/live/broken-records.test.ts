@@ -83,22 +83,19 @@ describe('broken records requested repeatedly', () => {
     ['a cut connection', {}],
     ['a 502 of a gateway', {}],
     ['no answer', HANGING],
-  ])(
-    'leave every good record at 200 and cost one upstream request each (%s, 16 loops)',
-    async (kind, env) => {
-      const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
-      expect(good).toEqual({ 200: GOOD });
-      // A read is retried once after a connection reset.
-      expect(new Set(tries)).toEqual(new Set([kind === 'a cut connection' ? 2 : 1]));
-    },
-  );
+  ])('leave good records readable, and cost one upstream request each (%s, 16 loops)', async (kind, env) => {
+    const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
+    expect(good).toEqual({ 200: GOOD });
+    // A read is retried once after a connection reset.
+    expect(new Set(tries)).toEqual(new Set([kind === 'a cut connection' ? 2 : 1]));
+  });
 
   test.each([
     ['a 500', {}],
     ['a cut connection', {}],
     ['a 502 of a gateway', {}],
     ['no answer', HANGING],
-  ])('leave every good record at 200 during authoritative reads (%s, 16 loops)', async (kind, env) => {
+  ])('leave good records readable during authoritative reads (%s, 16 loops)', async (kind, env) => {
     const { good } = await mix(kind, '?auth=true', env);
     expect(good).toEqual({ 200: GOOD });
   });

@@ -52,7 +52,7 @@ describe('built program', () => {
     });
   });
 
-  describe('exits with code 2, the key and the remedy for an unusable listen address', () => {
+  describe('unusable listen address, reported with exit code 2, key and remedy', () => {
     const cases: [what: string, env: Record<string, string>, text: RegExp][] = [
       ['an admin port in use', { ADMIN_PORT: 'taken' }, /EADDRINUSE.* set admin\.port \(ADMIN_PORT\)/],
       [
@@ -175,7 +175,7 @@ describe('built program', () => {
     return args;
   }
 
-  test('listens on loopback as the demo, and prints curl commands that succeed', async () => {
+  test('starts the demo on loopback, which prints curl commands that succeed', async () => {
     const { stdout } = startProgram(demoArguments(), {
       HOST: '',
       PORT: '0',

@@ -114,7 +114,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.asked).toBe(2);
   });
 
-  describe('reload invalid entries in Redis', () => {
+  describe('with an invalid entry in Redis', () => {
     const damages: [what: string, damage: (entry: Buffer) => Buffer][] = [
       [
         'a different version',
@@ -126,7 +126,7 @@ describeWithRedis('proxies on one Redis', () => {
       ['an entry and more', (entry) => Buffer.concat([entry, entry])],
     ];
 
-    test.each(damages)('for %s', async (_what, damage) => {
+    test.each(damages)('reload the record for %s', async (_what, damage) => {
       const one = await start();
       await one.ask(PATH);
       await isStored();
@@ -144,7 +144,7 @@ describeWithRedis('proxies on one Redis', () => {
       expect(demo.asked).toBe(2);
     });
 
-    test('for a key of a wrong type', async () => {
+    test('reload the record for a key of a wrong type', async () => {
       const one = await start();
       await one.ask(PATH);
       await isStored();

@@ -26,7 +26,7 @@ describe('unexpected bytes in an upstream response', () => {
     expect(await resolve()).toEqual({ kind: 'not-found' });
   });
 
-  test('are an invalid response without a retry when the compression is broken', async () => {
+  test('cause an invalid response error without a retry for broken compression', async () => {
     const server = await listenPacked('gzip', Buffer.from(NOT_FOUND));
     await expect(openClient(server).resolve()).rejects.toMatchObject({
       code: 'UPSTREAM_INVALID_RESPONSE',
@@ -38,7 +38,7 @@ describe('unexpected bytes in an upstream response', () => {
   });
 
   test.each(['rot13', 'constructor', '__proto__'])(
-    'are an invalid response for an unknown content coding (%s)',
+    'cause an invalid response error for an unknown content coding (%s)',
     async (coding) => {
       const { resolve } = openClient(await listenPacked(coding, Buffer.from('{"erfcbafrPbqr":100}')));
       await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });

@@ -58,10 +58,10 @@ describe('native handle', () => {
   it.each([
     ['with percent characters', '21.T1/a%2Fb%', '21.T1%2Fa%252Fb%25'],
     ['with a plus and a space', '21.T1/a+b c', '21.T1%2Fa%2Bb%20c'],
-    ['with what ends a path', '21.T1/a?b#c', '21.T1%2Fa%3Fb%23c'],
+    ['with characters that end a path', '21.T1/a?b#c', '21.T1%2Fa%3Fb%23c'],
     ['with dot segments', '21.T1/../a//b/', '21.T1%2F..%2Fa%2F%2Fb%2F'],
     ['beyond ASCII', '21.T1/ä𝕳', '21.T1%2F%C3%A4%F0%9D%95%B3'],
-  ])('%s is requested and echoed unchanged', async (_what, handle, sent) => {
+  ])('is requested and echoed unchanged %s', async (_what, handle, sent) => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
     const { body } = await askNative(app.native, handle);

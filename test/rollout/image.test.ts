@@ -12,7 +12,7 @@ const BUILD_MS = 1_800_000;
 describe('container image', () => {
   itWithRoot(
     ['buildah', 'runc', 'dpkg-query'],
-    'runs as its user on a read-only file system, answers, is healthy and stops with exit code 0',
+    'runs unprivileged on a read-only file system, responds, is healthy and stops with code 0',
     async () => {
       const image = await buildImage();
       expect(image.config).toMatchObject({ User: '10001:10001', Entrypoint: ['tini', '--'] });

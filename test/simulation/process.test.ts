@@ -102,7 +102,7 @@ describe('simulated process', () => {
     ['stopped', 1100, -Infinity],
     ['suspended', 1100, -Infinity],
     ['unnoticed', 1600, 700],
-  ])('shows an earlier time again later after it was %s', async (kind, earlierUntil, unnoticedUntil) => {
+  ])('extends isEarlierUntil when it was %s', async (kind, earlierUntil, unnoticedUntil) => {
     const { world, process } = await worldWith();
     await world.scheduler.runFor(100);
     process.stepWallClock(-1000);

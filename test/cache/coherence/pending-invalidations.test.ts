@@ -80,7 +80,7 @@ describe('pending invalidations', () => {
     expect(pending.take(1000)).toEqual([ban('', isSoft)]);
   });
 
-  test('publish changes after that ban individually', () => {
+  test('publish changes after the ban of every key individually', () => {
     const pending = new PendingInvalidations(2);
     for (const key of ['A', 'B', 'C', 'D']) pending.add(forget(key));
     expect(pending.take(10)).toEqual([EVERY_KEY, forget('D')]);

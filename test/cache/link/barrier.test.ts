@@ -175,7 +175,7 @@ describe('acknowledgement barrier', () => {
     expect(await passed).toEqual(['a']);
   });
 
-  test('waits for all leases without a call to acknowledge, and expels no member', async () => {
+  test('waits for all leases when no acknowledgement is requested, and expels no member', async () => {
     const { clock, world, pass } = publish({ a: '5' }, false);
     const passed = pass();
     await clock.pass(LEASE_WAIT_MS - 1);
