@@ -53,24 +53,20 @@ describe('CLI on a terminal', () => {
     expect(refused.screen).toContain('set ADMIN_TOKEN');
   });
 
-  itWithProgram(
-    'script',
-    'check-config, completion, --help and --version print to the terminal',
-    async () => {
-      const config = await onTerminal(['check-config'], { UPSTREAM_URL: demo.url });
-      expect(config).toMatchObject({
-        code: 0,
-        screen: expect.stringMatching(/upstream\.url .* variable UPSTREAM_URL\r\n/) as string,
-      });
-      const script = await onTerminal(['completion', 'bash']);
-      expect(script).toMatchObject({ code: 0, screen: expect.stringContaining('complete -F') as string });
-      const help = await onTerminal(['help']);
-      expect(help).toMatchObject({ code: 0, screen: expect.stringContaining('Usage:') as string });
-      const version = await onTerminal(['--version']);
-      expect(version).toMatchObject({
-        code: 0,
-        screen: expect.stringMatching(/^\d+\.\d+\.\d+\r\n$/) as string,
-      });
-    },
-  );
+  itWithProgram('script', 'prints the output of check-config, completion, --help and --version', async () => {
+    const config = await onTerminal(['check-config'], { UPSTREAM_URL: demo.url });
+    expect(config).toMatchObject({
+      code: 0,
+      screen: expect.stringMatching(/upstream\.url .* variable UPSTREAM_URL\r\n/) as string,
+    });
+    const script = await onTerminal(['completion', 'bash']);
+    expect(script).toMatchObject({ code: 0, screen: expect.stringContaining('complete -F') as string });
+    const help = await onTerminal(['help']);
+    expect(help).toMatchObject({ code: 0, screen: expect.stringContaining('Usage:') as string });
+    const version = await onTerminal(['--version']);
+    expect(version).toMatchObject({
+      code: 0,
+      screen: expect.stringMatching(/^\d+\.\d+\.\d+\r\n$/) as string,
+    });
+  });
 });

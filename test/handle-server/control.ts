@@ -158,7 +158,7 @@ export class Hold {
     this.#methods.add(method);
   }
 
-  /** Sends the held responses, and holds no more for this method. */
+  /** Sends the held responses, and stops holding responses for this method. */
   end(method: string): void {
     this.#methods.delete(method);
     const due = this.#held.filter((held) => held.method === method);

@@ -17,7 +17,7 @@ const SNAPSHOT = fileURLToPath(
   new URL('../node_modules/.cache/handle-resolver-proxy/demo-snapshot', import.meta.url),
 );
 
-/** Whether this user may write the file. */
+/** Creates the folder of the file, and returns whether this user may write there. */
 function hasPlace(file: string): boolean {
   try {
     mkdirSync(dirname(file), { recursive: true });

@@ -108,7 +108,7 @@ const onAny = [
   step('PEXPIRE', any, fc.constantFrom('0', '-5', 'x')),
   step('PEXPIRE', any, life, fc.constantFrom('NX', 'XX', 'what')),
   step('PEXPIREAT', any, fc.constantFrom('1', '1900000000000', '1950000000000')),
-  // An expiry that is compared with a different expiry must be equal on both servers to the millisecond.
+  // An expiry that is compared with a second expiry must be equal on both servers to the millisecond.
   step('PEXPIREAT', any, fc.constantFrom('1900000000000', '1950000000000'), fc.constantFrom('GT', 'LT')),
   step('PUBLISH', is('channel'), value),
   step('SPUBLISH', is('channel'), value),
