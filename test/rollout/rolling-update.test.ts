@@ -7,7 +7,7 @@ import { type RedisServer, describeWithRedis, startRedis } from '../support/redi
 import { updateOneByOne } from '../support/rolling-update.js';
 import type { InstancePlace } from '../support/tls-front.js';
 
-/** Number of updates of all three instances. Each restart takes seconds, so many need an idle machine. */
+/** Number of updates of all three instances. Each restart takes seconds, so use an idle machine for more. */
 const UPDATES = Number(process.env['ROLLING_UPDATES'] ?? 1);
 const INSTANCES = [0, 1, 2];
 const order = Array.from({ length: UPDATES }, () => INSTANCES).flat();
