@@ -49,7 +49,7 @@ describe('native TCP message', () => {
     expect(codeOf(readResponse(answer))).toBe(1);
   });
 
-  it('is accepted up to the maximum length, and rejected one byte above', async () => {
+  it('is accepted up to the maximum length, and rejected above', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const body = LARGEST - (nativeRequest('').length - 20);

@@ -148,7 +148,7 @@ describe('UDP amplification', () => {
     expect(codeOf(await askTcp(tcpPort, HANDLE, { indexes: [7] }))).toBe(200);
   });
 
-  it('is limited by bytesPerSecond: a network gets code 2 for every second request, and otherwise nothing', async () => {
+  it('is limited by bytesPerSecond to code 2 for every second request of a network', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ ...ON, NATIVE_UDP_BYTES_PER_SECOND: '1KiB' });
     const length = sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));

@@ -7,7 +7,9 @@ import { type RedisServer, describeWithRedis, startRedis } from '../support/redi
 import { updateOneByOne } from '../support/rolling-update.js';
 import type { InstancePlace } from '../support/tls-front.js';
 
-/** Number of updates of all three instances. Each restart takes seconds, so use an idle machine for more. */
+/**
+ * Number of updates of all three instances. Restarts take seconds, so a higher number needs an idle machine.
+ */
 const UPDATES = Number(process.env['ROLLING_UPDATES'] ?? 1);
 const INSTANCES = [0, 1, 2];
 const order = Array.from({ length: UPDATES }, () => INSTANCES).flat();
