@@ -1,4 +1,4 @@
-// A request target in absolute form (RFC 9112 §3.2.2) is answered by its path; its scheme and host are ignored.
+// Absolute-form request targets (RFC 9112 §3.2.2): only the path counts; scheme and host are ignored.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -14,7 +14,7 @@ async function statusOf(requestLine: string): Promise<number | undefined> {
   return answers[0]?.status;
 }
 
-describe('request target in absolute form', () => {
+describe('absolute-form request target', () => {
   test.each([
     ['GET http://proxy.example/21.T11998/page', 302],
     ['GET http://[/21.T11998/page', 302],
@@ -25,11 +25,11 @@ describe('request target in absolute form', () => {
     ['GET http://proxy.example', 200],
     ['GET http://[', 200],
     ['GET http://proxy.example?hdl=21.T11998/page', 302],
-  ])('%s: %d', async (requestLine, status) => {
+  ])('is resolved by its path: %s returns %d', async (requestLine, status) => {
     expect(await statusOf(requestLine)).toBe(status);
   });
 
-  test('counts a long host in the length of the request line', async () => {
+  test('is rejected when its host exceeds the request line limit', async () => {
     expect(await statusOf(`PUT http://${'a'.repeat(9000)}/21.T11998/page`)).toBe(414);
   });
 });

@@ -1,4 +1,4 @@
-// The admin listener rejects callers without the token and pages of other origins.
+// Access control of the admin listener: it rejects clients without the token, and cross-origin pages.
 import request from 'supertest';
 import { describe, expect, it, test } from 'vitest';
 import { createAdminAlone } from '../support/admin.js';
@@ -10,7 +10,7 @@ const basic = (text: string): string => `Basic ${Buffer.from(text).toString('bas
 
 describe('admin listener with a token', () => {
   it.each([undefined, '', TOKEN, 'Bearer', 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`])(
-    'answers %j with 401 and a WWW-Authenticate header',
+    'returns 401 with WWW-Authenticate for %j',
     async (authorization) => {
       for (const path of ['/metrics', '/stats', '/nothing', '/healthz/', '/metrics/../healthz']) {
         const asked = admin(TOKEN).get(path);
@@ -24,7 +24,7 @@ describe('admin listener with a token', () => {
     },
   );
 
-  it.each(['admin:wrong', TOKEN, `x${TOKEN}:`, `:${TOKEN}x`])('answers Basic %s with 401', async (text) => {
+  it.each(['admin:wrong', TOKEN, `x${TOKEN}:`, `:${TOKEN}x`])('returns 401 for Basic %s', async (text) => {
     await admin(TOKEN)
       .get('/stats')
       .set({ authorization: basic(text) })
@@ -32,19 +32,19 @@ describe('admin listener with a token', () => {
   });
 
   it.each([`Bearer ${TOKEN}`, `bearer ${TOKEN}`, basic(`admin:${TOKEN}`), basic(`:${TOKEN}`)])(
-    'answers a client that sends it (%#)',
+    'accepts a client with the token (%#)',
     async (authorization) => {
       await admin(TOKEN).get('/stats').set({ authorization, host: 'proxy.example:9090' }).expect(200);
     },
   );
 
-  it.each(['/healthz', '/readyz'])('answers a probe of %s without a token', async (path) => {
+  it.each(['/healthz', '/readyz'])('serves the probe %s without a token', async (path) => {
     await admin(TOKEN).get(path).set({ host: '10.1.2.3:9090' }).expect(200);
     await admin(TOKEN).head(path).expect(200);
     await admin(TOKEN).post(path).expect(401);
   });
 
-  it('rejects a page of another origin that uses the password stored by the browser', async () => {
+  it('rejects a cross-origin page that uses the password stored in the browser', async () => {
     const authorization = `Bearer ${TOKEN}`;
     const ours = { authorization, host: 'proxy.example:9090' };
     await admin(TOKEN)
@@ -68,7 +68,7 @@ describe('admin listener with a token', () => {
 
 describe('admin listener without a token', () => {
   it.each(['127.0.0.1:9090', 'localhost:9090', 'LOCALHOST', '[::1]:9090', '127.1.2.3'])(
-    'answers requests for host %s',
+    'accepts requests for host %s',
     async (host) => {
       await admin().get('/stats').set({ host }).expect(200);
     },
@@ -94,7 +94,7 @@ describe('admin listener without a token', () => {
   );
 });
 
-describe('admin.token at the start', () => {
+describe('admin.token at start', () => {
   test.each(['0.0.0.0', '::', '10.0.0.1', 'proxy.example', '127.0.0.1.example', '2001:db8::1'])(
     'is required at %s',
     (host) => {

@@ -1,4 +1,4 @@
-// Secrets are sent in every possible place, and must not appear in any place that may hold none.
+// Secrets in every possible part of a request: they must not appear in logs, metrics, Redis or errors.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -9,13 +9,14 @@ import { basic, startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
-// Time to start a process and a Redis.
 const demo = await startDemoServer();
 const PASSWORD = 'canary-password';
 const SESSION = 'canary-session';
 const PRIVATE = 'canary-private';
 const SECRETS = [PASSWORD, SESSION, PRIVATE];
-/** The Base64 forms in a Basic header, for each offset of the secret within a group of three bytes. */
+/**
+ * Returns the Base64 forms of a secret in a Basic header, one for each alignment to groups of three bytes.
+ */
 const encoded = (secret: string): string[] =>
   [0, 1, 2].map((skip) =>
     Buffer.from(`${' '.repeat(skip)}${secret}`)
@@ -72,7 +73,7 @@ const BODIES = [
 const linesWith = (secrets: readonly string[], text: string): string[] =>
   text.split('\n').filter((line) => secrets.some((secret) => line.includes(secret)));
 
-describeWithRedis('a secret', () => {
+describeWithRedis('secret in a request', () => {
   let redis: RedisServer;
   let proxy: BuiltProxy;
   beforeAll(async () => {
@@ -103,7 +104,7 @@ describeWithRedis('a secret', () => {
     return errors;
   }
 
-  test('is in no log, metric, Redis key, error or statistic', async () => {
+  test('appears in no log, metric, Redis key, error or statistic', async () => {
     demo.put(PUBLIC, [textValue(1, 'URL', 'https://example.org/public'), privateValue]);
     proxy = await startConnectedProxy({
       UPSTREAM_URL: demo.url,
@@ -112,7 +113,7 @@ describeWithRedis('a secret', () => {
       V2_ANONYMOUS_READ: 'true',
     });
     const errors = await sendEverywhere();
-    // Repeats the requests while the Handle server fails: errors may reveal more than responses.
+    // Repeats the requests while the Handle server fails, because errors may reveal more than responses.
     demo.fail('reset');
     errors.push(...(await sendEverywhere()));
     demo.heal();
@@ -141,13 +142,13 @@ describeWithRedis('a secret', () => {
     expect(errors.length).toBeGreaterThan(100);
     for (const error of errors) {
       const [asked = '', said = ''] = error.split(/: (?=\d)/);
-      // An error may quote the path or the index of its request, and nothing else.
+      // An error may quote only the path or the index of its request.
       const isQuoted = asked.includes('/sessions/') || asked.includes('index=');
       if (!isQuoted) expect(linesWith(FORBIDDEN, said), asked).toEqual([]);
     }
   });
 
-  test('is returned to the authorised caller', async () => {
+  test('is returned to the authorised client', async () => {
     demo.put(PUBLIC, [textValue(1, 'URL', 'https://example.org/public'), privateValue]);
     proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const path = `/api/handles/${PUBLIC}?publicOnly=false`;

@@ -1,5 +1,5 @@
-// The most expensive requests: twice the input costs at most twice the work, and the largest input has a ceiling, for the
-// whole request and for one turn of the event loop.
+// The most expensive requests: doubling the input at most doubles the work, and the largest input has a
+// bounded cost, both for the whole request and for one event-loop turn.
 import { countEach, countTurns, sliceBySteps } from '../support/counted-work.js';
 import '../support/real-sockets.js';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -19,11 +19,11 @@ const demo = await startDemoServer();
 
 /** Fixed cost of a request, including concurrent work in the process. */
 const FIXED_BLOCKS = 20_000;
-/** Linear rows have 1.9 to 2.03; a comparison of all anchors with each other had 3.7. */
+/** Linear rows measure 1.9 to 2.03. A comparison of all anchors with each other measured 3.7. */
 const DOUBLED = 2.3;
-/** Blocks per byte of the request and of the records that it reads; the ETags of a record of small values take 9. */
+/** Blocks per byte of the request and of the records it reads. ETags of a record with small values take 9. */
 const BLOCKS_PER_BYTE = 10;
-/** Maximum for a turn of the event loop unless the row sets another: about 3 ms. */
+/** Default maximum per event-loop turn: about 3 ms. */
 const TURN_BLOCKS = 1_000_000;
 
 let number = 0;
@@ -37,7 +37,7 @@ interface Input {
   size: number;
 }
 
-/** Serves a record with another text each time, so that no cache has parsed it. @returns the length of its JSON */
+/** Serves a record with a new text each time, so that no cache has parsed it. Returns its JSON length. */
 async function serveRecord({ proxy, row, size }: Input): Promise<number> {
   const values = [...row.record(size), textValue(9_999_999, 'NUMBER', `${++number}`)];
   demo.put(NAME, values);
@@ -50,13 +50,13 @@ async function send({ proxy, row, size }: Input): Promise<void> {
   expect(ANSWERED).toContain(status);
 }
 
-/** Counts two requests: the first parses the record, the second reuses it. */
+/** Counts the work of two requests: the first parses the record, the second reuses the parsed record. */
 async function countBoth(input: Input): Promise<number[]> {
   await serveRecord(input);
   return countEach([() => send(input), () => send(input)]);
 }
 
-describe('cost of a request', () => {
+describe('request cost', () => {
   describe('grows at most linearly with the input', () => {
     test.each(Object.entries(EXPENSIVE_REQUESTS))('%s', async (_name, row) => {
       const { small, large } = sizesOf(row);
@@ -89,7 +89,7 @@ describe('cost of a request', () => {
     });
   });
 
-  test('translates the values of a record once for an ePIC v2 search, for any number of conditions', async () => {
+  test('includes one translation per record in an ePIC v2 search, for any number of conditions', async () => {
     const proxy = await startCounted();
     demo.put(
       NAME,

@@ -1,4 +1,4 @@
-// Rejected or unanswered writes do not evict a hot record.
+// Rejected and unanswered writes: they do not evict a hot record.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -33,12 +33,12 @@ const ATTACKS: [what: string, attack: Attack][] = [
 interface Figures {
   hits: number;
   reads: number;
-  /** Median latency of a reader (ms). */
+  /** Median read latency in ms. */
   p50: number;
   p99: number;
 }
 
-/** Each write is in flight while the following reads are answered in sequence. */
+/** Sends reads in sequence while each write of `attack` is in flight. Returns hits and latencies. */
 async function readDuring(url: string, attack: (() => Promise<unknown>) | undefined): Promise<Figures> {
   const waits: number[] = [];
   let hits = 0;
@@ -71,7 +71,7 @@ async function startHot(start: () => Promise<BuiltProxy>): Promise<BuiltProxy> {
 const env = { UPSTREAM_URL: demo.url, DELETION_HANDLES: 'true', DELETION_VALUES: 'true' };
 
 describe('rejected and unanswered writes', () => {
-  test('cost an instance no hits', async () => {
+  test('cost a single instance no hits', async () => {
     const proxy = await startHot(() => startBuiltProxy(env));
     print('nobody writes', await readDuring(proxy.url, undefined));
     for (const [what, attack] of ATTACKS) {
@@ -81,7 +81,7 @@ describe('rejected and unanswered writes', () => {
     }
   });
 
-  test('cost an instance no hits while the Handle server does not answer', async () => {
+  test('cost a single instance no hits while the Handle server does not respond', async () => {
     const proxy = await startHot(() => startBuiltProxy(env));
     demo.hold.begin('PUT');
     const writing = ask(proxy.url, PATH, { method: 'PUT', body: '[]' });
@@ -100,7 +100,7 @@ describe('rejected and unanswered writes', () => {
     });
     afterAll(() => redis.stop());
 
-    test('keep the hits of both, and the entry in Redis', async () => {
+    test('preserve the hits of both, and the entry in Redis', async () => {
       const start = (): Promise<BuiltProxy> => startConnectedProxy({ ...env, REDIS_URL: redis.url });
       const [writer, reader] = await Promise.all([startHot(start), startHot(start)]);
       print('nobody writes', await readDuring(reader.url, undefined));

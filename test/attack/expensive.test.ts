@@ -1,4 +1,4 @@
-// Requests designed to be expensive take no longer than others of their length.
+// Deliberately expensive requests: they take no longer than other requests of their length.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
@@ -9,8 +9,8 @@ import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
 
-describe('expensive requests take bounded time', () => {
-  test('nine hundred types of a record with two thousand values', async () => {
+describe('CPU time of an expensive request', () => {
+  test('is bounded for a record of 2,000 values filtered by 900 types', async () => {
     demo.put(
       '21.T11998/many',
       Array.from({ length: 2000 }, (_, at) => textValue(at + 1, `TYPE.${at}`, 'x')),
@@ -28,7 +28,7 @@ describe('expensive requests take bounded time', () => {
     expect(await askTenTimes('type=x.&'.repeat(900))).toBeLessThan(5 * plainMs + 100);
   });
 
-  test('a hundred thousand references in a body with an unchecked login', async () => {
+  test('is bounded for 100,000 references in a body with an unverified login', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const value = { type: 'URL', parsed_data: 'x', refs: Array<string>(50).fill('1:a/b') };
     const body = JSON.stringify(Array<typeof value>(1100).fill(value));
@@ -40,7 +40,7 @@ describe('expensive requests take bounded time', () => {
     expect(ms).toBeLessThan(3000);
   });
 
-  describe('a hostile record', () => {
+  describe('is bounded for a hostile record', () => {
     const located = (name: string, attributes: string, locations: string[]): void => {
       const xml = `<locations ${attributes}>${locations.join('')}</locations>`;
       demo.put(`21.T11998/${name}`, [textValue(1, '10320/LOC', xml)]);
@@ -53,7 +53,7 @@ describe('expensive requests take bounded time', () => {
       await proxy.ask(`/21.T11998/${name}`);
       return cpuMs(async () => {
         for (let count = 0; count < 3; count++)
-          // A page instead of a redirect if a location without a usable address is drawn.
+          // If the selected location has no usable address, the response is a page instead of a redirect.
           expect([200, 302]).toContain(
             (await proxy.ask(`/21.T11998/${name}?${query}any=${count}`, { headers })).status,
           );
@@ -66,7 +66,7 @@ describe('expensive requests take bounded time', () => {
       expect(await redirectsMs('conneg', '', { Accept: accept })).toBeLessThan(2000);
     });
 
-    test('with a chain of a hundred thousand selectors', async () => {
+    test('with a chain of 100,000 selectors', async () => {
       located('chain', `chooseby="${'country,'.repeat(50_000)}"`, places(8000, ''));
       expect(await redirectsMs('chain', '')).toBeLessThan(2000);
     });
@@ -77,7 +77,7 @@ describe('expensive requests take bounded time', () => {
       expect(await redirectsMs('places', query)).toBeLessThan(2000);
     });
 
-    test('with a template that names the handle a hundred thousand times', async () => {
+    test('with a template that names the handle 100,000 times', async () => {
       const name = `template-${'x'.repeat(1500)}`;
       located(name, '', [
         `<location href_template="https://example.org/${'{hdl}'.repeat(100_000)}"/>`,
@@ -88,7 +88,7 @@ describe('expensive requests take bounded time', () => {
       expect((process.memoryUsage().rss - before) / 1024 ** 2).toBeLessThan(100);
     });
 
-    test('with two hundred includes of thousands of locations each', async () => {
+    test('with 200 includes of thousands of locations each', async () => {
       located('many-places', '', places(8000, 'ctype="a/b"'));
       located('includes', '', Array<string>(200).fill('<include>21.T11998/many-places</include>'));
       const query = Array.from({ length: 50 }, (_, at) => `locatt=a${at}:b&`).join('');
@@ -96,7 +96,7 @@ describe('expensive requests take bounded time', () => {
       expect(await redirectsMs('includes', 'action=showurls&')).toBeLessThan(2000);
     });
 
-    test('with a URL of a megabyte that has to be re-encoded', async () => {
+    test('with a URL of a megabyte that needs re-encoding', async () => {
       const value = `https://${'ü.'.repeat(330_000)}`;
       demo.put('21.T11998/address', [textValue(1, 'URL', value)]);
       const proxy = await startProxy({ UPSTREAM_URL: demo.url });

@@ -1,4 +1,5 @@
-// Clients can neither put a second request onto a connection to the Handle server nor remove the framing of a request.
+// Framing of forwarded requests: a client can neither inject a second request into an upstream connection
+// nor remove the framing.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
@@ -16,7 +17,7 @@ const inChunks = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`;
 const AUTHORIZATION = 'Authorization: Basic eDp5\r\n';
 const CLOSE = 'Connection: close\r\n';
 
-/** Every interface to the Handle server: records, forwarded paths, and the reverse look-up. */
+/** Every interface that reaches the Handle server: records, forwarded paths, and the reverse look-up. */
 const WAYS = [
   `GET ${HANDLE}?publicOnly=false`,
   `HEAD ${HANDLE}?publicOnly=false`,
@@ -63,7 +64,7 @@ describe('framing of forwarded requests', () => {
       `${HOST}${CHUNKED}Trailer: X\r\n${CLOSE}\r\n${inChunks.slice(0, -2)}X: 1\r\n\r\n`,
     ],
     ['Expect', `${HOST}${LENGTH}Expect: 100-continue\r\n${CLOSE}\r\n${SMUGGLED}`],
-  ])('a body after %s stays a body', async (_what, rest) => {
+  ])('preserves the body of a request with %s', async (_what, rest) => {
     const { upstream, url } = await startBoth();
     for (const way of WAYS) {
       upstream.requests.length = 0;
@@ -78,7 +79,7 @@ describe('framing of forwarded requests', () => {
     expect(upstream.violations()).toEqual([]);
   });
 
-  test.each(WAYS)('%s without a body has no framing but that of its method', async (way) => {
+  test.each(WAYS)('adds only the framing of the method to %s without a body', async (way) => {
     const { upstream, url } = await startBoth();
     await exchange(url, `${way} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`, { isHead: way.startsWith('HEAD') });
     expect(upstream.violations()).toEqual([]);
@@ -87,7 +88,7 @@ describe('framing of forwarded requests', () => {
     ]);
   });
 
-  test('Connection cannot remove Authorization', async () => {
+  test('does not let Connection remove Authorization', async () => {
     const { upstream, url } = await startBoth();
     const taking =
       'Connection: close, authorization, Cookie, host, via\r\nCookie: a=b\r\nVia: 1.1 before\r\n';
@@ -119,7 +120,7 @@ describe('framing of forwarded requests', () => {
     ['an expectation', `Expect: 100-continue\r\n${LENGTH}\r\n${SMUGGLED}`],
     ['an expectation that nobody knows', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
     ['nothing', '\r\n'],
-  ])('more than 1,000 header fields before %s are 431 and close the connection', async (_what, rest) => {
+  ])('returns 431 and closes for more than 1,000 header fields before %s', async (_what, rest) => {
     const { upstream, url } = await startBoth();
     for (const way of EVERY_ROUTE) {
       for (const count of [1000, 2000]) {
@@ -133,7 +134,7 @@ describe('framing of forwarded requests', () => {
     expect(upstream.violations()).toEqual([]);
   });
 
-  test('the admin listener rejects more than 1,000 header fields, too', async () => {
+  test('returns 431 for more than 1,000 header fields on the admin listener', async () => {
     const { upstream } = await startBoth();
     const env = { UPSTREAM_URL: upstream.url, PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };
     const service = await serve(loadConfig({ env, readFile: () => '' }));
@@ -145,7 +146,7 @@ describe('framing of forwarded requests', () => {
     expect(answers.map(({ status }) => status)).toEqual([431]);
   });
 
-  test('1,000 header fields are accepted', async () => {
+  test('accepts 1,000 header fields', async () => {
     const { upstream, url } = await startBoth();
     const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}${fields(997)}${CLOSE}Content-Length: 2\r\n\r\n[]`;
     const { answers } = await exchange(url, head);
@@ -153,14 +154,14 @@ describe('framing of forwarded requests', () => {
     expect(upstream.requests[0]).toMatchObject({ body: '[]', headers: { a996: [''] } });
   });
 
-  test('a request with too many header fields is answered after the responses before it', async () => {
+  test('rejects too many header fields after the responses to earlier requests', async () => {
     const { url } = await startBoth();
     const first = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\n[]`;
     const { answers } = await exchange(url, `${first}GET ${HANDLE} HTTP/1.1\r\n${HOST}${fields(2000)}\r\n`);
     expect(answers.map(({ status }) => status)).toEqual([200, 431]);
   });
 
-  test('an unknown Expect is 417, and 431 with too many header fields', async () => {
+  test('returns 417 for an unknown Expect, and 431 with too many header fields', async () => {
     const { url, upstream } = await startBoth();
     const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Expect: x\r\n`;
     const flooded = await exchange(url, `${head}${fields(2000)}${LENGTH}\r\n${SMUGGLED}`);

@@ -1,4 +1,4 @@
-// Input in a name, a path or a body reaches no header and no script, and changes no object.
+// Injection through names, paths or bodies: no input reaches a header or a script, or modifies an object.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -19,7 +19,7 @@ describe('injection', () => {
     'a;b',
     '__proto__',
     'x'.repeat(999),
-  ])('a JSONP callback named %j is only a name', async (name) => {
+  ])('cannot use the JSONP callback %j as code', async (name) => {
     const proxy = await start();
     const answer = await proxy.ask(`/api/handles/${HANDLE}?callback=${encodeURIComponent(name)}`);
     expect(answer.status).toBe(200);
@@ -34,7 +34,7 @@ describe('injection', () => {
     '%00',
     '%E2%80%A8',
     '%22%3E%3Cscript%3Ealert(1)%3C/script%3E',
-  ])('a handle with %s adds nothing to headers or pages', async (bytes) => {
+  ])('cannot add to headers or pages through a handle with %s', async (bytes) => {
     const proxy = await start();
     for (const start of ['/api/handles/21.T1/', '/21.T1/', '/api/v2/handles/21.T1/']) {
       const answer = await proxy.ask(`${start}x${bytes}`, { headers: { Accept: 'text/html' } });
@@ -48,7 +48,7 @@ describe('injection', () => {
   });
 
   test.each([`/${HANDLE}?noredirect`, '/', '/21.T1/nobody', '/api/%zz', '/%zz'])(
-    'every response at %s is safe to display',
+    'is mitigated by safe headers on every response at %s',
     async (target) => {
       const proxy = await start();
       const { headers } = await proxy.ask(target, { headers: { Accept: 'text/html' } });
@@ -62,7 +62,7 @@ describe('injection', () => {
     },
   );
 
-  test('names of object properties such as __proto__ are ordinary names in every body', async () => {
+  test('cannot pollute prototypes through names like __proto__ in a body', async () => {
     const proxy = await start();
     const poison = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
     const value = `{"index":1,"type":"__proto__","data":{"format":"string","value":"x","__proto__":{"polluted":1}}}`;

@@ -1,4 +1,4 @@
-// A forwarded path that names no handle reaches none, however a server behind the proxy normalises it.
+// Forwarded paths that name no handle: no server behind the proxy can normalise them to a handle.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
@@ -29,7 +29,7 @@ const targetsOf = ({ requests }: RecordingUpstream): string[] =>
 const LOGIN = 'Authorization: Basic MzAwJTNBMjEuVDExOTk4L1VTRVIwMTpwYXNzd29yZA==\r\n';
 const VICTIM = 'handles/21.T11998/victim';
 
-/** Spellings of `..` and similar segments, each of which some server accepts as such. */
+/** Spellings of `..` and similar segments that some server normalises. */
 const SPELLINGS = [
   '..',
   '.',
@@ -76,7 +76,7 @@ const PLACES = ['/api/sessions', '/api/site', '/api/prefixes', '/api/verificatio
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
 describe('forwarded paths', () => {
-  test.each(SPELLINGS)('%j in a forwarded path is 400', async (spelling) => {
+  test.each(SPELLINGS)('return 400 for the segment %j', async (spelling) => {
     const { upstream, send } = await startBoth();
     for (const place of PLACES) {
       for (const method of ['GET', 'DELETE']) {
@@ -95,7 +95,7 @@ describe('forwarded paths', () => {
     '/api/sessions//this',
     '/hrls/handles/%2e%2e',
     '/hrls//handles',
-  ])('%s is 400', async (path) => {
+  ])('return 400 for %s', async (path) => {
     const { upstream, send } = await startBoth();
     const { status, body } = await send(`GET ${path}`);
     expect(status).toBe(400);
@@ -118,7 +118,7 @@ describe('forwarded paths', () => {
     ['DELETE /api/sessions\\..\\handles/21.T11998/victim', 404],
     ['DELETE /api/sessions/\\..\\handles/21.T11998/victim#', 400],
     ['DELETE //api/handles/21.T11998/victim', 405],
-  ])('%s reaches no upstream', async (requestLine, status) => {
+  ])('reach no upstream for %s', async (requestLine, status) => {
     const { upstream, send } = await startBoth();
     expect((await send(requestLine)).status).toBe(status);
     // A rejected deletion reads whether the handle exists.
@@ -126,7 +126,7 @@ describe('forwarded paths', () => {
     expect(targetsOf(upstream).filter((seen) => !reads.test(seen))).toEqual([]);
   });
 
-  describe('with the same characters in a handle', () => {
+  describe('with similar characters in a handle', () => {
     test.each([
       ['21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
       ['21.T11998/a/%2e%2e/b', '21.T11998%2Fa%2F..%2Fb'],
@@ -135,7 +135,7 @@ describe('forwarded paths', () => {
       ['21.T11998/..;x', '21.T11998/..%3Bx'],
       ['21.T11998/%252e%252e', '21.T11998/%252e%252e'],
       ['21.T11998/a#b', '21.T11998/a%23b'],
-    ])('keep them as part of the handle: %s', async (path, sent) => {
+    ])('preserve the characters of the handle: %s', async (path, sent) => {
       const { upstream, send } = await startBoth();
       for (const target of [`/api/handles/${path}`, `http://proxy.example/api/handles/${path}`]) {
         upstream.requests.length = 0;
@@ -145,7 +145,7 @@ describe('forwarded paths', () => {
     });
   });
 
-  describe('allow only the methods of their endpoint; others are 405', () => {
+  describe('return 405 for methods that their endpoint does not allow', () => {
     test.each([
       ['/api/handles?prefix=21.T11998', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
       ['/api/handles/?prefix=21.T11998', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
@@ -171,7 +171,7 @@ describe('forwarded paths', () => {
       );
     });
 
-    test('give a 405 a JSON body with a response code', async () => {
+    test('return a JSON body with a response code for a 405', async () => {
       const { send } = await startBoth();
       const { body, headers } = await send('DELETE /api/site');
       expect(JSON.parse(body)).toEqual({
@@ -184,7 +184,7 @@ describe('forwarded paths', () => {
   });
 
   test.each(['..', '.', '%2e%2e', '%2E'])(
-    'a collection of ePIC v2 named %s sends no reverse look-up',
+    'cause no reverse look-up for the ePIC v2 collection %s',
     async (prefix) => {
       const { upstream, send } = await startBoth();
       const { status } = await send(`GET /api/v2/handles/${prefix}/?URL=*`, LOGIN);

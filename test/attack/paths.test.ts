@@ -1,4 +1,4 @@
-// No path and no target leads to the admin listener, to other paths of the upstream, or to other servers.
+// Path traversal and SSRF: no target reaches the admin listener, other upstream paths, or other servers.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +8,7 @@ import { exchange } from '../support/raw-socket.js';
 
 interface Target {
   url: string;
-  /** Raw targets in the order of arrival. */
+  /** Raw targets in order of arrival. */
   asked: string[];
 }
 
@@ -36,8 +36,8 @@ const send = async (url: string, target: string, more = 'Host: proxy.example\r\n
 const ESCAPES = ['..', '%2e%2e', '%2E.', '..%2f', '..%5c', '..\\', './/', '%252e%252e', '..;', '..%00'];
 const PLACES = ['admin', 'metrics', 'stats', 'purge', 'readyz', 'api/site', 'secret'];
 
-describe('a path with dots, slashes and escapes', () => {
-  test.each(ESCAPES)('%j reaches only handles at the upstream', async (escape) => {
+describe('path with dots, slashes and escapes', () => {
+  test.each(ESCAPES)('reaches only handles at the upstream (%j)', async (escape) => {
     const upstream = await startTarget();
     const { url } = await startProxy({ UPSTREAM_URL: upstream.url, V2_ANONYMOUS_READ: 'true' });
     for (const place of PLACES) {
@@ -46,7 +46,7 @@ describe('a path with dots, slashes and escapes', () => {
         expect(answer?.body).not.toMatch(/"status":"(ok|ready)"|handle_proxy_|"memory"/);
       }
     }
-    // As the server parses it: a URL parser that folds dots must not lead out of /api/handles.
+    // The server may normalise the target: a URL parser that folds dots must not leave /api/handles.
     for (const raw of upstream.asked) {
       expect(new URL(raw, 'http://upstream').pathname, raw).toMatch(/^\/api\/handles\/./);
       expect(raw).not.toMatch(/[\\\0]|\/\.\.?(\/|$)/);
@@ -54,7 +54,7 @@ describe('a path with dots, slashes and escapes', () => {
   });
 });
 
-describe('a target that names another server (SSRF)', () => {
+describe('target that names a different server (SSRF)', () => {
   test.each([
     ['in absolute form', (other: string) => [`${other}/api/handles/21.T1/a`, 'Host: proxy.example\r\n']],
     ['in Host', (other: string) => ['/api/handles/21.T1/a', `Host: ${other.slice(7)}\r\n`]],
@@ -74,7 +74,7 @@ describe('a target that names another server (SSRF)', () => {
       (other: string) => [`${other}/api/handles?prefix=21.T1`, `Host: ${other.slice(7)}\r\n`],
     ],
     ['for ePIC v2', (other: string) => [`${other}/api/v2/handles/21.T1/a`, `Host: ${other.slice(7)}\r\n`]],
-  ])('%s is not requested', async (_where, make) => {
+  ])('does not contact that server %s', async (_where, make) => {
     const [upstream, other] = [await startTarget(), await startTarget()];
     const { url } = await startProxy({ UPSTREAM_URL: upstream.url, V2_ANONYMOUS_READ: 'true' });
     const [target = '', headers] = make(other.url);
@@ -83,7 +83,7 @@ describe('a target that names another server (SSRF)', () => {
     expect(other.asked).toEqual([]);
   });
 
-  test('in authority form (CONNECT) opens no tunnel', async () => {
+  test('opens no tunnel in authority form (CONNECT)', async () => {
     const [upstream, other] = [await startTarget(), await startTarget()];
     const { url } = await startProxy({ UPSTREAM_URL: upstream.url });
     const bytes = `CONNECT ${other.url.slice(7)} HTTP/1.1\r\nHost: a\r\n\r\nGET /x HTTP/1.1\r\nHost: a\r\n\r\n`;

@@ -1,4 +1,4 @@
-// Whatever a caller adds to a request for a handle, the next reader gets the response of a fresh proxy.
+// Cache poisoning: whatever a client adds to a request, the next reader gets the response of a fresh proxy.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -87,12 +87,12 @@ const junk = fc.record({
 const without = (headers: Record<string, unknown>, names: string[]): Record<string, unknown> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 
-/** A server whose records echo their request, with a private value for credentials or a private read. */
+/** Starts a server whose records echo the request, with a private value for credentials or a private read. */
 function startEcho(): Promise<{ url: string; close: () => void }> {
   const server = createServer((req, res) => {
     const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(req.url ?? '')?.[1] ?? '');
     const isTrusted = req.headers.authorization !== undefined || /publicOnly=false/i.test(req.url ?? '');
-    // Host names the upstream, and Via the proxy, which differs between the two.
+    // Host names the upstream and Via names the proxy, so both differ between the two proxies.
     const headers = without(req.headers, ['host', 'via']);
     const values = [
       { index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/clean' }, ttl: 86400 },
@@ -120,7 +120,7 @@ afterAll(() => {
   upstream.close();
 });
 
-/** The response without times and cache state. */
+/** Returns the response without times and cache state. */
 function told({ status, headers, text }: Asked, url: string): unknown {
   const shown = without(headers, ['cache-status', 'date', 'age']);
   return { status, headers: shown, text: text.replaceAll(url, 'PROXY') };
@@ -134,7 +134,7 @@ const start = async (): Promise<void> => {
 };
 
 describe('cache poisoning', () => {
-  test('many attackers cannot change the response for the next reader', async () => {
+  test('does not change the response for the next reader after many attackers', async () => {
     await start();
     const isUntouched = fc.asyncProperty(fc.array(junk, { minLength: 1, maxLength: 4 }), async (attacks) => {
       const handle = `21.T11998/poison-${++count}`;

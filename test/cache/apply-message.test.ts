@@ -1,4 +1,4 @@
-// Messages about remote changes, applied to the cache of a process.
+// Invalidation messages from other instances, applied to the cache of this process.
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { groupOf } from '../../src/cache/coherence/groups.js';
@@ -30,7 +30,7 @@ const ban = (number: number, prefix = 'A', isSoft = false): Message & { kind: 'b
   number,
 });
 
-describe('applying remote invalidations', () => {
+describe('invalidation message applier', () => {
   test.each<[Message, 'gone' | 'stale' | 'fresh']>([
     [{ kind: 'raise', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'fresh'],
     [{ kind: 'unchanged', key: 'A', fence: 'm/0.1' }, 'fresh'],
@@ -44,7 +44,7 @@ describe('applying remote invalidations', () => {
     [{ kind: 'distrust' }, 'stale'],
     [{ kind: 'distrust', group: groupOf('A') }, 'stale'],
     [{ kind: 'distrust', group: groupOf('A') + 1 }, 'fresh'],
-  ])('after %j the entry is %s', (message, left) => {
+  ])('applies %j, which leaves the entry %s', (message, left) => {
     const { apply, memory, put } = open();
     put('A');
     apply(message);
@@ -52,7 +52,7 @@ describe('applying remote invalidations', () => {
     expect(memory.peek('A')).toEqual(expected[left]);
   });
 
-  test('detaches loads of invalidated keys: no later reader joins them', () => {
+  test('detaches loads of invalidated keys, so later readers do not join them', () => {
     const { apply, gone } = open();
     apply({ kind: 'raise', key: 'RAISED', fence: 'm/0.1', lifeMs: 1000 });
     apply({ kind: 'unchanged', key: 'RAISED', fence: 'm/0.1' });
@@ -62,7 +62,7 @@ describe('applying remote invalidations', () => {
     expect(gone).toEqual({ keys: ['A'], prefixes: ['B', ''] });
   });
 
-  test('keeps a write of unknown outcome fenced in a process that started during it, until the fence expires', () => {
+  test('fences a write of unknown outcome that started before this process, until the fence expires', () => {
     const { apply, put, clock } = open();
     apply({ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 });
     expect(put('A')).toBe(false);
@@ -70,7 +70,7 @@ describe('applying remote invalidations', () => {
     expect(put('A')).toBe(true);
   });
 
-  test('knows no bans of Redis before they are read', () => {
+  test('knows no bans before the ban list of Redis is read', () => {
     const { apply, bans } = open();
     apply(ban(8));
     expect(bans()).toBeUndefined();
@@ -78,7 +78,7 @@ describe('applying remote invalidations', () => {
     expect(bans()).toBeDefined();
   });
 
-  test('adds a ban that arrives while the bans are read, even when the list lacks it', () => {
+  test('adds a ban that arrives during the read of a list without it', () => {
     const { apply, bans } = open();
     apply(ban(8, 'A'));
     apply({ kind: 'bans', run: 'one', seq: 7, floor: 2, bans: [{ number: 5, prefix: 'B', isSoft: false }] });
@@ -97,7 +97,7 @@ describe('applying remote invalidations', () => {
     expect(memory.peek('A')).toEqual(entryOf('A'));
   });
 
-  test('applies missed bans when the bans are read again', () => {
+  test('applies missed bans when the ban list is read again', () => {
     const { apply, memory, put } = open();
     apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
     put('A');
@@ -115,7 +115,7 @@ describe('applying remote invalidations', () => {
     expect(memory.peek('A')).toEqual(entryOf('A', { staleAt: 0 }));
   });
 
-  test('applies a ban even when a newer one covers it, as its number may be from another server run', () => {
+  test('applies a ban under a newer ban, because its number may come from a different server run', () => {
     const { apply, memory, put } = open();
     apply(ban(9));
     put('A');
@@ -123,7 +123,7 @@ describe('applying remote invalidations', () => {
     expect(memory.peek('A')).toBeUndefined();
   });
 
-  test('adopts the bans of another server run, and ignores the numbers of the previous one', () => {
+  test('adopts the bans of a new server run, and ignores the numbers of the previous run', () => {
     const { apply, bans } = open();
     apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [{ number: 9, prefix: '', isSoft: false }] });
     apply({

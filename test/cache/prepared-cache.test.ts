@@ -12,7 +12,7 @@ const ENTRY = { requestedAt: 0, staleAt: 1000 } as Entry;
 const ANSWER_BYTES = 5000;
 const KEY = 'KEY';
 
-/** The state of the memory tier. */
+/** State of the memory tier. */
 const state = { stamp: 1, trustedSince: 0 };
 beforeEach(() => {
   Object.assign(state, { stamp: 1, trustedSince: 0 });
@@ -48,7 +48,7 @@ describe('prepared response cache', () => {
     ['entries', { ...ON, maxEntries: 4 }],
     // Two responses reach half of this bound.
     ['bytes', { ...ON, maxBytes: 4 * ANSWER_BYTES }],
-  ])('a new answer evicts by %s what is not used', (_what, bounds) => {
+  ])('evicts unused responses for a new response, bounded by %s', (_what, bounds) => {
     const cache = cacheOf(bounds);
     prepare(cache, 'unused');
     prepare(cache, 'used');
@@ -59,13 +59,13 @@ describe('prepared response cache', () => {
     expect(textOf(cache, 'unused')).toBeUndefined();
   });
 
-  test('http.responseCache.enabled: false keeps nothing', () => {
+  test('stores nothing with http.responseCache.enabled: false', () => {
     const cache = cacheOf({ ...ON, enabled: false });
     expect(prepare(cache, 'x').text).toBe('+');
     expect(textOf(cache, 'x')).toBeUndefined();
   });
 
-  test('an answer is current until its entry has changed, is stale or is distrusted', () => {
+  test('returns a response until its entry has changed, is stale or is distrusted', () => {
     const cache = cacheOf();
     prepare(cache, 'x');
     expect(textOf(cache, 'x')).toBe('+');
@@ -78,14 +78,14 @@ describe('prepared response cache', () => {
     expect(textOf(cache, 'x')).toBeUndefined();
   });
 
-  test('an answer is current while the other entries are that it depends on', () => {
+  test('returns a response only while the entries that it depends on are current', () => {
     const cache = cacheOf();
     const dependency = { isCurrent: (now: number) => now < 10 };
     prepare(cache, 'x', dependency);
     expect([textOf(cache, 'x', 9), textOf(cache, 'x', 10)]).toEqual(['+', undefined]);
   });
 
-  test('an answer that is prepared again from the same entry adds to the first, from another entry not', () => {
+  test('extends an earlier response of the same entry, and replaces that of a different entry', () => {
     const cache = cacheOf();
     prepare(cache, 'x');
     expect(prepare(cache, 'x').text).toBe('++');
@@ -93,7 +93,7 @@ describe('prepared response cache', () => {
     expect(prepare(cache, 'x').text).toBe('+');
   });
 
-  test('near the end of the TTL the resolver gets one read', () => {
+  test('passes one read to the resolver near the end of the TTL (refresh ahead)', () => {
     const cache = cacheOf();
     prepare(cache, 'x');
     expect([899, 901, 902].map((now) => textOf(cache, 'x', now))).toEqual(['+', undefined, '+']);

@@ -1,4 +1,4 @@
-// Scheduling of snapshot writes and reads: slices and pauses are counted, not timed.
+// Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -21,19 +21,21 @@ function memoryOf(records: number): MemoryStore {
 
 interface Traced {
   snapshot: Snapshot;
-  /** The steps in order. */
+  /** Slices, pauses and records in order. */
   trace: string[];
   /** Fields of the log lines. */
   written: object[];
   loaded: object[];
   errors: object[];
-  /** Ends the time limit of the last snapshot. */
+  /** Ends the time limit of the final snapshot. */
   runOut: () => void;
-  /** Returns the maximum size that was requested for one slice. */
+  /** Returns the largest size requested for a slice. */
   sliceBytes: () => number;
 }
 
-/** Runs timers without delay; the clock advances only in them. `onRest` is called at each pause. */
+/**
+ * Creates a snapshot with timers that run without delay and advance the clock. Calls `onRest` at each pause.
+ */
 function trace(file: string, memory: MemoryStore, onRest: (rests: number) => void = () => undefined): Traced {
   const traced: string[] = [];
   const [written, loaded, errors]: [object[], object[], object[]] = [[], [], []];
@@ -103,7 +105,7 @@ describe('snapshot', () => {
       expect(run.trace.join(' ')).toBe(Array.from({ length: slices }, () => 'slice rest').join(' '));
     });
 
-    test('is abandoned for the final one, which replaces it without a log line about the first', async () => {
+    test('is abandoned for the final snapshot, without a log line about the abandoned write', async () => {
       const folder = newFolder();
       let closing: Promise<void> | undefined;
       const run = trace(join(folder, 'snapshot'), memoryOf(2000), (rests) => {
@@ -132,7 +134,7 @@ describe('snapshot', () => {
     });
   });
 
-  describe('the final one', () => {
+  describe('at shutdown', () => {
     test('is written without pausing', async () => {
       const run = trace(join(newFolder(), 'snapshot'), memoryOf(2000));
       await run.snapshot.start();
@@ -141,7 +143,7 @@ describe('snapshot', () => {
       expect(run.trace).not.toContain('rest');
     });
 
-    test('leaves the previous file when there is no time to write it, and logs that', async () => {
+    test('leaves the previous file and logs a warning when the time is insufficient', async () => {
       const folder = newFolder();
       const file = join(folder, 'snapshot');
       const first = trace(file, memoryOf(10));
@@ -161,7 +163,7 @@ describe('snapshot', () => {
     });
   });
 
-  test('ends a slice also where rows are free or banned', () => {
+  test('ends a slice even at free or banned rows', () => {
     const memory = memoryOf(2000);
     const isBanned = (key: string) => key.startsWith('21.T1/1');
     memory.ban({ prefix: '21.T1/1', isSoft: false });
@@ -178,7 +180,7 @@ describe('snapshot', () => {
     expect(Math.max(...sizes)).toBeLessThanOrEqual(8192 / 88 + 1);
   });
 
-  test('bounds a slice by the expanded text of records that compress well', () => {
+  test('limits a slice by the expanded size of compressed records', () => {
     const memory = memoryOf(0);
     const values = toBytes(JSON.stringify(['https://'.repeat(1000)]));
     for (let at = 0; at < 100; at++) {

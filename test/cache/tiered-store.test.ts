@@ -25,7 +25,7 @@ describe('tiered store (memory before Redis)', () => {
   interface FakeRedis {
     isStored: boolean | undefined;
     isFenced: boolean;
-    /** False if Redis is down or the state of the key is lost. */
+    /** False when Redis is down or has lost the state of the key. */
     isAsked: boolean;
     isReadable: boolean;
   }
@@ -84,10 +84,10 @@ describe('tiered store (memory before Redis)', () => {
     ['a ban', undefined, (store) => store.ban({ prefix: '21.T1/', isSoft: false })],
     ['a softening', stale, (store) => store.soften(KEY)],
     ['a soft ban', stale, (store) => store.ban({ prefix: '21.T1/', isSoft: true })],
-  ])('has nothing fresh after %s', async (_what, left, purge) => {
+  ])('has no fresh entry after %s', async (_what, left, purge) => {
     const { memory, store, pass } = open();
     const purged = purge(store);
-    // A read in between copies the entry from Redis into memory.
+    // A read before the publication copies the entry from Redis into memory.
     expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
     expect(memory.peek(KEY)).toEqual(entryOf('old'));
     pass();
@@ -95,7 +95,7 @@ describe('tiered store (memory before Redis)', () => {
     expect((await store.get(KEY)).entry).toEqual(left);
   });
 
-  test('does not copy an entry from Redis into memory when the key was invalidated during the read', async () => {
+  test('copies no Redis entry into memory when the key was invalidated during the read', async () => {
     const { memory, store } = open();
     const asked = store.get(KEY);
     memory.forget(KEY);
@@ -103,13 +103,13 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)).toBeUndefined();
   });
 
-  test('does not copy an entry from Redis into memory during a write that this process may not know of', async () => {
+  test('copies no Redis entry into memory under a fence that this process may not have received', async () => {
     const { memory, store } = open({ isFenced: true });
     expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
     expect(memory.peek(KEY)).toBeUndefined();
   });
 
-  test('returns the newer entry of both tiers, and that of memory when they are equally old', async () => {
+  test('returns the newer entry of both tiers, and the memory entry when both are equally old', async () => {
     const { store, far, put } = open();
     await put(entryOf('here', { requestedAt: NOW + 1 }));
     expect((await store.get(KEY)).entry).toEqual(entryOf('here', { requestedAt: NOW + 1 }));
@@ -119,40 +119,37 @@ describe('tiered store (memory before Redis)', () => {
     expect((await store.get(KEY)).entry).toEqual(entryOf('there', { requestedAt: NOW + 2 }));
   });
 
-  test('drops from memory what Redis refuses', async () => {
+  test('drops an entry from memory that Redis rejects', async () => {
     const { memory, put } = open({ isStored: false });
     expect(await put(entryOf('old'))).toBe(false);
     expect(memory.peek(KEY)).toBeUndefined();
   });
 
   test.each([
-    ['refuses', false],
-    ['could not be asked about', undefined],
-  ])(
-    'keeps an entry that Redis %s out of memory during a write that Redis knows of',
-    async (_what, isStored) => {
-      const { memory, store } = open({ isStored, isFenced: true });
-      const { ticket } = await store.get(KEY);
-      const kept = store.set(KEY, entryOf('new'), ticket);
-      expect(memory.peek(KEY)).toBeUndefined();
-      expect(await kept).toBe(false);
-      expect(memory.peek(KEY)).toBeUndefined();
-    },
-  );
+    ['rejects', false],
+    ['cannot store', undefined],
+  ])('leaves memory empty when Redis %s an entry under a raised fence', async (_what, isStored) => {
+    const { memory, store } = open({ isStored, isFenced: true });
+    const { ticket } = await store.get(KEY);
+    const kept = store.set(KEY, entryOf('new'), ticket);
+    expect(memory.peek(KEY)).toBeUndefined();
+    expect(await kept).toBe(false);
+    expect(memory.peek(KEY)).toBeUndefined();
+  });
 
-  test('keeps what Redis stores in memory, even after a fence that has been lowered', async () => {
+  test('leaves an entry in memory that Redis stores, even after a lowered fence', async () => {
     const { memory, put } = open({ isFenced: true });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)).toEqual(entryOf('new'));
   });
 
-  test('keeps a load without Redis fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
+  test('treats a load without Redis as fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
     const { memory, put } = open({ isAsked: false, isStored: undefined });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)?.staleAt).toBe(NOW + DISCONNECTED_MAX_AGE_MS);
   });
 
-  test('keeps an entry in memory while Redis cannot be read', async () => {
+  test('stores an entry in memory while Redis cannot be read', async () => {
     const { memory, put } = open({ isStored: undefined });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)).toEqual(entryOf('new'));
@@ -160,7 +157,7 @@ describe('tiered store (memory before Redis)', () => {
 
   const NEW = entryOf('new', { requestedAt: NOW + 1 });
 
-  test('stores an authoritative response in Redis with the message that invalidates older ones', async () => {
+  test('stores an authoritative response in Redis with the message that invalidates older entries', async () => {
     const { memory, store, changes } = open();
     const { ticket } = await store.get(KEY);
     void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
@@ -171,14 +168,14 @@ describe('tiered store (memory before Redis)', () => {
   test.each<[when: string, options: Parameters<typeof open>[0]]>([
     ['while a write is in flight that Redis knows of', { isFenced: true }],
     ['that was loaded without Redis', { isAsked: false }],
-  ])('does not store an authoritative response %s in Redis', async (_when, options) => {
+  ])('does not store an authoritative response in Redis %s', async (_when, options) => {
     const { store, changes } = open(options);
     const { ticket } = await store.get(KEY);
     void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
     expect(changes).toMatchObject([{ kind: 'forget', key: KEY }]);
   });
 
-  test('drops an authoritative response from memory that Redis refuses', async () => {
+  test('drops an authoritative response from memory that Redis rejects', async () => {
     const { memory, store, pass } = open();
     const { ticket } = await store.get(KEY);
     const replaced = store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
@@ -188,17 +185,17 @@ describe('tiered store (memory before Redis)', () => {
   });
 
   test.each([
-    ['while Redis is away waits when it differs from the kept record', false, false, false],
-    ['while Redis is away does not wait when it is the kept record', false, true, true],
-    ['waits also when Redis is there but has lost the state of the key', true, true, false],
-  ])('an authoritative response %s', async (_what, isReadable, isUnchanged, isAnswered) => {
+    ['waits for a changed authoritative response while Redis is away', false, false, false],
+    ['does not wait for an unchanged authoritative response while Redis is away', false, true, true],
+    ['waits for an unchanged authoritative response when Redis has lost the key state', true, true, false],
+  ])('%s', async (_what, isReadable, isUnchanged, isAnswered) => {
     const { store, changes } = open({ isAsked: false, isReadable });
     const { ticket } = await store.get(KEY);
     expect(await isSettled(store.replace(KEY, { entry: NEW, ticket, isUnchanged }))).toBe(isAnswered);
     expect(changes).toHaveLength(1);
   });
 
-  test('deletes what an older load stored meanwhile when an authoritative response is not waited for', async () => {
+  test('deletes an older concurrent load when it does not wait for an authoritative response', async () => {
     const { memory, store } = open({ isAsked: false, isReadable: false });
     const { ticket } = await store.get(KEY);
     memory.replace(KEY, entryOf('older'), memory.moment());
@@ -206,7 +203,7 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)).toBeUndefined();
   });
 
-  test('ends an unknown outcome in time when the clock is set back', async () => {
+  test('bounds an unknown outcome when the clock is set back', async () => {
     const { store, changes, pass, setBy } = open();
     pass();
     const fence = await store.fence(KEY);
@@ -215,7 +212,7 @@ describe('tiered store (memory before Redis)', () => {
     expect(changes.at(-1)).toEqual({ kind: 'unknown', key: KEY, fence: '1', lifeMs: 1000 });
   });
 
-  test('gives each write its own fence, with a lifetime for an unknown outcome', async () => {
+  test('assigns each write a separate fence, with a lifetime for an unknown outcome', async () => {
     const { store, changes, pass } = open();
     pass();
     const [one, other] = [await store.fence(KEY), await store.fence(KEY)];

@@ -6,9 +6,9 @@ import { runChaos } from './run.js';
 
 const { CHAOS_SECONDS: seconds = '15', CHAOS_SEED: seed = '6' } = process.env;
 
-describeWithRedis('chaos: while upstream, Redis and proxies fail', () => {
+describeWithRedis('proxies during chaos (upstream, Redis and process faults)', () => {
   test(
-    'no response is wrong, and cached records are always answered',
+    'send no wrong response, and serve every cached record',
     { timeout: (Number(seconds) + 600) * 1000 },
     async () => {
       const figures = await runChaos({ seconds: Number(seconds), seed: Number(seed) });

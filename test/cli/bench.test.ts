@@ -1,4 +1,4 @@
-// `bench`: its measurements of a running proxy, and its limits.
+// `bench`: measurements of a running proxy, and their limits.
 import { describe, expect, test } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
@@ -19,7 +19,7 @@ describe('bench command', () => {
     expect(code).toBe(0);
     const report = JSON.parse(stdout) as { hitRatio: number; latencyMs: Record<string, number> };
     expect(report).toMatchObject({ responses: 300, statuses: { 200: 200, 404: 100 }, unanswered: 0 });
-    // Requests sent before the first responses were cached are misses.
+    // Requests sent before the first cached response are misses.
     expect(report.hitRatio).toBeGreaterThan(0.5);
     expect(demo.asked).toBe(3);
     const { p50 = 0, p90 = 0, p99 = 0, max = 0 } = report.latencyMs;
@@ -27,7 +27,7 @@ describe('bench command', () => {
     expect(p50).toBeGreaterThan(0);
   });
 
-  itWithProgram('script', 'prints a table on a terminal, and on Ctrl-C the results so far', async () => {
+  itWithProgram('script', 'prints a table on a terminal, and partial results on Ctrl-C', async () => {
     demo.reset();
     const { screen, exited, press } = startOnTerminal(
       ['bench', ...HANDLES, '--rate', '100', '--duration', '60'],
@@ -41,14 +41,14 @@ describe('bench command', () => {
     );
   });
 
-  test('bounds the duration and the rate', async () => {
+  test('limits the duration and the rate', async () => {
     const args = ['bench', ...HANDLES, '--duration', '1', '--rate', '50', '--json'];
     const { responses } = JSON.parse((await cli(args, await place())).stdout) as { responses: number };
     expect(responses).toBeGreaterThan(0);
     expect(responses).toBeLessThanOrEqual(51);
   });
 
-  test('exits with 1 on error responses and without a response', async () => {
+  test('exits with 1 on error responses, and without any response', async () => {
     const failing = await startSeparated({ upstreamUrl: `http://127.0.0.1:${await freePort()}` });
     const { code, stderr } = await cli(['bench', 'a', '--requests', '20'], { PROXY_URL: failing.url });
     expect([code, stderr]).toEqual([1, '20 requests failed\n']);
@@ -57,7 +57,7 @@ describe('bench command', () => {
     expect(none).toMatchObject({ code: 1, stdout: expect.stringMatching(/no response +20\n/) as string });
   });
 
-  test('refuses a proxy on another machine without --remote', async () => {
+  test('rejects a remote proxy without --remote', async () => {
     const env = { PROXY_URL: 'http://handle.invalid:8080' };
     const { code, stderr } = await cli(['bench', 'a', '--requests', '1'], env);
     expect([code, stderr]).toEqual([2, expect.stringContaining('--remote')]);
@@ -70,7 +70,7 @@ describe('bench command', () => {
     ['ten thousand connections', ['a', '--connections', '10000']],
     ['no request', ['a', '--requests', '0']],
     ['a file that is not there', ['--file', '/nowhere/list']],
-  ])('%s is invalid usage', async (_case, args) => {
+  ])('rejects %s as invalid usage', async (_case, args) => {
     expect((await cli(['bench', ...args])).code).toBe(2);
   });
 });

@@ -1,4 +1,4 @@
-// Each command as a process, with exit codes and output.
+// Every command run as a process, with exit codes and output.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ function folder(): string {
 }
 
 describe('CLI commands', () => {
-  test('have a help text each', async () => {
+  test('have one help text each', async () => {
     const { code, stdout } = await cli(['--help']);
     expect(code).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name = '']) => name);
@@ -33,7 +33,7 @@ describe('CLI commands', () => {
     for (const { stdout: text } of helps) expect(text).toMatch(/^Usage: [^]*Exit codes/);
   });
 
-  test('print the version of the package', async () => {
+  test('print the package version', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     expect(await cli(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
@@ -47,7 +47,7 @@ describe('CLI commands', () => {
     expect((await cli(['completion', 'powershell'])).code).toBe(2);
   });
 
-  test('check-config prints each effective value and its source, and masks secrets', async () => {
+  test('print the source of each effective value in check-config, with secrets masked', async () => {
     const file = join(folder(), 'proxy.yaml');
     writeFileSync(file, 'cache: { found: { maxTtl: 2h } }\n');
     const env = { UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN, REDIS_URL: 'redis://user:hush@redis:6379' };
@@ -62,7 +62,7 @@ describe('CLI commands', () => {
     expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('server.port')]);
   });
 
-  test('check-config rejects a misspelled variable of the proxy, while serve only warns', async () => {
+  test('reject a misspelled variable in check-config, while serve only warns', async () => {
     const { code, stdout, stderr } = await cli(['check-config'], {
       UPSTREAM_URL: demo.url,
       REDIS_URI: 'redis://a',
@@ -79,7 +79,7 @@ describe('CLI commands', () => {
     ]);
   });
 
-  test('check-config --probe opens the seed and the folder of the snapshot, as serve does', async () => {
+  test('open the seed and the snapshot folder in check-config --probe, as serve does', async () => {
     const env = {
       UPSTREAM_URL: demo.url,
       SEED_FILE: '/nowhere/seed',
@@ -94,7 +94,7 @@ describe('CLI commands', () => {
     expect([served.code, served.stderr]).toEqual([2, checked.stderr]);
   });
 
-  test('resolve, purge, stats and warm work with a running proxy', async () => {
+  test('include resolve, purge, stats and warm, which work with a running proxy', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
     const env = { PROXY_URL: proxy.url, ADMIN_URL: proxy.adminUrl, ADMIN_TOKEN: TOKEN };
     const resolved = await cli(['resolve', '21.T11998/page'], env);
@@ -126,7 +126,7 @@ describe('CLI commands', () => {
     expect(demo.asked).toBe(0);
   });
 
-  test('purge prints a summary, and JSON with --json', async () => {
+  test('print a summary of a purge, and JSON with --json', async () => {
     const { place } = await startOperated(demo.url);
     const one = await cli(['purge', 'hdl:21.T11998/page'], place);
     expect(one).toEqual({
@@ -140,7 +140,7 @@ describe('CLI commands', () => {
     expect(JSON.parse(json.stdout)).toEqual({ purged: { all: true }, soft: false, shared: true });
   });
 
-  test('exit with 2 without a token, and with 1 with a wrong one', async () => {
+  test('exit with 2 without a token, and with 1 for a wrong token', async () => {
     const { place } = await startOperated(demo.url, { ADMIN_TOKEN: TOKEN });
     const missing = await cli(['stats'], place);
     expect(missing).toMatchObject({
@@ -157,7 +157,7 @@ describe('CLI commands', () => {
     expect((await cli(['stats'], { ...place, ADMIN_TOKEN: TOKEN })).code).toBe(0);
   });
 
-  test('stats prints each figure with its unit, under a heading', async () => {
+  test('print each figure of stats with its unit, under a heading', async () => {
     const { place } = await startOperated(demo.url);
     for (let asked = 0; asked < 3; asked++) await cli(['resolve', '21.T11998/page'], place);
     await cli(['resolve', '21.T11998/demo'], place);
@@ -179,7 +179,7 @@ describe('CLI commands', () => {
     expect(stdout).toMatch(/^ {2}found +2 entries, 0\.\d MiB, 0 evictions$/m);
   });
 
-  test('serve starts the proxy, and exits with 2 when configuration is missing', async () => {
+  test('start the proxy with serve, which exits with 2 when configuration is missing', async () => {
     expect((await cli(['serve'])).code).toBe(2);
     const env = { UPSTREAM_URL: demo.url, PORT: '0', ADMIN_PORT: '0', HOST: '127.0.0.1' };
     const { child, exited, stdout } = startProgram(['dist/main.js', 'serve'], env);

@@ -1,4 +1,4 @@
-// Shell completion: the scripts are complete, and each shell offers what fits.
+// Shell completion: the scripts are complete, and each shell offers matching words.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const [bash = '', zsh = '', fish = ''] = ['bash', 'zsh', 'fish'].map((shell) => 
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');
 
-/** The completions bash offers for the last of these words. */
+/** Returns the completions that bash offers for the last of these words. */
 function bashOffers(words: string[]): string[] {
   const input = `${bash}
 COMP_WORDS=(handle-resolver-proxy ${words.map((word) => `'${word}'`).join(' ')})
@@ -62,11 +62,11 @@ describe('shell completion', () => {
     [['warm', '--state', 'tsconfig.j'], 'tsconfig.json'],
     [['warm', '--rate', '']],
     [['purge', '21.T']],
-  ])('by bash after %j offers the matching words', (words, ...offered) => {
+  ])('offers the matching words in bash after %j', (words, ...offered) => {
     expect(bashOffers(words)).toEqual(offered);
   });
 
-  itWithProgram('fish', 'by fish offers commands, options and files where they fit', () => {
+  itWithProgram('fish', 'offers matching commands, options and files in fish', () => {
     const offers = (line: string): string[] => {
       const { output } = runProgram('fish', ['--no-config', '-c', `${fish}\ncomplete -C '${line}'`]);
       return linesOf(output).map((text) => text.split('\t')[0] ?? '');
@@ -78,8 +78,8 @@ describe('shell completion', () => {
     expect(offers('handle-resolver-proxy stats package.j')).toEqual([]);
   });
 
-  /** zsh completes only on a terminal, so zpty provides one; the command is a function that prints its arguments. */
-  itWithProgram('zsh', 'by zsh completes commands, options, choices and files', () => {
+  /** zsh completes only on a terminal, which zpty provides. The command prints its arguments. */
+  itWithProgram('zsh', 'offers commands, options, choices and files in zsh', () => {
     const folder = mkdtempSync(join(tmpdir(), 'proxy-zsh-'));
     onTestFinished(() => {
       rmSync(folder, { recursive: true });

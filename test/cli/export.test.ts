@@ -1,4 +1,4 @@
-// An interrupted export: no partial file counts as complete, and the next run continues.
+// Interrupted exports: a partial file never counts as complete, and the next run resumes it.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const lineOf = (at: number, from = 'now'): string => `{"handle":"21.T1/${at}","v
 const linesOf = (first: number, end: number, from?: string): string =>
   Array.from({ length: end - first }, (_, at) => lineOf(first + at, from)).join('');
 
-/** An admin listener that answers each export with this function. */
+/** Starts an admin listener that responds to each export with `answer`. Returns its URL. */
 async function adminWith(answer: (res: ServerResponse) => void): Promise<string> {
   const server = createServer((_req, res) => {
     answer(res);
@@ -44,7 +44,7 @@ const argsOf = (output: string, admin: string): string[] => [
 ];
 
 describe('interrupted export', () => {
-  test('continues after kill -9, with current records and those of the earlier run that the proxy has lost', async () => {
+  test('resumes after kill -9 with current records, and with earlier records the proxy has lost', async () => {
     const output = join(newFolder(), 'records.ndjson');
     const partial = `${output}.21.T1.1.partial`;
     const stalled = await adminWith((res) => res.write(linesOf(0, 100, 'before')));
@@ -55,7 +55,7 @@ describe('interrupted export', () => {
     child.kill('SIGKILL');
     await exited;
     expect(existsSync(output)).toBe(false);
-    // The state after the process is killed in the middle of a line.
+    // Simulates a process killed in the middle of a line.
     writeFileSync(partial, lineOf(100).slice(0, 25), { flag: 'a' });
     const whole = await adminWith((res) => res.end(linesOf(50, 200)));
     expect(await cli(argsOf(output, whole))).toMatchObject({
@@ -67,7 +67,7 @@ describe('interrupted export', () => {
   });
 
   test.each(['records.ndjson', 'records.ndjson.gz'])(
-    'is incomplete when the connection breaks, and continues: %s',
+    'is incomplete when the connection breaks, and resumes (%s)',
     async (name) => {
       const output = join(newFolder(), name);
       const partial = `${output}.21.T1.1.partial`;
@@ -92,7 +92,7 @@ describe('interrupted export', () => {
     },
   );
 
-  test('does not reuse a run of more than an hour ago', async () => {
+  test('does not reuse a run from more than an hour ago', async () => {
     const output = join(newFolder(), 'records.ndjson');
     const partial = `${output}.21.T1.1.partial`;
     writeFileSync(partial, linesOf(0, 100, 'before'));
@@ -115,13 +115,13 @@ describe('interrupted export', () => {
   });
 
   test.each(['records.ndjson', 'records.ndjson.gz'])(
-    '%s: a full disk is reported in one sentence',
+    'reports a full disk in one sentence (%s)',
     async (name) => {
       const output = join(newFolder(), name);
       const value = (): string => randomBytes(300).toString('base64');
       const admin = await adminWith((res) => {
         let sent = 0;
-        // An endless response: the command has to end by itself.
+        // The response is endless, so the command must stop by itself.
         const more = setInterval(() => {
           if (!res.writableNeedDrain)
             for (let times = 0; times < 50; times++) res.write(lineOf(sent++, value()));

@@ -1,4 +1,4 @@
-// Records exported from one proxy and imported into another.
+// Records exported from one proxy and imported into a different proxy.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +16,7 @@ useNock();
 
 const broken = { status: 502, body: '<html>' };
 
-/** The URL of the admin listener. */
+/** Returns the URL of the admin listener. */
 async function adminOf({ app }: Proxy): Promise<string> {
   const server = createServer(app.admin).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
@@ -25,7 +25,7 @@ async function adminOf({ app }: Proxy): Promise<string> {
 }
 
 describe('export and import', () => {
-  test('copy the records of one prefix from proxy to proxy', async () => {
+  test('copy the records of one prefix between proxies', async () => {
     const upstream = mockUpstream((target) => {
       const handle = decodeURIComponent(target.slice(13));
       return handle.endsWith('/gone') ? notFound(handle) : recordOf(undefined, handle);
@@ -56,7 +56,7 @@ describe('export and import', () => {
     for (const handle of ['21.T1/a', '21.T1/%C3%A4'])
       expect((await other.ask(`/api/handles/${handle}`)).headers['cache-status']).toContain('detail=error');
     expect((await other.ask('/api/handles/21.T1.2/b')).status).toBe(502);
-    // A second import changes nothing; lines that are done can be skipped.
+    // A second import changes nothing, and --skip omits imported lines.
     const again = await cli(['import', file, '--skip', '1', '--admin', admin]);
     expect(again.stdout).toBe('0 imported, 1 skipped: 1 in memory already\n');
   });
@@ -81,7 +81,7 @@ describe('export and import', () => {
     });
   });
 
-  test('report how many records were skipped, and why', async () => {
+  test('report the number of skipped records, and the reason', async () => {
     const proxy = await startProxy({ CACHE_FOUND_MAX_ENTRIES: '2', CACHE_STALE_IF_ERROR: '1h' });
     const admin = await adminOf(proxy);
     const old = recordLine('21.T1/old').replaceAll('2026-', '2025-');
@@ -92,7 +92,7 @@ describe('export and import', () => {
     );
   });
 
-  test('refuse a prefix with a slash, and count invalid lines', async () => {
+  test('reject a prefix with a slash, and count invalid lines', async () => {
     const proxy = await startProxy();
     const admin = await adminOf(proxy);
     expect((await cli(['export', '--prefix', '21.T1/', '--admin', admin])).code).toBe(2);
@@ -107,7 +107,7 @@ describe('export and import', () => {
   test.each([
     ['is missing', () => join(newFolder(), 'nowhere'), 'ENOENT'],
     ['is a folder', newFolder, 'EISDIR'],
-  ])('report a file that %s in one sentence with exit code 2', async (_what, path, reason) => {
+  ])('report an input file that %s in one sentence with exit code 2', async (_what, path, reason) => {
     const file = path();
     const { code, stderr } = await cli(['import', file]);
     expect(code).toBe(2);

@@ -1,4 +1,4 @@
-// Runs every command of src/cli/README.md and every call of src/admin/README.md as written there.
+// Runs every command of src/cli/README.md and every call of src/admin/README.md as written.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ import { startOperated } from '../support/operated-proxy.js';
 
 const demo = await startDemoServer();
 
-/** Other tests start `serve`. */
+/** Commands except `serve`, which other tests start. */
 const commands = shellBlocks(readDocument('src/cli/README.md'))
   .flatMap((block) => block.split('\n'))
   .map((line) => line.replace(/ # .*$/, '').trim())
   .filter((line) => line.includes('handle-resolver-proxy') && !line.endsWith(' serve'));
 
-/** Call, method, path and body. */
+/** Matches of admin calls: whole text, method, path and body. */
 const calls = [
   ...readDocument('src/admin/README.md').matchAll(/`(GET|POST|PUT) (\/[^ `]*)(?: (\{.*?\}))?`/g),
 ].map((found) => [...found]);
@@ -30,7 +30,7 @@ const adapted = (line: string): string =>
     .replace(/--watch$/, '--watch | head -3')
     .replace('--duration 5', '--duration 1');
 
-/** A folder with the files that the commands name, and the installed command. */
+/** Creates a folder with the installed command and the files that the commands name. */
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'proxy-readme-'));
   onTestFinished(() => {
@@ -49,8 +49,8 @@ function folder(): string {
   return path;
 }
 
-describe('documented commands and admin calls', () => {
-  test.each(commands)('%s', async (command) => {
+describe('documented command or admin call', () => {
+  test.each(commands)('exits successfully: %s', async (command) => {
     const cwd = folder();
     const { place } = await startOperated(demo.url);
     const env = { PATH: `${cwd}:${process.env['PATH'] ?? ''}`, UPSTREAM_URL: demo.url, ...place };
@@ -60,12 +60,12 @@ describe('documented commands and admin calls', () => {
     expect(code, stderr()).toBe(0);
   });
 
-  test('exist', () => {
+  test('exists in the READMEs', () => {
     expect(commands.length).toBeGreaterThan(8);
     expect(calls.length).toBeGreaterThan(6);
   });
 
-  test.each(calls)('%s succeeds', async (_call, method = '', path = '', body?: string) => {
+  test.each(calls)('returns 200: %s', async (_call, method = '', path = '', body?: string) => {
     const { ADMIN_URL } = (await startOperated(demo.url)).place;
     const answer = await fetch(ADMIN_URL + path, { method, ...(body !== undefined && { body }) });
     expect(answer.status).toBe(200);

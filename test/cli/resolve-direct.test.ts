@@ -1,4 +1,4 @@
-// `resolve --direct` at a Handle server with a self-signed certificate.
+// `resolve --direct` with a Handle server that has a self-signed certificate.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -20,7 +20,7 @@ function fileOfCertificate(): string {
 }
 
 describe('resolve --direct', () => {
-  test('rejects a self-signed certificate, with its fingerprint and the options that accept it', async () => {
+  test('rejects a self-signed certificate, and prints its fingerprint and the options to accept it', async () => {
     const { code, stdout, stderr } = await resolve();
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain('its certificate is self-signed');
@@ -31,17 +31,17 @@ describe('resolve --direct', () => {
   test.each<[option: string, options: () => string[]]>([
     ['--fingerprint', () => ['--fingerprint', fingerprint]],
     [
-      '--fingerprint without colons, after another',
+      '--fingerprint without colons, after a different fingerprint',
       () => ['--fingerprint', `${'00'.repeat(32)},${fingerprint.replaceAll(':', '')}`],
     ],
     ['--ca', () => ['--ca', fileOfCertificate()]],
-  ])('accepts it with %s', async (_option, options) => {
+  ])('accepts a self-signed certificate with %s', async (_option, options) => {
     const { code, stdout, stderr } = await resolve(...options());
     expect([code, stderr]).toEqual([0, '200 · no Cache-Status\n']);
     expect(stdout).toContain('"responseCode":1');
   });
 
-  test('--insecure accepts any certificate, and prints its fingerprint', async () => {
+  test('accepts any certificate with --insecure, and prints its fingerprint', async () => {
     const { code, stderr } = await resolve('--insecure');
     expect([code, stderr]).toEqual([
       0,
@@ -49,13 +49,13 @@ describe('resolve --direct', () => {
     ]);
   });
 
-  test('rejects another certificate than that of --fingerprint', async () => {
+  test('rejects a certificate that does not match --fingerprint', async () => {
     const { code, stderr } = await resolve('--fingerprint', '00'.repeat(32));
     expect([code, stderr]).toEqual([1, expect.stringContaining('is not the pinned one')]);
     expect(stderr).toContain(fingerprint);
   });
 
-  test('reports an unreachable server with the reason', async () => {
+  test('reports an unreachable server and the reason', async () => {
     const direct = `https://127.0.0.1:${await freePort()}`;
     const { code, stderr } = await cli(['resolve', '21.T11998/demo', '--direct', direct, '--insecure']);
     expect([code, stderr]).toEqual([1, expect.stringContaining('the connection was refused')]);
@@ -70,7 +70,7 @@ describe('resolve --direct', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(reason)]);
   });
 
-  test('is required for its TLS options', async () => {
+  test('is required by the TLS options', async () => {
     const { code, stderr } = await cli(['resolve', '21.T11998/demo', '--insecure']);
     expect([code, stderr]).toEqual([2, expect.stringContaining('are for --direct')]);
   });

@@ -1,4 +1,4 @@
-// `resolve -`: the handles of standard input, in batches.
+// `resolve -`: resolves the handles of standard input in batches.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
@@ -20,7 +20,7 @@ const elementsIn = (stdout: string): BatchElement[] =>
     .map((line) => JSON.parse(line) as BatchElement);
 
 describe('resolve -', () => {
-  test('prints a JSON line per handle in the order of the list, and a count', async () => {
+  test('prints one JSON line per handle in list order, and a count', async () => {
     const list = `${DEMO}\n\nhdl:${PAGE}\r\nhttps://hdl.handle.net/21.T11998/demo`;
     const { code, stdout, stderr } = await cliWith(list, ['resolve', '-'], await place());
     expect([code, stderr]).toEqual([0, '3 resolved, 0 failed\n']);
@@ -43,7 +43,7 @@ describe('resolve -', () => {
     expect(elementsIn(stdout).map(({ status }) => status)).toEqual([404, 200]);
   });
 
-  test('with --plain prints a line per value with its handle, and failures to standard error', async () => {
+  test('prints one line per value with --plain, and failures on standard error', async () => {
     demo.put('21.T11998/odd', [textValue(1, 'DESC', 'a\tb')]);
     const list = `21.T11998/odd\n21.T11998/nobody\n${DEMO}\n`;
     const { code, stdout, stderr } = await cliWith(list, ['resolve', '-', '--plain'], await place());
@@ -54,7 +54,7 @@ describe('resolve -', () => {
     ]);
   });
 
-  test('sends a list longer than 1,000 in several requests', async () => {
+  test('sends a list of more than 1,000 handles in several requests', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const list = Array.from({ length: 2500 }, (_, at) => (at % 2 === 0 ? DEMO : PAGE));
     const { code, stdout } = await cliWith(list.join('\n'), ['resolve', '-'], { PROXY_URL: proxy.url });
@@ -69,13 +69,13 @@ describe('resolve -', () => {
     expect([code, stdout, stderr]).toEqual([0, '', '0 resolved, 0 failed\n']);
   });
 
-  test('reports a proxy that refuses the batch', async () => {
+  test('reports a proxy that rejects the batch', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url, BATCH_ENABLED: 'false' });
     const { code, stderr } = await cliWith(DEMO, ['resolve', '-'], { PROXY_URL: proxy.url });
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^status 404: .*Unknown HTTP API endpoint/)]);
   });
 
-  test('is invalid usage with --direct, as a Handle server has no batches', async () => {
+  test('rejects --direct as invalid usage, because a Handle server has no batches', async () => {
     const { code, stderr } = await cliWith(DEMO, ['resolve', '-', '--direct', demo.url]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('--direct resolves one handle')]);
   });

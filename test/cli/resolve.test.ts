@@ -20,7 +20,7 @@ const onTerminal = async (args: string[], env: Record<string, string>) => {
 };
 
 describe('resolve command', () => {
-  itWithProgram('script', 'on a terminal prints a table and the cache entries', async () => {
+  itWithProgram('script', 'prints a table and the cache entries on a terminal', async () => {
     const { code, lines } = await onTerminal(['resolve', HANDLE], await place());
     expect(code).toBe(0);
     expect(lines.slice(0, 7)).toEqual([
@@ -49,7 +49,7 @@ describe('resolve command', () => {
     }
   });
 
-  test('in a pipe prints the body unchanged, or a line per value with --plain', async () => {
+  test('prints the body unchanged in a pipe, or one line per value with --plain', async () => {
     const env = await place();
     const json = await cli(['resolve', HANDLE], env);
     expect(JSON.parse(json.stdout)).toMatchObject({ responseCode: 1, handle: HANDLE });
@@ -66,7 +66,7 @@ describe('resolve command', () => {
     expect(stderr).toMatch(/404 · .*\n.*not-found, fresh.*\nstatus 404\n/);
   });
 
-  test('with --direct requests the Handle server and no cache entries', async () => {
+  test('queries only the Handle server with --direct, and no cache entries', async () => {
     const { code, stdout, stderr } = await cli(['resolve', HANDLE, '--direct', `${demo.url}/`]);
     expect([code, stderr]).toEqual([0, '200 · no Cache-Status\n']);
     expect(stdout).toContain('"responseCode":1');
@@ -96,7 +96,7 @@ describe('resolve command', () => {
     expect(JSON.parse(stdout)).toMatchObject({ handle: HANDLE });
   });
 
-  test('decodes a URL once, as bytes, and never a bare handle', async () => {
+  test('decodes a URL once, and a bare handle never', async () => {
     const handle = '21.T11998/ä%20 ?#b';
     demo.put(handle, [textValue(1, 'DESC', 'odd')]);
     const env = await place();

@@ -1,4 +1,4 @@
-// `site-record`: the site record for clients of the native protocol.
+// `site-record`: prints the site record for clients of the native protocol.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -58,20 +58,20 @@ describe('site-record command', () => {
     expect(data.value.servers[0]).toMatchObject({ publicKey: { format: 'key', value: { kty: 'RSA' } } });
   });
 
-  test('rejects a certificate without an RSA key, as clients read no other', async () => {
+  test('rejects a certificate without an RSA key, the only kind that clients accept', async () => {
     const file = join(folder(), 'cert.pem');
     writeFileSync(file, (await createCertificate()).cert);
     const { code, stderr } = await cli(['site-record'], { ...ENV, NATIVE_SITE_CERTIFICATE_FILE: file });
     expect([code, stderr]).toEqual([2, expect.stringContaining('has no RSA key')]);
   });
 
-  test('--caching prints the site alone, as a primary, as clients send AUTH requests to no other', async () => {
+  test('prints only the site with --caching, as a primary, because clients send AUTH requests only there', async () => {
     const { code, stdout } = await cli(['site-record', '--caching'], ENV);
     const { data } = await valueOf([], ENV);
     expect([code, JSON.parse(stdout)]).toEqual([0, { ...data.value, primarySite: true }]);
   });
 
-  test('--binary prints the bytes of a resolver_site file', async () => {
+  test('prints the bytes of a resolver_site file with --binary', async () => {
     const args = ['dist/main.js', 'site-record', '--binary'];
     const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, env: ENV });
     const { data } = await valueOf([], ENV);
@@ -79,7 +79,7 @@ describe('site-record command', () => {
     expect(decodeSite(stdout)).toMatchObject({ ...data.value, primarySite: true, servers });
   });
 
-  test('names the remedy without an address or an interface', async () => {
+  test('prints the remedy when no address or interface is configured', async () => {
     const { UPSTREAM_URL, NATIVE_SITE_ADDRESS } = ENV;
     const unknown = await cli(['site-record'], { UPSTREAM_URL });
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('native.site.address')]);

@@ -1,4 +1,4 @@
-// The commands on a terminal; `resolve`, `warm` and `bench` are in their own files.
+// Commands on a terminal, except `resolve`, `warm` and `bench`, which have separate files.
 import { describe, expect } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
@@ -13,8 +13,8 @@ const onTerminal = async (args: string[], env: Record<string, string> = {}) => {
   return { code, screen: screen() };
 };
 
-describe('CLI on a terminal:', () => {
-  itWithProgram('script', 'serve runs until Ctrl-C', async () => {
+describe('CLI on a terminal', () => {
+  itWithProgram('script', 'runs serve until Ctrl-C', async () => {
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
     const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
     const { screen, exited, press } = startOnTerminal(['serve'], env);
@@ -23,7 +23,7 @@ describe('CLI on a terminal:', () => {
     expect(await exited).toMatchObject({ code: 0 });
   });
 
-  itWithProgram('script', 'stats --watch refreshes the table until Ctrl-C', async () => {
+  itWithProgram('script', 'refreshes the table of stats --watch until Ctrl-C', async () => {
     const { url, place } = await startOperated(demo.url);
     await fetch(`${url}/api/handles/21.T11998/demo`);
     const { screen, exited, press } = startOnTerminal(['stats', '--watch'], place);
@@ -34,7 +34,7 @@ describe('CLI on a terminal:', () => {
     expect(await exited).toMatchObject({ code: 0 });
   });
 
-  itWithProgram('script', 'stats escapes control characters in handles', async () => {
+  itWithProgram('script', 'escapes control characters in handles in stats', async () => {
     const { url, place } = await startOperated(demo.url);
     await fetch(`${url}/api/handles/21.T11998/%1B%5D0;evil%07`);
     const { screen } = await onTerminal(['stats'], place);
@@ -42,7 +42,7 @@ describe('CLI on a terminal:', () => {
     expect(screen).not.toMatch(/[\u0007\u001b]/);
   });
 
-  itWithProgram('script', 'purge prints its report, and prompts for a missing token', async () => {
+  itWithProgram('script', 'prints a purge report, and prompts for a missing token', async () => {
     const token = 'a-token-of-the-operator';
     const { place } = await startOperated(demo.url, { ADMIN_TOKEN: token });
     const purged = await onTerminal(['purge', '--prefix', '21.T1/'], { ...place, ADMIN_TOKEN: token });
@@ -53,24 +53,20 @@ describe('CLI on a terminal:', () => {
     expect(refused.screen).toContain('set ADMIN_TOKEN');
   });
 
-  itWithProgram(
-    'script',
-    'check-config, completion, --help and --version print to the terminal',
-    async () => {
-      const config = await onTerminal(['check-config'], { UPSTREAM_URL: demo.url });
-      expect(config).toMatchObject({
-        code: 0,
-        screen: expect.stringMatching(/upstream\.url .* variable UPSTREAM_URL\r\n/) as string,
-      });
-      const script = await onTerminal(['completion', 'bash']);
-      expect(script).toMatchObject({ code: 0, screen: expect.stringContaining('complete -F') as string });
-      const help = await onTerminal(['help']);
-      expect(help).toMatchObject({ code: 0, screen: expect.stringContaining('Usage:') as string });
-      const version = await onTerminal(['--version']);
-      expect(version).toMatchObject({
-        code: 0,
-        screen: expect.stringMatching(/^\d+\.\d+\.\d+\r\n$/) as string,
-      });
-    },
-  );
+  itWithProgram('script', 'prints the output of check-config, completion, --help and --version', async () => {
+    const config = await onTerminal(['check-config'], { UPSTREAM_URL: demo.url });
+    expect(config).toMatchObject({
+      code: 0,
+      screen: expect.stringMatching(/upstream\.url .* variable UPSTREAM_URL\r\n/) as string,
+    });
+    const script = await onTerminal(['completion', 'bash']);
+    expect(script).toMatchObject({ code: 0, screen: expect.stringContaining('complete -F') as string });
+    const help = await onTerminal(['help']);
+    expect(help).toMatchObject({ code: 0, screen: expect.stringContaining('Usage:') as string });
+    const version = await onTerminal(['--version']);
+    expect(version).toMatchObject({
+      code: 0,
+      screen: expect.stringMatching(/^\d+\.\d+\.\d+\r\n$/) as string,
+    });
+  });
 });

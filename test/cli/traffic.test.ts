@@ -1,4 +1,4 @@
-// `traffic`: lists limited networks and rules as text, and ends a limit.
+// `traffic`: prints limited networks and rules, and ends a limit.
 import { describe, expect, test } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
@@ -12,7 +12,7 @@ const ENV = {
 };
 
 describe('traffic command', () => {
-  test('shows limited networks and rules; --unblock ends a limit, and fails when there is none', async () => {
+  test('prints limited networks and rules, and ends an existing limit with --unblock', async () => {
     const { ask, place } = await startOperated(demo.url, ENV);
     await ask('/21.T11998/page', { headers: { 'User-Agent': 'GPTBot' } });
     const headers = { 'X-Forwarded-For': '198.51.100.7' };

@@ -1,4 +1,4 @@
-// The state file of `warm`: when each handle is due, and a size that does not grow with each run.
+// The state file of `warm`: it stores when each handle is due, and does not grow with each run.
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -7,8 +7,8 @@ import { newFolder } from '../support/snapshot.js';
 
 const NOW = Date.parse('2026-11-23T10:00:00Z');
 
-describe('state file of warm', () => {
-  test('makes a handle due at its time, and immediately without one', () => {
+describe('warm state file', () => {
+  test('makes a handle due at its time, or immediately without a time', () => {
     const file = join(newFolder(), 'state');
     const first = openState(file, () => NOW);
     expect(first.isDue('21.T1/a')).toBe(true);
@@ -21,7 +21,7 @@ describe('state file of warm', () => {
     expect(isDue(60_000)).toEqual([true, true]);
   });
 
-  test('uses the newest line of a handle, and is compacted when most lines are older', () => {
+  test('uses the last line of a handle, and is compacted when most lines are outdated', () => {
     const file = join(newFolder(), 'state');
     let largest = 0;
     for (let day = 0; day < 30; day++) {

@@ -1,4 +1,4 @@
-// `warm`: from a list and from a prefix, on a terminal and in a pipe, interrupted and resumed.
+// `warm`: from a list or a prefix, on a terminal or in a pipe, interrupted and resumed.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-/** A file with `count` handles that exist. */
+/** Returns a file with `count` existing handles. */
 function listOf(count: number, name: string): string {
   const handles = Array.from({ length: count }, (_, at) => `21.T11998/${name}-${at}`);
   for (const handle of handles) demo.put(handle, [textValue(1, 'URL', 'https://example.org/warm')]);
@@ -66,7 +66,7 @@ describe('warm command', () => {
     expect(await answeredBy(proxy)).toBe(900);
   });
 
-  test('prints its progress as lines with rate and remaining time', async () => {
+  test('prints progress lines with rate and remaining time', async () => {
     const proxy = await start();
     const { code, stderr } = await cli(['warm', listOf(600, 'plain'), '--rate', '200'], {
       PROXY_URL: proxy.url,
@@ -75,7 +75,7 @@ describe('warm command', () => {
     expect(stderr).toMatch(/^(?:\d+ of 600 handles, \d+\/s, \d+ s left\n)+$/);
   });
 
-  test('is interrupted by SIGTERM in a pipe, and the state file keeps finished handles', async () => {
+  test('stops on SIGTERM in a pipe, with finished handles in the state file', async () => {
     const { place } = await start();
     const list = listOf(600, 'signalled');
     const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
@@ -109,7 +109,7 @@ describe('warm command', () => {
     ]);
   });
 
-  test('prints failures and retries them in the next run', async () => {
+  test('prints failures, and retries failed handles in the next run', async () => {
     const proxy = await start();
     const list = listOf(12, 'failing');
     const args = ['warm', list, '--state', `${list}.done`];
@@ -130,7 +130,7 @@ describe('warm command', () => {
   const COUNT = Object.keys(demoRecords(0)).filter((handle) => handle.startsWith(DEMO_PREFIX)).length;
 
   test.each([4, COUNT, 10_000])(
-    'lists a prefix in pages of %i through the proxy and warms it',
+    'lists a prefix through the proxy in pages of %i, and warms its handles',
     async (pageSize) => {
       const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
       const args = ['warm', '--prefix', DEMO_PREFIX, '--page-size', String(pageSize)];
@@ -144,7 +144,7 @@ describe('warm command', () => {
     },
   );
 
-  test('refreshes of a prefix only what is due by the TTL of the proxy', async () => {
+  test("refreshes only the handles of a prefix that are due by the proxy's TTL", async () => {
     const proxy = await startOperated(demo.url);
     const env = { PROXY_URL: proxy.url, ...LOGIN };
     const state = file('prefix.done', '');
@@ -153,7 +153,7 @@ describe('warm command', () => {
     const lines = readFileSync(state, 'utf8').trimEnd().split('\n');
     const times = lines.map((line) => Date.parse(line.split('\t')[1] ?? ''));
     expect(Math.max(...times)).toBeGreaterThan(Date.now() + 3_000_000);
-    // One record is always due, because its TTL is short.
+    // One record is always due because of its short TTL.
     const timed = lines.map((line, at) =>
       line.replace(/\t.*/, `\t${at < 3 ? 2026 : 2126}-01-01T00:00:00.000Z`),
     );
@@ -187,7 +187,7 @@ describe('warm command', () => {
     ],
     ['no password is given', { HANDLE_USER: LOGIN.HANDLE_USER }, 2, 'Give the password'],
     ['the connection is not encrypted', { ...LOGIN, PROXY_URL: 'http://handle.test' }, 2, 'in the clear'],
-  ])('refuses to list a prefix when %s, with a hint', async (_reason, env, code, text) => {
+  ])('rejects listing a prefix with a hint when %s', async (_reason, env, code, text) => {
     const place = { PROXY_URL: (await start()).url };
     const { stderr, ...ended } = await cli(['warm', '--prefix', DEMO_PREFIX], { ...place, ...env });
     expect(ended).toEqual({ code, stdout: '' });
@@ -211,8 +211,8 @@ describe('warm command', () => {
 
   test.each([
     ['binary data', '21.T11998/page\n\u0000\u0001\n', /line 2 is not a handle/],
-    ['another format', '{"done":[]}', /line 1 is not a handle/],
-    ['a time that is none', '21.T11998/page\tsoon\n', /line 1 is not a handle/],
+    ['a different format', '{"done":[]}', /line 1 is not a handle/],
+    ['an invalid time', '21.T11998/page\tsoon\n', /line 1 is not a handle/],
     ['an empty line', '21.T11998/page\n\n21.T11998/demo\n', /line 2 is not a handle/],
   ])('rejects a state file with %s before any request', async (_what, text, reason) => {
     const proxy = await start();
@@ -245,7 +245,7 @@ describe('warm command', () => {
     expect(readFileSync(state, 'utf8')).toMatch(new RegExp(`^${known}21.T11998/page\t20\\d\\d-\\S+Z\n$`));
   });
 
-  test('exits with 2 for a list together with a prefix, or neither', async () => {
+  test('exits with 2 for both a list and a prefix, or for neither', async () => {
     expect((await cli(['warm'])).code).toBe(2);
     expect((await cli(['warm', 'package.json', '--prefix', '21.T1'])).code).toBe(2);
     expect((await cli(['warm', 'package.json', '--concurrency', '0'])).code).toBe(2);

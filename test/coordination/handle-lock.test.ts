@@ -1,4 +1,4 @@
-// The lock of a handle: one client for all spellings of its login, and one place for rejected logins.
+// The lock on a handle: spellings of a login count as one client, and rejected logins share a queue place.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';
@@ -21,15 +21,15 @@ const as = (name: string): IncomingMessage =>
     headers: { authorization: `Basic ${Buffer.from(`${name}:x`).toString('base64')}` },
   }) as unknown as IncomingMessage;
 
-/** Returns the same name with different percent-encodings. */
+/** Returns spellings of one name that differ in percent-encoding. */
 const spellings = (count: number): string[] =>
   Array.from(
     { length: count },
     (_, at) => `${'0'.repeat(at % 8)}300%3A21.T1%2F${'%6c'.repeat(at % 4)}${'l'.repeat(3 - (at % 4))}ow`,
   );
 
-describe('lock of a handle', () => {
-  test('counts a login in a hundred spellings as one client: the owner comes second', async () => {
+describe('lock on a handle', () => {
+  test('counts a hundred spellings of a login as one client, so the owner comes second', async () => {
     const withLock = start();
     const order: string[] = [];
     const write = (name: string, who: string): Promise<unknown> =>
@@ -43,7 +43,7 @@ describe('lock of a handle', () => {
     expect(order.indexOf('owner')).toBeLessThanOrEqual(2);
   });
 
-  test('queues a login whose write was rejected in one place', async () => {
+  test('limits a login with a rejected write to one queue place', async () => {
     const withLock = start();
     const refused = { status: 403, members: {}, namesHandle: false };
     const write = (): Promise<never> =>

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';
 import { testKeyLock } from '../support/lock-contract.js';
 
-describe('the lock within one process', () => {
+describe('key lock within one process', () => {
   testKeyLock((waitMs) => {
     const lock = createKeyLock({ waitMs });
     return [lock, lock];

@@ -1,11 +1,11 @@
-// Places in the queue for a lock, by identity and by network.
+// Limits on lock queue places, by identity and by network.
 import { describe, expect, it } from 'vitest';
 import { LockPlaces } from '../../src/coordination/lock-places.js';
 
 const writer = (client: string, network = '192.0.2.0/24', prefix = '21.T1') => ({ client, network, prefix });
 
-describe('queue places for a lock', () => {
-  it('are limited to one for a recently rejected login under this prefix, for ten seconds', () => {
+describe('lock queue places', () => {
+  it('are limited to one for ten seconds after a rejected login for this prefix', () => {
     let nowMs = 1000;
     const places = new LockPlaces(() => nowMs);
     places.refuse(writer('300:A/B'));
@@ -21,7 +21,7 @@ describe('queue places for a lock', () => {
     expect(places.take(writer('300:A/B'))).toBeDefined();
   });
 
-  it('are limited to 256 per network, for any number of logins', () => {
+  it('are limited to 256 per network for any number of logins', () => {
     const places = new LockPlaces(() => 0);
     for (let at = 0; at < 256; at++) expect(places.take(writer(`300:A/${at}`))).toBeDefined();
     expect(places.take(writer('300:A/new'))).toBeUndefined();

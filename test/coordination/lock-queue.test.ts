@@ -1,8 +1,8 @@
-// The queue for a lock: fair among clients, bounded, with the time of the last release.
+// The lock queue: fair to clients, bounded, and aware of the last release.
 import { describe, expect, test, vi } from 'vitest';
 import { LockQueue, type QueueEntry } from '../../src/coordination/lock-queue.js';
 
-/** Starts a queue for one key, with the clients that have been granted the lock. */
+/** Starts a queue for one key that records the clients granted the lock. */
 function startQueue() {
   const queue = new LockQueue();
   const grants: string[] = [];
@@ -36,7 +36,7 @@ describe('lock queue grants', () => {
     expect(grants).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'a']);
   });
 
-  test('reach a new client before the next entry of a client with many', () => {
+  test('serve a new client before the next entry of a client with many entries', () => {
     const { grants, enter, leave } = startQueue();
     const first = enter('many');
     const second = enter('many');
@@ -58,7 +58,7 @@ describe('lock queue grants', () => {
 });
 
 describe('lock queue bounds', () => {
-  test('leave room for other clients when one has its maximum of entries', () => {
+  test('leave room for other clients when one client has reached its maximum', () => {
     const { enter } = startQueue();
     const entries = Array.from({ length: 130 }, () => enter('many'));
     expect(entries.filter((entry) => entry === undefined)).toHaveLength(2);
@@ -66,22 +66,22 @@ describe('lock queue bounds', () => {
     expect(enter('many', 'OTHER')).toBeDefined();
   });
 
-  test('limit all clients of a key together', () => {
+  test('limit all clients of a key in total', () => {
     const { enter } = startQueue();
     const entries = Array.from({ length: 1030 }, (_, at) => enter(`client ${at}`));
     expect(entries.filter((entry) => entry === undefined)).toHaveLength(6);
   });
 });
 
-describe('lock queue time since a key was last held', () => {
-  /** Each reading of the clock advances it by a millisecond. */
+describe('lock queue free time', () => {
+  /** Starts a queue with a clock that advances by a millisecond per reading. */
   const startTimed = () => {
     let now = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => ++now);
     return { ...startQueue(), now: () => now };
   };
 
-  test('is 0 for a client that waited, and counts from the release for the next one', () => {
+  test('is 0 for a client that waited, and otherwise starts at the last release', () => {
     const { freeMs, enter, leave, now } = startTimed();
     const [first, second] = [enter('a'), enter('b')];
     leave(first);
@@ -91,7 +91,7 @@ describe('lock queue time since a key was last held', () => {
     expect(freeMs.slice(1)).toEqual([0, now() - released]);
   });
 
-  test('is never overestimated for a key whose release was dropped', () => {
+  test('is never overestimated for a key with a dropped release', () => {
     const { queue, freeMs, enter, leave, now } = startTimed();
     leave(enter('a'));
     const released = now();

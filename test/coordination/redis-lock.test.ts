@@ -1,4 +1,4 @@
-// The lock across instances, on a manual clock, with a Redis that answers, loses answers or is down.
+// The lock across instances, on a manual clock, with a Redis that responds, loses replies or is down.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { type LockGrant, createKeyLock } from '../../src/coordination/key-lock.js';
@@ -7,17 +7,14 @@ import { type ManualClock, createManualClock, isSettled, settled } from '../supp
 
 const REDIS_WAIT_MS = 5000;
 const WRITE_MS = 30_000;
-/** Maximum wait of ioredis for one command. */
+/** Maximum time that ioredis waits for a reply. */
 const ANSWER_MS = 500;
 const LOCK_UNAVAILABLE = { code: 'LOCK_UNAVAILABLE', status: 503, retryAfterSeconds: 1 };
 
-/**
- * `lost`: the command runs, its answer is lost. `slow`: the answer is late. `away`: no command is
- * sent.
- */
+/** `lost`: the command runs, but its reply is lost. `slow`: the reply is late. `away`: no command is sent. */
 type State = 'up' | 'slow' | 'lost' | 'away';
 
-/** A Redis with one lock. `done` lists the commands in the order they ran. */
+/** A Redis with one lock. `done` lists the executed commands in order. */
 class FakeRedis {
   readonly keyPrefix = 't:';
   state: State = 'up';
@@ -76,8 +73,8 @@ async function hold({ lock }: Pick<ReturnType<typeof start>, 'lock'>) {
 }
 
 describe('Redis lock', () => {
-  describe.each<State>(['away', 'lost'])('while Redis does not answer (%s)', (state) => {
-    test('refuses with 503 and Retry-After after redis.lockWait, and does not run the task', async () => {
+  describe.each<State>(['away', 'lost'])('while Redis does not respond (%s)', (state) => {
+    test('fails with 503 and Retry-After after redis.lockWait, without running the task', async () => {
       const { clock, redis, lock } = start();
       redis.state = state;
       let runs = 0;
@@ -115,7 +112,7 @@ describe('Redis lock', () => {
     expect(redis.done).toEqual(['lock', 'lock', 'unlock']);
   });
 
-  test('that was refused after a lost reply is released when Redis returns', async () => {
+  test('is released when Redis returns if its request failed after a lost reply', async () => {
     const { clock, redis, lock } = start();
     redis.state = 'lost';
     const locked = lock('KEY', () => Promise.resolve());
@@ -128,7 +125,7 @@ describe('Redis lock', () => {
     expect(redis.holder).toBeUndefined();
   });
 
-  test('repeats a release until Redis answers, but not after the lock has expired', async () => {
+  test('repeats its release until Redis responds or the lock has expired', async () => {
     for (const [awayMs, isReleased] of [
       [20_000, true],
       [100_000, false],
@@ -145,7 +142,7 @@ describe('Redis lock', () => {
     }
   });
 
-  test('does not count the time for which another instance holds it as waiting for Redis', async () => {
+  test('does not count time held by a different instance as waiting for Redis', async () => {
     const { clock, redis, lock } = start();
     redis.holder = 'another';
     const locked = lock('KEY', () => Promise.resolve('done'));
@@ -155,8 +152,8 @@ describe('Redis lock', () => {
     expect(await locked).toBe('done');
   });
 
-  describe('on a write', () => {
-    test('lets it be sent for as long as the lock is renewed', async () => {
+  describe('during a write', () => {
+    test('permits sending while it is renewed', async () => {
       const world = start();
       const { grant, end } = await hold(world);
       for (let at = 0; at < 60; at++) {
@@ -166,7 +163,7 @@ describe('Redis lock', () => {
       end();
     });
 
-    test('refuses it when the instance was paused for longer than a renewal may be old', async () => {
+    test('prevents sending after the instance was paused longer than the maximum renewal age', async () => {
       const clock = createManualClock();
       let stoodMs = 0;
       const stopping = { ...clock, monotonic: () => clock.monotonic() + stoodMs };
@@ -183,7 +180,7 @@ describe('Redis lock', () => {
       end();
     });
 
-    test('refuses it when Redis does not answer the renewals', async () => {
+    test('prevents sending when Redis does not respond to renewals', async () => {
       const world = start();
       const { grant, end } = await hold(world);
       world.redis.state = 'lost';
@@ -194,7 +191,7 @@ describe('Redis lock', () => {
       end();
     });
 
-    test('refuses it once a renewal finds the lock lost', async () => {
+    test('prevents sending once a renewal finds the lock lost', async () => {
       const world = start();
       const { grant, end } = await hold(world);
       world.redis.holder = 'another';
@@ -203,10 +200,10 @@ describe('Redis lock', () => {
       end();
     });
 
-    test('covers it up to its time limit by the lock TTL in Redis, despite clock drift and steps', async () => {
+    test('outlives the write timeout in Redis, despite clock drift and steps', async () => {
       const world = start();
       const { end } = await hold(world);
-      // 5 s is the maximum age of a renewal.
+      // 5 s is the maximum renewal age.
       expect(world.redis.lifeMs).toBeGreaterThanOrEqual(1.1 * (WRITE_MS + 5000) + 1000);
       end();
     });
@@ -214,26 +211,23 @@ describe('Redis lock', () => {
     test.each([
       ['grant', 0],
       ['renewal', 2000],
-    ])(
-      'lets it be sent for 5 s from when the request of a %s was sent, however late the reply',
-      async (_what, at) => {
-        const world = start();
-        if (at === 0) world.redis.state = 'slow';
-        const holding = hold(world);
-        await world.clock.pass(ANSWER_MS);
-        const { grant, end } = await holding;
-        world.redis.state = 'slow';
-        await world.clock.pass(at);
-        world.redis.state = 'away';
-        await world.clock.pass(at + 4999 - world.clock.monotonic());
-        grant.assertHeld();
-        await world.clock.pass(1);
-        expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
-        end();
-      },
-    );
+    ])('permits sending for 5 s after a %s was requested, however late the reply', async (_what, at) => {
+      const world = start();
+      if (at === 0) world.redis.state = 'slow';
+      const holding = hold(world);
+      await world.clock.pass(ANSWER_MS);
+      const { grant, end } = await holding;
+      world.redis.state = 'slow';
+      await world.clock.pass(at);
+      world.redis.state = 'away';
+      await world.clock.pass(at + 4999 - world.clock.monotonic());
+      grant.assertHeld();
+      await world.clock.pass(1);
+      expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+      end();
+    });
 
-    test('refuses it after the release, which ends the renewals', async () => {
+    test('prevents sending after its release, which stops the renewals', async () => {
       const world = start();
       const { grant, end } = await hold(world);
       end();

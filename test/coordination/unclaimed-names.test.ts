@@ -1,4 +1,4 @@
-// Minted names whose response was lost: kept for a limited time, assigned once.
+// Minted names whose response was lost: stored for a limited time, and assigned once.
 import { describe, expect, test } from 'vitest';
 import { type UnclaimedNames, createUnclaimedNames } from '../../src/coordination/unclaimed-names.js';
 
@@ -6,7 +6,7 @@ describe('unclaimed minted names in one process', () => {
   let time = 0;
   const make = (): UnclaimedNames => createUnclaimedNames({ now: () => time });
 
-  test('are handed out once, in order', async () => {
+  test('are assigned once, in order', async () => {
     const unclaimed = make();
     await unclaimed.add('ask', 'P/1');
     await unclaimed.add('ask', 'P/2 with a space');
@@ -22,7 +22,7 @@ describe('unclaimed minted names in one process', () => {
     expect(await unclaimed.take('ask')).toBeUndefined();
   });
 
-  test('are kept in memory while Redis is unavailable', async () => {
+  test('stay in memory while Redis is unavailable', async () => {
     const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
     const unclaimed = createUnclaimedNames({ now: () => 0, shared: away });
     await unclaimed.add('ask', 'P/1');

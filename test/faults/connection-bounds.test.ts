@@ -1,4 +1,4 @@
-// Limits of connections, total and by network: the least useful idle connection is closed, none in use is cut.
+// Connection limits, total and per network: they close the least useful idle connection.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -18,7 +18,7 @@ const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 const GET = `GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-/** Fakes the clock and the sampling of idle connections; sockets are real. */
+/** The clock and the idle-connection sampling are fake; sockets are real. */
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
 });
@@ -50,8 +50,8 @@ const dropped = async (proxy: Proxy) =>
 const idleClosed = async (proxy: Proxy): Promise<number> =>
   (await valuesOf(proxy, 'handle_proxy_idle_connections_closed_total'))[0]![1];
 
-describe('server.maxConnections reached', () => {
-  test('closes the least recently answered idle connections first, one for each new one', async () => {
+describe('server.maxConnections limit', () => {
+  test('closes the least recently used idle connection for each new connection', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '3' });
     const [a, b, c] = [await openSocket(proxy.url), await openSocket(proxy.url), await openSocket(proxy.url)];
     // Connection a is used first and last.
@@ -69,7 +69,7 @@ describe('server.maxConnections reached', () => {
     expect(await dropped(proxy)).toEqual({ total: 0, network: 0, unread: 0 });
   });
 
-  test('closes a connection that never sent anything before the others', async () => {
+  test('closes a connection without any request first', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
     const used = await openSocket(proxy.url);
     await statusOn(used);
@@ -81,7 +81,7 @@ describe('server.maxConnections reached', () => {
     expect(await statusOn(used)).toBe(200);
   });
 
-  test('closes the new connection when every other was in use within the last second', async () => {
+  test('closes the new connection when all others were used within the last second', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '1' });
     const used = await openSocket(proxy.url);
     await statusOn(used);
@@ -94,7 +94,7 @@ describe('server.maxConnections reached', () => {
     await closed(used);
   });
 
-  test('closes no connection with a request in flight: waiting upstream, in its body, in its first or a later head', async () => {
+  test('closes no connection with a request in flight (upstream, body, first head, later head)', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '5' });
     const sockets = [];
     for (let at = 0; at < 5; at++) sockets.push(await openSocket(proxy.url));
@@ -109,7 +109,7 @@ describe('server.maxConnections reached', () => {
     first.write('GET / HTTP');
     later.write(GET.slice(0, 20));
     await expect.poll(() => demo.askedFor('21.T11998/slow')).toBe(1);
-    // When a request is answered, the pieces before it have been read.
+    // This response shows that the proxy has read the earlier partial requests.
     expect(await statusOn(idle)).toBe(200);
     pass(5000);
 
@@ -126,7 +126,7 @@ describe('server.maxConnections reached', () => {
     expect([await idleClosed(proxy), await dropped(proxy)]).toEqual([1, { total: 1, network: 0, unread: 0 }]);
   });
 
-  test('is not noticed by a client that keeps its connections alive', async () => {
+  test('does not affect a client that keeps its connections alive', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
     const agents = Array.from({ length: 5 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
     for (let round = 0; round < 3; round++) {
@@ -149,7 +149,7 @@ describe('connection limit per network', () => {
   const NEAR = '127.0.0.77';
   const FAR = '127.0.1.1';
 
-  test('refuses one more connection of that network, and closes none of another', async () => {
+  test('rejects a further connection of that network, and closes no connection of a different network', async () => {
     const proxy = await start(PER_NETWORK);
     const first = await openSocket(proxy.url);
     await openSocket(proxy.url, NEAR);
@@ -160,7 +160,7 @@ describe('connection limit per network', () => {
     expect(await dropped(proxy)).toEqual({ total: 0, network: 2, unread: 0 });
   });
 
-  test('is released by a closed connection', async () => {
+  test('frees a place when a connection closes', async () => {
     const proxy = await start(PER_NETWORK);
     const first = await openSocket(proxy.url);
     await openSocket(proxy.url);
@@ -169,7 +169,7 @@ describe('connection limit per network', () => {
     expect(await statusOn(await openSocket(proxy.url))).toBe(200);
   });
 
-  test('does not apply to a trusted proxy, including a proxy that a reload adds', async () => {
+  test('exempts trusted proxies, including a proxy added by a reload', async () => {
     const proxy = await start({ ...PER_NETWORK, HTTP_TRUSTED_PROXIES: NEAR });
     const openMany = async (): Promise<Socket> => {
       for (let at = 0; at < 5; at++) await openSocket(proxy.url, NEAR);
@@ -182,7 +182,7 @@ describe('connection limit per network', () => {
     expect(await dropped(proxy)).toMatchObject({ network: 4 });
   });
 
-  test('logs dropped connections in one line a minute', async () => {
+  test('logs dropped connections in one line per minute', async () => {
     const lines: string[] = [];
     const to = new Writable({
       write(chunk: Buffer, _encoding, done) {
@@ -207,12 +207,12 @@ describe('connection limit per network', () => {
   });
 });
 
-describe('native listener with its maximum of connections', () => {
+describe('native listener at its connection limit', () => {
   const HANDLE = '21.T11998/page';
   const ON = { NATIVE_TCP_PORT: '0' };
   const urlOf = ({ tcpPort }: Proxy): string => `http://127.0.0.1:${tcpPort}`;
 
-  test('closes a silent connection for a new one, not one with a request in flight', async () => {
+  test('closes a silent connection for a new connection, but no connection with a request in flight', async () => {
     const proxy = await start({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '3' });
     const silent = await openSocket(urlOf(proxy));
     const slow = await openNativeSocket(proxy.tcpPort);

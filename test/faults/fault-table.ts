@@ -1,4 +1,5 @@
-// Faults of the Handle server and the responses to readers and writers. src/upstream/README.md shows the same rows.
+// Faults of the Handle server, and the expected responses to readers and writers. src/upstream/README.md
+// lists the same rows.
 import type { ServerResponse } from 'node:http';
 import type { Certificate } from '../support/certificate.js';
 import type { FaultyServer } from './faulty-server.js';
@@ -6,22 +7,22 @@ import type { FaultyServer } from './faulty-server.js';
 export interface FaultRow {
   fault: string;
   breakIt: (server: FaultyServer, certificates: Certificates) => unknown;
-  /** Reason for which the reader of an expired record gets it stale. */
+  /** The reason in Cache-Status when an expired record is served stale. */
   stale: 'error' | 'timeout';
-  /** Status for the reader of a record that is not cached. */
+  /** Response status for an uncached record. */
   noEntry: number;
-  /** Number of upstream requests for each such reader. */
+  /** Number of upstream requests per read. */
   asked: number;
-  /** `connections` counts attempted connections, for faults that prevent them; the default counts requests. */
+  /** `connections` counts connection attempts instead of requests, for faults that prevent connections. */
   counts?: 'connections';
   write: number;
-  /** The response to a write begins and never ends. */
+  /** Whether the response to a write starts but never ends. */
   cutsWrite?: true;
-  /** Whether the cached record stays fresh after the write, because the server has certainly not carried it out. */
+  /** Whether the cached record stays fresh after the write, which the server certainly did not execute. */
   staysFresh: boolean;
-  /** Trust of a server with TLS. */
+  /** How the proxy trusts a TLS server. */
   tls?: 'authority' | 'pin';
-  /** Retry-After of the server (ms). */
+  /** Retry-After sent by the server, in ms. */
   restMs?: number;
 }
 
@@ -45,7 +46,7 @@ const startOfBody = (response: ServerResponse): void => {
   response.writeHead(200, { ...JSON_TYPE, 'Content-Length': '500' }).write('{"responseCode":1,');
 };
 
-/** Sends 100 MiB at the pace of the reader. */
+/** Sends up to 100 MiB at the client's reading speed. */
 function sendMegabytes(response: ServerResponse, left = 100): void {
   if (left === 0 || response.destroyed) response.end();
   else

@@ -1,4 +1,4 @@
-// A small Handle server on a real socket with faults on demand and a count of its requests.
+// A minimal Handle server on a real socket, with faults on demand and a request counter.
 import dns from 'node:dns';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -10,7 +10,7 @@ import { numbered } from '../support/demo-writes.js';
 import type { Certificate } from '../support/certificate.js';
 import { freePort } from '../support/free-port.js';
 
-/** Responds instead of the server; `answer` sends the normal response. */
+/** Replaces the server's response. `answer` sends the normal response. */
 export type Misbehave = (response: http.ServerResponse, answer: () => void) => void;
 
 export interface FaultyServer {
@@ -18,16 +18,16 @@ export interface FaultyServer {
   port: number;
   /** Returns the number of requests since the last call. */
   takeRequests: () => number;
-  /** Returns the number of attempted connections since the last call, if the address is looked up by name. */
+  /** Returns the number of connection attempts since the last call, for a server looked up by name. */
   takeLookups: () => number;
-  /** Sets the number in every record from now on. */
+  /** Sets the number in every later record. */
   holds: (count: number) => void;
   misbehave: (how: Misbehave) => void;
-  /** Refuses connections: the port is closed. */
+  /** Closes the port, so connections are refused. */
   refuse: () => Promise<void>;
-  /** Drops packets: no connection is accepted. */
+  /** Accepts no connections and drops packets. */
   vanish: () => Promise<void>;
-  /** Makes the name unknown. */
+  /** Makes the host name unknown. */
   loseName: () => void;
   show: (certificate: Certificate) => void;
   heal: () => Promise<void>;
@@ -37,7 +37,7 @@ const NAME = 'handle.test';
 const HOME = '127.0.0.1';
 const NOWHERE = '127.0.0.2';
 
-/** Over HTTPS the server is known by its address, otherwise by a name that can become unknown. */
+/** Starts the server. Clients use its address over HTTPS, otherwise a name that `loseName` makes unknown. */
 export async function startFaultyServer(certificate?: Certificate): Promise<FaultyServer> {
   const state = { count: 1, requests: 0, lookups: 0, address: HOME, how: undefined as Misbehave | undefined };
   const sockets = new Set<Socket>();
@@ -123,7 +123,7 @@ function take(state: { requests: number; lookups: number }, what: 'requests' | '
 
 type Found = (error: NodeJS.ErrnoException | null, address: unknown, family?: number) => void;
 
-/** Both clients, undici and node:http, call `dns.lookup` for every new connection. */
+/** Counts calls of `dns.lookup`, which both undici and node:http make for every new connection. */
 function watchLookups(state: { lookups: number; address: string }): void {
   const { lookup } = dns;
   const spy = vi.spyOn(dns, 'lookup') as unknown as { mockImplementation: (fake: unknown) => void };
@@ -142,7 +142,7 @@ function watchLookups(state: { lookups: number; address: string }): void {
   });
 }
 
-/** Accepts no connection, with a full backlog, so a client gets no reply to its packets. */
+/** Blocks the port with a full backlog, so a client gets no reply to its packets. */
 async function openBlackHole(port: number): Promise<void> {
   const held = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(BLACK_HOLE, { eval: true, workerData: { port, host: NOWHERE, held } });
@@ -164,7 +164,7 @@ async function openBlackHole(port: number): Promise<void> {
   throw new Error('the queue of connections never got full');
 }
 
-/** A thread that listens with the smallest backlog and then blocks. */
+/** Code of a thread that listens with the smallest backlog and then blocks. */
 const BLACK_HOLE = `
 const { parentPort, workerData } = require('node:worker_threads');
 const { port, host, held } = workerData;

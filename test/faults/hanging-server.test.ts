@@ -1,5 +1,5 @@
-// One of two Handle servers hangs: the misses of the other server keep their 99th percentile.
-// HANGING_MISSES=20000 measures for longer; the figures are printed.
+// One of two Handle servers hangs: the p99 latency of misses at the other server is unchanged.
+// HANGING_MISSES=20000 measures for longer. The test prints its figures.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -14,10 +14,10 @@ import { startDemoServer } from '../support/demo.js';
 const MISSES = Number(process.env['HANGING_MISSES'] ?? '2000');
 const ROUNDS = 5;
 const CALLERS = 8;
-/** Number of misses that are not measured, while the clients of the other server connect. */
+/** Number of unmeasured misses during which the clients of the hanging server connect. */
 const UNMEASURED = 100;
 const CALLERS_OF_HANGING = 128;
-/** Pause of a client after its response; without it rejections would dominate the load. */
+/** Pause of a client after its response. Without the pause, rejected requests would dominate the load. */
 const PAUSE_MS = 250;
 
 const hanging = await startDemoServer({ prefixes: ['21.T1'], seed: {} });
@@ -42,7 +42,7 @@ afterAll(() => {
 
 let asked = 0;
 
-/** Returns the latencies (ms) of misses at the working server. */
+/** Requests uncached handles from the working server. Returns the latencies in ms. */
 async function miss(url: string, count: number): Promise<{ latencies: number[]; statuses: number[] }> {
   const latencies: number[] = [];
   const statuses: number[] = [];
@@ -59,7 +59,7 @@ async function miss(url: string, count: number): Promise<{ latencies: number[]; 
   return { latencies, statuses };
 }
 
-/** Sends requests to the hanging server until `end`, which returns the statuses of all responses. */
+/** Requests handles of the hanging server until `end` is called, which returns the response statuses. */
 async function askHanging(url: string): Promise<{ end: () => Promise<number[]> }> {
   hanging.hold.begin('GET');
   let isOver = false;
@@ -84,7 +84,7 @@ async function askHanging(url: string): Promise<{ end: () => Promise<number[]> }
 }
 
 describe('hanging Handle server', () => {
-  test('does not slow down the misses of another one', { timeout: 120_000 + MISSES * 20 }, async () => {
+  test('does not delay misses of a different Handle server', { timeout: 120_000 + MISSES * 20 }, async () => {
     const { port } = working.address() as AddressInfo;
     const { url } = await startBuiltProxy({
       UPSTREAMS: JSON.stringify([

@@ -1,4 +1,4 @@
-// Several Handle servers: ordinary reads go to a working server, everything else to the primary alone.
+// Mirrors: anonymous reads use a working server, all other requests only the primary.
 import '../support/real-sockets.js';
 import { afterEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -17,7 +17,7 @@ const mirror = await startDemoServer();
 const start = (env: Record<string, string> = {}): Promise<Proxy> =>
   startProxy({ UPSTREAM_URL: primary.url, UPSTREAM_MIRRORS: mirror.url, DELETION_HANDLES: 'true', ...env });
 
-/** Gives the primary the newer records. */
+/** Stores newer records on the primary than on the mirror. */
 function prepare(): void {
   for (const at of ['kept', 'other', 'third']) {
     primary.put(`21.T11998/${at}`, numbered(2));
@@ -32,8 +32,8 @@ afterEach(() => {
   }
 });
 
-describe('a read with mirrors (failover)', () => {
-  test('goes to the primary while it answers', async () => {
+describe('read with mirrors (failover)', () => {
+  test('uses the primary while the primary responds', async () => {
     prepare();
     const proxy = await start();
     expect(numberIn(await proxy.ask(PATH))).toBe(2);
@@ -41,7 +41,7 @@ describe('a read with mirrors (failover)', () => {
   });
 
   test.each(['reset', 'refuse', 'error', 'html', 'wrong-handle'] as const)(
-    'goes to the mirror when the primary fails (%s)',
+    'uses the mirror when the primary fails (%s)',
     async (fault) => {
       prepare();
       const proxy = await start();
@@ -50,7 +50,7 @@ describe('a read with mirrors (failover)', () => {
     },
   );
 
-  test('goes to the mirror when the primary hangs, after upstream.failoverAfter', async () => {
+  test('uses the mirror when the primary has hung for upstream.failoverAfter', async () => {
     prepare();
     const proxy = await start({ UPSTREAM_FAILOVER_AFTER: '100ms' });
     primary.fail('hang');
@@ -60,7 +60,7 @@ describe('a read with mirrors (failover)', () => {
     expect(primary.asked, 'the next one does not wait for it').toBe(1);
   });
 
-  test('comes back to the primary after upstream.retryAfter', async () => {
+  test('returns to the primary after upstream.retryAfter', async () => {
     prepare();
     const proxy = await start();
     primary.fail('reset');
@@ -73,7 +73,7 @@ describe('a read with mirrors (failover)', () => {
     expect(numberIn(await proxy.ask(`${PREFIX}/third`))).toBe(2);
   });
 
-  test('of one broken record does not move all others to the mirror', async () => {
+  test('of a broken record does not divert other reads to the mirror', async () => {
     prepare();
     const proxy = await start();
     primary.fail('wrong-handle', { times: 1 });
@@ -81,7 +81,7 @@ describe('a read with mirrors (failover)', () => {
     expect(numberIn(await proxy.ask(`${PREFIX}/other`))).toBe(2);
   });
 
-  test('is answered stale when all fail', async () => {
+  test('returns the stale record when all servers fail', async () => {
     prepare();
     const proxy = await start();
     await proxy.ask(PATH);
@@ -97,14 +97,14 @@ describe('a read with mirrors (failover)', () => {
   });
 });
 
-describe('a request that never goes to a mirror (failover):', () => {
+describe('request that only the primary may answer (failover)', () => {
   test.each([
     ['auth=true', `${PATH}?auth=true`, {}],
     ['a read with a login', PATH, { headers: { Authorization: WRITE_HEADERS.Authorization } }],
     ['a list', '/api/handles?prefix=21.T11998', {}],
     ['a deletion', PATH, { method: 'DELETE', headers: WRITE_HEADERS }],
     ['a write', PATH, { method: 'PUT', headers: WRITE_HEADERS, body: JSON.stringify(numbered(3)) }],
-  ])('%s', async (_what, target, question) => {
+  ])('does not use the mirror: %s', async (_what, target, question) => {
     prepare();
     const proxy = await start();
     primary.fail('reset');
@@ -113,7 +113,7 @@ describe('a request that never goes to a mirror (failover):', () => {
   });
 });
 
-describe('a mirror response, which may lag behind,', () => {
+describe('mirror response that may lag behind the primary', () => {
   test('is fresh for at most upstream.mirrorMaxTtl', async () => {
     prepare();
     const proxy = await start();
@@ -125,7 +125,7 @@ describe('a mirror response, which may lag behind,', () => {
     expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('is never served stale when it is not found', async () => {
+  test('is never served stale when it is a 404', async () => {
     prepare();
     primary.put('21.T11998/new', numbered(2));
     const proxy = await start();
@@ -154,7 +154,7 @@ describe('a mirror response, which may lag behind,', () => {
     expect((await proxy.ask(`${PREFIX}/new`)).status, 'by now it may have been deleted').toBe(404);
   });
 
-  test('is not used for a handle that was just written', async () => {
+  test('is not used for a recently written handle', async () => {
     prepare();
     const proxy = await start();
     expect((await putNumbered(proxy.url, PATH, 3)).status).toBe(200);

@@ -1,4 +1,4 @@
-// Native TCP clients that send byte by byte: they block no other client when the connection limit is reached.
+// Native TCP clients that send byte by byte: they do not block other clients at the connection limit.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -12,7 +12,7 @@ const HANDLE = '21.T11998/page';
 const REQUEST = nativeRequest(HANDLE);
 const demo = await startDemoServer();
 
-/** Fakes the clock and the sampling of connections; sockets are real. */
+/** The clock and the connection sampling are fake; sockets are real. */
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
 });
@@ -23,7 +23,7 @@ afterEach(() => {
 const start = (env: Record<string, string>): Promise<Proxy> =>
   startProxy({ UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: '0', ...env });
 
-/** Opens connections whose first bytes of a message the proxy has read. */
+/** Opens `count` connections, and waits until the proxy has read the first bytes of a message on each. */
 async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[]> {
   const slow: Socket[] = [];
   for (let at = 0; at < count; at++) {
@@ -38,8 +38,8 @@ async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[
   return slow;
 }
 
-describe('slow senders over native TCP', () => {
-  test('give way: the one sending for longest is closed for a new client, and the others continue', async () => {
+describe('slow native TCP sender', () => {
+  test('is closed for a new client when it has been sending for longest', async () => {
     const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '2' });
     const [oldest, other] = (await openSlow(proxy, 2)) as [Socket, Socket];
     for (let sent = 30; sent < 34; sent++) {
@@ -54,7 +54,7 @@ describe('slow senders over native TCP', () => {
     expect(codeOf(readResponse(await answer))).toBe(1);
   });
 
-  test('are not closed within their first second: the new connection is', async () => {
+  test('is not closed within its first second, but the new connection is', async () => {
     const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
     const [slow] = (await openSlow(proxy, 1)) as [Socket];
     vi.advanceTimersByTime(500);
@@ -64,7 +64,7 @@ describe('slow senders over native TCP', () => {
     expect(codeOf(readResponse(await answer))).toBe(1);
   });
 
-  test('a connection that waits for the Handle server stays open', async () => {
+  test('stays open while its request waits for the Handle server', async () => {
     const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
     demo.hold.begin('GET');
     const waiting = await openNativeSocket(proxy.tcpPort);

@@ -1,4 +1,4 @@
-// Responses to forwarded requests that are not valid HTTP: they are not relayed unchanged.
+// Invalid HTTP responses to forwarded requests: the proxy does not relay them unchanged.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
@@ -25,8 +25,8 @@ const env = {
 const PUT = 'PUT /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]';
 const LOGIN = 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp5\r\n\r\n';
 
-describe('unusual responses to forwarded requests', () => {
-  test.each(['099', '600', '999'])('with status %s are 502, and release their permit', async (status) => {
+describe('unusual response to a forwarded request', () => {
+  test.each(['099', '600', '999'])('becomes a 502 for status %s, and releases its permit', async (status) => {
     const proxy = await startProxy(env);
     reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;
     for (const question of [PUT, LOGIN]) {
@@ -36,7 +36,7 @@ describe('unusual responses to forwarded requests', () => {
     }
   });
 
-  test('a 204 is relayed without a length, as a client would wait for a body', async () => {
+  test('is relayed without Content-Length for a 204, because clients would wait for a body', async () => {
     const proxy = await startProxy(env);
     reply = 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n';
     const { answers } = await exchange(proxy.url, PUT.replace('Host', 'Connection: close\r\nHost'));

@@ -1,5 +1,6 @@
-// More misses than the upstream and its queue can take: hits continue, other requests get 503 with Retry-After.
-// OVERLOAD_SECONDS=60 measures for a minute; the figures are printed.
+// Overload: with more misses than the upstream and its queue can handle, hits continue and other requests get
+// 503 with Retry-After.
+// OVERLOAD_SECONDS=60 measures for a minute. The test prints its figures.
 import '../support/real-sockets.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
@@ -12,7 +13,7 @@ const CAPACITY = 40;
 const HITS_PER_SECOND = 1000;
 const HITS = HITS_PER_SECOND * SECONDS;
 const HIT = '/api/handles/21.T11998/page';
-/** Many more clients than permits and queue places, each with a pause, so that a slow machine is overloaded too. */
+/** Many more clients than permits and queue places. Their pauses let them overload a slow machine as well. */
 const ASKERS = 120;
 const ASKER_PAUSE_MS = 250;
 const MIB = 1024 * 1024;
@@ -27,7 +28,7 @@ interface Hits {
   latency: { p99: number };
 }
 
-/** Sends hits at a rate below the capacity of the machine, over four connections, from a separate process. */
+/** Sends hits from a separate process over four connections, at a rate below the capacity of the machine. */
 async function hit(proxy: BuiltProxy): Promise<Hits> {
   const args = ['-c', '4', '-R', String(HITS_PER_SECOND), '-a', String(HITS), '--json', '--no-progress'];
   const load = startProgram(['node_modules/autocannon/autocannon.js', ...args, `${proxy.url}${HIT}`], {});
@@ -35,7 +36,7 @@ async function hit(proxy: BuiltProxy): Promise<Hits> {
   return JSON.parse(load.stdout()) as Hits;
 }
 
-/** Requests new handles until `isOver`. */
+/** Requests new handles until `isOver` returns true. */
 async function miss(proxy: BuiltProxy, isOver: () => boolean): Promise<Asked[]> {
   const answers: Asked[] = [];
   let count = 0;
@@ -56,7 +57,7 @@ async function rssMiB(proxy: BuiltProxy): Promise<number> {
 
 describe('overload', () => {
   test(
-    'hits are all answered, and misses beyond the queue are 503 with Retry-After',
+    'leaves hits unaffected, and rejects misses beyond the queue with 503 and Retry-After',
     { timeout: 60_000 + SECONDS * 3000 },
     async () => {
       const proxy = await startBuiltProxy({

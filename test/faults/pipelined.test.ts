@@ -1,4 +1,4 @@
-// Pipelined requests: answered in order, and only a few are read at a time.
+// Pipelined requests: the proxy answers them in order, and reads only a few at a time.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -21,7 +21,7 @@ function put(path: string, number: number): string {
 }
 
 describe('pipelined requests', () => {
-  test('start after the previous response: a GET after a PUT returns the written record', async () => {
+  test('start after the previous response, so a GET after a PUT returns the written record', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const path = '/api/handles/21.T11998/in-turn';
     const bytes = [1, 2, 3].map((number) => put(path, number) + get(path)).join('');
@@ -31,7 +31,7 @@ describe('pipelined requests', () => {
       expect(answers[2 * at + 1]?.body).toContain(`example.org/${number}"`);
   });
 
-  test('in one packet are all answered, hits and others', async () => {
+  test('in one packet are all answered, both hits and misses', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const paths = Array.from({ length: 300 }, (_, at) =>
       at % 3 === 0 ? `/api/handles/21.T11998/new-${at}` : HIT,
@@ -40,7 +40,7 @@ describe('pipelined requests', () => {
     expect(answers.map(({ status }) => status)).toEqual(paths.map((path) => (path === HIT ? 200 : 404)));
   });
 
-  test('leave room for other clients in between', async () => {
+  test('leave time for other clients', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     await proxy.ask(HIT);
     const socket = await openSocket(proxy.url);
@@ -54,7 +54,7 @@ describe('pipelined requests', () => {
     expect(answered()).toBeLessThan(500);
   });
 
-  test('of one client by the hundred thousand delay only that client', async () => {
+  test('in hundreds of thousands delay only the client that sent them', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
       UPSTREAM_STALE_AFTER: '1s',
@@ -74,7 +74,7 @@ describe('pipelined requests', () => {
     expect(hasTakenAll).toBe(false);
   });
 
-  test('are bounded over all connections: the one beyond is closed, and others are not', async () => {
+  test('share a memory bound, beyond which only the excess connection is closed', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     await proxy.ask(HIT);
     demo.hold.begin('GET');
@@ -86,7 +86,7 @@ describe('pipelined requests', () => {
     expect((await proxy.ask(HIT)).status).toBe(200);
     for (const socket of sockets) socket.destroy();
     demo.hold.end('GET');
-    // A closed connection is noticed when its response is sent.
+    // The server detects a closed connection when it sends the response.
     await expect.poll(() => proxy.connections()).toBe(0);
     const again = await exchange(proxy.url, get(HIT).repeat(1000), { answers: 1000 });
     expect(again.answers).toHaveLength(1000);

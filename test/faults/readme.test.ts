@@ -1,4 +1,4 @@
-// The table of faults in src/upstream/README.md, compared with the tested one.
+// The fault table in src/upstream/README.md, compared with the tested rows.
 import { describe, expect, it } from 'vitest';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 import { FAULTS, type FaultRow } from './fault-table.js';

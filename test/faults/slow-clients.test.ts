@@ -1,4 +1,4 @@
-// Clients that are slow on purpose: they are disconnected, and excess connections are not accepted.
+// Deliberately slow clients: the proxy disconnects them, and rejects excess connections.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -20,7 +20,7 @@ const headOf = (length: number, path = PATH): string =>
   ].join('\r\n');
 
 describe('slow clients', () => {
-  test('a late head or body is 408, and the connection is closed', async () => {
+  test('get 408 and a closed connection for a late head or body', async () => {
     const proxy = await startProxy({
       ...env,
       SERVER_HEADERS_TIMEOUT: '1s',
@@ -36,7 +36,7 @@ describe('slow clients', () => {
     }
   });
 
-  test('connections beyond server.maxConnections are closed immediately, and open ones continue', async () => {
+  test('beyond server.maxConnections are closed immediately, while open connections continue', async () => {
     const proxy = await startProxy({ ...env, SERVER_MAX_CONNECTIONS: '2' });
     const first = await openSocket(proxy.url);
     await openSocket(proxy.url);
@@ -51,7 +51,7 @@ describe('slow clients', () => {
 
   const OTHER = '/api/handles/21.T11998/page';
 
-  test('trickling bodies block no other reader or writer, even of the same handle', async () => {
+  test('block no other reader or writer with trickling bodies, even of the same handle', async () => {
     const proxy = await startProxy({ ...env, UPSTREAM_CONCURRENCY: '1', UPSTREAM_QUEUE_TIMEOUT: '1s' });
     await proxy.ask(OTHER);
     for (let count = 0; count < 5; count++) (await openSocket(proxy.url)).write(`${headOf(500, OTHER)}[`);
@@ -61,7 +61,7 @@ describe('slow clients', () => {
   });
 
   test.each([PATH, '/api/v2/handles/21.T11998/slow'])(
-    'unfinished bodies share a bound: the oldest is cancelled (PUT %s)',
+    'share a body buffer bound, beyond which the oldest unfinished body is cancelled (PUT %s)',
     async (path) => {
       const proxy = await startProxy({
         ...env,
@@ -72,7 +72,7 @@ describe('slow clients', () => {
       const slow = [];
       for (let count = 0; count < 2; count++) {
         slow.push(exchange(proxy.url, headOf(2000, path) + part, { answers: 1 }));
-        // When a request is answered, the part before it has been read.
+        // This response shows that the proxy has read the partial request before it.
         await proxy.ask(OTHER);
       }
       const third = exchange(proxy.url, headOf(2000) + part, { answers: 1 });

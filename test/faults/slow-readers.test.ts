@@ -1,4 +1,4 @@
-// Clients that read slowly: they occupy neither a permit of the Handle server nor memory for long.
+// Slow readers: they hold neither an upstream permit nor memory for long.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type ServerResponse, createServer } from 'node:http';
@@ -15,7 +15,7 @@ const SITE = '/api/site';
 const MIB = 1024 * 1024;
 const SIZE = 64 * MIB;
 
-/** Interval of the pieces (ms) of a list or record; undefined sends 64 MiB at the pace of the reader. */
+/** Interval between the pieces of a response in ms. Undefined sends 64 MiB at the client's reading speed. */
 let piecesEveryMs: number | undefined;
 const PIECES = 20;
 
@@ -48,7 +48,7 @@ const env = {
   UPSTREAM_WRITE_TIMEOUT: '5s',
 };
 
-/** Requests the list and reads only its beginning. */
+/** Requests the list and reads only its start. */
 async function beginToRead(url: string): Promise<Socket> {
   const socket = await openSocket(url);
   socket.write(LIST);
@@ -57,7 +57,7 @@ async function beginToRead(url: string): Promise<Socket> {
 }
 
 describe('slow readers', () => {
-  test('that read nothing are closed when other requests wait for the permit', async () => {
+  test('that read nothing are closed when other requests wait for their permit', async () => {
     const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
     const idle = await beginToRead(proxy.url);
     // On a busy machine the response may still be in transit when the first request has waited long enough.
@@ -66,7 +66,7 @@ describe('slow readers', () => {
     idle.destroy();
   });
 
-  test('that keep reading are not closed, however long the response takes', async () => {
+  test('that keep reading stay connected, however long the response takes', async () => {
     piecesEveryMs = 60;
     const proxy = await startProxy(env);
     const list = proxy.ask('/api/handles?prefix=21.T11998');

@@ -1,4 +1,4 @@
-// A record that takes longer to load than its TTL: expired on arrival, but available as stale.
+// A record that takes longer to load than its TTL: it has expired on arrival, but may be served stale.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -10,7 +10,7 @@ const shortLived = recordOf([urlValue('https://example.org/short', 1)]);
 const broken = { status: 502, body: '<html>' };
 
 describe('record that loads more slowly than its TTL', () => {
-  test('is served stale when the upstream fails afterwards', async () => {
+  test('is served stale when a later upstream request fails', async () => {
     let release: (value: unknown) => void = () => undefined;
     const after = new Promise((resolve) => {
       release = resolve;
@@ -31,7 +31,7 @@ describe('record that loads more slowly than its TTL', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('is not served stale with TTL 0', async () => {
+  test('is not served stale when its TTL is 0', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/short', 0)]));
     const proxy = await startProxy();
     await proxy.ask(PATH);

@@ -1,4 +1,4 @@
-// A client that does not read its responses: it occupies neither memory nor a connection for long.
+// A client that does not read its responses: it holds neither memory nor a connection for long.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
@@ -20,7 +20,7 @@ const usedMiB = (): number => {
 };
 
 describe('unread responses', () => {
-  test('of 1 MiB by the thousand are not buffered, and the connection is closed', async () => {
+  test('of 1 MiB, pipelined by the thousand, are not buffered, and their connection is closed', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
       SERVER_IDLE_TIMEOUT: '1s',

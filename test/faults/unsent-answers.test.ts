@@ -1,4 +1,4 @@
-// The budget of unread responses: beyond it the responses without progress for the longest time are closed.
+// The budget for unsent responses: beyond it the proxy closes connections without recent progress.
 import '../support/real-sockets.js';
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
@@ -21,7 +21,7 @@ const SIZE = 12 * MIB;
 const demo = await startDemoServer();
 demo.put(HANDLE, [textValue(1, 'DESC', 'x'.repeat(SIZE))]);
 
-/** The budget has room for two responses. */
+/** The budget fits two responses. */
 const env = {
   UPSTREAM_URL: demo.url,
   HTTP_MAX_UNSENT_RESPONSE_BYTES: '32MiB',
@@ -44,7 +44,7 @@ describe('budget of unsent responses', () => {
   test.each([
     ['a record from memory', PATH],
     ['a record by Express', `/${HANDLE}?action=api&pretty`],
-  ])('keeps two of ten clients that do not read %s, and answers one that reads', async (_what, path) => {
+  ])('keeps two of ten clients that do not read %s, and answers one reading client', async (_what, path) => {
     const lines: string[] = [];
     const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
     const proxy = await startProxy(env, { logger });
@@ -69,7 +69,7 @@ describe('budget of unsent responses', () => {
     expect(await countUnread(proxy)).toBe(0);
   });
 
-  /** The properties of a socket that the budget reads. */
+  /** Returns a socket with only the properties that the budget reads. */
   function fakeConnection() {
     const state = { writeQueueSize: 0, isOpen: true };
     const ended = new EventEmitter();
@@ -100,7 +100,7 @@ describe('budget of unsent responses', () => {
     return { unsent, dropped, ask };
   }
 
-  test('closes the client that has read nothing for longest, not a slow reader', () => {
+  test('closes the client that has read nothing for longest before a slow reader', () => {
     const { dropped, ask } = startCount(350_000);
     const [slow, unread, other] = [ask(), ask(), ask()];
     const open = () => [slow, unread, other].map(({ state }) => state.isOpen);
@@ -113,7 +113,7 @@ describe('budget of unsent responses', () => {
     expect(dropped).toEqual(['unread', 'unread']);
   });
 
-  test('closes the longest-running when all are reading, and never the newest', () => {
+  test('closes the oldest response when all clients read, and never the newest', () => {
     const { ask } = startCount(250_000);
     const all = [ask(), ask()];
     for (const { state } of all) state.writeQueueSize--;
@@ -121,7 +121,7 @@ describe('budget of unsent responses', () => {
     expect(all.map(({ state }) => state.isOpen)).toEqual([false, true, true]);
   });
 
-  test('releases what has been sent or closed', () => {
+  test('releases the bytes of sent and closed responses', () => {
     const { unsent, dropped, ask } = startCount(250_000);
     for (let times = 0; times < 100; times++) ask().ended.emit('close');
     ask();

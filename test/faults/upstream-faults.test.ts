@@ -1,4 +1,4 @@
-// Every failure of the Handle server: responses to readers and writers, upstream requests, recovery.
+// Every fault of the Handle server: responses to readers and writers, upstream requests, recovery.
 import '../support/real-sockets.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
@@ -13,7 +13,7 @@ const fresh = '/api/handles/21.T11998/fresh';
 const stale = '/api/handles/21.T11998/stale';
 const never = '/api/handles/21.T11998/never';
 
-/** Short timeouts for a late server, long enough for a healthy response on a busy machine. */
+/** Timeouts short enough for a late server, and long enough for a healthy response on a busy machine. */
 const SHORT_TIMES = {
   UPSTREAM_STALE_AFTER: '600ms',
   UPSTREAM_TIMEOUT: '1500ms',
@@ -35,11 +35,13 @@ beforeAll(async () => {
 interface Started {
   server: FaultyServer;
   proxy: Proxy;
-  /** Returns the number of requests since the last call, or of connections for faults that prevent them. */
+  /**
+   * Returns the upstream requests since the last call, or connection attempts if connections are impossible.
+   */
   takeAsked: () => number;
 }
 
-/** Starts a proxy with one fresh and one stale record of a server that then breaks. */
+/** Starts a proxy with one fresh and one stale record from a server that then fails. */
 async function startBroken({ tls, breakIt, counts, stale: why }: FaultRow): Promise<Started> {
   const server = await startFaultyServer(tls === undefined ? undefined : certificates.good);
   const { good, expired, otherName } = certificates;
@@ -56,18 +58,18 @@ async function startBroken({ tls, breakIt, counts, stale: why }: FaultRow): Prom
   return { server, proxy, takeAsked: counts === 'connections' ? server.takeLookups : server.takeRequests };
 }
 
-/** A connection that cannot be established may be attempted by two parts of the client. */
+/** Two parts of the client may each attempt a connection that cannot be established. */
 function expectAsked({ asked, counts }: FaultRow, found: number): void {
   expect(found).toBeLessThanOrEqual(counts === 'connections' ? 2 : asked);
   expect(found).toBeGreaterThanOrEqual(Math.min(1, asked));
 }
 
-/** Without a connection, or with a Retry-After of the server, the failure is not cached per handle. */
+/** Whether the fault concerns the whole server, so that the failure is not cached per handle. */
 const isSurelyOfServer = ({ asked, counts, noEntry, restMs }: FaultRow): boolean =>
   restMs !== undefined || ((asked === 0 || counts === 'connections') && noEntry === 502);
 
 describe.each(FAULTS)('$fault', (row) => {
-  test('cached records are served, uncached ones are an error, and both recover', async () => {
+  test('serves cached records, fails uncached reads, and recovers', async () => {
     const { server, proxy, takeAsked } = await startBroken(row);
 
     const hit = await proxy.ask(fresh);
@@ -106,7 +108,7 @@ describe.each(FAULTS)('$fault', (row) => {
     expect(takeAsked(), 'once for each; one connection may do').toBeLessThanOrEqual(2);
   });
 
-  test('a write is sent at most once, and a possibly old record is never served as fresh', async () => {
+  test('sends a write at most once, and never serves a possibly old record as fresh', async () => {
     const { server, proxy, takeAsked } = await startBroken(row);
     const written = await putNumbered(proxy.url, fresh, 2).catch(() => ({ status: 0 }));
     expect(written.status).toBe(row.cutsWrite ? 0 : row.write);

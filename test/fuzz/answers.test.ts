@@ -1,6 +1,6 @@
-// Mutated responses of the Handle server, read through every route: the proxy names the error, caches no invalid
+// Mutated Handle server responses, read through every route: the proxy reports errors, caches no invalid
 // record, and keeps running.
-// `npm run fuzz` sends far more of them.
+// `npm run fuzz` sends far more responses.
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
@@ -20,7 +20,7 @@ interface Reply {
   values?: { index: number; type: string; data: { value: unknown } }[];
 }
 
-/** All valid responses for this handle, however the upstream bytes were changed. */
+/** Asserts that the response is valid for this handle, whatever bytes the upstream sent. */
 function expectAllowed(handle: string, { status, text, headers }: Asked): void {
   const named = `seed ${handle}: ${status} ${text.slice(0, 300)}`;
   expect([200, 400, 404, 401, 500, 502, 503, 504], named).toContain(status);
@@ -35,10 +35,12 @@ function expectAllowed(handle: string, { status, text, headers }: Asked): void {
   for (const value of reply.values ?? []) expect(Number.isInteger(value.index), named).toBe(true);
 }
 
-/** The title of the proxy's internal errors. */
+/** Title of the proxy's internal errors. */
 const INTERNAL = 'Unexpected error in the proxy';
 
-/** Cached, or just stored: on a busy machine the first request may have timed out. */
+/**
+ * Whether the record is cached or was just stored. On a busy machine the first request may have timed out.
+ */
 const isKept = ({ headers }: Asked): boolean => /; ?(hit|stored)/.test(String(headers['cache-status']));
 
 async function start(): Promise<{ upstream: FuzzedUpstream; proxy: BuiltProxy }> {
@@ -72,8 +74,8 @@ async function expectHealthy(proxy: BuiltProxy): Promise<void> {
   expect(await proxy.stop()).toEqual({ code: 0, signal: null });
 }
 
-describe('fuzz: upstream responses', () => {
-  test(`${COUNT} mutated responses`, async () => {
+describe('fuzz of upstream responses', () => {
+  test(`yields only valid responses for ${COUNT} mutated responses`, async () => {
     const { upstream, proxy } = await start();
     const kept = new Map<string, string>();
     const statuses = new Map<number, number>();
@@ -97,7 +99,7 @@ describe('fuzz: upstream responses', () => {
       const answer = await ask(proxy.url, path);
       const fresh = await ask(proxy.url, `${path}?auth=true`);
       expect([fresh.status, fresh.text.includes(marker(handle))], handle).toEqual([200, true]);
-      // A stored record is served until its TTL ends, which may be soon; an invalid one was not stored.
+      // A stored record is served until its TTL ends, possibly soon. An invalid record was never stored.
       expect([kept.get(handle), fresh.text], handle).toContain(answer.text);
       expect((await ask(proxy.url, path)).text, handle).toBe(fresh.text);
     });
@@ -106,14 +108,14 @@ describe('fuzz: upstream responses', () => {
     expect(kept.size).toBeGreaterThan(0);
   });
 
-  test(`${COUNT} mutated responses on ${ROUTES.length} routes`, async () => {
+  test(`causes no internal error for ${COUNT} mutated responses on ${ROUTES.length} routes`, async () => {
     const { upstream, proxy } = await start();
     const statuses = new Map<number | 'cut off', number>();
     const failed: string[] = [];
     const seeds = Array.from({ length: COUNT }, (_, at) => SEED * 1_000_000 + at);
     await inTurn(seeds, async (seed) => {
       for (const route of ROUTES) {
-        // A response that is forwarded to one caller ends as it did upstream.
+        // A response relayed to a single client is truncated where the upstream response was.
         const cutOff = { status: 'cut off', text: '' } as const;
         const { status, text } = await route.ask(proxy, seed).catch(() => cutOff);
         statuses.set(status, (statuses.get(status) ?? 0) + 1);

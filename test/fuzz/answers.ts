@@ -1,4 +1,4 @@
-// A replacement of the Handle server that answers with mutated bytes or values, and cuts some responses off.
+// A replacement for the Handle server that sends mutated bytes or values, and truncates some responses.
 import { type AddressInfo, type Socket, createServer } from 'node:net';
 import { answersFor, goodAnswer } from './corpus.js';
 import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
@@ -8,14 +8,13 @@ const MOST_CHANGES = 3;
 
 export interface FuzzedUpstream {
   url: string;
-  /** Every handle gets the right response from now on. */
+  /** Responds correctly to every later request. */
   heal: () => void;
-  /** Number of mutated responses. */
   readonly mutated: number;
   close: () => void;
 }
 
-/** Each handle `21.T11998/<seed>` has its own mutated responses. */
+/** Starts a server that mutates its responses. The handle `21.T11998/<seed>` selects the mutations. */
 export async function startFuzzedUpstream(): Promise<FuzzedUpstream> {
   const open = new Set<Socket>();
   let isHealed = false;
@@ -65,7 +64,7 @@ function answerMutated(socket: Socket, handle: string, isList: boolean): void {
   sendOn();
 }
 
-/** The list of a prefix `21.T<seed>`: the handle of that seed, and two more. */
+/** Returns the list for a prefix `21.T<seed>`: the handle with this seed and the next two. */
 function listOf(random: Random, prefix: string): Buffer {
   const seed = Number(/\d+$/.exec(prefix)?.[0] ?? 0);
   const handles = [seed, seed + 1, seed + 2].map((one) => `21.T11998/${one}`);
@@ -77,7 +76,7 @@ const withJsonBody = (status: string, body: string): Buffer =>
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 
-/** The response for the handle whose name ends in this seed: the same every time. */
+/** Returns the mutated response for a handle. Equal seeds give equal responses. */
 export function mutatedAnswer(random: Random, handle: string): Buffer {
   if (random() < 0.5) {
     const { status, body } = mutatedRecord(random, handle);
@@ -89,7 +88,7 @@ export function mutatedAnswer(random: Random, handle: string): Buffer {
   return random() < 0.1 ? bytes.subarray(0, below(random, bytes.length)) : bytes;
 }
 
-/** Mutates only the content: Content-Length is correct. */
+/** Mutates only the content, and corrects Content-Length. */
 function withMutatedBody(random: Random, good: Buffer, most: number): Buffer {
   const at = good.indexOf('\r\n\r\n') + 4;
   const body = mutate(random, good.subarray(at), most);

@@ -1,4 +1,4 @@
-// Valid requests and responses as the starting point of the fuzz.
+// Valid requests and responses from which the fuzz tests start.
 
 const HOST = 'Host: proxy.example\r\n';
 const body = (text: string): string =>
@@ -7,7 +7,7 @@ const VALUES = '[{"index":1,"type":"URL","data":{"format":"string","value":"http
 const V2_VALUES = '[{"type":"URL","parsed_data":"https://example.org/new"}]';
 const AUTHORIZATION = 'Authorization: Basic MzAwJTNBMjEuVDExOTk4L1VTRVIwMTp3cm9uZw==\r\n';
 
-/** Requests of every kind, but no write that the demo server would carry out. */
+/** Requests of every kind, except writes that the demo server would execute. */
 export const REQUESTS: readonly Buffer[] = [
   `GET /api/handles/21.T11998/page HTTP/1.1\r\n${HOST}\r\n`,
   `GET /api/handles/21.T11998/PAGE?index=1&type=URL&pretty&callback=f HTTP/1.1\r\n${HOST}Accept: */*\r\n\r\n`,
@@ -34,7 +34,7 @@ export const REQUESTS: readonly Buffer[] = [
   `GET /api/handles/21.T11998/page HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
 ].map((text) => Buffer.from(text, 'latin1'));
 
-/** The request after which the server closes the connection. */
+/** A request after which the server closes the connection. */
 export const LAST = Buffer.from(`GET / HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`);
 
 export const marker = (handle: string): string => `https://example.org/${handle}`;
@@ -56,13 +56,13 @@ const inChunks = (text: string): string =>
   (text.match(/[^]{1,40}/g) ?? []).map((part) => `${part.length.toString(16)}\r\n${part}\r\n`).join('') +
   '0\r\n\r\n';
 
-/** The right response. */
+/** Returns the correct response. */
 export const goodAnswer = (handle: string): Buffer => Buffer.from(answer('200 OK', recordOf(handle)));
 
-/** The name in a record of another handle. */
+/** Handle in a record that belongs to a different handle. */
 export const STRANGER = '21.T11998/stranger';
 
-/** Responses that a Handle server, or another server at its address, may give. */
+/** Returns responses that a Handle server, or a different server at its address, may send. */
 export const answersFor = (handle: string): readonly Buffer[] =>
   [
     answer('200 OK', recordOf(handle)),

@@ -1,4 +1,4 @@
-// Compares the requests in the proxy's log with those that a recording upstream received.
+// Compares the requests in the proxy's log with the requests that a recording upstream received.
 import type { RecordedRequest } from '../support/recording-upstream.js';
 
 interface Line {
@@ -10,15 +10,15 @@ interface Line {
 }
 
 interface Explained {
-  /** Number of requests that were forwarded and answered by the upstream. */
+  /** Number of requests that the proxy forwarded and the upstream answered. */
   least: number;
-  /** The same, including failed requests, which may have been sent. */
+  /** `least` plus the number of failed requests, which may have been sent. */
   most: number;
 }
 
 /**
- * Describes each request that the upstream received and the log does not explain; and, where requests certainly
- * arrived whole, each logged request that the upstream did not receive.
+ * Describes each upstream request that the log does not explain. Where requests certainly arrived whole,
+ * also describes each logged request that the upstream did not receive.
  */
 export function unexplained(
   logs: readonly object[],
@@ -47,7 +47,7 @@ function explain(decided: Map<string, Explained>, line: Line): void {
   const isSentOn = line.interface === 'record' && ['bypass', 'write'].includes(line.result);
   add(decided, key, { least: isSentOn ? 1 : 0, most: isSentOn || line.result === 'error' ? 1 : 0 });
   if (line.handle === undefined) return;
-  // Any request for a handle may read its record, and ePIC v2 makes its own requests for a handle.
+  // Any request for a handle may read its record, and ePIC v2 sends additional requests for a handle.
   add(decided, keyOfHandle('GET', line.handle), { least: 0, most: Infinity });
   if (line.interface !== 'v2') return;
   for (const method of ['PUT', 'DELETE'])
@@ -61,12 +61,12 @@ function add(decided: Map<string, Explained>, key: string, { least, most }: Expl
 
 const startOf = (key: string): Explained => ({ least: 0, most: isOwnQuestion(key) ? Infinity : 0 });
 
-/** Lists and look-ups that ePIC v2 requests, and the names that its POST creates. */
+/** Whether ePIC v2 itself sends this request: a list, a look-up, or a request for a name from its POST. */
 const isOwnQuestion = (key: string): boolean =>
   /^GET (\/api\/handles\/?|\/hrls\/handles\/21\.T11998)$/.test(key) ||
   /^(GET|PUT) handle .*[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/.test(key);
 
-/** The log names handles, but no sessions. */
+/** Returns the key of a request. Sessions are masked because the log does not name them. */
 function keyOf(method: string, path: string): string {
   const raw = /^\/api\/handles\/(.+)$/s.exec(path)?.[1];
   if (raw !== undefined) return keyOfHandle(method, decodeURIComponent(raw));

@@ -1,4 +1,4 @@
-// Findings of the fuzz runs, one test each.
+// Findings of fuzz runs, one test each.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -13,10 +13,10 @@ const HOST = 'Host: proxy.example\r\n';
 const EXPECT = 'Expect: 100-continue\r\n';
 const COLD = `GET /api/handles/21.T11998/page HTTP/1.1\r\n${HOST}\r\n`;
 
-describe('fuzz findings', () => {
-  test('a 100 Continue never comes between the head of a response and its body (seed 4037)', async () => {
+describe('Expect: 100-continue in a pipeline (fuzz findings)', () => {
+  test('never puts a 100 Continue between the head and body of a response (seed 4037)', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
-    // Cached, so that its response is ready while the preceding one is still pending.
+    // Caches the record, so that its response is ready while the preceding response is pending.
     await proxy.ask('/api/handles/21.T11998/demo');
     const expecting = `GET /api/handles/21.T11998/demo HTTP/1.1\r\n${HOST}${EXPECT}Connection: close\r\n\r\n`;
     const received = await sendAndReceive(proxy.url, Buffer.from(COLD + expecting), inOnePiece);
@@ -25,7 +25,7 @@ describe('fuzz findings', () => {
     expect(rest).toBe('');
   });
 
-  test('a pipelined request with Expect gets 100 Continue after the response before it', async () => {
+  test('gets 100 Continue only after the response to the preceding request', async () => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     const socket = await openSocket(url);
     let received = '';

@@ -1,5 +1,6 @@
-// Whatever bytes clients send, the Handle server gets exactly the requests that the proxy decided to send, each with
-// an unambiguous end, and every response goes to its caller. `npm run fuzz` sends far more.
+// Request framing: whatever bytes clients send, the Handle server receives only requests that the proxy
+// decided to send, each with an unambiguous end, and every response reaches its client. `npm run fuzz`
+// sends far more requests.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -22,7 +23,7 @@ vi.setConfig({ testTimeout: 60_000 + COUNT * 20 });
 
 const AT_A_TIME = 16;
 
-/** Every response has the target in its body, which shows a response that reaches another caller. */
+/** Returns a body with the request target, which reveals a response sent to the wrong client. */
 function answerWith({ method, target }: RecordedRequest): string {
   const values = [{ index: 1, type: 'URL', data: { format: 'string', value: target }, ttl: 86400 }];
   const handle = decodeURIComponent(/^\/api\/handles\/([^?]*)/.exec(target)?.[1] ?? '');
@@ -33,7 +34,7 @@ function answerWith({ method, target }: RecordedRequest): string {
 
 interface Exchanged {
   streams: Stream[];
-  /** Complaints about what clients received. */
+  /** Wrong data received by clients. */
   complaints: string[];
   statuses: Map<number, number>;
 }
@@ -65,7 +66,7 @@ async function exchangeAll(url: string): Promise<Exchanged> {
   return exchanged;
 }
 
-/** Forbidden upstream requests, checked where it is certain which requests were sent. */
+/** Describes forbidden upstream requests, on connections where the sent requests are certain. */
 function complaintsAbout({ requests }: RecordingUpstream, streams: readonly Stream[]): string[] {
   const bodies = new Map<string, string>();
   for (const stream of streams.filter(({ isClean }) => isClean)) {
@@ -89,30 +90,30 @@ function complaintsAbout({ requests }: RecordingUpstream, streams: readonly Stre
   ]);
 }
 
-/** All clients of the test have one address, which is not a trusted proxy. */
+/** Describes forged client addresses. All clients have one address, which is not a trusted proxy. */
 function spoofedIn({ headers }: RecordedRequest): string[] {
   const peer = headers['x-forwarded-for']?.join() ?? '127.0.0.1';
   const names = ['forwarded', 'x-real-ip', 'x_forwarded_for'].filter((name) => name in headers);
   return peer === '127.0.0.1' && names.length === 0 ? [] : [`spoofed: ${peer} ${names.join()}`];
 }
 
-/** Whether it is a probe that the proxy sends to its servers at the start. */
+/** Whether the request is a probe that the proxy sends to its servers at start. */
 const isProbe = (request: RecordedRequest): boolean =>
   !isPassedOn(request) && ['/api/handles/0.NA/0.NA', '/api/site', '/hrls/ping'].includes(request.target);
 
-/** Whether it was forwarded for a client. */
+/** Whether the request was forwarded for a client. */
 const isPassedOn = ({ headers }: RecordedRequest): boolean => headers['x-forwarded-for'] !== undefined;
 
-describe('fuzz: request framing (smuggling)', () => {
-  test(`${COUNT} requests with conflicting lengths`, async () => {
+describe('fuzz of request framing (smuggling)', () => {
+  test(`sends the upstream only logged requests for ${COUNT} requests with conflicting lengths`, async () => {
     const upstream = await startRecordingUpstream(answerWith);
     onTestFinished(upstream.close);
     const proxy = await startBuiltProxy({
       UPSTREAM_URL: upstream.url,
-      // Redirects would read the records of prefixes too.
+      // Redirects would otherwise read prefix records.
       REDIRECT_PREFIX_LOCATIONS: 'false',
       REVERSE_LOOKUP_URL: upstream.url,
-      // Otherwise a search checks the login by a separate read.
+      // A search would otherwise verify the login by a separate read.
       REVERSE_LOOKUP_FORWARD_LOGIN: 'true',
       UPSTREAM_CONNECTIONS: '4',
       UPSTREAM_BREAKER_FAILURES: '10000',

@@ -1,5 +1,5 @@
-// Requests that try to move their own end: floods of header fields, Connection lists, pairs of framing headers,
-// trailers, expectations, bodies that look like requests. Each has a mark in its target, and another in its body.
+// Requests that try to shift their end: many header fields, Connection lists, conflicting framing headers,
+// trailers, expectations, bodies that look like requests. The target and the body of each contain a mark.
 import { LAST } from './corpus.js';
 import { markOf } from './marks.js';
 import { type Random, below, mutate, pick, randomFrom } from './mutate.js';
@@ -7,9 +7,9 @@ import { type Random, below, mutate, pick, randomFrom } from './mutate.js';
 export interface Sent {
   /** The mark in the target. */
   mark: string;
-  /** Its body as HTTP/1.1 parses it. */
+  /** The body as HTTP/1.1 parses it. */
   body: string;
-  /** Whether it has too many header fields, or an upgrade, which is ignored: its response closes the connection. */
+  /** Whether its response closes the connection, because of too many header fields or an ignored upgrade. */
   isLast: boolean;
 }
 
@@ -17,23 +17,23 @@ export interface Stream {
   connection: number;
   bytes: Buffer;
   requests: Sent[];
-  /** Whether the end of each request is certain: nothing is ambiguous or mutated. */
+  /** Whether the end of every request is certain, without ambiguous framing or mutations. */
   isClean: boolean;
 }
 
 const MOST_REQUESTS = 12;
 const MUTATED_STREAMS = 0.25;
-/** The first ambiguous request ends its connection. */
+/** Share of streams with ambiguous framing, whose first ambiguous request ends the connection. */
 const AMBIGUOUS_STREAMS = 0.2;
 const MOST_CHANGES = 3;
 
-/** Number of responses to a clean stream: one per request, including the last. */
+/** Returns the number of responses to a clean stream: one per request, including the last. */
 export function answersTo({ requests }: Stream): number {
   const last = requests.findIndex(({ isLast }) => isLast);
   return 1 + (last === -1 ? requests.length : last);
 }
 
-/** The stream of the connection with this number. */
+/** Returns the stream for this connection number. */
 export function streamFor(connection: number, seed: number): Stream {
   const random = randomFrom(seed * 7_919 + connection);
   const isMutated = random() < MUTATED_STREAMS;
@@ -80,7 +80,7 @@ function makeRequest(random: Random, place: Place): Made {
   };
 }
 
-/** Every route: the record interface, forwarded paths, reverse look-up, ePIC v2, redirects. */
+/** Every route: record interface, forwarded paths, reverse look-up, ePIC v2, redirects. */
 const WAYS = [
   'GET /api/handles/21.T11998/MARK',
   'HEAD /api/handles/21.T11998/MARK?auth=true',
@@ -122,7 +122,7 @@ const BODIES: ((inside: string) => string)[] = [
 interface Framing {
   lines: string[];
   wire: string;
-  /** A response as read from the socket. */
+  /** The body without its framing. */
   body: string;
   isClear: boolean;
 }
@@ -165,7 +165,9 @@ const twoFramings: Framer = (text, random) => {
   return { lines, wire, body: text, isClear: false };
 };
 
-/** Chunks of any size, some with an extension, some with a trailer; both look like requests. */
+/**
+ * Splits a text into chunks of random sizes, some with an extension or a trailer that looks like a request.
+ */
 function inChunks(text: string, random: Random): Framing {
   let wire = '';
   for (let at = 0; at < text.length;) {
@@ -176,7 +178,7 @@ function inChunks(text: string, random: Random): Framing {
   }
   const trailer = pick(random, TRAILERS);
   const lines = ['Transfer-Encoding: chunked', ...(trailer !== '' && random() < 0.5 ? ['Trailer: X'] : [])];
-  // node:http rejects a length there.
+  // node:http rejects Content-Length in a trailer.
   const isClear = !trailer.includes('Content-Length');
   return { lines, wire: `${wire}0\r\n${trailer}\r\n`, body: text, isClear };
 }

@@ -1,7 +1,7 @@
-// Marks that identify the connection and the request of a text.
+// Marks that identify the connection and the request from which a text originates.
 import { createHash } from 'node:crypto';
 
-/** The checksum prevents a mutation from creating another valid mark. */
+/** Returns a mark with a checksum, so that no mutation creates a different valid mark. */
 export function markOf(kind: 'm' | 'i', { connection, at }: { connection: number; at: number }): string {
   const name = `${kind}${connection}x${at}`;
   return `${name}c${checksumOf(name)}`;
@@ -15,7 +15,7 @@ export interface Mark {
   isInside: boolean;
 }
 
-/** The marks in a text. */
+/** Returns the valid marks in a text. */
 export function marksIn(text: string): Mark[] {
   return [...text.matchAll(/([mi](\d+)x\d+)c([0-9a-f]{8})/g)].flatMap(
     ([found, name = '', connection, checksum]) =>

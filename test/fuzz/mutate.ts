@@ -1,6 +1,6 @@
-// Changes bytes at random, reproducibly for the same seed.
+// Random changes to bytes, reproducible by seed.
 
-/** Pseudorandom numbers from 0 to below 1 (mulberry32). */
+/** Returns a pseudorandom number in [0, 1) (mulberry32). */
 export type Random = () => number;
 
 export function randomFrom(seed: number): Random {
@@ -19,7 +19,7 @@ export function pick<T>(random: Random, choices: readonly T[]): T {
   return choices[below(random, choices.length)] as T;
 }
 
-/** Pieces that have broken parsers before. */
+/** Fragments that have broken parsers before. */
 const PIECES = [
   ...[
     '\r\n',
@@ -56,7 +56,7 @@ const PIECES = [
   ],
 ];
 
-/** A copy with some bytes changed, inserted, removed, doubled or swapped. */
+/** Returns a copy with some bytes changed, inserted, removed, duplicated or reversed. */
 export function mutate(random: Random, bytes: Buffer, most: number): Buffer {
   let changed = bytes;
   const changes = 1 + below(random, most);
@@ -84,7 +84,7 @@ function mutateOnce(random: Random, bytes: Buffer): Buffer {
   }
 }
 
-/** The bytes in pieces, as a network may deliver them. */
+/** Splits bytes into pieces, as a network may deliver them. */
 export function breakUp(random: Random, bytes: Buffer): Buffer[] {
   const pieces: Buffer[] = [];
   for (let at = 0; at < bytes.length;) {

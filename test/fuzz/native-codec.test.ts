@@ -1,5 +1,5 @@
-// Mutated messages of the native protocol: each is decoded or has a problem, and the decoded parts are no longer than the
-// message. `npm run fuzz` decodes a million.
+// Mutated native messages: the codec decodes or rejects each, and the decoded parts are never longer than
+// the message. `npm run fuzz` decodes a million.
 import { describe, expect, test, vi } from 'vitest';
 import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/native/codec.js';
 import { pick, randomFrom } from './mutate.js';
@@ -10,11 +10,11 @@ const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 vi.setConfig({ testTimeout: 60_000 + COUNT });
 
-/** A shorter message is read in a buffer of this size. */
+/** Size of the buffer from which shorter messages are decoded. */
 const PADDED = 1024;
 
-describe('fuzz: native codec', () => {
-  test(`${COUNT} mutated requests`, () => {
+describe('fuzz of the native codec', () => {
+  test(`decodes or rejects ${COUNT} mutated requests`, () => {
     const random = randomFrom(SEED);
     const found = { good: 0, bad: 0 };
     for (let at = 0; at < COUNT; at++) {
@@ -31,7 +31,7 @@ describe('fuzz: native codec', () => {
     expect(Math.min(found.good, found.bad)).toBeGreaterThan(COUNT / 10);
   });
 
-  test(`${COUNT} mutated responses`, () => {
+  test(`decodes or rejects ${COUNT} mutated responses`, () => {
     const random = randomFrom(SEED);
     const found = { good: 0, bad: 0 };
     for (let at = 0; at < COUNT; at++) {

@@ -1,5 +1,6 @@
-// Mutated datagrams and streams at the native listeners: each stream is answered and ends, and no response to a datagram has
-// more than 64 times its bytes. `npm run fuzz` sends a million datagrams and a hundred thousand streams.
+// Mutated datagrams and streams for the native listeners: each stream gets a response and ends, and a UDP
+// response has at most 64 times the bytes of its datagram. `npm run fuzz` sends a million datagrams and a
+// hundred thousand streams.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -28,7 +29,7 @@ vi.spyOn(context.log, 'error').mockImplementation((fields: unknown) => {
   throw (fields as { err: unknown }).err;
 });
 
-/** Every handle has a record of a few bytes or of 100,000. */
+/** Returns a short record for most handles, and a record of 100,000 bytes for one handle length in seven. */
 const native = createAnswer(context, {
   ...NO_CACHE,
   resolve: ({ handle }) => ({
@@ -55,8 +56,8 @@ const requestsOf = (transport: 'tcp' | 'udp'): Buffer[] =>
     .filter((one) => one.transport === transport)
     .flatMap(({ request }) => request.map(bytesOf));
 
-describe('fuzz: native listeners', () => {
-  test(`${DATAGRAMS} mutated datagrams`, async () => {
+describe('fuzz of the native listeners', () => {
+  test(`bounds the amplification of ${DATAGRAMS} mutated datagrams`, async () => {
     const random = randomFrom(SEED);
     const limited = vi.spyOn(context.metrics, 'countUdpLimited');
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
@@ -72,7 +73,7 @@ describe('fuzz: native listeners', () => {
     const long = Buffer.concat([requestsOf('tcp')[0]!, Buffer.alloc(2000)]);
     const parts = toPackets(decodeEnvelope(long), long.subarray(ENVELOPE_BYTES));
     const requests = [...requestsOf('udp'), ...parts];
-    /** Bytes by request ID, of packets that may be fragments: the response follows one of them. */
+    /** Bytes by request ID. The response to fragments follows the packet that completes the request. */
     const ofParts = new Map<number, { received: number; sent: number }>();
     for (let at = 0; at < DATAGRAMS; at++) {
       const packet = mutate(random, pick(random, requests), 3);
@@ -92,7 +93,7 @@ describe('fuzz: native listeners', () => {
     await drain(0);
   });
 
-  test(`${STREAMS} mutated streams`, async () => {
+  test(`answers and ends ${STREAMS} mutated streams`, async () => {
     const random = randomFrom(SEED);
     const settings = {
       maxConnections: 100,

@@ -1,4 +1,4 @@
-// Recorded messages of the native protocol with changed bytes, and lengths that have broken parsers before.
+// Recorded native messages with changed bytes, and with lengths that have broken parsers before.
 import { assembled, native } from '../support/native-recordings.js';
 import { type Random, below, mutate, pick } from './mutate.js';
 
@@ -20,7 +20,7 @@ const LENGTHS = [
   0,
 ];
 
-/** A copy with some lengths or counts overwritten, or some bytes changed. */
+/** Returns a copy with some lengths or counts overwritten, or some bytes changed. */
 export function mutateMessage(random: Random, message: Buffer): Buffer {
   const changed = random() < 0.5 ? mutate(random, message, 3) : Buffer.from(message);
   if (changed.length < 4 || random() < 0.3) return changed;

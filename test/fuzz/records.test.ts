@@ -1,5 +1,5 @@
-// Records from a grammar with mutated structure: whatever their authors write, nothing throws, and
-// the steps of the work on them are bounded by their length. `npm run fuzz` makes far more of them.
+// Records from a grammar with mutated structure: no code throws, and the number of work steps is bounded by
+// the record length. `npm run fuzz` generates far more records.
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { describe, expect, test, vi } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
@@ -89,7 +89,7 @@ const element = (random: Random, depth: number): Element => ({
   ),
 });
 
-/** Repeats, nests, moves or drops a part. */
+/** Repeats, nests, moves or drops a part of the element. */
 function mutateElement(random: Random, given: Element): Element {
   const { name, attributes, children } = given;
   const [child] = children.slice(below(random, Math.max(1, children.length)));
@@ -151,7 +151,7 @@ function value(random: Random, index: number): HandleValue {
   return make() as unknown as HandleValue;
 }
 
-/** Steps of all work on the record that is done in slices. */
+/** Returns the steps of all sliced work on the record. */
 function stepsOn(values: readonly HandleValue[]): number {
   const own = countSteps(listsIn(values, createLocationListParser()));
   const gathered = { own: own.value, included: [], prefix: [], prefixIncluded: [] };
@@ -175,8 +175,8 @@ function stepsOn(values: readonly HandleValue[]): number {
   return own.steps + target.steps + shown.steps + page.steps + countSteps(toV2(values)).steps;
 }
 
-describe('fuzz: records', () => {
-  test(`work on ${COUNT} records of hostile authors is bounded by their length`, () => {
+describe('fuzz of records', () => {
+  test(`bounds the work on ${COUNT} hostile records by their length`, () => {
     for (let seed = SEED * 1_000_000; seed < SEED * 1_000_000 + COUNT; seed++) {
       const random = randomFrom(seed);
       const values = Array.from({ length: 1 + below(random, 8) }, (_, at) => value(random, at + 1));

@@ -1,5 +1,5 @@
-// Mutated requests over real sockets at the built program: no crash, no hang, only valid HTTP responses,
-// and the cache is right afterwards. `npm run fuzz` sends far more.
+// Mutated requests to the built program over real sockets: it neither crashes nor hangs, sends only valid
+// HTTP, and has a correct cache afterwards. `npm run fuzz` sends far more requests.
 import { describe, expect, test, vi } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -13,8 +13,8 @@ vi.setConfig({ testTimeout: 30_000 + COUNT * 10 });
 const demo = await startDemoServer();
 const HANDLES = ['21.T11998/page', '21.T11998/demo', '21.T11998/nobody', '21.T11998/empty'];
 
-describe('fuzz: HTTP requests', () => {
-  test(`${COUNT} requests with mutated bytes`, async () => {
+describe('fuzz of HTTP requests', () => {
+  test(`yields only valid HTTP for ${COUNT} mutated requests`, async () => {
     const proxy = await startBuiltProxy({
       UPSTREAM_URL: demo.url,
       UPSTREAM_TIMEOUT: '2s',

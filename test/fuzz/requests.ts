@@ -15,11 +15,14 @@ const AT_A_TIME = 16;
 const MOST_PER_CONNECTION = 16;
 const MUTATED = 0.2;
 const MOST_CHANGES = 4;
-/** Far longer than any time limit of the proxy here. */
+/** Far longer than any proxy timeout in the tests. */
 const HANG_MS = 20_000;
 const QUIET_MS = 250;
 
-/** @throws Error with the seed of the connection if a response is not HTTP, or the connection does not end */
+/**
+ * Sends at least `count` mutated requests.
+ * @throws Error with the seed of the connection if a response is not HTTP, or the connection does not end
+ */
 export async function fuzzRequests(
   url: string,
   { seed, count }: { seed: number; count: number },
@@ -37,7 +40,10 @@ export async function fuzzRequests(
   return sent;
 }
 
-/** The bytes of the connection with this seed. Most requests stay valid, because the first invalid one ends the connection. */
+/**
+ * Returns the bytes for the connection with this seed. Most requests stay valid, because the first invalid
+ * request ends the connection.
+ */
 export function bytesFor(seed: number): { bytes: Buffer; requests: number; random: Random } {
   const random = randomFrom(seed);
   const parts = Array.from({ length: 1 + below(random, MOST_PER_CONNECTION) }, () => {
@@ -64,8 +70,8 @@ async function fuzzConnection(
 }
 
 /**
- * Sends the bytes in pieces, ends its side once no more responses arrive, and resolves with all received bytes
- * when the server closes. `quietMs` is infinite for bytes after which the server closes in any case.
+ * Sends the bytes in pieces, closes the sending side once no more responses arrive, and resolves with all
+ * received bytes when the server closes. `quietMs` is infinite if the bytes make the server close.
  */
 export function sendAndReceive(
   url: string,
@@ -82,7 +88,7 @@ export function sendAndReceive(
       reject(new Error(`not closed after ${HANG_MS} ms`));
     }, HANG_MS);
     let quiet: NodeJS.Timeout | undefined;
-    // Ending the sending side cuts off no response, but completes a broken request that the server still reads.
+    // Closing the sending side truncates no response, but completes a broken request.
     const endWhenQuiet = (): void => {
       clearTimeout(quiet);
       if (quietMs !== Infinity) quiet = setTimeout(() => socket.end(), quietMs);

@@ -1,4 +1,4 @@
-// Every route that reads a record of the Handle server, by the seed at the end of the handle.
+// Every route that reads a record of the Handle server. The seed is the end of the handle.
 import { type Asked, ask } from '../support/ask.js';
 import type { BuiltProxy } from '../support/built-proxy.js';
 
@@ -23,7 +23,7 @@ const put =
 const record = (query = '') => `/api/handles/21.T11998/%s${query}`;
 const at = (pattern: string) => (seed: number) => pattern.replace('%s', String(seed));
 
-/** Reads first: a write invalidates their entries. */
+/** Reads come first because a write invalidates their entries. */
 export const ROUTES: readonly Route[] = [
   { name: 'record', ask: get(at(record())) },
   { name: 'record again', ask: get(at(record())) },

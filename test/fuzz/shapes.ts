@@ -1,9 +1,9 @@
-// Responses of a Handle server whose JSON is well-formed and whose values are invalid.
+// Handle server responses with well-formed JSON and invalid values.
 import { type Random, below, pick } from './mutate.js';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** Written verbatim: JSON.stringify cannot produce it. */
+/** JSON texts that JSON.stringify cannot produce, by placeholder. */
 const RAW = {
   '"<1e999>"': '1e999',
   '"<-0>"': '-0',
@@ -12,7 +12,7 @@ const RAW = {
 
 const string = (value: string): Json => ({ format: 'string', value });
 
-/** A value of each kind that the proxy interprets. */
+/** Returns a value of each kind that the proxy interprets. */
 const valuesOf = (handle: string): Json[] => [
   { index: 1, type: 'URL', data: string(`https://example.org/${handle}`), ttl: 86400, timestamp: STAMP },
   {
@@ -68,7 +68,7 @@ const nested = (levels: number): Json => {
   return value;
 };
 
-/** Values in the place of an expected type. */
+/** Values to replace an expected type. */
 const ODD: readonly (() => Json)[] = [
   ...[null, true, false, 0, -1, 1.5, 2 ** 31, -(2 ** 53), 1e300, '<1e999>', '<-0>'].map(
     (value) => () => value,
@@ -110,7 +110,7 @@ const ODD: readonly (() => Json)[] = [
   () => '<deep>',
 ];
 
-/** A record or an error in which members were replaced, removed, added, doubled or swapped. */
+/** Returns a record or an error with members replaced, removed, added, duplicated or swapped. */
 export function mutatedRecord(random: Random, handle: string): { status: string; body: string } {
   if (random() < 0.1) {
     const refusal: Json = { responseCode: 301, message: 'x', handle, values: valuesOf(handle) };
@@ -122,13 +122,13 @@ export function mutatedRecord(random: Random, handle: string): { status: string;
   };
 }
 
-/** A list of handles, mutated in the same way. */
+/** Returns a list of handles, mutated like the records. */
 export function mutatedList(random: Random, prefix: string, handles: string[]): string {
   const count = String(handles.length);
   return mutatedJson(random, { responseCode: 1, prefix, totalCount: count, page: 0, pageSize: 10, handles });
 }
 
-/** Some of the values, mostly without an alias, which would be followed. */
+/** Returns some of the values, rarely with the alias, which would be followed. */
 const someOf = (random: Random, handle: string): Json[] =>
   valuesOf(handle).filter((value) => random() < ((value as { index: number }).index === 3 ? 0.1 : 0.7));
 
@@ -144,7 +144,7 @@ function mutatedJson(random: Random, root: Json): string {
 
 type Parent = Record<string, Json>;
 
-/** Changes a member, most often at a depth where the values are. */
+/** Changes one member, most often at the depth of the values. */
 function mutateOnce(random: Random, root: Json): void {
   const parents = parentsIn(root);
   const parent = random() < 0.1 ? (root as Parent) : pick(random, parents);
@@ -171,7 +171,7 @@ function mutateOnce(random: Random, root: Json): void {
 
 const odd = (random: Random): Json => pick(random, ODD)();
 
-/** Sets `__proto__` as an ordinary member; a non-index member of an array is lost in JSON. */
+/** Sets `__proto__` as an ordinary member. Skips non-index members of arrays, which JSON omits. */
 function put(parent: Parent, name: string, value: Json): void {
   if (Array.isArray(parent) && !/^\d+$/.test(name)) return;
   Object.defineProperty(parent, name, { value, enumerable: true, configurable: true, writable: true });

@@ -1,17 +1,17 @@
-// Checks that the bytes of a connection are HTTP/1.1 responses only.
+// Checks that a connection carries only HTTP/1.1 responses.
 
 const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d) [\x20-\x7e]*$/;
 const HEADER = /^[!#$%&'*+\-.^_`|~\w]+: ?[^\r\n\0]*$/;
 
 export interface Read {
   statuses: number[];
-  /** Bytes that begin no response, or an incomplete one. */
+  /** Trailing bytes that form no complete response. */
   rest: string;
 }
 
 /**
- * Reads responses in sequence. Mutated bytes do not show which request was a HEAD: a body may be
- * missing where the next response, or the end, follows immediately.
+ * Reads responses in sequence. Mutated bytes do not show which request was a HEAD, so a body may be missing
+ * where the next response, or the end, follows immediately.
  *
  * @throws SyntaxError for an invalid status line, header or length
  */
@@ -46,13 +46,13 @@ function readHead(text: string): { status: number; headers: Map<string, string> 
 
 const isWithoutBody = (status: number): boolean => status < 200 || status === 204 || status === 304;
 
-/** Undefined while the body is incomplete. */
+/** Returns the body length, or undefined while the body is incomplete. */
 function lengthOfBody(status: number, headers: Map<string, string>, after: string): number | undefined {
   const [length, encoding] = [headers.get('content-length'), headers.get('transfer-encoding')];
   if (length !== undefined && encoding !== undefined) throw new SyntaxError('two lengths');
   if (isWithoutBody(status) || after === '' || after.startsWith('HTTP/1.1 ')) return 0;
   if (encoding !== undefined) return lengthOfChunks(after);
-  // The body lasts until the connection is closed, as in HTTP/1.0.
+  // The body lasts until the connection closes, as in HTTP/1.0.
   if (length === undefined) return after.length;
   if (!/^\d+$/.test(length)) throw new SyntaxError(`no length: ${length}`);
   return after.length < Number(length) ? undefined : Number(length);

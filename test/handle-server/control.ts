@@ -1,10 +1,10 @@
-// Control of the server for tests: request counts, delays, held responses and faults.
+// Test control of the server: request counts, delays, held responses and faults.
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { upperAscii } from '../../src/handle/handle.js';
 import { writeJson } from '../../src/handle/json.js';
 import { type WireReply, decodeHandle, splitTarget } from './respond.js';
 
-/** A request as it arrived. */
+/** A request as received. */
 export interface Seen {
   method: string;
   /** The raw request target. */
@@ -14,44 +14,43 @@ export interface Seen {
 
 const SITE = '/api/site';
 
-/** A proxy asks for a record and for the site when it starts; what its clients ask for comes with their own User-Agent. */
+/** Whether the request is a probe of a starting proxy: for a probed path, with the proxy's User-Agent. */
 const isProbe = ({ target, headers }: Seen): boolean =>
   [SITE, '/api/handles/0.NA/0.NA'].includes(target) && headers['user-agent'] === 'handle-resolver-proxy';
 
 /**
- * Probes of starting proxies are counted by themselves. A fault for a number of requests spares them, and they take no
- * turn: nobody knows when they come.
+ * Controls a demo server. Probes of starting proxies arrive at unpredictable times, so they are counted
+ * separately and do not use up a limited number of faults.
  */
 export interface DemoControl {
-  /** How many requests came in since the start or the last `reset()`, failed ones included. */
+  /** Number of requests since the start or the last `reset()`, including failed requests. */
   readonly asked: number;
-  /** How many probes came in since the start. */
+  /** Number of probes since the start. */
   readonly probed: number;
   readonly lastRequest: Seen | undefined;
-  /** How many of them were about this handle, in whatever spelling. */
+  /** Returns the number of these requests for a handle, in any spelling. */
   askedFor: (handle: string) => number;
-  /** Counts from nothing again; faults stay. */
+  /** Resets the counts. Faults remain. */
   reset: () => void;
-  /** Every answer is this late from now on. */
+  /** Delays every later response by `ms`. */
   delay: (ms: number) => void;
-  /** Requests over this rate a second wait in line from now on; 0: no limit. */
+  /** Queues later requests above this rate per second. 0 removes the limit. */
   limit: (capacityPerSecond: number) => void;
-  /** Fails from now on, or `times` times. */
+  /** Fails all later requests, or the next `times` requests. */
   fail: (kind: FaultKind, options?: { times?: number }) => void;
-  /** Keeps answers back. */
   readonly hold: Hold;
-  /** No more faults and no more delay. */
+  /** Ends all faults and delays. */
   heal: () => void;
 }
 
-/** What is in store for a request. */
+/** How the server will treat a request. */
 export interface Verdict {
   isProbe: boolean;
   waitMs: number;
   fault: FaultKind | undefined;
 }
 
-/** Creates the control of a server and the function that receives each request. */
+/** Creates the control of a server, and the function that receives each request. */
 export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions): {
   control: DemoControl;
   onRequest: (seen: Seen) => Verdict;
@@ -128,7 +127,7 @@ function handleOf(target: string): string | undefined {
   return upperAscii(decodeHandle(path.slice('/api/handles'.length)));
 }
 
-/** Queues a request; the result is its waiting time. */
+/** Creates a queue: a function that adds a request and returns its waiting time in ms. */
 function createQueue(capacityPerSecond: number | undefined): () => number {
   if (capacityPerSecond === undefined) return () => 0;
   const stepMs = 1000 / capacityPerSecond;
@@ -149,17 +148,17 @@ export class Hold {
   readonly #methods = new Set<string>();
   #held: Held[] = [];
 
-  /** How many answers are kept back now. */
+  /** Number of responses held back now. */
   get size(): number {
     return this.#held.length;
   }
 
-  /** Requests of this method are carried out from now on, but not answered. */
+  /** Holds back later responses to requests of this method, which are executed. */
   begin(method: string): void {
     this.#methods.add(method);
   }
 
-  /** Sends what was kept back, and keeps nothing of this method back any more. */
+  /** Sends the held responses, and stops holding responses for this method. */
   end(method: string): void {
     this.#methods.delete(method);
     const due = this.#held.filter((held) => held.method === method);
@@ -174,9 +173,9 @@ export class Hold {
 }
 
 /**
- * What can be wrong: `refuse` 503 too busy · `error` 500 code 2 · `html` a page with status 200 ·
- * `garbage` broken JSON · `hang` no answer ever · `reset` connection reset · `cut` the body ends
- * half-way · `stall` the body stops half-way, the connection stays · `wrong-handle` somebody else's record.
+ * Faults: `refuse` 503 too busy · `error` 500 code 2 · `html` a page with status 200 · `garbage` broken JSON
+ * · `hang` no response · `reset` connection reset · `cut` the body is truncated · `stall` the body stops but
+ * the connection stays open · `wrong-handle` a record of a different handle.
  */
 export const FAULT_KINDS = [
   'refuse',
@@ -228,7 +227,7 @@ const REPLACED: Partial<Record<FaultKind, WireReply>> = {
   ),
 };
 
-/** Sends a reply, or what the fault makes of it. */
+/** Sends a reply, or its faulty version. */
 export function send(response: ServerResponse, reply: WireReply, fault?: FaultKind): void {
   if (fault === 'hang') return;
   if (fault === 'reset') {

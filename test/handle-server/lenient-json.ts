@@ -1,7 +1,7 @@
-// JSON as Gson reads it when lenient: bare words and single quotes pass, and errors have Gson's texts.
+// JSON as Gson reads it in lenient mode, with bare words, single quotes and the error texts of Gson.
 import { BadInput } from './reply.js';
 
-/** Reads JSON text. Empty text is null. Throws BadInput with the message of the real server. */
+/** Parses JSON text. Returns null for empty text. Throws BadInput with the message of the real server. */
 export function readJson(text: string): unknown {
   if (text.trim() === '') return null;
   try {
@@ -11,7 +11,7 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** Goes through the text once, remembering the path for error messages. */
+/** Parses the text in one pass, and tracks the path for error messages. */
 class LenientReader {
   readonly #text: string;
   #at = 0;
@@ -100,7 +100,7 @@ class LenientReader {
     this.#at++;
   }
 
-  /** The next character that is no space, or nothing at the end. */
+  /** Returns the next non-space character, or an empty string at the end. */
   #peek(): string {
     while (/\s/.test(this.#text.charAt(this.#at))) this.#at++;
     return this.#text.charAt(this.#at);

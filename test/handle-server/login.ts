@@ -1,4 +1,4 @@
-// Authorization headers, and verification of passwords and challenge responses.
+// Authorization headers, and the verification of passwords and challenge responses.
 import { createHash, createPublicKey, getHashes, timingSafeEqual, verify } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { tryDecode } from '../../src/handle/bytes.js';
@@ -7,7 +7,7 @@ import type { Session, SessionStore } from './sessions.js';
 import type { RecordStore } from './store.js';
 import { decodePublicKey } from '../support/value-data.js';
 
-/** The identity of a request. `failed` requests are always answered 401. */
+/** The identity of a request. `failed` requests always get 401. */
 export interface Login {
   failed: boolean;
   /** Whether a 401 offers Basic. */
@@ -15,9 +15,9 @@ export interface Login {
   identity?: ValueReference | undefined;
   session?: Session | undefined;
   error?: string | undefined;
-  /** The client's nonce, when it wants a proof of the server. */
+  /** The client's nonce, if it requests a proof from the server. */
   cnonce?: string | undefined;
-  /** TLS client certificates are not supported here. */
+  /** Whether the login uses a TLS client certificate, which the demo server does not support. */
   clientCert?: boolean;
 }
 
@@ -29,13 +29,15 @@ export interface Keys {
   sessions: SessionStore;
 }
 
-/** Anonymous. XMLHttpRequest is not offered Basic, which would open the browser's dialog. */
+/**
+ * Returns an anonymous login. XMLHttpRequest gets no Basic challenge, which would open the browser's dialog.
+ */
 const anonymous = (headers: IncomingHttpHeaders): Login => ({
   failed: false,
   basic: headers['x-requested-with'] !== 'XMLHttpRequest',
 });
 
-/** Judges the Authorization header of a request that came over TLS. */
+/** Verifies the Authorization header of a request over TLS. */
 export function readLogin(headers: IncomingHttpHeaders, keys: Keys): Login {
   const { authorization } = headers;
   if (authorization === undefined) return anonymous(headers);
@@ -45,7 +47,9 @@ export function readLogin(headers: IncomingHttpHeaders, keys: Keys): Login {
   return { failed: true, basic: false };
 }
 
-/** The user name is percent-encoded because a colon would end it; the password is raw bytes. */
+/**
+ * Verifies a Basic login. The user name is percent-encoded because a colon would end it. The password is raw.
+ */
 function basicLogin(encoded: string, { store }: Keys): Login {
   const decoded = Buffer.from(encoded, 'base64');
   const colon = decoded.indexOf(':');
@@ -57,7 +61,7 @@ function basicLogin(encoded: string, { store }: Keys): Login {
     : { failed: true, basic: true, error };
 }
 
-/** A session, an answer to its challenge, or both in one request. */
+/** Verifies a session, a response to its challenge, or both in one request. */
 export function handleLogin(parameters: HandleParameters, { store, sessions }: Keys): Login {
   if (parameters.clientCert === 'true') return { failed: true, basic: false, clientCert: true };
   const { sessionId, cnonce, id, type, alg, signature } = parameters;
@@ -78,7 +82,7 @@ export function handleLogin(parameters: HandleParameters, { store, sessions }: K
   return { failed: false, basic: false, session, identity: session.identity };
 }
 
-/** Names and values; the identity is percent-encoded in the header. */
+/** Parses names and quoted values. */
 function parametersOf(text: string): HandleParameters {
   const pairs = [...text.matchAll(/(\w+)\s*=\s*"([^"]*)"/g)];
   const parameters: HandleParameters = Object.fromEntries(
@@ -98,7 +102,7 @@ function unescapeText(text: string): string {
 export const NOT_VERIFIED = 'Identity not verified';
 const LOOKUP_FAILED = 'Exception (net.handle.hdllib.HandleException) verifying identity';
 
-/** The answer to a challenge as an `Authorization: Handle` header or a JSON body carries it. */
+/** A challenge response from an `Authorization: Handle` header or a JSON body. */
 export interface ChallengeAnswer {
   id: string;
   type: string;
@@ -107,13 +111,13 @@ export interface ChallengeAnswer {
   signature: string;
 }
 
-/** Reads `index:handle`; without an index it is 0, which stands for any key of that handle. */
+/** Parses `index:handle`. A missing index becomes 0, which matches any key of the handle. */
 export function parseIdentity(text: string): ValueReference {
   const [, index, handle] = /^(\d+):(.*)$/s.exec(text) ?? [];
   return handle === undefined ? { index: 0, handle: text } : { index: Number(index), handle };
 }
 
-/** Why a password does not prove the identity, or undefined when it does. */
+/** Returns why a password does not prove the identity, or undefined if the password is valid. */
 export function passwordError(
   store: RecordStore,
   identity: ValueReference,
@@ -125,7 +129,7 @@ export function passwordError(
   });
 }
 
-/** Why an answer to a challenge does not prove the identity, or undefined when it does. */
+/** Returns why a challenge response does not prove the identity, or undefined if the response is valid. */
 export function answerError(store: RecordStore, nonce: string, answer: ChallengeAnswer): string | undefined {
   const signed = Buffer.concat([Buffer.from(nonce, 'base64'), Buffer.from(answer.cnonce, 'base64')]);
   const signature = Buffer.from(answer.signature, 'base64');
@@ -150,7 +154,7 @@ function keyError(
   return keys.some(({ data }) => fits(data)) ? undefined : NOT_VERIFIED;
 }
 
-/** `SHA256`, `SHA-256` and `sha256` are the same digest. */
+/** Returns the digest name for `SHA256`, `SHA-256` or `sha256`. */
 function digestName(alg: string): string | undefined {
   const name = alg.replace('-', '').toLowerCase();
   return getHashes().includes(name) ? name : undefined;

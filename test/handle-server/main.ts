@@ -1,4 +1,4 @@
-// `npm run demo`: a Handle server in memory and the proxy before it, to try the product.
+// `npm run demo`: an in-memory Handle server behind a proxy, for trying the product.
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,13 +11,13 @@ import { createDemoServer } from './server.js';
 
 const NATIVE_PORT = 2641;
 
-/** The Handle server has the same port at each start: a snapshot of another address would be refused. */
+/** The Handle server needs a fixed port, because the proxy rejects a snapshot of a different address. */
 const { HANDLE_SERVER_PORT = '21998' } = process.env;
 const SNAPSHOT = fileURLToPath(
   new URL('../node_modules/.cache/handle-resolver-proxy/demo-snapshot', import.meta.url),
 );
 
-/** Not where this user may not write. */
+/** Creates the folder of the file, and returns whether this user may write there. */
 function hasPlace(file: string): boolean {
   try {
     mkdirSync(dirname(file), { recursive: true });
@@ -33,7 +33,7 @@ await exitOnFailure(async () => {
   const upstreamPort = await portIfFree('tcp', '127.0.0.1', Number(HANDLE_SERVER_PORT));
   const { url: upstreamUrl } = await demo.listen(Number(upstreamPort));
   const hasSnapshot = upstreamPort !== '0' && hasPlace(SNAPSHOT);
-  // On loopback unless HOST says otherwise: everybody knows the password of the demo.
+  // The demo listens on loopback unless HOST is set, because its password is public.
   const host = process.env['HOST'] || '127.0.0.1';
   const config = loadConfig({
     env: {

@@ -1,4 +1,4 @@
-// GET, DELETE and listing.
+// GET, DELETE and list requests.
 import { RIGHT } from '../../src/handle/predefined-data.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import { isPublic, createValueFilter } from '../../src/handle/value.js';
@@ -8,7 +8,7 @@ import { prefixHandle } from './store.js';
 import { type StoredValue, valueToJson } from './value.js';
 import { neededForRemoving } from './write.js';
 
-/** Answers a resolution; a record of which nothing is left is HTTP 200 with code 200. */
+/** Answers a resolution. If no value remains, the response is HTTP 200 with code 200. */
 export function readHandle(call: Call, world: World): Reply {
   const { handle, parameters } = call;
   const indexes = parameters.getAll('index').map(parseJavaInt);
@@ -30,7 +30,7 @@ function answer(handle: string, values: StoredValue[]): Reply {
   return { status: 200, json: { responseCode: RESPONSE_CODE.valuesNotFound, values: [], handle } };
 }
 
-/** The first hidden value decides for the whole request. */
+/** Returns a refusal for the whole request, determined by the first hidden value. */
 function hiddenRefusal(question: {
   call: Call;
   world: World;
@@ -49,7 +49,10 @@ function hiddenRefusal(question: {
   return mayRead ? undefined : refuse(RESPONSE_CODE.invalidAdmin, { handle });
 }
 
-/** Login comes before existence here, and a foreign prefix is "not found" (recordings "delete: …"). */
+/**
+ * Removes a handle or values. The login is checked before existence, and a foreign prefix is "not found"
+ * (recordings "delete: …").
+ */
 export function removeHandle({ handle, parameters, identity }: Call, { store, rights }: World): Reply {
   const indexes = parameters.getAll('index').map(parseJavaInt);
   if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
@@ -71,7 +74,7 @@ export function removeHandle({ handle, parameters, identity }: Call, { store, ri
   return succeed({ handle });
 }
 
-/** Lists the handles of `prefix`; without page *and* pageSize all of them, and then neither is echoed. */
+/** Lists the handles of `prefix`. Without both page and pageSize, lists all handles and echoes neither. */
 export function listHandles({ parameters, identity }: Call, { store, rights }: World): Reply {
   const prefix = parameters.get('prefix') ?? '';
   const [page, pageSize] = ['page', 'pageSize'].map((name) => parseJavaInt(parameters.get(name) ?? '-1'));
@@ -88,7 +91,7 @@ export function listHandles({ parameters, identity }: Call, { store, rights }: W
   return succeed({ prefix, totalCount, page, pageSize, handles: slice });
 }
 
-/** The prefixes of this server, for server administrators. */
+/** Lists the prefixes of this server for server administrators. */
 export function listPrefixes({ identity }: Call, { store, rights }: World): Reply {
   if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded);
   if (!rights.isServerAdmin(identity)) return refuse(RESPONSE_CODE.invalidAdmin);

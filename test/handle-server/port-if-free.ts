@@ -1,8 +1,8 @@
-// Chooses the usual ports for the demo, or free ones when another program uses them.
+// Chooses the default ports for the demo, or free ports if a different program uses the default ports.
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
-/** A port may be taken, by a Handle server or another demo; then 0 selects a free one. */
+/** Returns the port, or 0 for a free port if the port is in use. */
 export async function portIfFree(protocol: 'tcp' | 'udp', host: string, port: number): Promise<string> {
   const isFree = await (protocol === 'tcp' ? canListen(host, port) : canBind(host, port));
   return String(isFree ? port : 0);

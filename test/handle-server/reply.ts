@@ -3,15 +3,15 @@ import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import type { ValueReference } from '../../src/handle/value.js';
 import type { RecordStore, Rights } from './store.js';
 
-/** An answer before it is written: JSON with its callback and indent still to come, a page, or nothing. */
+/** A response before serialisation: JSON without callback and indentation, a page, or an empty body. */
 export interface Reply {
   status: number;
   json?: Record<string, unknown>;
   html?: string;
-  /** Charset of a page; Jetty's own error pages use another than the servlets. */
+  /** Charset of a page. Jetty's error pages and the servlets use different charsets. */
   charset?: string;
   headers?: [name: string, value: string][];
-  /** The caller has to log in: the server adds its challenges, or makes it 403 over plain http. */
+  /** Set if the client must log in. The server adds its challenges, or responds with 403 over plain HTTP. */
   challenge?: Challenge;
 }
 
@@ -37,7 +37,7 @@ const STATUS_BY_CODE = new Map<number, number>([
   [RESPONSE_CODE.authenticationNeeded, 401],
 ]);
 
-/** An error response; an empty `handle` is left out, as the server does. */
+/** Returns an error response. Like the real server, it omits an empty `handle`. */
 export function refuse(code: number, { message, handle }: { message?: string; handle?: string } = {}): Reply {
   return {
     status: STATUS_BY_CODE.get(code) ?? 500,
@@ -46,7 +46,7 @@ export function refuse(code: number, { message, handle }: { message?: string; ha
   };
 }
 
-/** A success with the members of the operation, in their order. */
+/** Returns a success with the members of the operation in this order. */
 export function succeed(members: Record<string, unknown>, status = 200): Reply {
   return { status, json: { responseCode: RESPONSE_CODE.success, ...members } };
 }
@@ -54,18 +54,18 @@ export function succeed(members: Record<string, unknown>, status = 200): Reply {
 export const notHere = (handle: string): Reply =>
   refuse(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
 
-/** An error that is reported as a protocol error with its own status. */
+/** Returns an error that is reported as a protocol error with a separate status. */
 export function protocolError(status: number, message: string): Reply {
   return { status, json: { responseCode: RESPONSE_CODE.protocolError, message } };
 }
 
-/** Page of the servlet container itself, as Jetty 9 writes it. */
+/** Returns an error page of the servlet container (Jetty 9). */
 export function containerError(status: number, reason: string): Reply {
   const html = `<h1>Bad Message ${status}</h1><pre>reason: ${reason}</pre>`;
   return { status, html, charset: 'iso-8859-1', headers: [['Connection', 'close']] };
 }
 
-/** Becomes HTTP 400 with `{"responseCode":4,"message":…}`; never leaves the demo server. */
+/** An input error, which becomes HTTP 400 with `{"responseCode":4,"message":…}`. */
 export class BadInput extends Error {
   override readonly name = 'BadInput';
 }
@@ -75,36 +75,36 @@ export const javaException = (text: string): BadInput => new BadInput(`java.lang
 export const numberFormat = (text: string): BadInput =>
   new BadInput(`java.lang.NumberFormatException: For input string: "${text}"`);
 
-/** A value that Gson's adapter refused: the cause in a JsonParseException. */
+/** Returns the error for a value that Gson's adapter rejects: the cause in a JsonParseException. */
 export const badValue = (cause: string): BadInput =>
   new BadInput(`com.google.gson.JsonParseException: ${cause}`);
 
-/** Reads an integer as Java's `Integer.parseInt` does: a sign and digits, 32 bits, nothing else. */
+/** Parses an integer like Java's `Integer.parseInt`: only a sign and digits, within 32 bits. */
 export function parseJavaInt(text: string): number {
   const value = Number(text);
   if (!/^[+-]?\d+$/.test(text) || value !== (value | 0)) throw numberFormat(text);
   return value;
 }
 
-/** The text of a JSON string, number or boolean, as Gson gives it; anything else is refused. */
+/** Converts a JSON string, number or boolean to text like Gson, and rejects any other value. */
 export function primitiveText(json: unknown): string {
   if (typeof json === 'string' || typeof json === 'number' || typeof json === 'boolean') return String(json);
   throw badValue('java.lang.UnsupportedOperationException: JsonObject');
 }
 
-/** A request whose caller is known. */
+/** A request with a known identity. */
 export interface Call {
   method: string;
-  /** The handle as this request spells it. */
+  /** The handle in the spelling of this request. */
   handle: string;
   parameters: URLSearchParams;
   contentType: string | undefined;
   body: Buffer;
-  /** Who has logged in, if anybody. */
+  /** The authenticated user, if any. */
   identity: ValueReference | undefined;
 }
 
-/** What the operations work on. */
+/** The state on which the operations work. */
 export interface World {
   store: RecordStore;
   rights: Rights;

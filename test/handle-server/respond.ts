@@ -1,4 +1,4 @@
-// The HTTP format: request targets in, JSON with callback, challenges, CORS and gzip out.
+// HTTP encoding: parses request targets, and writes JSON with callback, challenges, CORS and gzip.
 import type { IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { prettyJson, writeJson } from '../../src/handle/json.js';
@@ -14,7 +14,7 @@ interface Content {
   body: Buffer;
 }
 
-/** A reply as it is sent. HEAD has a `body` too, for its length. */
+/** A serialised reply. For HEAD, `body` determines only the length. */
 export interface WireReply {
   status: number;
   headers: Header[];
@@ -25,7 +25,7 @@ const CORS_METHODS = 'GET,POST,HEAD,PUT,DELETE';
 const CORS_HEADERS = 'X-Requested-With,Authorization,Origin,Accept,Content-Type';
 const MIN_GZIP_BYTES = 32;
 
-/** Turns an answer into bytes and headers. */
+/** Serialises a reply to headers and bytes. */
 export function toWire(
   { reply, parameters }: Answered,
   request: RawRequest,
@@ -40,7 +40,7 @@ export function toWire(
   return { status, headers: [...corsHeaders(request.headers, headers), ...headers], body: content.body };
 }
 
-/** Only successes are compressed; a short body still has `Vary`. */
+/** Compresses successes only. A short body still gets `Vary`. */
 function withEncoding(content: Content, status: number, { method, headers }: RawRequest): Content {
   const { length } = content.body;
   if (method === 'HEAD' || status >= 300 || length === 0) return content;
@@ -50,7 +50,9 @@ function withEncoding(content: Content, status: number, { method, headers }: Raw
   return { headers: [...offered, ['Content-Encoding', 'gzip']], body: gzipSync(content.body) };
 }
 
-/** A preflight is answered first; a preflight that requests too much gets no CORS header. */
+/**
+ * Answers a CORS preflight before any other step. A preflight that requests too much gets no CORS headers.
+ */
 export function preflight({ method, headers }: RawRequest): WireReply | undefined {
   const wanted = headers['access-control-request-method'];
   if (method !== 'OPTIONS' || headers.origin === undefined || wanted === undefined) return undefined;
@@ -89,7 +91,7 @@ const content = (type: string, text: string): Content => ({
   body: Buffer.from(text),
 });
 
-/** Replaces every invalid character of a name by an underscore. */
+/** Replaces every invalid character of a callback name with an underscore. */
 const callbackName = (callback: string): string =>
   callback.replace(/[^A-Za-z0-9_$\u00a0-\uffff]/g, '_').replace(/^\d/, '_');
 
@@ -124,19 +126,21 @@ function corsHeaders({ origin }: IncomingHttpHeaders, headers: Header[]): Header
 }
 
 export interface Target {
-  /** Raw path, nothing decoded. */
+  /** Raw path without any decoding. */
   path: string;
   query: string;
 }
 
-/** Splits a raw target at its first `?`; an absolute form loses scheme and host (RFC 9112 §3.2.2). */
+/**
+ * Splits a raw target at its first `?`, and removes scheme and host of an absolute form (RFC 9112 §3.2.2).
+ */
 export function splitTarget(target: string): Target {
   const origin = target.replace(/^https?:\/\/[^/?]*/i, '');
   const at = origin.indexOf('?');
   return at === -1 ? { path: origin, query: '' } : { path: origin.slice(0, at), query: origin.slice(at + 1) };
 }
 
-/** The handle in a raw path, after `/api/handles` or before a redirect. One leading slash is dropped. */
+/** Decodes the handle in a raw path, after `/api/handles` or at the root. Drops one leading slash. */
 export function decodeHandle(rawPath: string): string {
   const raw = rawPath.startsWith('/') ? rawPath.slice(1) : rawPath;
   if (raw === '/') return ''; // recording "resolve: malformed, leading slash only" names no handle
@@ -148,10 +152,10 @@ function percentDecode(text: string): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
 
-/** What Jetty 9 refuses before any servlet sees it. */
+/** Whether Jetty 9 rejects the path before any servlet sees it. */
 export const hasBadEscape = (path: string): boolean => /%(?![0-9a-f]{2})|%00/i.test(path);
 
-/** Parameters of the query, and for POST those of a form or of a JSON object in the body. */
+/** Parses the query parameters, and for POST the parameters of a form or JSON object in the body. */
 export function readParameters(query: string, post?: { contentType: string; body: Buffer }): URLSearchParams {
   const parameters = new URLSearchParams(Buffer.from(query, 'latin1').toString('utf8'));
   if (post?.contentType.startsWith('application/x-www-form-urlencoded')) {
@@ -173,7 +177,7 @@ function appendJson(parameters: URLSearchParams, body: Buffer): void {
   }
 }
 
-/** The rule for GET parameters: present and empty, `yes` or `true` mean true; all else is false. */
+/** Whether a GET parameter is true: it is present and empty, `yes` or `true`. */
 export function isOn(value: string | null): boolean {
   return value !== null && /^(|yes|true)$/i.test(value);
 }

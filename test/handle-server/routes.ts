@@ -1,4 +1,4 @@
-// Routing of requests, and the redirect pages.
+// Routing of requests, and redirect pages.
 import { type KeyPairKeyObjectResult, generateKeyPairSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
@@ -24,13 +24,13 @@ import type { RecordStore } from './store.js';
 import { DEFAULT_TTL } from './value.js';
 import { writeHandle } from './write.js';
 
-/** A request with its body, before anything of it was understood. */
+/** A request with its body, before parsing. */
 export interface RawRequest {
   method: string;
   target: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** Came over TLS, or over a door that counts as such. */
+  /** Whether the request arrived over TLS, or over a listener treated as secure. */
   secure: boolean;
 }
 
@@ -48,11 +48,11 @@ export interface Answered {
 
 type Route = (target: Target, request: RawRequest, login: Login) => Reply;
 
-/** Longest request target; a longer one does not fit the 8 KiB of Jetty's header buffer. */
+/** Longest request target. A longer target does not fit the 8 KiB of Jetty's header buffer. */
 const MAX_TARGET = 8000;
 const SERVLET_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'OPTIONS'];
 
-/** Makes the function that answers every request which is not refused by HTTP itself. */
+/** Creates the function that answers every request except those rejected by the HTTP parser. */
 export function createRouter(household: Household): (request: RawRequest) => Answered {
   let serverKeys: KeyPairKeyObjectResult | undefined;
   const serverKey = (): KeyPairKeyObjectResult =>
@@ -103,7 +103,7 @@ function containerRefusal({ method, target }: RawRequest, { path }: Target): Rep
 
 const SERVLET_METHODS_IN_ALLOW = SERVLET_METHODS.join(', ');
 
-/** Over plain http credentials count for nothing. */
+/** Verifies the login. Over plain HTTP credentials are ignored. */
 function loginOf({ secure, headers }: RawRequest, household: Household): Login {
   return secure ? readLogin(headers, household) : { failed: false, basic: true };
 }
@@ -135,7 +135,9 @@ function operate(call: Call, rest: string, world: World): Reply {
   return refuse(RESPONSE_CODE.invalidHandle, { message: 'Empty handle invalid' });
 }
 
-/** A servlet's 401 has the challenge that the login filter chose for this client. */
+/**
+ * Replaces the challenge of a servlet's 401 with the challenge that the login filter chose for this client.
+ */
 function withBasic(reply: Reply, { basic, session }: Login): Reply {
   return reply.challenge ? { ...reply, challenge: { basic, session } } : reply;
 }
@@ -153,7 +155,7 @@ const prefixes =
     );
   };
 
-/** Verifies nothing: it has no parameters that a demo would send. */
+/** Rejects every verification request, because the demo sends no valid parameters. */
 const verifications: Route = ({ path }) => {
   const missing = /[^/]$/.test(path.slice('/api/verifications'.length))
     ? 'Missing parameters'
@@ -170,7 +172,7 @@ const page = (status: number, title: string, headers: [string, string][] = []): 
   html: `<!DOCTYPE html><title>${title}</title><h1>${title}</h1>`,
 });
 
-/** `/<handle>` redirects to the first URL of the record; `?noredirect` shows the record. */
+/** Redirects `/<handle>` to the first URL of the record, or shows the record with `?noredirect`. */
 export function redirectPage(
   { path, query }: Target,
   { store, now }: { store: RecordStore; now: () => number },

@@ -1,4 +1,4 @@
-// The records a demo server starts with: one of each kind a resolver meets, under prefix 21.T11998.
+// Initial records of a demo server under prefix 21.T11998: one of each kind that a resolver encounters.
 import type { ValueReference } from '../../src/handle/value.js';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import type { RecordInput } from './store.js';
@@ -9,7 +9,7 @@ export const DEMO_SERVER_ADMINS: readonly ValueReference[] = [
   { handle: `${DEMO_PREFIX}/SERVERADMIN`, index: 300 },
 ];
 
-/** Log in with `300%3A21.T11998/USER01` and this password to write; USER02 may not. */
+/** The password of `300%3A21.T11998/USER01`, who may write. USER02 may not. */
 export const DEMO_PASSWORD = 'password';
 
 export const DEMO_SITE: SiteJson = {
@@ -29,18 +29,20 @@ export const DEMO_SITE: SiteJson = {
   ],
 };
 
-/** A value whose data are text. */
+/** Returns a value with text data. */
 export function textValue(index: number, type: string, value: string): Record<string, unknown> {
   return { index, type, data: { format: 'string', value } };
 }
 
-/** The customary HS_ADMIN value: the group at index 200 of the prefix handle may do nearly everything. */
+/**
+ * Returns the usual HS_ADMIN value: the group at index 200 of the prefix handle has nearly all permissions.
+ */
 export function adminValue(permissions = '011111110011'): Record<string, unknown> {
   const value = { handle: `0.NA/${DEMO_PREFIX}`, index: 200, permissions };
   return { index: 100, type: 'HS_ADMIN', data: { format: 'admin', value } };
 }
 
-/** A user who logs in with a password. */
+/** Returns the record of a user who logs in with a password. */
 export function userRecord(password: string): RecordInput {
   return [adminValue('111111111111'), { ...textValue(300, 'HS_SECKEY', password), permissions: '1100' }];
 }
@@ -64,7 +66,7 @@ const LOCATIONS =
 
 const url = (path: string): Record<string, unknown> => textValue(1, 'URL', `https://example.org/${path}`);
 
-/** All records by handle; the absolute TTL is an hour after `now`. */
+/** Returns all records by handle. The absolute TTL is an hour after `now`. */
 export function demoRecords(now: number): Record<string, RecordInput> {
   const records: Record<string, RecordInput> = {
     page: [url('page'), adminValue()],

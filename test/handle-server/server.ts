@@ -1,4 +1,4 @@
-// The in-memory Handle server of tests and `npm run demo`: listeners and request handling.
+// The in-memory Handle server for tests and `npm run demo`: listeners and request handling.
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -15,36 +15,36 @@ import { type Random, SessionStore, systemRandom } from './sessions.js';
 import { type RecordInput, RecordStore, createRights } from './store.js';
 
 export interface DemoOptions {
-  /** Handle plain http as if it were TLS, so that logins work on loopback. The real server never does. */
+  /** Treats plain HTTP as secure, so that logins work on loopback. The real server never does. */
   treatHttpAsSecure?: boolean;
   tls?: { key: string; cert: string };
   now?: () => number;
   random?: Random;
-  /** Records by handle; the prefix handle belongs here too. */
+  /** Records by handle, including the prefix handle. */
   seed?: Readonly<Record<string, RecordInput>>;
   prefixes?: readonly string[];
   serverAdmins?: readonly ValueReference[];
   site?: SiteJson;
-  /** Every answer is this late. */
+  /** Delay of every response in ms. */
   delayMs?: number;
-  /** Requests over this rate wait in line. */
+  /** Rate per second above which requests are queued. */
   capacityPerSecond?: number;
 }
 
 export interface DemoServer extends DemoControl {
-  /** Opens the server's door; with port 0 the system chooses one. */
+  /** Opens a listener. With port 0 the system chooses the port. */
   listen: (port: number, host?: string) => Promise<{ url: string }>;
-  /** Opens a further door that is plain http as the real server has it: logins are ignored there. */
+  /** Opens an additional plain HTTP listener that ignores logins, like the real server. */
   listenInsecurely: (port: number, host?: string) => Promise<{ url: string }>;
-  /** Closes all listeners and cuts open connections. */
+  /** Closes all listeners and open connections. */
   close: () => Promise<void>;
-  /** Writes a whole record behind everybody's back. */
+  /** Writes a whole record without the proxy's knowledge. */
   put: (handle: string, values: RecordInput) => void;
-  /** Removes a record behind everybody's back; false when there was none. */
+  /** Removes a record without the proxy's knowledge. Returns false if no record existed. */
   remove: (handle: string) => boolean;
 }
 
-/** Makes a server with its records; nothing listens yet. */
+/** Creates a server with its records. No listener is open yet. */
 export function createDemoServer(options: DemoOptions = {}): DemoServer {
   const { now = Date.now, tls, treatHttpAsSecure = true } = options;
   const household = createHousehold({ ...options, now });
@@ -101,7 +101,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
   });
 }
 
-/** Long lines reach the router, which refuses them as Jetty does; the idle timeout is Jetty's. */
+/** Accepts long request lines, so that the router can reject them like Jetty. The idle timeout is Jetty's. */
 const SERVER_OPTIONS = { maxHeaderSize: 65_536, keepAliveTimeout: 30_000 };
 
 function createHousehold(options: DemoOptions & { now: () => number }): Household {
@@ -130,7 +130,7 @@ function closeDoor(server: Server): Promise<void> {
 
 type ParseError = NodeJS.ErrnoException & { rawPacket?: Buffer };
 
-/** Node knows only its list of methods; other methods are distinguished from invalid HTTP here. */
+/** Answers invalid HTTP, and distinguishes methods unknown to Node from invalid bytes. */
 export function answerBadRequest(error: ParseError, socket: Duplex): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();

@@ -1,4 +1,4 @@
-// Sessions: the store, /api/sessions, and random ids.
+// Sessions: the session store, /api/sessions, and random ids.
 import { type KeyPairKeyObjectResult, randomBytes, randomUUID, sign } from 'node:crypto';
 import type { ValueReference } from '../../src/handle/value.js';
 import { readJson } from './lenient-json.js';
@@ -13,7 +13,7 @@ export interface Session {
 
 const LIFE_MS = 30 * 60_000;
 
-/** The sessions of a server; one not used for half an hour is gone. */
+/** The sessions of a server, which expire after half an hour without use. */
 export class SessionStore {
   readonly #sessions = new Map<string, { session: Session; expiresAt: number }>();
   readonly #now: () => number;
@@ -42,7 +42,7 @@ export class SessionStore {
     this.#sessions.delete(sessionId);
   }
 
-  /** Puts a session last in the map, which so stays in the order of expiry. */
+  /** Moves a session to the end of the map, which is therefore ordered by expiry. */
   #keep(session: Session): void {
     this.#sessions.delete(session.sessionId);
     this.#sessions.set(session.sessionId, { session, expiresAt: this.#now() + LIFE_MS });
@@ -66,7 +66,7 @@ export interface SessionRequest {
 
 const empty = (status: number, headers: [string, string][] = []): Reply => ({ status, headers });
 
-/** Answers requests below /api/sessions; `serverKey` is called only when a client wants a proof. */
+/** Answers requests below /api/sessions. Calls `serverKey` only if the client requests a proof. */
 export function answerSessions(
   request: SessionRequest,
   keys: Keys,
@@ -126,7 +126,7 @@ const who = (identity: ValueReference | undefined): Record<string, unknown> =>
 
 const why = ({ error }: Login): Record<string, unknown> => (error === undefined ? {} : { error });
 
-/** The server signs both nonces with the key of its site. */
+/** Signs both nonces with the server's site key. */
 function serverProof(
   { nonce }: Session,
   cnonce: string,
@@ -145,9 +145,9 @@ function parametersIn(body: Buffer): HandleParameters {
 }
 
 export interface Random {
-  /** Id and nonce of a new session; the nonce is sixteen bytes in base64. */
+  /** Creates the id and nonce of a session. The nonce is 16 bytes in Base64. */
   session: () => { sessionId: string; nonce: string };
-  /** What is minted behind a handle. */
+  /** Creates the minted suffix of a handle. */
   suffix: () => string;
 }
 

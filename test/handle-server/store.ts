@@ -1,14 +1,14 @@
-// The records of the server, its prefixes, and the rights of administrators.
+// The records of the server, its prefixes, and administrator permissions.
 import { decodeAdmin, decodeVlist } from '../../src/handle/predefined-data.js';
 import { tryDecode } from '../../src/handle/bytes.js';
 import { foldHandle, upperAscii } from '../../src/handle/handle.js';
 import type { ValueReference } from '../../src/handle/value.js';
 import { type StoredValue, valueFromJson } from './value.js';
 
-/** A record as it is written in a seed or handed to `put`: values in the JSON of the record interface. */
+/** A record in a seed or for `put`: values in the JSON of the record interface. */
 export type RecordInput = readonly unknown[];
 
-/** Records by upper-cased handle, as a server with `case_sensitive = "no"` keeps them. */
+/** Records by upper-cased handle, as on a server with `case_sensitive = "no"`. */
 export class RecordStore {
   readonly #records = new Map<string, StoredValue[]>();
   readonly #homed: Set<string>;
@@ -19,12 +19,12 @@ export class RecordStore {
     this.#now = now;
   }
 
-  /** The prefix handles of this server, sorted. */
+  /** The sorted prefix handles of this server. */
   get prefixes(): string[] {
     return [...this.#homed].sort();
   }
 
-  /** A handle without a slash is looked for among the prefix handles. */
+  /** Whether this server is responsible for the handle. A name without a slash is a prefix handle. */
   isHomed(handle: string): boolean {
     const slash = handle.indexOf('/');
     const prefix = slash === -1 ? '0.NA' : handle.slice(0, slash);
@@ -43,7 +43,7 @@ export class RecordStore {
     return this.#records.delete(keyOf(handle));
   }
 
-  /** Writes a whole record without a check of permissions. */
+  /** Writes a whole record without checking permissions. */
   put(handle: string, record: RecordInput): void {
     this.set(
       handle,
@@ -55,7 +55,7 @@ export class RecordStore {
     return Math.floor(this.#now() / 1000);
   }
 
-  /** The stored handles of exactly this prefix, in the order of their bytes. */
+  /** Returns the stored handles of exactly this prefix, in byte order. */
   list(prefix: string): string[] {
     const start = `${prefixHandle(prefix).slice('0.NA/'.length)}/`;
     const names = [...this.#records.keys()].filter((key) => key.startsWith(start));
@@ -65,7 +65,7 @@ export class RecordStore {
 
 const keyOf = (handle: string): string => upperAscii(handle.includes('/') ? handle : `0.NA/${handle}`);
 
-/** The handle that stands for a prefix: `21.t1` and `0.NA/21.T1` are both `0.NA/21.T1`. */
+/** Returns the prefix handle: `21.t1` and `0.NA/21.T1` both become `0.NA/21.T1`. */
 export function prefixHandle(prefix: string): string {
   const upper = upperAscii(prefix);
   return upper.startsWith('0.NA/') ? upper : `0.NA/${upper}`;
@@ -75,12 +75,12 @@ const EVERY_RIGHT = 0xfff;
 const MAX_NESTED_GROUPS = 8;
 
 export interface Rights {
-  /** The bits that the HS_ADMIN values of this record give to this identity. */
+  /** Returns the permission bits that the HS_ADMIN values of a record grant to an identity. */
   on: (record: readonly StoredValue[], identity: ValueReference) => number;
   isServerAdmin: (identity: ValueReference) => boolean;
 }
 
-/** Makes the judge of rights over the records of a store. */
+/** Creates the permission checks for the records of a store. */
 export function createRights(store: RecordStore, serverAdmins: readonly ValueReference[]): Rights {
   const isServerAdmin = (identity: ValueReference): boolean =>
     serverAdmins.some((admin) => isSameReference(admin, identity));
@@ -110,7 +110,10 @@ export function createRights(store: RecordStore, serverAdmins: readonly ValueRef
 
 export const isAdminValue = ({ type }: Pick<StoredValue, 'type'>): boolean => type === 'HS_ADMIN';
 
-/** The suffix keeps its case here, although logins ignore it (recording "create: user handle lower case"). */
+/**
+ * Compares references. The suffix is case-sensitive here, though not in logins (recording "create: user
+ * handle lower case").
+ */
 function isSameReference(admin: ValueReference, identity: ValueReference): boolean {
   const isSameHandle = foldHandle(admin.handle, true) === foldHandle(identity.handle, true);
   return isSameHandle && (admin.index === 0 || admin.index === identity.index);

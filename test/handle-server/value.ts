@@ -1,4 +1,4 @@
-// A stored value and its conversion from and to JSON, with all data formats.
+// A stored value and its conversion from and to JSON, in all data formats.
 import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/predefined-data.js';
 import { encodeSite } from '../../src/handle/site-data.js';
 import type { ValueData } from '../../src/handle/value-data.js';
@@ -11,7 +11,7 @@ import {
 import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './reply.js';
 import { decodeData } from '../support/value-data.js';
 
-/** A value in the store: its data are bytes, its permissions always four digits. */
+/** A value in the store, with binary data and always four permission digits. */
 export interface StoredValue {
   index: number;
   type: string;
@@ -26,7 +26,7 @@ export const DEFAULT_TTL = 86_400;
 
 const isoSeconds = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 
-/** Writes a value with the members and the order of the real server. */
+/** Converts a value to JSON with the members and the order of the real server. */
 export function valueToJson(value: StoredValue): HandleValue {
   const { index, type, data, permissions, ttl, references, timestampSeconds } = value;
   return {
@@ -40,7 +40,7 @@ export function valueToJson(value: StoredValue): HandleValue {
   };
 }
 
-/** Reads a value of a request. Its own timestamp must be a date and is then thrown away. */
+/** Parses a value of a request. Its timestamp must be a date, and is then ignored. */
 export function valueFromJson(json: unknown, timestampSeconds: number): StoredValue {
   if (json === null || typeof json !== 'object') {
     throw badValue(`java.lang.IllegalStateException: Not a JSON Object: ${JSON.stringify(json)}`);
@@ -73,7 +73,7 @@ function readType(type: unknown): string {
   return primitiveText(type);
 }
 
-/** The server's reader is off by one: the first of four digits is never looked at (GSON-RUN, "PERM5"). */
+/** Parses permissions like the server, which never reads the first of four digits (GSON-RUN, "PERM5"). */
 function readPermissions(permissions: unknown): string {
   const digits = primitiveText(permissions);
   if (digits === '*') return '1111';
@@ -83,7 +83,7 @@ function readPermissions(permissions: unknown): string {
   return given.map((digit, at) => ((digit ?? DEFAULT_PERMISSIONS[at]) === '1' ? '1' : '0')).join('');
 }
 
-/** A number is relative; any text is a date, cut to 32 bits, so "300" is read as the year 300. */
+/** Parses a TTL: a number is relative, any text is a date truncated to 32 bits, so "300" is the year 300. */
 function readTtl(ttl: unknown): Ttl {
   if (ttl === undefined) return DEFAULT_TTL;
   if (typeof ttl === 'number') return ttl | 0;
@@ -107,7 +107,7 @@ function readReferences(references: unknown): ValueReference[] {
   return (references as ValueReference[]).map(({ handle, index }) => ({ handle, index }));
 }
 
-/** Equal in everything but the timestamp: such a value counts as unchanged. */
+/** Whether two values are equal except for their timestamps, so that the value counts as unchanged. */
 export function isSameValue(one: StoredValue, other: StoredValue): boolean {
   return (
     one.index === other.index &&
@@ -129,7 +129,7 @@ const READERS: Record<string, (value: unknown) => Buffer> = {
   key: encodePublicKey,
 };
 
-/** Reads the data of a value; the format need not fit the type. */
+/** Parses the data of a value, whose format need not match the type. */
 export function dataFromJson(data: unknown): Buffer {
   if (data === undefined) {
     throw badValue(
@@ -163,7 +163,7 @@ export function adminFromJson(json: unknown): Buffer {
   });
 }
 
-/** All the forms in which the server takes the twelve permissions. */
+/** Parses the twelve permissions in any form that the server accepts. */
 function permissionBits(permissions: unknown): number {
   if (permissions === undefined || permissions === null) return 0;
   if (permissions === '*') return 0xfff;

@@ -17,7 +17,7 @@ import {
 import { isAdminValue, prefixHandle } from './store.js';
 import { type StoredValue, isSameValue, valueFromJson } from './value.js';
 
-/** A PUT with `index` changes values, one without replaces or creates the record. */
+/** Handles a PUT: with `index` it changes values, otherwise it replaces or creates the record. */
 export function writeHandle(call: Call, world: World): Reply {
   const values = readRecordBody(call, world.store.nowSeconds());
   const given = call.parameters.getAll('index');
@@ -33,7 +33,7 @@ function requireSameIndexes(wanted: number[], values: StoredValue[]): void {
   if (!isSame) throw javaException('Mismatched indexes in PUT request');
 }
 
-/** The strict rule for flags of a PUT: only `true` counts, a bare flag is false. */
+/** Parses a PUT flag strictly: only `true` counts, and a bare flag is false. */
 function flag({ parameters }: Call, name: string, byDefault: boolean): boolean {
   const given = parameters.get(name);
   return given === null ? byDefault : given.toLowerCase() === 'true';
@@ -83,7 +83,9 @@ function mayWrite(attempt: {
   return (rights & RIGHT.deleteHandle) !== 0 && mayCreate();
 }
 
-/** Prefix handles, and names without a slash, are for server administrators. */
+/**
+ * Whether the identity may create the handle. Prefix handles and names without a slash need a server admin.
+ */
 function mayCreateHandle(handle: string, identity: ValueReference, { store, rights }: World): boolean {
   if (rights.isServerAdmin(identity)) return true;
   const slash = handle.indexOf('/');
@@ -94,7 +96,7 @@ function mayCreateHandle(handle: string, identity: ValueReference, { store, righ
 
 const hasRights = (rights: number, needed: number): boolean => (rights & needed) === needed;
 
-/** The rights for the differences only: values that stay the same need none. */
+/** Returns the permissions needed for the differences. Unchanged values need none. */
 function neededForReplacing(old: StoredValue[], values: StoredValue[]): number {
   const kept = new Set(values.map(({ index }) => index));
   const removed = old.filter(({ index }) => !kept.has(index));
@@ -111,14 +113,14 @@ function neededForAdding(old: StoredValue[], values: StoredValue[]): number {
   return needed.reduce((bits, bit) => bits | bit, 0);
 }
 
-/** The rights that removing these values takes. */
+/** Returns the permissions needed to remove these values. */
 export function neededForRemoving(values: StoredValue[]): number {
   return values
     .map((value): number => (isAdminValue(value) ? RIGHT.removeAdmin : RIGHT.removeValue))
     .reduce((bits, bit) => bits | bit, 0);
 }
 
-/** Unchanged values keep the time of their last change (recordings "timestamps: …"). */
+/** Preserves the timestamps of unchanged values (recordings "timestamps: …"). */
 function keepingTimestamps(values: StoredValue[], old: StoredValue[]): StoredValue[] {
   return values.map((value) => old.find((before) => isSameValue(before, value)) ?? value);
 }
@@ -148,7 +150,7 @@ function writeValues(call: Call, values: StoredValue[], world: World): Reply {
   return succeed({ handle }, present ? 200 : 201);
 }
 
-/** Reads the values of a PUT; the handle in the body, if any, must be that of the path. */
+/** Parses the values of a PUT. A handle in the body must match the path. */
 export function readRecordBody(call: Call, timestampSeconds: number): StoredValue[] {
   return valuesIn(readJson(bodyText(call)), call.handle).map((value) =>
     valueFromJson(value, timestampSeconds),

@@ -1,4 +1,4 @@
-// Admin calls of two instances that share one Redis, except purges.
+// The admin API with two instances on one Redis, except purges.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -21,7 +21,7 @@ const look = async (proxy: Proxy): Promise<Look> => (await get(proxy, `/cache?ha
 
 describe('admin API of two instances on one Redis', () => {
   describeTwoProxies({ upstreamUrl: demo.url }, (two) => {
-    test('cache statistics list the entries of this instance and of Redis', async () => {
+    test('lists cache entries in the memory of this instance and in Redis', async () => {
       await two.one.ask(PATH);
       await expect.poll(async () => (await look(two.other)).copies.length, WAIT).toBe(1);
       expect(await look(two.other)).toMatchObject({
@@ -38,7 +38,7 @@ describe('admin API of two instances on one Redis', () => {
       }
     });
 
-    test('after a purge in one instance neither holds a copy', async () => {
+    test('removes a purged entry from both instances', async () => {
       await two.one.ask(PATH);
       await expect.poll(async () => (await look(two.other)).cached, WAIT).toBe(true);
       await two.other.ask(PATH);
@@ -47,7 +47,7 @@ describe('admin API of two instances on one Redis', () => {
       await expect.poll(() => look(two.other), WAIT).toEqual({ handle: HANDLE, cached: false, copies: [] });
     });
 
-    test('statistics are those of the instance, with the state of the shared Redis', async () => {
+    test('returns statistics of one instance, with the state of the shared Redis', async () => {
       await two.one.ask(PATH);
       await two.one.ask(PATH);
       await two.other.ask(`${PATH}-other`);
@@ -63,7 +63,7 @@ describe('admin API of two instances on one Redis', () => {
       });
     });
 
-    test('the log level changes only in the called instance', async () => {
+    test('changes the log level only in the called instance', async () => {
       await request(two.one.app.admin).put('/log-level').send({ level: 'fatal' }).expect(200);
       expect(await get(two.one, '/stats')).toMatchObject({ logLevel: 'fatal' });
       expect(await get(two.other, '/stats')).toMatchObject({ logLevel: 'silent' });

@@ -1,4 +1,4 @@
-// Admin calls of the built program, their log lines, and a stop while the status page is open.
+// The admin API of the built program: its log lines, and a shutdown while the status page is open.
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
@@ -25,8 +25,8 @@ const askOften = (proxy: BuiltProxy): Promise<unknown> =>
 
 demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/')]);
 
-describe('admin calls of the built program', () => {
-  test('are all logged, at the level set by one of them', async () => {
+describe('admin API of the built program', () => {
+  test('logs every call at the level set through the API', async () => {
     const proxy = await start({ LOG_REQUESTS: 'all' });
     await askOften(proxy);
     expect(JSON.parse((await call(proxy, 'GET', '/stats')).text)).toMatchObject({
@@ -42,12 +42,12 @@ describe('admin calls of the built program', () => {
     expect((await call(proxy, 'PUT', '/log-level', { level: 'warn' })).status).toBe(200);
     expect((await ask(proxy.adminUrl, '/purge', { method: 'POST', body: '{"all":true}' })).status).toBe(401);
     const requests = (): number => proxy.logs().filter(({ msg }) => msg === 'request').length;
-    // Request lines are buffered for a tenth of a second.
+    // Request log lines are buffered for 100 ms.
     await expect.poll(requests).toBe(40);
     await askOften(proxy);
     await proxy.stop();
     expect(requests()).toBe(40);
-    // The start helper requests /readyz, which is logged while it is not ready.
+    // The start helper polls /readyz, which is logged while the instance is not ready.
     const calls = proxy.logs().filter(({ msg, path }) => msg === 'admin call' && path !== '/readyz');
     expect(calls).toMatchObject([
       { method: 'GET', path: '/cache', details: { handle: HANDLE }, status: 200, from: '127.0.0.1' },
@@ -56,8 +56,8 @@ describe('admin calls of the built program', () => {
     expect(proxy.output()).not.toContain(TOKEN);
   });
 
-  test('do not delay a stop by the open stream of the status page', async () => {
-    // Requests in flight may delay a stop for this time, which is longer than the test may take.
+  test('does not delay a shutdown while the status page streams', async () => {
+    // A shutdown that waits for the stream exceeds the test timeout.
     const proxy = await start({ SERVER_SHUTDOWN_TIMEOUT: '1m' });
     await askOften(proxy);
     const stream = await fetch(`${proxy.adminUrl}/events`, { headers: { Authorization: `Bearer ${TOKEN}` } });

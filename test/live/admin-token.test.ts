@@ -1,4 +1,4 @@
-// Access to the admin listener of the built program: only with the token.
+// The admin token: required on every admin request, and for an admin address that is not loopback.
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy, startMain } from '../support/built-proxy.js';
@@ -8,14 +8,14 @@ const demo = await startDemoServer();
 const ADMIN_TOKEN = 'a token nobody guesses'.replaceAll(' ', '-');
 
 describe('admin token of the built program', () => {
-  test('is required for an admin address off loopback: the program exits with code 2', async () => {
+  test('is required for an admin address off loopback, otherwise exits with code 2', async () => {
     const { exited, stdout, stderr } = startMain({ UPSTREAM_URL: demo.url, ADMIN_HOST: '0.0.0.0' });
     expect(await exited).toEqual({ code: 2, signal: null });
     expect(stderr()).toContain('"0.0.0.0" is not allowed; set admin.token');
     expect(stdout(), 'nothing was said to listen').toBe('');
   });
 
-  test('is required of every caller', async () => {
+  test('is required in every request', async () => {
     const proxy = await startBuiltProxy({
       UPSTREAM_URL: demo.url,
       ADMIN_HOST: '0.0.0.0',

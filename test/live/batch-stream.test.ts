@@ -1,4 +1,4 @@
-// Streaming of a batch: sent while it is loaded, at the pace of its reader, and stopped when the reader leaves.
+// Batch streaming: elements are sent while others load, at the client's reading speed.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type IncomingMessage, type RequestListener, createServer, request } from 'node:http';
@@ -13,11 +13,11 @@ import { urlValue } from '../support/upstream.js';
 
 interface Upstream {
   url: string;
-  /** The requested handles in order. */
+  /** Requested handles in order. */
   asked: string[];
 }
 
-/** Starts a Handle server that answers a handle after `ready`, with a record of this size. */
+/** Starts a Handle server whose responses wait for `ready` and contain a record of `bytes` bytes. */
 async function startUpstream(ready: (handle: string) => Promise<void>, bytes = 10): Promise<Upstream> {
   const asked: string[] = [];
   const listener: RequestListener = (req, res) => {
@@ -35,7 +35,7 @@ async function startUpstream(ready: (handle: string) => Promise<void>, bytes = 1
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
 
-/** Sends a batch and returns the response before its body is read. */
+/** Sends a batch and returns the response without reading its body. */
 async function sendBatch(proxy: Proxy, handles: string[], headers: object = {}): Promise<IncomingMessage> {
   const sent = request(`${proxy.url}/api/resolve`, { method: 'POST', headers: { ...headers }, agent: false });
   sent.on('error', () => undefined);
@@ -53,7 +53,7 @@ async function readAll(response: IncomingMessage): Promise<BatchElement[]> {
 
 describe('streamed batch', () => {
   test.each([{}, { 'Accept-Encoding': 'gzip' }])(
-    'sends its first elements while a later one is loaded (%o)',
+    'sends the first elements while a later one is loaded (%o)',
     async (headers) => {
       const held = gate();
       const upstream = await startUpstream((handle) =>
@@ -72,7 +72,7 @@ describe('streamed batch', () => {
     },
   );
 
-  test('stops when the client resets the connection: nothing more is loaded', async () => {
+  test('starts no further loads when the client resets the connection', async () => {
     const held = gate();
     const upstream = await startUpstream(() => held.opened);
     const proxy = await startProxy({ UPSTREAM_URL: upstream.url, UPSTREAM_CONCURRENCY: '8' });
@@ -82,7 +82,7 @@ describe('streamed batch', () => {
     response.socket.resetAndDestroy();
     await expect.poll(() => proxy.connections()).toBe(0);
     held.open();
-    // The loads in flight are cached, and the next ones are not started.
+    // Loads in flight are cached, and no further loads start.
     for (const handle of handles.slice(0, 2)) {
       await expect
         .poll(async () => (await proxy.ask(`/api/handles/${handle}`)).headers['cache-status'])
@@ -91,7 +91,7 @@ describe('streamed batch', () => {
     expect(upstream.asked).toEqual(handles.slice(0, 2));
   });
 
-  test('stops when the client has half-closed its connection and does not read', async () => {
+  test('stops when the client half-closes its connection and does not read', async () => {
     const held = gate();
     const upstream = await startUpstream(() => held.opened);
     const proxy = await startProxy({ UPSTREAM_URL: upstream.url, UPSTREAM_CONCURRENCY: '8' });
@@ -103,7 +103,7 @@ describe('streamed batch', () => {
     expect(upstream.asked.length).toBeLessThan(1000);
   });
 
-  test('gives up its queue place when its client has left', async () => {
+  test('leaves the upstream queue when the client disconnects', async () => {
     const held = gate();
     const upstream = await startUpstream(() => held.opened);
     const proxy = await startProxy({ UPSTREAM_URL: upstream.url, UPSTREAM_CONCURRENCY: '8' });
@@ -121,13 +121,13 @@ describe('streamed batch', () => {
     expect(upstream.asked.filter((handle) => handle.startsWith('21.T3/'))).toEqual([]);
   });
 
-  test('slows down for a client that does not read, and completes when it reads', async () => {
+  test('pauses for a client that does not read, and completes when it reads', async () => {
     const upstream = await startUpstream(() => Promise.resolve(), 30_000);
     const proxy = await startProxy({ UPSTREAM_URL: upstream.url });
     const handles = numbered(1000, '21.T1');
     const response = await sendBatch(proxy, handles);
     const askedByBatch = (): number => upstream.asked.filter((handle) => handle.startsWith('21.T1/')).length;
-    // Repeats until the batch sends no upstream request while 20 others are answered.
+    // Repeats until 20 other requests are answered without an upstream request by the batch.
     for (let before = -1, other = 0; askedByBatch() !== before;) {
       before = askedByBatch();
       for (let count = 0; count < 20; count++) await proxy.ask(`/api/handles/21.T2/${other++}?index=7`);
@@ -138,7 +138,7 @@ describe('streamed batch', () => {
     expect(askedByBatch()).toBe(1000);
   });
 
-  test('is followed by the response to the next request on the same connection', async () => {
+  test('precedes the response to the next request on the same connection', async () => {
     const upstream = await startUpstream(() => Promise.resolve());
     const proxy = await startProxy({ UPSTREAM_URL: upstream.url });
     const get = (target: string): string => `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`;
@@ -148,7 +148,7 @@ describe('streamed batch', () => {
     expect(JSON.parse(answers[1]?.body ?? '')).toMatchObject({ handle: '21.T1/a' });
   });
 
-  test('is sent to an HTTP/1.0 client as the array, then the connection closes', async () => {
+  test('closes the connection of an HTTP/1.0 client after the array', async () => {
     const upstream = await startUpstream(() => Promise.resolve());
     const proxy = await startProxy({ UPSTREAM_URL: upstream.url });
     const socket = await openSocket(proxy.url);

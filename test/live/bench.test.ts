@@ -1,4 +1,4 @@
-// The bench in its short form: every server gives correct responses, and the results are written.
+// The short benchmark: every server responds correctly, and the results are written to a file.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,10 +28,10 @@ async function runBench(...options: string[]): Promise<{ stdout: string; written
   return { stdout, written: JSON.parse(readFileSync(json, 'utf8')) as Written };
 }
 
-describe('bench', () => {
-  // The bench is compiled, starts a dozen servers and drives some of them for a second each.
+describe('benchmark', () => {
+  // The test compiles the benchmark, starts twelve servers and loads some of them for a second each.
   test(
-    'in its short form drives every server, finds only correct responses and one load for a herd',
+    'drives every server, accepts only correct responses, and counts one load for a herd',
     { timeout: 360_000 },
     async () => {
       const { stdout, written } = await runBench('--quick', '--workloads', 'hot,herd');
@@ -49,13 +49,13 @@ describe('bench', () => {
     },
   );
 
-  test('rejects an unknown workload with a list of the known ones', () => {
+  test('rejects an unknown workload and lists the known ones', () => {
     expect(() => readPlan(['--workloads', 'hot,hit'])).toThrow(
       /there is no hit; known are hot, revalidate, zipf/,
     );
   });
 
-  test('rejects an unlimited run', () => {
+  test('rejects a run without a limit', () => {
     expect(() => readPlan(['--rounds', '1000000'])).toThrow('--rounds has to be a whole number from 1 to 50');
   });
 });

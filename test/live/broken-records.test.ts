@@ -1,4 +1,4 @@
-// Records that the Handle server cannot return: repeated requests for them do not affect readers of other records.
+// Records that the Handle server cannot return: repeated requests for them do not affect other reads.
 import type { RequestListener, ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -22,14 +22,17 @@ const BREAK: Record<string, (response: ServerResponse) => unknown> = {
   'no answer': () => undefined,
 };
 
-/** Returns the statuses of several readers, and of a client that requests broken records in sixteen loops. */
+/**
+ * Reads good records while sixteen loops request broken ones. Returns the response statuses and the tries
+ * per broken record.
+ */
 async function mix(kind: string, query: string, env: Record<string, string>) {
   const asked = new Map<string, number>();
   const answer: RequestListener = ({ url = '' }, response) => {
     const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(url)?.[1] ?? '');
     asked.set(handle, (asked.get(handle) ?? 0) + 1);
     if (BROKEN.includes(handle)) BREAK[kind]?.(response);
-    // Good responses are slower than broken ones, so several broken ones come between two good ones.
+    // Good responses are slower, so several broken responses arrive between two good ones.
     else setTimeout(send, 20, response, 200, recordOf(handle));
   };
   const proxy = await startBuiltProxy({ UPSTREAM_URL: (await listenHttp(answer)).url, ...env });
@@ -80,22 +83,19 @@ describe('broken records requested repeatedly', () => {
     ['a cut connection', {}],
     ['a 502 of a gateway', {}],
     ['no answer', HANGING],
-  ])(
-    '16 of them (%s) in 16 loops: every good record is 200, each broken one is requested once',
-    async (kind, env) => {
-      const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
-      expect(good).toEqual({ 200: GOOD });
-      // A read whose connection was reset is retried once.
-      expect(new Set(tries)).toEqual(new Set([kind === 'a cut connection' ? 2 : 1]));
-    },
-  );
+  ])('leave good records readable, and cost one upstream request each (%s, 16 loops)', async (kind, env) => {
+    const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
+    expect(good).toEqual({ 200: GOOD });
+    // A read is retried once after a connection reset.
+    expect(new Set(tries)).toEqual(new Set([kind === 'a cut connection' ? 2 : 1]));
+  });
 
   test.each([
     ['a 500', {}],
     ['a cut connection', {}],
     ['a 502 of a gateway', {}],
     ['no answer', HANGING],
-  ])('16 of them (%s) in authoritative reads: every good record is 200', async (kind, env) => {
+  ])('leave good records readable during authoritative reads (%s, 16 loops)', async (kind, env) => {
     const { good } = await mix(kind, '?auth=true', env);
     expect(good).toEqual({ 200: GOOD });
   });

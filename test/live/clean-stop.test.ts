@@ -1,4 +1,4 @@
-// A stop without obstacles: no warning is logged.
+// A clean shutdown: no warning is logged.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -13,12 +13,12 @@ async function startOwnRedis(): Promise<Record<string, string>> {
   return { REDIS_URL: url, ...PATIENCE };
 }
 
-describe('clean stop', () => {
+describe('clean shutdown', () => {
   test.each([
     ['SIGTERM', false],
     ['SIGINT', true],
     ['SIGTERM', true],
-  ] as const)('on %s, with Redis: %s, logs no warning', async (signal, hasRedis) => {
+  ] as const)('logs no warning on %s (with Redis: %s)', async (signal, hasRedis) => {
     const redis = hasRedis ? await startOwnRedis() : {};
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...redis });
     const answers = await Promise.all(
@@ -28,7 +28,7 @@ describe('clean stop', () => {
     expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
     const lines = proxy.logs();
     const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
-    // Before the stop the machine may have stalled for longer than a lease in Redis.
+    // The machine may have stalled for longer than a Redis lease before the shutdown.
     const attention = lines.filter(
       ({ level, msg }, at) =>
         !['info', 'debug'].includes(String(level)) &&

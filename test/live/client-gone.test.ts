@@ -1,4 +1,4 @@
-// Writes whose client leaves: completed once the whole body has arrived, and otherwise not forwarded.
+// Writes whose client disconnects: they are forwarded only if the whole body has arrived.
 import '../support/real-sockets.js';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -30,12 +30,12 @@ async function startAndRead(env: Record<string, string> = {}): Promise<Proxy> {
   return proxy;
 }
 
-describe('write whose client leaves', () => {
+describe('write whose client disconnects', () => {
   test.each([
     ['hangs up', (socket: { end: () => unknown }) => socket.end()],
     ['resets the connection', (socket: { resetAndDestroy: () => unknown }) => socket.resetAndDestroy()],
   ])(
-    'is completed when the client %s after its body, and no reader sees the old record',
+    'completes when the client %s after its body, and hides the old record from readers',
     async (_how, leave) => {
       const proxy = await startAndRead();
       demo.delay(50);
@@ -49,7 +49,7 @@ describe('write whose client leaves', () => {
     },
   );
 
-  test('is completed when the client leaves while it waits for a connection', async () => {
+  test('completes when the client leaves while the write is queued for an upstream connection', async () => {
     const proxy = await startAndRead({ UPSTREAM_CONNECTIONS: '1' });
     demo.hold.begin('PUT');
     const [first, second] = [await openSocket(proxy.url), await openSocket(proxy.url)];
@@ -57,8 +57,8 @@ describe('write whose client leaves', () => {
     first.write(headOf(body.length, '/api/handles/21.T11998/other') + body);
     await expect.poll(() => demo.hold.size).toBe(1);
     second.write(headOf(body.length) + body);
-    // Once the fence is raised, loads are no longer stored, and the write waits in the queue. An authoritative read
-    // shows that without invalidating the entry.
+    // A raised fence prevents loads from being stored while the write is queued. An authoritative read
+    // shows the fence without invalidating the entry.
     await expect
       .poll(async () => (await proxy.ask(`${PATH}?auth`)).headers['cache-status'])
       .not.toContain('stored');
@@ -73,7 +73,7 @@ describe('write whose client leaves', () => {
     const socket = await openSocket(proxy.url);
     const body = numberedBody(2);
     socket.write(headOf(body.length) + body.slice(0, 20));
-    // When another request is answered, the first part has been read.
+    // A response to a different request shows that the proxy has read the first part.
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
     socket.resetAndDestroy();
     expect((await putNumbered(proxy.url, '/api/handles/21.T11998/another', 1)).status).toBe(201);
@@ -81,7 +81,7 @@ describe('write whose client leaves', () => {
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('is 408 when the client stops in the middle of its body, and invalidates nothing', async () => {
+  test('returns 408 without an invalidation when the client stops sending in the middle of its body', async () => {
     const proxy = await startAndRead({ SERVER_HEADERS_TIMEOUT: '1s', SERVER_REQUEST_TIMEOUT: '1s' });
     const body = numberedBody(2);
     const { answers } = await exchange(proxy.url, headOf(body.length) + body.slice(0, 20));

@@ -1,4 +1,4 @@
-// Faults of Redis and of its connections, with real processes: no old record is served after an acknowledged write.
+// Redis and connection faults with real processes: no old record is served after an acknowledged write.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { startSlowLine } from '../support/slow-line.js';
 const demo = await startDemoServer();
 const HANDLE = '21.T11998/fault';
 const PATH = `/api/handles/${HANDLE}`;
-/** Delay of a message on a slow connection, shorter than a lease. */
+/** Message delay on a slow connection, shorter than a lease. */
 const LATE_MS = 600;
 
 beforeEach(() => {
@@ -35,7 +35,7 @@ async function startOwnRedis(extra: string[] = []): Promise<RedisServer> {
   return redis;
 }
 
-describeWithRedis('a Redis that loses data', () => {
+describeWithRedis('Redis that loses data', () => {
   async function startWithDump(): Promise<{ redis: RedisServer; save: () => Promise<void> }> {
     const folder = await mkdtemp(join(tmpdir(), 'redis-dump-'));
     const redis = await startOwnRedis(['--dir', folder]);
@@ -48,7 +48,7 @@ describeWithRedis('a Redis that loses data', () => {
     return { redis, save };
   }
 
-  test('restores an old dump that no instance reads, not even a new one', async () => {
+  test('restores an old dump, which neither old nor new instances read', async () => {
     const { redis, save } = await startWithDump();
     const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const [one, other] = await Promise.all([start(), start()]);
@@ -61,7 +61,7 @@ describeWithRedis('a Redis that loses data', () => {
     for (const proxy of [late, one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('keeps a write invalidated everywhere when both its master and its writer are lost', async () => {
+  test('keeps a write invalidated on every instance when the Redis master and the writer are lost', async () => {
     const guarded = await startGuardedRedis();
     onTestFinished(() => guarded.stop());
     await guarded.isSafe();
@@ -71,7 +71,7 @@ describeWithRedis('a Redis that loses data', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(1);
     const before = await guarded.master();
     const replica = guarded.servers.find((server) => server !== before)!;
-    // The replica does not receive later changes.
+    // Detaches the replica, so that it does not receive later changes.
     const client = new Redis(replica.url);
     await client.call('REPLICAOF', 'NO', 'ONE');
     client.disconnect();
@@ -86,8 +86,8 @@ describeWithRedis('a Redis that loses data', () => {
   });
 });
 
-describeWithRedis('a slow connection to Redis', () => {
-  /** Starts a reader whose connection to Redis becomes slow after it has cached the record. */
+describeWithRedis('slow Redis connection', () => {
+  /** Starts a reader that has cached the record. `slowDown` delays its Redis connection. */
   async function startSlowReader(redis: RedisServer): Promise<{ reader: Proxy; slowDown: () => void }> {
     const line = await startSlowLine(redis.port, 0);
     const reader = await startSharing({
@@ -105,7 +105,7 @@ describeWithRedis('a slow connection to Redis', () => {
   }
   const env = { REDIS_KEY_PREFIX: 'slow:' };
 
-  test('delays the first write of a newly started instance until the reader has received it', async () => {
+  test('delays the first write of a new instance until the reader has received the invalidation', async () => {
     const redis = await startOwnRedis();
     const { reader, slowDown } = await startSlowReader(redis);
     slowDown();
@@ -114,7 +114,7 @@ describeWithRedis('a slow connection to Redis', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(2);
   });
 
-  test('delays auth=true that finds another record until the reader has received it', async () => {
+  test('delays an auth=true read of a changed record until the reader has received the invalidation', async () => {
     const redis = await startOwnRedis();
     const { reader, slowDown } = await startSlowReader(redis);
     const asking = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
@@ -124,7 +124,7 @@ describeWithRedis('a slow connection to Redis', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(2);
   });
 
-  test('delays a writer that loses Redis after its message all the same', async () => {
+  test('delays a write until the reader has received it, even when the writer has lost Redis', async () => {
     const redis = await startOwnRedis();
     const { reader, slowDown } = await startSlowReader(redis);
     const line = await startSlowLine(redis.port, 0);
@@ -150,8 +150,8 @@ describeWithRedis('a slow connection to Redis', () => {
   });
 });
 
-describeWithRedis('a starting instance', () => {
-  test('waits, while Redis is frozen, for members that may have pending invalidations', async () => {
+describeWithRedis('starting instance', () => {
+  test('waits for members with pending invalidations while Redis is frozen', async () => {
     const redis = await startOwnRedis();
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     expect(numberIn(await writer.ask(PATH))).toBe(1);
@@ -163,7 +163,7 @@ describeWithRedis('a starting instance', () => {
     expect(numberIn(await late.ask(PATH))).toBe(2);
   });
 
-  test('acknowledges no write before unknown members can have lost their lease', async () => {
+  test('acknowledges no write before the leases of unknown members have ended', async () => {
     const redis = await startOwnRedis();
     const reader = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
@@ -179,8 +179,8 @@ describeWithRedis('a starting instance', () => {
   });
 });
 
-describeWithRedis('a Redis Cluster', () => {
-  test('whose bus is cut repeatedly delivers every message', async () => {
+describeWithRedis('Redis Cluster', () => {
+  test('delivers every message while its cluster bus is cut repeatedly', async () => {
     const cluster = await startRedisCluster(3, ['--enable-debug-command', 'yes']);
     onTestFinished(() => cluster.stop());
     const env = { REDIS_CLUSTER: cluster.nodes };
@@ -193,7 +193,7 @@ describeWithRedis('a Redis Cluster', () => {
     const ids = await Promise.all(clients.map((client) => client.cluster('MYID')));
     const linksOf = (client: Redis): Promise<unknown> => client.cluster('LINKS');
     const cutBus = async (): Promise<void> => {
-      // Redis 7.0 crashes when a missing link is cut.
+      // Waits for all links, because Redis 7.0 crashes when a missing link is cut.
       for (const client of clients) await expect.poll(() => linksOf(client)).toHaveLength(4);
       await Promise.all(
         clients.map((client, at) =>

@@ -1,4 +1,4 @@
-// Bans and members in the Redis scripts.
+// Redis scripts for bans and members.
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { MAX_BANS } from '../../src/cache/coherence/bans.js';
@@ -14,8 +14,8 @@ const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, 
 type One = ReturnType<ScriptClient['members']>;
 type Three = [One, One, One];
 
-describeScripts('Redis scripts of bans and members', (world) => {
-  test('list bans in order, up to a maximum: the last dropped one is the floor', async () => {
+describeScripts('Redis scripts for bans and members', (world) => {
+  test('list bans in order up to a maximum, above a floor set by the last dropped ban', async () => {
     const numbers: number[] = [];
     for (let at = 0; at <= MAX_BANS; at++)
       numbers.push(await world.scripts.publish(ban(`21.T1/${at} `, at % 2 === 1)));
@@ -26,7 +26,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(known.bans).toContainEqual({ number: numbers[2], prefix: '21.T1/2 ', isSoft: false });
   });
 
-  test('count the ban of a beginning era towards the maximum', async () => {
+  test('count the ban of a new era towards the maximum', async () => {
     await world.scripts.enter('', 'one');
     const first = await world.scripts.publish(ban('21.T1/first'));
     for (let at = 1; at < MAX_BANS; at++) await world.scripts.publish(ban(`21.T1/${at} `));
@@ -36,7 +36,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(known.bans).toContainEqual({ number: known.seq, prefix: '', isSoft: true });
   });
 
-  test('expire an entry when a ban is newer than its load', async () => {
+  test('mark an entry stale when a ban is newer than its load', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     world.scripts.bans.add({
       number: await world.scripts.publish(ban('21.T1/')),
@@ -48,7 +48,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(await world.scripts.read(KEY)).toEqual(entryOf('new'));
   });
 
-  test('do not store a load that began before a ban', async () => {
+  test('reject a load that started before a ban', async () => {
     const ticket = await world.scripts.ticket(KEY);
     world.scripts.bans.add({
       number: await world.scripts.publish(ban('21.T1/')),
@@ -59,14 +59,14 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
   });
 
-  test('keep members of one era together in the next one', async () => {
+  test('keep members of one era together in the next era', async () => {
     expect((await world.scripts.enter('elsewhere', 'one')).era).toBe('one');
     expect((await world.scripts.enter('elsewhere', 'two')).era).toBe('one');
     expect((await world.scripts.enter('', 'three')).era).toBe('one');
     expect(await world.scripts.enter('one', 'four')).toMatchObject({ era: 'one', bans: { bans: [] } });
   });
 
-  test('begin an era, in which no earlier entry is fresh, when a member comes from an unknown one', async () => {
+  test('start an era with every earlier entry stale when a member joins from an unknown era', async () => {
     await world.scripts.enter('', 'one');
     await world.scripts.put(KEY, entryOf('old'));
     const { era, bans } = await world.scripts.enter('at another server', 'two');
@@ -74,12 +74,12 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(bans.bans).toEqual([{ number: bans.seq, prefix: '', isSoft: true }]);
     for (const each of bans.bans) world.scripts.bans.add(each);
     expect(await world.scripts.read(KEY)).toEqual(asStale(entryOf('old')));
-    // Other members, from either server, join that era.
+    // Other members from either server join that era.
     for (const from of ['one', 'at another server', 'two'])
       expect((await world.scripts.enter(from, 'three')).era).toBe('two');
   });
 
-  test('notify listening members of the next era', async () => {
+  test('notify listening members of a new era', async () => {
     await world.scripts.enter('', 'one');
     const listener = new Redis(world.redis.url);
     const heard = new Promise((resolve) =>
@@ -93,13 +93,13 @@ describeScripts('Redis scripts of bans and members', (world) => {
     listener.disconnect();
   });
 
-  test('do not restore the eras of the last server run', async () => {
+  test('discard the eras of the previous server run', async () => {
     await world.scripts.enter('', 'one');
     world.scripts.run = runNamed('next');
     expect((await world.scripts.enter('one', 'two')).era).toBe('two');
   });
 
-  test('let a member with a lease vouch for another while its membership runs', async () => {
+  test('let a leased member vouch for a different member while its membership lasts', async () => {
     const [one, other] = [world.scripts.members('one'), world.scripts.members('other')];
     await one.renew();
     expect(await other.renew()).toMatchObject({ isVouched: false });
@@ -110,7 +110,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(await other.renew()).toMatchObject({ isVouched: false });
   });
 
-  test('report a member as absent, then listed, and lapsed when its membership has ended', async () => {
+  test('report a member as absent, then as listed, and as lapsed after its membership', async () => {
     const [one, other] = [world.scripts.members('one'), world.scripts.members('other')];
     expect(await one.renew()).toMatchObject({ was: 'absent', count: 1, lapsed: [] });
     expect(await one.renew({ joins: false })).toMatchObject({ was: 'listed', count: 1 });
@@ -120,7 +120,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(await one.renew({ joins: false })).toMatchObject({ was: 'lapsed', lapsed: [] });
   });
 
-  test('ignore a renewal that Redis runs more than a lease after it was sent', async () => {
+  test('ignore a renewal that Redis executes more than a lease after it was sent', async () => {
     let time = 10_000;
     const one = world.scripts.members('one', { monotonic: () => time });
     await one.renew();
@@ -131,13 +131,13 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect((await one.renew()).was).toBe('listed');
   });
 
-  test('keep an absent member absent unless it joins', async () => {
+  test('leave an absent member absent unless it joins', async () => {
     expect((await world.scripts.members('one').renew({ joins: false })).was).toBe('absent');
     expect((await world.scripts.members('one').renew({ joins: false })).was).toBe('absent');
     expect(await world.client.zscore(`${PREFIX}members`, 'one')).toBeNull();
   });
 
-  test('end a membership by the clock of Redis', async () => {
+  test('end a membership by the Redis clock', async () => {
     await world.scripts.members('one').renew();
     const [seconds, micros] = (await world.client.time()) as unknown as [string, string];
     const ends = Number(await world.client.zscore(`${PREFIX}members`, 'one'));
@@ -145,7 +145,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(leftMs).toBeLessThanOrEqual(MEMBERSHIP_MS);
   });
 
-  test('report an expelled member as absent to itself, and let it join again', async () => {
+  test('report an expelled member to itself as absent, and let it join again', async () => {
     const [one, deaf] = [world.scripts.members('one'), world.scripts.members('deaf')];
     await one.renew();
     await deaf.renew();
@@ -157,7 +157,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect((await one.renew()).lapsed).toEqual([]);
   });
 
-  test('report an expelled member as lapsed to the others, which wait for it like for any membership', async () => {
+  test('report an expelled member to others as lapsed, and wait for its membership to end', async () => {
     const [one, other, deaf] = ['one', 'other', 'deaf'].map((id) => world.scripts.members(id)) as Three;
     for (const each of [one, other, deaf]) await each.renew();
     await one.expel(['deaf', 'unheard']);
@@ -173,7 +173,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect([...(await one.others()).ends.keys()]).toEqual(['other']);
   });
 
-  test('remove a long lapsed member only on a renewal that requests it', async () => {
+  test('remove a long-lapsed member only on a renewal that requests removal', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     const [seconds] = (await world.client.time()) as unknown as [string];
@@ -191,7 +191,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(await one.renew({ lease: 'long' })).toMatchObject({ lapsed: ['just now'] });
   });
 
-  test('discard the member list of another server run, as it may lack members', async () => {
+  test('discard the member list of a previous server run because it may be incomplete', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     await world.client.zadd(`${PREFIX}members`, 1, 'brought back');
@@ -203,7 +203,7 @@ describeScripts('Redis scripts of bans and members', (world) => {
     expect(incompleteForMs).toBeGreaterThan(0);
   });
 
-  test('do not wait for a member whose lease has ended, until it renews', async () => {
+  test('do not wait for a member whose lease has ended until it renews', async () => {
     const [one, frozen] = [world.scripts.members('one'), world.scripts.members('frozen')];
     for (const each of [one, frozen]) await each.renew();
     const before = (await one.others()).ends;

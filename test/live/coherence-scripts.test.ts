@@ -1,4 +1,4 @@
-// Redis scripts of cache coherence: the loads they reject, the messages they publish, and the keys they leave.
+// Redis scripts for cache coherence: rejected loads, published messages, and remaining keys.
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { GROUPS, groupOf } from '../../src/cache/coherence/groups.js';
@@ -16,7 +16,7 @@ const forget = (key = KEY): Change => ({ kind: 'forget', key });
 const raise = (fence = FENCE, lifeMs = FENCE_MS): Change => ({ kind: 'raise', key: KEY, fence, lifeMs });
 const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
 
-/** Returns keys in the same group as KEY. */
+/** Returns `count` keys in the group of KEY. */
 function keysOfOneGroup(count: number): string[] {
   const keys: string[] = [];
   for (let at = 0; keys.length < count; at++)
@@ -24,7 +24,7 @@ function keysOfOneGroup(count: number): string[] {
   return keys;
 }
 
-describeScripts('Redis scripts of cache coherence', (world) => {
+describeScripts('Redis scripts for cache coherence', (world) => {
   test('store and return a load', async () => {
     expect(await world.scripts.put(KEY, entryOf('x'))).toBe(true);
     expect(await world.scripts.read(KEY)).toEqual(entryOf('x'));
@@ -36,7 +36,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     ['it was forgotten', forget()],
     ['it was softened', { kind: 'soften', key: KEY }],
     ['a write of it has begun', raise()],
-  ])('refuse a load when %s since', async (_why, change) => {
+  ])('reject a load when %s since its start', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.publish(change);
     await world.scripts.publish({ kind: 'unchanged', key: KEY, fence: FENCE });
@@ -44,7 +44,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
   });
 
-  test('store an authoritative response and void every earlier load in one step', async () => {
+  test('store an authoritative response and void all earlier loads atomically', async () => {
     const [older, ticket] = [await world.scripts.ticket(KEY), await world.scripts.ticket(KEY)];
     const replacement = world.scripts.store.replacement(KEY, entryOf('new'), ticket);
     expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
@@ -57,7 +57,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
   test.each<[string, Change]>([
     ['the key was changed since', forget()],
     ['a write of the key is in flight', raise()],
-  ])('refuse an authoritative response, and delete the entry, when %s', async (_why, change) => {
+  ])('reject an authoritative response and delete the entry when %s', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(change);
@@ -68,7 +68,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.read(KEY)).toBeUndefined();
   });
 
-  test('do not store an authoritative response that began during a write in flight (fence)', async () => {
+  test('reject an authoritative response whose read started under a raised fence', async () => {
     await world.scripts.publish(raise());
     const replacement = world.scripts.store.replacement(KEY, entryOf('new'), await world.scripts.ticket(KEY));
     expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
@@ -76,7 +76,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     });
   });
 
-  test('do not store an authoritative response that began under another server run', async () => {
+  test('reject an authoritative response whose read started under a previous server run', async () => {
     const replacement = world.scripts.store.replacement(KEY, entryOf('new'), await world.scripts.ticket(KEY));
     world.scripts.run = runNamed('next');
     expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
@@ -84,13 +84,13 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     });
   });
 
-  test('store a load when only another key of its group was changed', async () => {
+  test('store a load when only a different key of its group has changed', async () => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.publish(forget(keysOfOneGroup(1)[0]));
     expect(await world.scripts.store.set(KEY, entryOf('x'), ticket)).toBe(true);
   });
 
-  test('refuse a load while a fence is raised, and store it when the last one is lowered', async () => {
+  test('reject loads until the last fence is lowered', async () => {
     await world.scripts.publish(raise('me/0.1'));
     await world.scripts.publish(raise('other/0.1'));
     expect((await world.scripts.ticket(KEY))?.isFenced).toBe(true);
@@ -101,13 +101,13 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect((await world.scripts.ticket(KEY))?.isFenced).toBe(false);
   });
 
-  test('expire a fence, which the next load clears', async () => {
+  test('expire a fence, which the next load removes', async () => {
     await world.scripts.publish(raise(FENCE, 1));
     await expect.poll(() => world.scripts.put(KEY, entryOf('x'))).toBe(true);
     expect((await world.scripts.ticket(KEY))?.isFenced).toBe(false);
   });
 
-  test('refuse a load whose state belongs to another server run', async () => {
+  test('reject a load whose state belongs to a previous server run', async () => {
     const ticket = await world.scripts.ticket(KEY);
     world.scripts.run = runNamed('next');
     await readNumbers(world.scripts.commands);
@@ -115,7 +115,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('x'))).toBe(true);
   });
 
-  test('never read what was stored under another server run', async () => {
+  test('return no entry from a previous server run', async () => {
     await world.scripts.put(KEY, entryOf('x'));
     world.scripts.run = runNamed('next');
     expect(await world.scripts.read(KEY)).toBeUndefined();
@@ -123,7 +123,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.read(KEY)).toBeUndefined();
   });
 
-  test('trim the changes of a group, and refuse a load from before them', async () => {
+  test('trim the changes of a group, and reject loads from before the trimmed changes', async () => {
     const ticket = await world.scripts.ticket(KEY);
     const keys = keysOfOneGroup(300);
     for (const key of keys) await world.scripts.publish(forget(key));
@@ -132,7 +132,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
   });
 
-  test('keep raised fences when trimming, and drop expired ones', async () => {
+  test('keep raised fences and drop expired fences when trimming', async () => {
     const [dead = '', ...keys] = keysOfOneGroup(300);
     await world.scripts.publish(raise());
     await world.scripts.publish({ kind: 'raise', key: dead, fence: FENCE, lifeMs: 1 });
@@ -143,7 +143,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('x'))).toBe(false);
   });
 
-  test('number the changes of a group consecutively, and increase over FLUSHALL', async () => {
+  test('number the changes of a group consecutively, and increase the numbers after FLUSHALL', async () => {
     const first = await world.scripts.publish(forget());
     expect(await world.scripts.publish(forget(keysOfOneGroup(1)[0]))).toBe(first + 1);
     expect((await readNumbers(world.scripts.commands)).get(groupOf(KEY))?.seq).toBe(first + 1);
@@ -153,7 +153,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
   });
 
-  test('never decrease the numbers of a run, even when the previous clock was ahead and the state is lost', async () => {
+  test('never decrease the numbers of a run, even after a fast clock and a lost state', async () => {
     await world.client.hset(STATE, 'run', 'old-run', 'seq', '8000000000000000');
     const first = await world.scripts.publish(forget());
     expect(first).toBeLessThan(8e15);
@@ -161,7 +161,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.publish(forget())).toBeGreaterThan(first);
   });
 
-  test('recreate a state that Redis has lost on the next read, and share its group again', async () => {
+  test('recreate a lost state on the next read, and share its group again', async () => {
     const ticket = await world.scripts.ticket(KEY);
     await world.client.del(STATE);
     expect(await world.scripts.ticket(KEY)).toBeUndefined();
@@ -169,13 +169,13 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
   });
 
-  test('have a state per group, which reading does not change', async () => {
+  test('keep one state per group, unchanged by reads', async () => {
     const numbers = await readNumbers(world.scripts.commands);
     expect(numbers.size).toBe(GROUPS + 1);
     expect(await readNumbers(world.scripts.commands)).toEqual(numbers);
   });
 
-  test('store no load in a full Redis, and publish every change', async () => {
+  test('store no load in a full Redis, but publish every change', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.client.config('SET', 'maxmemory', '1');
     await expect(world.scripts.put(KEY, entryOf('new'))).rejects.toThrow('OOM');
@@ -203,14 +203,14 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     },
   );
 
-  test('expire a fresh entry with the fence of a writer that died', async () => {
+  test('expire a fresh entry with the fence of a dead writer', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(raise());
     expect(await world.scripts.read(KEY)).toEqual(entryOf('old'));
     expect(await world.client.pttl(ENTRY)).toBeLessThanOrEqual(FENCE_MS);
   });
 
-  test('restore the TTL of the entry after a rejected write, when no other write is in flight', async () => {
+  test('restore the entry TTL after a rejected write when no other write is in flight', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(raise('me/0.1'));
     await world.scripts.publish(raise('other/0.1'));
@@ -231,10 +231,10 @@ describeScripts('Redis scripts of cache coherence', (world) => {
 
   test.each<[string, () => Promise<unknown>]>([
     ['too short', () => world.client.set(ENTRY, 'garbage')],
-    ['without a sensible life', () => world.client.set(ENTRY, Buffer.alloc(100, 0x7f))],
+    ['without a plausible lifetime', () => world.client.set(ENTRY, Buffer.alloc(100, 0x7f))],
     ['all zeros', () => world.client.set(ENTRY, Buffer.alloc(100))],
-    ['of another type', () => world.client.rpush(ENTRY, 'x')],
-  ])('publish changes even when the value of an entry key is %s', async (_what, place) => {
+    ['of a wrong type', () => world.client.rpush(ENTRY, 'x')],
+  ])('publish changes even when an entry value is %s', async (_what, place) => {
     for (const change of [
       raise(),
       { kind: 'unchanged', key: KEY, fence: FENCE },
@@ -249,7 +249,7 @@ describeScripts('Redis scripts of cache coherence', (world) => {
     expect(await world.client.exists(ENTRY)).toBe(0);
   });
 
-  test.each(['string', 'list'])('replace a %s in the place of a state', async (type) => {
+  test.each(['string', 'list'])('replace a %s stored under a state key', async (type) => {
     const bans = `${PREFIX}{bans}:state`;
     for (const name of [STATE, bans, `${PREFIX}members`]) {
       await world.client.del(name);

@@ -1,4 +1,4 @@
-// Conditional writes through two instances while Redis is slow or down: acknowledged once, or 503.
+// Conditional writes on two instances with a slow or stopped Redis: each is acknowledged once or returns 503.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -36,7 +36,7 @@ async function startOwnRedis(): Promise<RedisServer> {
   return redis;
 }
 
-/** Starts two instances with the default redis.commandTimeout. */
+/** Starts two instances with the default `redis.commandTimeout`. */
 const startTwo = (redis: RedisServer, env: Record<string, string> = {}) => {
   const start = () =>
     startSharing({
@@ -57,7 +57,7 @@ function pauseOften({ url }: RedisServer): void {
   });
 }
 
-/** Increments the counter until its condition holds. Returns the number of tries. */
+/** Repeats a conditional increment until it succeeds, and returns the number of tries. */
 async function addOne(url: string, { path, bodyOf }: Counter): Promise<number> {
   for (let tries = 1; ; tries++) {
     const seen = await ask(url, path, { headers: WRITE_HEADERS });
@@ -73,7 +73,7 @@ describeWithRedis('two instances on one Redis', () => {
     ['record interface', RECORD],
     ['ePIC v2', V2],
   ])(
-    `lose none of ${WRITES} conditional writes over the %s while Redis pauses for 120 ms twice a second`,
+    `lose none of ${WRITES} conditional writes (%s) while Redis pauses for 120 ms twice a second`,
     { timeout: 300_000 },
     async (_interface, counter) => {
       demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/0'), adminValue()]);
@@ -91,7 +91,7 @@ describeWithRedis('two instances on one Redis', () => {
   );
 
   test.each(['PUT', 'DELETE'])(
-    'reject a conditional %s with 503 and Retry-After while Redis does not answer, and send nothing',
+    'return 503 with Retry-After to a conditional %s and send nothing while Redis does not respond',
     async (method) => {
       demo.put(HANDLE, numbered(1));
       const redis = await startOwnRedis();
@@ -121,7 +121,7 @@ describeWithRedis('two instances on one Redis', () => {
     ['PUT', 'ePIC v2', V2],
     ['DELETE', 'ePIC v2', V2],
   ])(
-    'send no %s over the %s when the instance is paused under the lock',
+    'send no %s over the %s after the instance was paused while holding the lock',
     async (method, _interface, counter) => {
       demo.put(HANDLE, numbered(1));
       const redis = await startOwnRedis();
@@ -131,7 +131,7 @@ describeWithRedis('two instances on one Redis', () => {
       onTestFinished(() => {
         client.disconnect();
       });
-      // The key shows an earlier lock by another writer, so the record is read again under the lock.
+      // The key shows an earlier lock by a different writer, so the record is read again under the lock.
       await client.set(`t:{${HANDLE.toUpperCase()}}:held`, 'held', 'PX', 60_000);
       demo.reset();
       const { monotonic } = systemClock;
@@ -154,7 +154,7 @@ describeWithRedis('two instances on one Redis', () => {
     },
   );
 
-  test('need no lock, while Redis does not answer, for conditions that the Handle server decides', async () => {
+  test('need no lock for conditions that the Handle server evaluates, while Redis does not respond', async () => {
     const redis = await startOwnRedis();
     const [one] = await startTwo(redis, { REDIS_LOCK_WAIT: '200ms' });
     redis.freeze();

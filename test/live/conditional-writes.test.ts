@@ -1,4 +1,4 @@
-// If-Match and If-None-Match on the record interface: a write whose condition fails is 412 and changes nothing.
+// If-Match and If-None-Match on the record interface: a failed condition returns 412 and changes nothing.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/collection.js';
@@ -45,7 +45,7 @@ async function expectUnchanged(answer: Asked): Promise<void> {
 
 describe('conditional write', () => {
   describe('If-Match', () => {
-    test('with the ETag of a GET passes, and the next GET has another ETag', async () => {
+    test('accepts the ETag of a GET, and the next GET has a new ETag', async () => {
       const tag = await tagOf();
       expect((await write({ 'If-Match': tag })).status).toBe(200);
       const after = await proxy.ask(PATH);
@@ -56,10 +56,10 @@ describe('conditional write', () => {
 
     test.each([
       ['*', '*'],
-      ['a list that has it', 'LIST'],
-      ['the tag of the compressed answer', 'GZIP'],
-      ['the tag of the indented answer', 'PRETTY'],
-      ['the tag of an authenticated GET', 'CALLER'],
+      ['a list that contains the ETag', 'LIST'],
+      ['the ETag of the compressed response', 'GZIP'],
+      ['the ETag of the indented response', 'PRETTY'],
+      ['the ETag of an authenticated GET', 'CALLER'],
     ])('accepts %s', async (_what, kind) => {
       const tag = await tagOf();
       const given: Record<string, () => Promise<string> | string> = {
@@ -73,27 +73,27 @@ describe('conditional write', () => {
     });
 
     test.each([
-      ['another tag', '"other"'],
-      ['the tag as a weak one', 'W/TAG'],
-    ])('refuses %s', async (_what, given) => {
+      ['a different ETag', '"other"'],
+      ['a weak form of the ETag', 'W/TAG'],
+    ])('returns 412 for %s', async (_what, given) => {
       const tag = await tagOf();
       await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }));
       await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }, { method: 'DELETE' }));
     });
 
-    test('with the ETag of an older record fails, for PUT and DELETE', async () => {
+    test('returns 412 to PUT and DELETE with the ETag of an older record', async () => {
       const tag = await tagOf();
       demo.put(HANDLE, [...numbered(1), textValue(5, 'NOTE', 'changed at the server')]);
       await expectUnchanged(await write({ 'If-Match': tag }));
       await expectUnchanged(await write({ 'If-Match': tag }, { method: 'DELETE' }));
     });
 
-    test('with the current ETag passes for DELETE', async () => {
+    test('accepts DELETE with the current ETag', async () => {
       expect((await write({ 'If-Match': await tagOf() }, { method: 'DELETE' })).status).toBe(200);
       expect((await proxy.ask(PATH)).status).toBe(404);
     });
 
-    test('fails for every ETag, and for *, of a missing handle', async () => {
+    test('returns 412 for any ETag and for * when the handle is missing', async () => {
       for (const given of ['*', '"x"']) {
         const answer = await write({ 'If-Match': given }, { path: NEW_PATH });
         expect(answer.status).toBe(412);
@@ -101,7 +101,7 @@ describe('conditional write', () => {
       }
     });
 
-    test('depends on the private values that the caller sees', async () => {
+    test('compares the private values that the caller can see', async () => {
       demo.put(HANDLE, [...numbered(1), SECRET]);
       const [anonymous, own] = [await tagOf(), await tagOf(PATH, WRITE_HEADERS)];
       expect(anonymous).not.toBe(own);
@@ -110,16 +110,16 @@ describe('conditional write', () => {
       expect((await write({ 'If-Match': own }, { body })).status).toBe(200);
     });
 
-    test('is 400 when it is no list of ETags, and nothing is sent', async () => {
+    test('returns 400 without an upstream request when it is not a list of ETags', async () => {
       expect((await write({ 'If-Match': 'bare' })).status).toBe(400);
       expect(numberIn(await ask(demo.url, PATH))).toBe(1);
     });
   });
 
-  describe('a GET with a login that accepts gzip', () => {
+  describe('authenticated GET that accepts gzip', () => {
     const GZIP = { ...WRITE_HEADERS, 'Accept-Encoding': 'gzip, deflate' };
 
-    test('has the ETag of the compressed response, which a conditional write accepts', async () => {
+    test('returns the ETag of the compressed response, which If-Match accepts', async () => {
       const seen = await proxy.ask(PATH, { headers: GZIP });
       expect(seen.headers['content-encoding']).toBe('gzip');
       expect(seen.headers.etag).toBe((await tagOf(PATH, WRITE_HEADERS)).replace(/"$/, '-gz"'));
@@ -127,7 +127,7 @@ describe('conditional write', () => {
       expect((await write({ 'If-Match': seen.headers.etag ?? '' })).status).toBe(412);
     });
 
-    test('has no ETag when the record is longer than upstream.maxRecordSize', async () => {
+    test('returns no ETag when the record exceeds upstream.maxRecordSize', async () => {
       demo.put(HANDLE, [...numbered(1), textValue(5, 'NOTE', 'x'.repeat(4000))]);
       proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_MAX_RECORD_SIZE: '2KiB' });
       const seen = await proxy.ask(PATH, { headers: GZIP });
@@ -139,7 +139,7 @@ describe('conditional write', () => {
       expect((await proxy.ask(PATH, { headers: WRITE_HEADERS })).status).toBe(502);
     });
 
-    test('has the ETag also with ?index= and ?pretty', async () => {
+    test('returns the ETag with ?index= and with ?pretty', async () => {
       for (const query of ['index=100', 'pretty', 'index=100&pretty']) {
         const path = `${PATH}?${query}`;
         const tag = await tagOf(path, GZIP);
@@ -153,7 +153,7 @@ describe('conditional write', () => {
     const body = JSON.stringify([textValue(1, 'URL', 'https://example.org/2')]);
     const first = JSON.stringify([textValue(1, 'URL', 'https://example.org/1')]);
 
-    test('accepts the ETag of the GET with the same index', async () => {
+    test('accepts the ETag of a GET with the same index', async () => {
       const tag = await tagOf(VALUE);
       const other = JSON.stringify([textValue(5, 'NOTE', 'another value does not matter')]);
       await ask(demo.url, `${PATH}?index=5`, { method: 'PUT', headers: WRITE_HEADERS, body: other });
@@ -178,7 +178,7 @@ describe('conditional write', () => {
       expect((await write({ 'If-Match': whole }, { path: VALUE, body })).status).toBe(412);
     });
 
-    test('accepts the ETag of the whole record for a missing value', async () => {
+    test('accepts the ETag of the whole record when the value is missing', async () => {
       const added = { path: `${PATH}?index=50`, body: JSON.stringify([textValue(50, 'NOTE', 'new')]) };
       expect((await write({ 'If-Match': '"other"' }, added)).status).toBe(412);
       const tag = await tagOf(PATH, WRITE_HEADERS);
@@ -186,20 +186,20 @@ describe('conditional write', () => {
       expect((await write({ 'If-Match': tag }, added)).status).toBe(412);
     });
 
-    test('fails for * when none of the values exists', async () => {
+    test('returns 412 for * when none of the values exists', async () => {
       expect((await write({ 'If-Match': '*' }, { path: `${PATH}?index=50`, body })).status).toBe(412);
     });
   });
 
   describe('If-None-Match', () => {
-    test('* creates a handle, and overwrites none', async () => {
+    test('creates a handle with *, and never overwrites an existing handle', async () => {
       expect((await write({ 'If-None-Match': '*' }, { path: NEW_PATH })).status).toBe(201);
       await expectUnchanged(await write({ 'If-None-Match': '*' }));
       for (const name of ['overwrite', '%6Fverwrite'])
         await expectUnchanged(await write({ 'If-None-Match': '*' }, { path: `${PATH}?${name}=true` }));
     });
 
-    test('* with an index adds a value, and overwrites none', async () => {
+    test('adds a value with * and an index, and never overwrites an existing value', async () => {
       const value = (index: number): string => JSON.stringify([textValue(index, 'NOTE', 'new')]);
       expect(
         (await write({ 'If-None-Match': '*' }, { path: `${PATH}?index=50`, body: value(50) })).status,
@@ -209,7 +209,7 @@ describe('conditional write', () => {
       );
     });
 
-    test('with the ETag of the record changes nothing, with another one it does', async () => {
+    test('returns 412 for the current ETag, and writes for a different ETag', async () => {
       const tag = await tagOf();
       await expectUnchanged(await write({ 'If-None-Match': tag }));
       await expectUnchanged(await write({ 'If-None-Match': `W/${tag}` }, { method: 'DELETE' }));
@@ -218,7 +218,7 @@ describe('conditional write', () => {
     });
   });
 
-  test('a wrong password is answered as by the Handle server, and nothing is written', async () => {
+  test("returns the Handle server's response to a wrong password, and writes nothing", async () => {
     const headers = { ...WRITE_HEADERS, Authorization: basic('300:21.T11998/USER01', 'wrong') };
     const answer = await write({ 'If-Match': await tagOf() }, { headers });
     expect(answer.status).toBe(401);
@@ -226,12 +226,12 @@ describe('conditional write', () => {
     expect(numberIn(await ask(demo.url, PATH))).toBe(1);
   });
 
-  test('a write without a condition is sent without reading the record', async () => {
+  test('forwards a write without a condition and without reading the record', async () => {
     expect((await write({})).status).toBe(200);
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('a condition that the Handle server cannot check is 5xx, and nothing is written', async () => {
+  test('returns 5xx and writes nothing when the record for the condition cannot be read', async () => {
     demo.fail('error', { times: 1 });
     const answer = await write({ 'If-Match': '*' });
     expect(answer.status).toBeGreaterThanOrEqual(500);
@@ -245,7 +245,7 @@ describe('conditional write', () => {
     });
     afterAll(() => redis.stop());
 
-    // The number of requests is fixed, so only a slow machine takes long.
+    // The number of requests is fixed, so only a slow machine needs this long.
     test('lose none of 200 conditional writes of six clients', { timeout: 300_000 }, async () => {
       const env = { REDIS_URL: redis.url, UPSTREAM_URL: demo.url, V2_LOCK_WAIT: '60s' };
       const instances = await Promise.all([startConnectedProxy(env), startConnectedProxy(env)]);

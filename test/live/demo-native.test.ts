@@ -1,4 +1,4 @@
-// The native protocol of `npm run demo`: port 2641, or another port if that is in use.
+// The native protocol of `npm run demo`: port 2641, or a different port when 2641 is in use.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -21,7 +21,7 @@ async function startDemo(): Promise<{ tcpPort: number; udpPort: number }> {
 }
 
 describe('native protocol of the demo', () => {
-  test('two demos resolve over TCP and UDP at separate ports, and know their site', async () => {
+  test('resolves over TCP and UDP in two demos on separate ports, each with its site', async () => {
     const demos = [await startDemo(), await startDemo()];
     expect(new Set(demos.map(({ tcpPort }) => tcpPort)).size).toBe(2);
     expect(new Set(demos.map(({ udpPort }) => udpPort)).size).toBe(2);
@@ -33,7 +33,7 @@ describe('native protocol of the demo', () => {
     }
   });
 
-  test('uses the default port when it is free, else another one', async () => {
+  test('uses the default port when it is free, and otherwise a different port', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -50,7 +50,7 @@ describe('native protocol of the demo', () => {
     expect(await portIfFree('udp', '127.0.0.1', udpPort)).toBe(String(udpPort));
   });
 
-  test('fails when a port set by a variable is in use', async () => {
+  test('fails when a configured port is in use', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     onTestFinished(() => void server.close());

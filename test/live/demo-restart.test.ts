@@ -1,4 +1,4 @@
-// The snapshot of `npm run demo`: it restores records after a restart, and is off if it cannot be written.
+// The snapshot of `npm run demo`: it restores records after a restart, and is optional.
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,14 +31,14 @@ describe('snapshot of the demo', () => {
     }
   });
 
-  test('is optional: the demo starts without a place for it', async () => {
+  test('is disabled when its folder cannot be created, and the demo still starts', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'demo-'));
     onTestFinished(() => {
       rmSync(folder, { recursive: true });
     });
     cpSync('dist-demo', join(folder, 'dist-demo'), { recursive: true });
     cpSync('package.json', join(folder, 'package.json'));
-    // node_modules is a file, so not even root can create a folder in it.
+    // node_modules is a file, so not even root can create a folder inside it.
     writeFileSync(join(folder, 'node_modules'), '');
     const { child, exited, stdout } = startProgram([join(folder, 'dist-demo/main.js')], {
       ...{ PORT: '0', ADMIN_PORT: '0', NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' },

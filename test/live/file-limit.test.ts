@@ -1,4 +1,4 @@
-// A low file limit of the built program: fewer clients, a warning in the log, and a working admin listener.
+// A low file descriptor limit: fewer clients, a warning in the log, and a working admin listener.
 import { spawn } from 'node:child_process';
 import { type Socket, connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -9,8 +9,8 @@ import { freePort } from '../support/free-port.js';
 
 const demo = await startDemoServer();
 
-describe('file limit of the built program', () => {
-  test('leaves files and the admin listener available under hundreds of idle clients', async () => {
+describe('file descriptor limit of the built program', () => {
+  test('leaves descriptors for files and the admin listener under hundreds of idle clients', async () => {
     const [port, adminPort] = [await freePort(), await freePort()];
     const child = spawn('/bin/sh', ['-c', 'ulimit -n 64; exec node dist/main.js'], {
       cwd: ROOT,
@@ -45,7 +45,7 @@ describe('file limit of the built program', () => {
       ]);
     for (const path of ['/healthz', '/metrics'])
       expect((await ask(`http://127.0.0.1:${adminPort}`, path)).status).toBe(200);
-    // Connections that are idle for a second are closed for new clients.
+    // Connections idle for a second are closed to accept new clients.
     const read = () =>
       ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/page').then(
         ({ status }) => status,

@@ -1,4 +1,4 @@
-// upstream.writeTimeout: it bounds a forwarded request until its response has been read, and nothing after that.
+// upstream.writeTimeout: limits a forwarded request until its response has been read.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type RequestListener, type ServerResponse, createServer } from 'node:http';
@@ -26,13 +26,13 @@ const startLimited = (url: string) =>
   startProxy({ UPSTREAM_URL: url, UPSTREAM_WRITE_TIMEOUT: `${LIMIT_MS}ms` });
 
 describe('upstream.writeTimeout', () => {
-  test('answers 504 when a response never begins', async () => {
+  test('returns 504 when the response never starts', async () => {
     const { url } = await startUpstream(() => undefined);
     const proxy = await startLimited(url);
     expect((await proxy.ask(SITE)).status).toBe(504);
   });
 
-  test('cuts off a response that does not end in time', async () => {
+  test('aborts a response that does not end in time', async () => {
     let open: ServerResponse | undefined;
     const { url } = await startUpstream((_req, res) => {
       open = res;
@@ -44,7 +44,7 @@ describe('upstream.writeTimeout', () => {
     await expect.poll(() => open?.destroyed).toBe(true);
   });
 
-  test('does not close the connection of an answered request, which serves the next one', async () => {
+  test('keeps the connection of a completed request open for the next request', async () => {
     const upstream = await startUpstream((_req, res) => res.end('{"responseCode":1}'));
     const proxy = await startLimited(upstream.url);
     expect((await proxy.ask(SITE)).status).toBe(200);

@@ -1,4 +1,4 @@
-// Survival of the process: no response of the Handle server or of Redis and no failing request ends it.
+// Process survival: no upstream response, Redis entry or failed request ends the process.
 import { type RequestListener } from 'node:http';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
@@ -13,14 +13,14 @@ import { listenHttp } from './upstream-loopback.js';
 
 const GOOD = '21.T11998/good';
 
-/** Returns nested arrays of this depth. */
+/** Returns arrays nested to this depth. */
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 
-/** Returns a record whose JSON has this depth; four levels surround the value. */
+/** Returns a record whose JSON is nested to this depth. Four levels surround the value. */
 const recordOf = (handle: string, levels: number): string =>
   `{"responseCode":1,"handle":"${handle}","values":[{"index":1,"type":"URL","data":{"format":"x","value":${nested(levels - 4)}},"ttl":86400}]}`;
 
-/** Chooses the response by the suffix of the handle: `…/5000` is a record of that depth. */
+/** Selects the response by the handle suffix: `…/5000` returns a record nested 5,000 levels deep. */
 const answer: RequestListener = ({ url = '' }, response) => {
   const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(url)?.[1] ?? '');
   const [, kind, levels] = /\/(refusal-)?(\d+)$/.exec(handle) ?? [];
@@ -48,7 +48,7 @@ async function expectGoodAnswer(proxy: BuiltProxy): Promise<void> {
   expect(proxy.logs().filter(({ level }) => level === 'fatal')).toEqual([]);
 }
 
-/** Returns all routes that read a record. */
+/** Returns every route that reads the record. */
 const routesOf = (handle: string): string[] => [
   `/api/handles/${handle}`,
   `/api/handles/${handle}?pretty`,
@@ -60,9 +60,9 @@ const routesOf = (handle: string): string[] => [
   `/api/v2/handles/${handle}`,
 ];
 
-describe('failures that do not end the process', () => {
-  describe('a record nested more than 1,000 levels deep', () => {
-    test.each([1001, 5000, 1_000_000])('%i levels: an invalid response on every route', async (levels) => {
+describe('built program', () => {
+  describe('with a record nested more than 1,000 levels deep', () => {
+    test.each([1001, 5000, 1_000_000])('returns 502 on every route (%i levels)', async (levels) => {
       const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
       for (const path of [...routesOf(`21.T1/${levels}`), ...routesOf(`21.T1/${levels}`)]) {
         expect((await ask(proxy.url, path)).status, path).toBe(502);
@@ -72,13 +72,13 @@ describe('failures that do not end the process', () => {
     });
   });
 
-  test('a record of 1,000 levels is answered on every route', async () => {
+  test('returns a record nested 1,000 levels deep on every route', async () => {
     const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
     for (const path of routesOf('21.T1/1000')) expect((await ask(proxy.url, path)).status, path).toBe(200);
     await expectGoodAnswer(proxy);
   });
 
-  test('an error response of any depth does not end the process', async () => {
+  test('continues after an error response of any depth', async () => {
     const proxy = await start();
     for (const levels of [1000, 1001, 100_000]) {
       const { status } = await ask(proxy.url, `/api/handles/21.T1/refusal-${levels}`);
@@ -87,7 +87,7 @@ describe('failures that do not end the process', () => {
     await expectGoodAnswer(proxy);
   });
 
-  describeWithRedis('an invalid entry in Redis', () => {
+  describeWithRedis('with an invalid entry in Redis', () => {
     test.each([
       [
         '5,000 levels',
@@ -103,7 +103,7 @@ describe('failures that do not end the process', () => {
         'members of other kinds',
         '[{"index":{},"type":{},"data":7,"permissions":{},"ttl":{},"references":7}]',
       ],
-    ])('%s: at most a 500 on any route', async (_what, values) => {
+    ])('causes at most a 500 on every route (%s)', async (_what, values) => {
       const redis = await startRedis();
       const client = new Redis(redis.url);
       const env = {
@@ -132,7 +132,7 @@ describe('failures that do not end the process', () => {
     });
   });
 
-  /** Code loaded into the program that throws on the query `throw`, and on writing JSON about the handle `throw`. */
+  /** Preloaded code that throws on the query `throw`, and when JSON about the handle `throw` is written. */
   const PRELOADED = `
   const { URLSearchParams: Real } = globalThis;
   globalThis.URLSearchParams = class extends Real {
@@ -149,7 +149,7 @@ describe('failures that do not end the process', () => {
 `;
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`;
 
-  describe('an exception in a request', () => {
+  describe('exception in a request', () => {
     test.each([
       ['the fast path', {}, `/api/handles/${GOOD}?throw`],
       ['Express', { HTTP_RESPONSE_CACHE_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],
@@ -165,7 +165,7 @@ describe('failures that do not end the process', () => {
         { TRAFFIC_RULES: '[{name: all, limit: {perMinute: 1000}}]' },
         `/api/handles/${GOOD}?throw`,
       ],
-    ])('in %s is a logged 500, and the connection stays open', async (_where, env, path) => {
+    ])('in %s is logged and returns 500 on a connection that stays open', async (_where, env, path) => {
       const proxy = await start({ NODE_OPTIONS, ...env });
       await ask(proxy.url, `/api/handles/${GOOD}`);
       const socket = await openSocket(proxy.url);
@@ -181,7 +181,7 @@ describe('failures that do not end the process', () => {
       await expectGoodAnswer(proxy);
     });
 
-    test('in the admin listener is a logged 500', async () => {
+    test('in the admin listener is logged and returns 500', async () => {
       const proxy = await start({ NODE_OPTIONS });
       expect((await ask(proxy.adminUrl, '/cache?handle=throw')).status).toBe(500);
       await expect.poll(() => errorsOf(proxy)).toMatchObject([{ err: { message: 'thrown on purpose' } }]);

@@ -1,4 +1,4 @@
-// Half-closed clients (FIN, as from `nc -N`): they still get their responses.
+// Half-closed client connections (FIN, as `nc -N` sends it): the responses are still sent.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -24,7 +24,7 @@ async function startWithHit(env: Record<string, string> = {}): Promise<Proxy> {
   return proxy;
 }
 
-/** Returns the data received until the proxy has closed its side. */
+/** Returns all data received until the proxy closes its side. */
 async function restOf(socket: Socket): Promise<string> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -41,7 +41,7 @@ async function sendAndEnd({ url }: Pick<Proxy, 'url'>, bytes: string): Promise<s
 
 const statusesIn = (received: string): string[] => received.match(/HTTP\/1\.1 \d+/g) ?? [];
 const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
-/** The admin listener accepts only its own host names. */
+/** Returns a GET request with a Host that the admin listener accepts. */
 const getHere = (path: string, more = ''): string => get(path, more).replace('Host: x', 'Host: localhost');
 
 function put(path: string, number: number): string {
@@ -52,7 +52,7 @@ function put(path: string, number: number): string {
 }
 
 describe('half-closed client connection', () => {
-  describe('still gets the response', () => {
+  describe('receives the response', () => {
     test.each([
       ['to a hit', get(HIT), 200],
       ['to a miss', get('/api/handles/21.T11998/located'), 200],
@@ -72,7 +72,7 @@ describe('half-closed client connection', () => {
       if (length !== undefined) expect(body).toHaveLength(Number(length));
     });
 
-    test('to each of its pipelined requests', async () => {
+    test('to each pipelined request', async () => {
       const proxy = await startWithHit();
       demo.delay(20);
       const path = '/api/handles/21.T11998/pipelined';
@@ -81,7 +81,7 @@ describe('half-closed client connection', () => {
       expect(received).toContain('example.org/3"');
     });
 
-    test('when it is half-closed during an upstream request', async () => {
+    test('when the client half-closes during an upstream request', async () => {
       const proxy = await startWithHit();
       demo.hold.begin('GET');
       const socket = await openSocket(proxy.url);
@@ -90,14 +90,14 @@ describe('half-closed client connection', () => {
       await expect.poll(() => demo.hold.size).toBe(1);
       socket.end();
       await once(socket, 'finish');
-      // When another request is answered, the end has been read.
+      // A response to a different request shows that the proxy has read the FIN.
       await proxy.ask(HIT);
       demo.hold.end('GET');
       expect(statusesIn(await received)).toEqual(['HTTP/1.1 200']);
     });
   });
 
-  test('gets a response of the admin listener, also with an Upgrade header', async () => {
+  test('receives a response of the admin listener, even with an Upgrade header', async () => {
     const { adminUrl: url } = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     expect(statusesIn(await sendAndEnd({ url }, getHere('/metrics')))).toEqual(['HTTP/1.1 200']);
     const upgrade = getHere('/healthz', 'Connection: upgrade\r\nUpgrade: h2c\r\n');
@@ -110,7 +110,7 @@ describe('half-closed client connection', () => {
       ['without a request', ''],
       ['in the middle of a head', `GET ${HIT} HTTP/1.1\r\nHost`],
       ['in the middle of a body', put('/api/handles/21.T11998/cut-off', 1).slice(0, -5)],
-    ])('when it was half-closed %s', async (_where, bytes) => {
+    ])('when half-closed %s', async (_where, bytes) => {
       const proxy = await startWithHit();
       const received = await sendAndEnd(proxy, bytes);
       expect(received).not.toContain('HTTP/1.1 2');
@@ -118,7 +118,7 @@ describe('half-closed client connection', () => {
       expect(demo.askedFor('21.T11998/cut-off')).toBe(0);
     });
 
-    test('after a response, or after a time limit', async () => {
+    test('after a response or a timeout', async () => {
       const proxy = await startWithHit({ UPSTREAM_TIMEOUT: '1s', UPSTREAM_STALE_AFTER: '500ms' });
       await sendAndEnd(proxy, get(HIT));
       demo.fail('hang');
@@ -127,7 +127,7 @@ describe('half-closed client connection', () => {
       await expect.poll(() => proxy.connections()).toBe(0);
     });
 
-    test('when the client has left completely, at the latest with the response', async () => {
+    test('by the time of the response when the client has closed both directions', async () => {
       const proxy = await startWithHit();
       demo.hold.begin('GET');
       const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];
@@ -135,7 +135,7 @@ describe('half-closed client connection', () => {
       gone.destroy();
       await expect.poll(() => demo.hold.size).toBe(1);
       reset.resetAndDestroy();
-      // Until a response is sent, a full close looks like a half-close.
+      // A full close looks like a half-close until a response is sent.
       await expect.poll(() => proxy.connections()).toBe(1);
       demo.hold.end('GET');
       await expect.poll(() => proxy.connections()).toBe(0);

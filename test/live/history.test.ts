@@ -1,4 +1,4 @@
-// Linearizability of twelve clients of three instances, while instances and Redis are paused for a moment.
+// Linearizability of twelve clients on three instances while instances and Redis are paused repeatedly.
 // HISTORY_SECONDS=300 runs longer, HISTORY_SEED sets the random seed.
 import '../support/real-sockets.js';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -22,7 +22,7 @@ import { startSlowLine } from '../support/slow-line.js';
 const { HISTORY_SECONDS: seconds = '8', HISTORY_SEED: seed = '32' } = process.env;
 const CLIENTS = Array.from({ length: 12 }, (_, at) => `client ${at}`);
 const HANDLES = Array.from({ length: 6 }, (_, at) => `21.T11998/history-${at}`);
-/** Delay of upstream responses, so that loads and writes are in flight during a pause. */
+/** Upstream response delay, so that loads and writes are in flight during a pause. */
 const UPSTREAM_MS = 5;
 const LATE_MS = 10;
 const MIN_ACKNOWLEDGED = 10;
@@ -45,7 +45,7 @@ function report({ counts }: HistoryRecorder, stops: number[], { faults, newThenO
 
 describeWithRedis('three instances on one Redis', () => {
   test(
-    'serve no older record after an acknowledgement, and lose no conditional write, while all of them pause repeatedly',
+    'serve no older record after an acknowledgement, and lose no conditional write, during repeated pauses',
     { timeout: (Number(seconds) + 600) * 1000 },
     async () => {
       const redis = await startRedis();
@@ -54,11 +54,11 @@ describeWithRedis('three instances on one Redis', () => {
       const env = {
         UPSTREAM_URL: demo.url,
         REDIS_COMMAND_TIMEOUT: '50ms',
-        // These disable the exceptions for a disconnected Redis, which a stalled machine would trigger.
+        // These settings disable the exceptions for a disconnected Redis, which a stall would trigger.
         REDIS_DISCONNECTED_MAX_AGE: '0s',
         REDIS_DISCONNECTED_WRITES: 'reject',
       };
-      // One instance receives each message later than the others.
+      // One instance receives messages later than the others.
       const { port } = await startSlowLine(redis.port, LATE_MS);
       const urls = [redis.url, redis.url, `redis://127.0.0.1:${port}`];
       const instances = await Promise.all(urls.map((url) => startConnectedProxy({ ...env, REDIS_URL: url })));

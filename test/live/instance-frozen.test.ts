@@ -1,4 +1,4 @@
-// A frozen instance (SIGSTOP) while another one writes: it receives the missed messages before it serves a request.
+// An instance frozen by SIGSTOP during a write: it processes missed messages before it serves a request.
 import { beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -11,7 +11,7 @@ const demo = await startDemoServer();
 const paths = Array.from({ length: 20 }, (_, at) => `/api/handles/21.T11998/missed-${at}`);
 const questionOf = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-describeWithRedis('a frozen instance', () => {
+describeWithRedis('frozen instance', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -21,7 +21,9 @@ describeWithRedis('a frozen instance', () => {
   const start = (): Promise<BuiltProxy> =>
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url, REDIS_COMMAND_TIMEOUT: '1s' });
 
-  /** Starts two connected instances. The second has each handle in memory, with an open connection for each. */
+  /**
+   * Starts two connected instances. The second has every handle in memory, and an open connection for each.
+   */
   async function startBoth() {
     const [writer, frozen] = await Promise.all([start(), start()]);
     const put = (number: number) => Promise.all(paths.map((path) => putNumbered(writer.url, path, number)));
@@ -37,7 +39,7 @@ describeWithRedis('a frozen instance', () => {
     return { put, askAll, thaw };
   }
 
-  test('is waited for until its lease has ended, and serves no old record when it resumes', async () => {
+  test('delays the write until its lease has ended, and serves no old record when it resumes', async () => {
     const { put, askAll, thaw } = await startBoth();
     for (const { status } of await put(2)) expect(status).toBe(200);
     const answers = askAll();
@@ -45,7 +47,7 @@ describeWithRedis('a frozen instance', () => {
     for (const { body } of await answers) expect(body).toContain('example.org/2"');
   });
 
-  test('has received the writes that waited for it when it resumes', async () => {
+  test('has received the delayed writes by the time it resumes', async () => {
     const { put, askAll, thaw } = await startBoth();
     const frozenAt = performance.now();
     const written = put(2).then(() => performance.now());
@@ -55,7 +57,7 @@ describeWithRedis('a frozen instance', () => {
     const thawedAt = performance.now();
     thaw();
     const acknowledgedAt = await written;
-    // The write may also be acknowledged so late that the lease has ended.
+    // The acknowledgement may also arrive after the lease has ended.
     expect(acknowledgedAt > thawedAt || acknowledgedAt > frozenAt + LEASE_MS / 4).toBe(true);
     for (const { body } of await askAll()) expect(body).toContain('example.org/2"');
   });

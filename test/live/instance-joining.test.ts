@@ -1,4 +1,4 @@
-// An instance that serves requests before it has joined the others, which do not wait for it yet.
+// An instance that serves requests before it has joined: writers do not wait for it yet.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -11,14 +11,14 @@ const demo = await startDemoServer();
 const HANDLE = '21.T11998/starting';
 const PATH = `/api/handles/${HANDLE}`;
 
-describeWithRedis('an instance that joins slowly', () => {
+describeWithRedis('slowly joining instance', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterAll(() => redis.stop());
 
-  test('serves a record that another instance has written since it loaded it', async () => {
+  test('serves a record that a different instance has written after this instance loaded it', async () => {
     demo.put(HANDLE, numbered(1));
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const { port } = await startSlowLine(redis.port, 300);

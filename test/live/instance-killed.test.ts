@@ -1,4 +1,4 @@
-// An instance as one process: `kill -9` during requests leaves no process and no port behind.
+// An instance is one process: `kill -9` under load leaves no child process and no open port.
 import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -12,7 +12,9 @@ import { freePort } from '../support/free-port.js';
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/killed';
 
-/** A process whose variables cannot be read has ended or belongs to another user. */
+/**
+ * Returns the environment of a process, or an empty list when it has ended or belongs to a different user.
+ */
 function variablesOf(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
@@ -21,20 +23,20 @@ function variablesOf(pid: string): string[] {
   }
 }
 
-/** Returns the processes with this variable. Child processes inherit it. */
+/** Returns the ids of processes with this environment variable, which child processes inherit. */
 const processesWith = (variable: string): number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && variablesOf(name).includes(variable))
     .map(Number);
 
-describeWithRedis('a killed instance', () => {
+describeWithRedis('killed instance', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterAll(() => redis.stop());
 
-  test('leaves no process behind, and frees its ports', async () => {
+  test('leaves no child process and no open port', async () => {
     const [port = 0, adminPort = 0, tcpPort = 0, udpPort = 0] = await Promise.all(
       Array.from({ length: 4 }, freePort),
     );

@@ -1,5 +1,5 @@
-// Cached records without the Handle server: an instance with the default configuration serves all of them, and so does
-// each of two instances on one Redis.
+// Cached records without the Handle server: one default instance serves all of them, and so does each of
+// two instances on one Redis.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { createDemoServer } from '../handle-server/server.js';
@@ -17,18 +17,18 @@ async function startHandleServer(): Promise<{ url: string; close: () => Promise<
   return { url, close: server.close };
 }
 
-/** Returns the number of handles that are answered, each over a separate connection. */
+/** Returns the number of handles that are answered, each requested over a separate connection. */
 async function countAnswered({ url }: BuiltProxy): Promise<number> {
   const answers = await Promise.all(HANDLES.map((handle) => ask(url, `/api/handles/${handle}`)));
   return answers.filter(({ status }) => status === 200).length;
 }
 
-/** If the machine stalls, a load may time out, and a lease in Redis may end for a moment. */
+/** On a stalled machine a load may time out, and a Redis lease may end briefly. */
 const answersAll = (proxy: BuiltProxy): Promise<void> =>
   expect.poll(() => countAnswered(proxy)).toBe(HANDLES.length);
 
-describe('without the Handle server', () => {
-  test('an instance with the default configuration answers everything it has read', async () => {
+describe('instance without its Handle server', () => {
+  test('serves every record that it has read, with the default configuration', async () => {
     const { url, close } = await startHandleServer();
     const proxy = await startBuiltProxy({ UPSTREAM_URL: url });
     await answersAll(proxy);
@@ -37,7 +37,7 @@ describe('without the Handle server', () => {
   });
 
   describeWithRedis('two instances on one Redis', () => {
-    test('answer everything that one of them has read', async () => {
+    test('serve every record that one of them has read', async () => {
       const redis = await startRedis();
       onTestFinished(redis.stop);
       const { url, close } = await startHandleServer();

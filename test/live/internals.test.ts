@@ -1,4 +1,4 @@
-// Undocumented behaviour of Node, V8, Express and undici that the built program relies on, checked on this Node.
+// Undocumented behaviour of Node, V8, Express and undici that the built program relies on.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -8,8 +8,8 @@ import { startDemoServer } from '../support/demo.js';
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 
-describe('internals of Node, V8, Express and undici', () => {
-  test('V8 accepts the flags set at start, and names no unknown one on stderr', async () => {
+describe('Node, V8, Express and undici', () => {
+  test('accept the V8 flags set at start without a warning on stderr', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     expect(readFileSync(`${ROOT}/src/process/run.ts`, 'utf8')).toContain('setFlagsFromString(HEAP_GROWTH)');
     expect(proxy.output().split('\n').slice(0, -1).map(parses)).not.toContain(false);
@@ -24,7 +24,7 @@ describe('internals of Node, V8, Express and undici', () => {
     }
   }
 
-  /** Embeds the proxy with a stopped clock, and prints the number of heads that Node builds for the responses. */
+  /** Embeds the proxy with a stopped clock, and prints how many response heads Node builds. */
   const EMBEDDED = `
 import { ServerResponse } from 'node:http';
 import { createApp } from './dist/app.js';
@@ -55,7 +55,7 @@ console.log(JSON.stringify(seen));
 process.exit();
 `;
 
-  test('Node sends the head that a hit leaves in _header, and builds only the first one of a second', async () => {
+  test('send the head that a hit stores in _header, built once per second', async () => {
     const { exited, stdout, stderr } = startProgram(['--input-type=module', '--eval', EMBEDDED], {
       UPSTREAM_URL: demo.url,
     });
@@ -67,7 +67,7 @@ process.exit();
     for (const { headers, text } of others) expect([headers, text]).toEqual([first?.headers, first?.text]);
   });
 
-  test('the parts of Express and undici left out of the bundle are not needed to serve and load', async () => {
+  test('load and serve without the parts left out of the bundle', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const typeOf = async (base: string, path: string): Promise<unknown[]> => {
       const { status, headers } = await ask(base, path);

@@ -1,4 +1,4 @@
-// A long list of handles: relayed while it arrives, not buffered first.
+// A long handle list: it is streamed, not buffered.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type ServerResponse, createServer, get } from 'node:http';
@@ -9,8 +9,8 @@ import { startProxy } from '../support/proxy.js';
 
 const LIST = '/api/handles?prefix=21.T11998';
 
-describe('streamed list of handles', () => {
-  test('reaches the caller before the upstream has sent the end', async () => {
+describe('streamed handle list', () => {
+  test('reaches the client before the upstream has sent the end', async () => {
     let answer: ServerResponse | undefined;
     const upstream = createServer((_req, res) => {
       answer = res;

@@ -1,4 +1,4 @@
-// A proxy whose upstream is itself: an error instead of a loop (RFC 9110 §7.6.3).
+// A proxy whose upstream is itself: it returns an error instead of looping (RFC 9110 §7.6.3).
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
@@ -15,7 +15,7 @@ interface Door {
   passes: () => number;
 }
 
-/** Opens an address that is known before its proxy starts. */
+/** Opens a listener whose address is known before its proxy starts. */
 async function openDoor(): Promise<Door> {
   let listener: RequestListener = () => undefined;
   let passes = 0;
@@ -51,7 +51,7 @@ describe('proxy loop detection', () => {
     ['PUT', PATH, {}],
     ['DELETE', PATH, {}],
     ['POST', PATH, {}],
-  ])('%s %s with %o is 508 after one round', async (method, target, headers) => {
+  ])('returns 508 after one round for %s %s with %o', async (method, target, headers) => {
     const { proxy, passes } = await startLoop();
     const answer = await proxy.ask(target, { method, headers: headers });
     expect(answer.status).toBe(508);
@@ -59,20 +59,20 @@ describe('proxy loop detection', () => {
     expect(passes()).toBe(1);
   });
 
-  test('does not report two proxies in a row as a loop', async () => {
+  test('does not report a chain of two proxies as a loop', async () => {
     const inner = await startProxy({ UPSTREAM_URL: 'http://127.0.0.1:9' });
     const outer = await startProxy({ UPSTREAM_URL: inner.url });
     expect((await outer.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(502);
   });
 
-  describe('two proxies, each the upstream of the other', () => {
+  describe("two proxies that are each other's upstream", () => {
     test.each([
       ['GET', PATH, {}],
       ['GET', `${PATH}?auth=true`, {}],
       ['GET', PATH, { Authorization: 'Basic eDp5' }],
       ['GET', `/api/handles?handle=21.T1/a`, {}],
       ['PUT', PATH, {}],
-    ])('%s %s with %o is stopped after one round', async (method, target, headers) => {
+    ])('stop %s %s with %o after one round', async (method, target, headers) => {
       const doors = [await openDoor(), await openDoor()] as const;
       const first = await startProxy({ UPSTREAM_URL: doors[1].url });
       const second = await startProxy({ UPSTREAM_URL: doors[0].url });
@@ -85,9 +85,9 @@ describe('proxy loop detection', () => {
     });
   });
 
-  test('finds a prefix record that leads from proxy to proxy and back', async () => {
+  test('detects a loop through a prefix record', async () => {
     const doors = [await openDoor(), await openDoor()] as const;
-    /** Starts a proxy that follows the record of 99.FAR to this door. */
+    /** Starts a proxy that follows the record of 99.FAR to `door`. */
     const startBefore = async (door: Door): Promise<Proxy> => {
       const root = createDemoServer({ prefixes: ['0.NA'], seed: { '0.NA/99.FAR': [siteAt(door.url)] } });
       onTestFinished(() => root.close());

@@ -1,4 +1,4 @@
-// The native listeners of the built program: a clean stop, and a port in use.
+// Native listeners of the built program: graceful shutdown, and a port in use.
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { startBuiltProxy, startMain } from '../support/built-proxy.js';
@@ -17,7 +17,7 @@ const startNative = async () => {
 };
 
 describe('native listeners of the built program', () => {
-  test('answer received requests on stop, and do not wait for silent connections', async () => {
+  test('respond to received requests on shutdown without waiting for silent connections', async () => {
     const { proxy, tcpPort } = await startNative();
     demo.delay(1000);
     const silent = await openNativeSocket(tcpPort);
@@ -30,7 +30,7 @@ describe('native listeners of the built program', () => {
     await closed;
   });
 
-  test('end the start with the key of a port in use', async () => {
+  test('end the start and name the configuration key when a port is in use', async () => {
     const { udpPort, tcpPort } = await startNative();
     const env = { UPSTREAM_URL: demo.url, LOG_LEVEL: 'silent' };
     for (const [variable, port] of [

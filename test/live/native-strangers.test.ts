@@ -1,5 +1,5 @@
-// Hostile clients on the native ports of the built program: silent connections, huge lengths, endless streams, and
-// fragments of requests that are never complete. Other clients are answered, and the program keeps running.
+// Hostile clients on the native ports of the built program: silent connections, huge lengths, endless
+// streams, and incomplete fragmented requests. Other clients get their responses.
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -31,19 +31,19 @@ async function start(env: Record<string, string> = {}) {
 
 const MIB = 1024 * 1024;
 
-/** Returns the resident memory in bytes. */
+/** Returns the resident memory of a process in bytes. */
 const memoryOf = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
 
-/** Returns a request with another integer at this offset. */
+/** Returns a request with `value` as the integer at this offset. */
 function withInt(value: number, at: number): Buffer {
   const bytes = Buffer.from(REQUEST);
   bytes.writeInt32BE(value, at);
   return bytes;
 }
 
-describe('hostile native clients', () => {
-  test('a client is answered over TCP when silent connections exceed the limit', async () => {
+describe('native listeners under hostile clients', () => {
+  test('respond over TCP when silent connections exceed the limit', async () => {
     const { tcpPort } = await start({ NATIVE_TCP_MAX_CONNECTIONS: '50', NATIVE_TCP_IDLE_TIMEOUT: '10m' });
     for (let count = 0; count < 50; count++) await openNativeSocket(tcpPort);
     const ask = async (): Promise<number | undefined> => {
@@ -53,7 +53,7 @@ describe('hostile native clients', () => {
     await expect.poll(ask, { timeout: 60_000, interval: 500 }).toBe(1);
   });
 
-  test('clients are answered with bounded memory despite 2,000 silent and 2,000 trickling connections', async () => {
+  test('respond with bounded memory despite 2,000 silent and 2,000 trickling connections', async () => {
     const patient = { NATIVE_TCP_IDLE_TIMEOUT: '10m', NATIVE_TCP_REQUEST_TIMEOUT: '10m' };
     const { proxy, tcpPort } = await start({ ...patient, NATIVE_TCP_MAX_CONNECTIONS: '5000' });
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
@@ -67,7 +67,7 @@ describe('hostile native clients', () => {
       expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
     }
     expect(memoryOf(proxy.pid) - before).toBeLessThan(100 * MIB);
-    // The rest completes the message.
+    // The remaining bytes complete the message.
     const [first] = slow as [Socket];
     const answer = readToEnd(first);
     first.write(long.subarray(20));
@@ -82,7 +82,7 @@ describe('hostile native clients', () => {
     ['an unknown opcode', withInt(999, 20), 2],
     ['the body longer than the message', withInt(1_000_000, 40), 2],
     ['a handle longer than the message', withInt(1_000_000, 44), 2],
-  ])('%s is rejected over TCP and UDP, and the next client is answered', async (_, bytes, code) => {
+  ])('reject %s over TCP and UDP, and answer the next client', async (_, bytes, code) => {
     const { tcpPort, udpPort } = await start();
     expect(codeOf(readResponse(await exchangeTcp(tcpPort, [bytes])))).toBe(code);
     const [packet] = await exchangeUdp(udpPort, [bytes]);
@@ -90,11 +90,11 @@ describe('hostile native clients', () => {
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
   });
 
-  test('packets of 7,000 incomplete requests, beyond the buffer, keep no other client from its response', async () => {
+  test('respond while packets of 7,000 incomplete requests exceed the buffer', async () => {
     const { udpPort } = await start();
     const part = Buffer.alloc(512);
     REQUEST.copy(part, 0, 0, 20);
-    // A fragment of a message of 262,144 bytes.
+    // A fragment of a 262,144-byte message.
     part.writeUInt8(0x20 | 2, 2);
     part.writeInt32BE(262_144, 16);
     const socket = await openUdp();
@@ -102,7 +102,7 @@ describe('hostile native clients', () => {
       part.writeInt32BE(id, 8);
       part.writeInt32BE(id % 500, 12);
       sendUdp(socket, udpPort, Buffer.from(part));
-      // More packets at a time would exceed the receive buffer of the socket.
+      // More packets at a time would exceed the socket's receive buffer.
       if (id % 50 !== 49) continue;
       const [answer] = await exchangeUdp(udpPort, [REQUEST]);
       expect(codeOf(readResponse(answer!))).toBe(1);

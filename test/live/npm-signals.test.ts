@@ -1,4 +1,4 @@
-// SIGTERM to npm: npm passes it on to the program, which shuts down gracefully.
+// SIGTERM to npm: npm forwards the signal to the program, which shuts down gracefully.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,9 @@ import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 
-/** Creates the package with its scripts, but without a build, because other tests use the built program. */
+/**
+ * Creates a package folder with the project's scripts but no build step, because other tests use the build.
+ */
 function installedPackage(): string {
   const folder = mkdtempSync(join(tmpdir(), 'proxy-npm-'));
   onTestFinished(() => {
@@ -45,18 +47,18 @@ async function stopStarted(program: string, args: string[]): Promise<Exit> {
   );
   await expect.poll(stdout, { timeout: START_TIMEOUT_MS }).toContain('"listening"');
   child.kill('SIGTERM');
-  // The output stays open until the last process has ended.
+  // stdout stays open until the last process has ended.
   const exit = await exited;
   expect(stdout()).toContain('"stopped"');
   return exit;
 }
 
 describe('signals through npm', () => {
-  test('npm start waits for the proxy to stop gracefully', async () => {
+  test('make npm start wait for a graceful shutdown of the proxy', async () => {
     expect(await stopStarted('npm', ['start'])).toEqual({ code: 0, signal: null });
   });
 
-  test('npx … serve stops the proxy gracefully, though its shell forwards no signal', async () => {
+  test('shut down npx … serve gracefully, though its shell forwards no signal', async () => {
     await stopStarted('npx', ['--offline', 'handle-resolver-proxy', 'serve']);
   });
 });

@@ -1,4 +1,4 @@
-// The built program from the outside: rejected starts, logs, and responses to its operator.
+// The built program from the outside: rejected configurations, logs, and operator endpoints.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -28,8 +28,8 @@ async function configFile(yaml: string): Promise<string> {
 }
 
 describe('built program', () => {
-  describe('an unusable configuration', () => {
-    test('exits with code 2 and names the key without UPSTREAM_URL', async () => {
+  describe('with an unusable configuration', () => {
+    test('exits with code 2 and names the key when UPSTREAM_URL is missing', async () => {
       const { exited, stdout, stderr } = startMain({});
       expect(await exited).toEqual({ code: 2, signal: null });
       expect(stderr()).toMatch(
@@ -38,7 +38,7 @@ describe('built program', () => {
       expect(stdout()).toBe('');
     });
 
-    test('is rejected by check-config with the same text', async () => {
+    test('prints the same text in check-config', async () => {
       const CONFIG = await configFile('cache:\n  notFound:\n    ttl: soon\n');
       const CA = await configFile('not a certificate');
       for (const env of [{}, { CONFIG }, { UPSTREAM_URL: demo.url, UPSTREAM_CA_FILE: CA }]) {
@@ -52,7 +52,7 @@ describe('built program', () => {
     });
   });
 
-  describe('an unusable listen address exits with code 2, the key and the remedy', () => {
+  describe('unusable listen address, reported with exit code 2, key and remedy', () => {
     const cases: [what: string, env: Record<string, string>, text: RegExp][] = [
       ['an admin port in use', { ADMIN_PORT: 'taken' }, /EADDRINUSE.* set admin\.port \(ADMIN_PORT\)/],
       [
@@ -82,10 +82,10 @@ describe('built program', () => {
     });
   });
 
-  describe('the program', () => {
+  describe('process', () => {
     const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version;
 
-    test('reads its file from --config, and prints its version', async () => {
+    test('reads the file of --config, and prints its version', async () => {
       const file = await configFile('cache: { found: { maxTtl: 1 } }');
       const { exited, stderr } = startProgram(['dist/main.js', '--config', file], { UPSTREAM_URL: demo.url });
       expect(await exited).toEqual({ code: 2, signal: null });
@@ -95,25 +95,25 @@ describe('built program', () => {
       expect(asked.stdout()).toBe(`${version}\n`);
     });
 
-    test('logs its version at start, and has it in /stats', async () => {
+    test('logs its version at start, and reports it in /stats', async () => {
       const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
       expect(proxy.logs().find(({ msg }) => msg === 'listening')).toMatchObject({ version });
       expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({ version });
     });
   });
 
-  describe('the log', () => {
+  describe('log', () => {
     const requests = (proxy: BuiltProxy): Record<string, unknown>[] =>
       proxy.logs().filter(({ msg }) => msg === 'request');
 
-    test('has one JSON line for each request, with its outcome', async () => {
+    test('has one JSON line per request, with its result', async () => {
       const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, LOG_REQUESTS: 'all' });
       await ask(proxy.url, PATH);
       await ask(proxy.url, PATH);
       await ask(proxy.url, '/api/handles/21.T11998/nobody');
       await expect.poll(() => requests(proxy)).toHaveLength(3);
       const common = { level: 'info', method: 'GET', ms: expect.any(Number) as number };
-      // Lines of hits are buffered, so they may come after those of later requests.
+      // Log lines of hits are buffered and may follow those of later requests.
       expect(requests(proxy)).toEqual(
         expect.arrayContaining([
           expect.objectContaining({ ...common, handle: '21.T11998/page', status: 200, result: 'miss' }),
@@ -123,7 +123,7 @@ describe('built program', () => {
       );
     });
 
-    test('never has content of a query or of an Authorization header', async () => {
+    test('never contains query strings or Authorization headers', async () => {
       const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, LOG_LEVEL: 'trace' });
       const authorization = basic('300:21.T11998/USER01', 'not the pässword');
       await ask(proxy.url, `${PATH}?type=SECRETQUERY`, { headers: { authorization } });
@@ -140,10 +140,10 @@ describe('built program', () => {
     });
   });
 
-  test('serves /healthz, /readyz, /metrics and /stats on the admin port only', async () => {
+  test('serves /healthz, /readyz, /metrics and /stats only on the admin port', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     await ask(proxy.url, PATH);
-    // The machine may have stalled.
+    // The event loop may have stalled on a busy machine.
     const health = async (): Promise<unknown> => JSON.parse((await ask(proxy.adminUrl, '/healthz')).text);
     await expect.poll(health).toEqual({ status: 'ok' });
     expect(JSON.parse((await ask(proxy.adminUrl, '/readyz')).text)).toEqual({
@@ -164,10 +164,10 @@ describe('built program', () => {
     }
   });
 
-  /** test/live/demo-native.test.ts covers the ports of the protocol. */
+  /** test/live/demo-native.test.ts covers the native ports. */
   const NATIVE_PORTS = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
 
-  /** Returns the arguments with which `npm run demo` starts Node after the build. */
+  /** Returns the Node arguments of `npm run demo`. */
   function demoArguments(): string[] {
     const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: { demo: string } };
     const [exec, node, ...args] = scripts.demo.split('&&').at(-1)!.trim().split(' ');
@@ -175,7 +175,7 @@ describe('built program', () => {
     return args;
   }
 
-  test('the demo listens on loopback and prints curl commands that succeed', async () => {
+  test('starts the demo on loopback, which prints curl commands that succeed', async () => {
     const { stdout } = startProgram(demoArguments(), {
       HOST: '',
       PORT: '0',

@@ -1,4 +1,4 @@
-// Purges of memory, Redis and every instance, also during loads and writes.
+// Purges of memory and Redis on every instance, also during loads and writes.
 import request from 'supertest';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
@@ -19,7 +19,7 @@ function change(text: string): void {
   for (const handle of HANDLES) demo.put(handle, [textValue(1, 'URL', `https://example.org/${text}`)]);
 }
 
-/** Returns the last word of each redirect: `old` or `new`. */
+/** Returns the last path segment of each redirect: `old` or `new`. */
 const seen = (proxy: Proxy): Promise<string[]> =>
   Promise.all(
     HANDLES.map(async (handle) => {
@@ -42,12 +42,12 @@ describe('purge', () => {
 
     test.each<[what: string, body: object, after: string[], answer: object]>([
       ['one handle', { handle: A }, ['new', 'old', 'old'], { purged: { count: 1, handles: [A] } }],
-      ['one, spelled otherwise', { handle: '21.t11998/PURGE-A' }, ['new', 'old', 'old'], {}],
+      ['one handle in a different spelling', { handle: '21.t11998/PURGE-A' }, ['new', 'old', 'old'], {}],
       ['many handles', { handles: [A, OTHER] }, ['new', 'old', 'new'], { purged: { count: 2 } }],
       ['a prefix', { prefix: '21.T11998/purge-' }, ['new', 'new', 'old'], {}],
-      ['a prefix, spelled otherwise', { prefix: '21.t11998/PURGE' }, ['new', 'new', 'old'], {}],
+      ['a prefix in a different spelling', { prefix: '21.t11998/PURGE' }, ['new', 'new', 'old'], {}],
       ['everything', { all: true }, ['new', 'new', 'new'], { purged: { all: true } }],
-    ])('of %s is complete everywhere when it is answered', async (_what, body, after, answer) => {
+    ])('of %s is complete on every instance when it responds', async (_what, body, after, answer) => {
       const purged = await purge(two.one, body).expect(200);
       expect(purged.body).toMatchObject({ soft: false, shared: true, ...answer });
       expect(await seen(two.one)).toEqual(after);
@@ -56,14 +56,14 @@ describe('purge', () => {
 
     test.each<[what: string, body: object]>([
       ['one handle', { handle: A }],
-      ['one handle, softly', { handle: A, soft: true }],
+      ['one handle (soft)', { handle: A, soft: true }],
       ['many handles', { handles: HANDLES }],
-      ['many handles, softly', { handles: HANDLES, soft: true }],
+      ['many handles (soft)', { handles: HANDLES, soft: true }],
       ['a prefix', { prefix: '21.T11998/' }],
-      ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
+      ['a prefix (soft)', { prefix: '21.T11998/', soft: true }],
       ['everything', { all: true }],
-      ['everything, softly', { all: true, soft: true }],
-    ])('of %s has reached the other instance when it is answered', async (what, body) => {
+      ['everything (soft)', { all: true, soft: true }],
+    ])('of %s has reached the other instance when it responds', async (what, body) => {
       const delays: number[] = [];
       for (let round = 0; round < 5; round++) {
         change(`round${round}`);
@@ -72,7 +72,7 @@ describe('purge', () => {
         expect((await two.other.ask(pathOf(A))).text).toContain(`round${round}`);
         delays.push(performance.now() - at);
       }
-      // The fastest of five rounds is the cost of the purge itself, which depends on the machine.
+      // The fastest of five rounds approximates the cost of the purge itself.
       process.stdout.write(
         `purge of ${what}: ${Math.min(...delays).toFixed(1)} ms to the next read of another instance\n`,
       );
@@ -82,38 +82,35 @@ describe('purge', () => {
       ['one handle', { handle: A, soft: true }],
       ['a prefix', { prefix: A, soft: true }],
       ['everything', { all: true, soft: true }],
-    ])(
-      'of %s, when soft, leaves records to be served stale only when the upstream fails',
-      async (_what, body) => {
-        expect((await purge(two.one, body).expect(200)).body).toMatchObject({ soft: true });
-        const isStale = async (proxy: Proxy): Promise<boolean> => {
-          const { text } = await request(proxy.app.admin).get('/cache').query({ handle: A });
-          const { copies } = JSON.parse(text) as { copies: { state: string }[] };
-          return copies.length === 2 && copies.every(({ state }) => state === 'stale');
-        };
-        expect(await isStale(two.other)).toBe(true);
-        expect(await isStale(two.one)).toBe(true);
-        demo.fail('error');
-        for (const proxy of [two.one, two.other]) {
-          const answer = await proxy.ask(pathOf(A));
-          expect(answer.text).toContain('example.org/old');
-          expect(answer.headers['cache-status']).toContain('detail=error');
-        }
-        demo.heal();
-        for (const proxy of [two.one, two.other]) {
-          proxy.pass(6000);
-          expect((await seen(proxy))[0]).toBe('new');
-        }
-      },
-    );
+    ])('of %s, when soft, leaves stale records for upstream failures only', async (_what, body) => {
+      expect((await purge(two.one, body).expect(200)).body).toMatchObject({ soft: true });
+      const isStale = async (proxy: Proxy): Promise<boolean> => {
+        const { text } = await request(proxy.app.admin).get('/cache').query({ handle: A });
+        const { copies } = JSON.parse(text) as { copies: { state: string }[] };
+        return copies.length === 2 && copies.every(({ state }) => state === 'stale');
+      };
+      expect(await isStale(two.other)).toBe(true);
+      expect(await isStale(two.one)).toBe(true);
+      demo.fail('error');
+      for (const proxy of [two.one, two.other]) {
+        const answer = await proxy.ask(pathOf(A));
+        expect(answer.text).toContain('example.org/old');
+        expect(answer.headers['cache-status']).toContain('detail=error');
+      }
+      demo.heal();
+      for (const proxy of [two.one, two.other]) {
+        proxy.pass(6000);
+        expect((await seen(proxy))[0]).toBe('new');
+      }
+    });
 
     test.each<[what: string, body: object]>([
       ['one handle', { handle: A }],
-      ['one handle, softly', { handle: A, soft: true }],
+      ['one handle (soft)', { handle: A, soft: true }],
       ['a prefix', { prefix: '21.T11998/' }],
-      ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
+      ['a prefix (soft)', { prefix: '21.T11998/', soft: true }],
       ['everything', { all: true }],
-    ])('of %s voids loads that began before, on every instance', async (_what, body) => {
+    ])('of %s voids earlier loads on every instance', async (_what, body) => {
       await purge(two.one, { all: true });
       change('old');
       demo.hold.begin('GET');
@@ -127,20 +124,20 @@ describe('purge', () => {
       expect((await seen(two.other))[0]).toBe('new');
     });
 
-    test('holds for an instance that starts later', async () => {
+    test('applies to an instance that starts later', async () => {
       await purge(two.one, { prefix: '21.T11998/purge-' });
       const late = await startSharing({ redisUrl: two.redis.url, upstreamUrl: demo.url, env: PATIENT });
       expect(await seen(late)).toEqual(['new', 'new', 'old']);
     });
 
-    test('during an outage of Redis holds everywhere when Redis returns', async () => {
+    test('during a Redis outage applies on every instance when Redis returns', async () => {
       two.redis.freeze();
       await expect
         .poll(async () => (await request(two.one.app.admin).get('/stats')).text, WAIT)
         .toContain('"state":"down"');
       const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
       expect(answer.body).toMatchObject({ shared: false });
-      // Other entries are irrelevant: after redis.disconnectedMaxAge without Redis an instance loads them again.
+      // The third handle is not purged: an instance reloads it after redis.disconnectedMaxAge without Redis.
       const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
       expect(await purged(two.one)).toEqual(['new', 'new']);
       two.redis.thaw();

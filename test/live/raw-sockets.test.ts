@@ -1,4 +1,4 @@
-// Malformed HTTP from raw sockets: the response is always HTTP with JSON, never a stack trace.
+// Malformed HTTP over raw sockets: the response is always HTTP with JSON, never a stack trace.
 import { once } from 'node:events';
 import { expect, describe, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -12,7 +12,7 @@ const HOST = 'Host: proxy.example\r\n';
 const start = async (env: Record<string, string> = {}): Promise<string> =>
   (await startProxy({ UPSTREAM_URL: demo.url, ...env })).url;
 
-/** Returns the only response, after which the connection was closed. */
+/** Returns the single response on a connection that was then closed. */
 function onlyAnswer({ answers, closed }: Exchange): RawAnswer {
   expect(closed).toBe(true);
   expect(answers).toHaveLength(1);
@@ -36,9 +36,9 @@ function expectFailure(answer: RawAnswer, status: number, message?: string): voi
 const one = { answers: 1 };
 
 describe('malformed requests over raw sockets', () => {
-  describe('a method', () => {
+  describe('unsupported method', () => {
     test.each(['FOO', 'BREW', 'get', 'M-SEARCH', "X!#$%&'*+-.^_`|~9"])(
-      'that is unknown is 501 and named in the response: %s',
+      'returns 501 and is named in the response when unknown: %s',
       async (method) => {
         const got = await exchange(await start(), `${method} ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
         expectFailure(got.answers[0]!, 501, `Unknown method ${method}`);
@@ -46,40 +46,40 @@ describe('malformed requests over raw sockets', () => {
     );
 
     test.each(['PROPFIND', 'PATCH', 'LOCK', 'PURGE', 'LINK'])(
-      'that Node knows and a Handle server does not is 501 too: %s',
+      'returns 501 even when Node knows it: %s',
       async (method) => {
         const got = await exchange(await start(), `${method} ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
         expectFailure(got.answers[0]!, 501, `Unknown method ${method}`);
       },
     );
 
-    test('TRACE is 405, and echoes nothing of the request', async () => {
+    test('returns 405 for TRACE, and echoes nothing of the request', async () => {
       const bytes = `TRACE ${PATH} HTTP/1.1\r\n${HOST}X-Secret: abracadabra\r\n\r\n`;
       const { answers } = await exchange(await start(), bytes, one);
       expectFailure(answers[0]!, 405);
       expect(JSON.stringify(answers)).not.toContain('abracadabra');
     });
 
-    test('CONNECT is rejected, and nothing is tunnelled', async () => {
+    test('is rejected for CONNECT, and opens no tunnel', async () => {
       const bytes = `CONNECT 127.0.0.1:22 HTTP/1.1\r\n${HOST}\r\n`;
       const { answers } = await exchange(await start(), bytes);
       for (const { status } of answers) expect(status).toBeGreaterThanOrEqual(400);
     });
 
-    test('an Upgrade header is ignored, and the request is answered', async () => {
+    test('is unaffected by an Upgrade header, which is ignored', async () => {
       const bytes = `GET ${PATH} HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
       const { answers } = await exchange(await start(), bytes, one);
       expect(answers[0]!.status).toBe(200);
     });
   });
 
-  describe('bytes that are not HTTP', () => {
+  describe('non-HTTP bytes', () => {
     test.each([
       ['noise', Buffer.from([0, 1, 2, 255, 254, 13, 10, 13, 10])],
       ['a TLS hello', Buffer.from('16030100f8010000f40303', 'hex')],
       ['a line without target', 'GET\r\n\r\n'],
       ['a target with a space', `GET /api/handles/21.T1/a b HTTP/1.1\r\n${HOST}\r\n`],
-      ['another protocol', `GET ${PATH} SPDY/3\r\n\r\n`],
+      ['a different protocol', `GET ${PATH} SPDY/3\r\n\r\n`],
       ['a version of the future', `GET ${PATH} HTTP/7.3\r\n${HOST}\r\n`],
       ['a header without name', `GET ${PATH} HTTP/1.1\r\n: nothing\r\n\r\n`],
       ['a header name with a space', `GET ${PATH} HTTP/1.1\r\nContent-Length : 3\r\n\r\n`],
@@ -88,7 +88,7 @@ describe('malformed requests over raw sockets', () => {
       ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
       ['a method too long for any', `${'A'.repeat(5000)} / HTTP/1.1\r\n\r\n`],
       ['a method with markup', `<script>alert(1)</script> / HTTP/1.1\r\n\r\n`],
-    ])('are 400, and the connection is closed: %s', async (_what, bytes) => {
+    ])('return 400 and close the connection: %s', async (_what, bytes) => {
       const { answers, closed } = await exchange(await start(), bytes);
       expect(closed).toBe(true);
       expectFailure(answers.at(-1)!, 400);
@@ -97,30 +97,33 @@ describe('malformed requests over raw sockets', () => {
     test.each([
       ['noise', '\0\0\0rubbish\r\n\r\n', 400],
       ['noise in several packets', `${'rubbish'.repeat(30_000)}\r\n\r\n`, 400],
-    ])('after valid requests are answered after their responses: %s', async (_what, noise, status) => {
-      const good = `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`;
-      const { answers, closed } = await exchange(await start(), good + good + noise);
-      expect(closed).toBe(true);
-      expect(answers.map((answer) => answer.status)).toEqual([200, 200, status]);
-      expectFailure(answers[2]!, status);
-    });
+    ])(
+      'after valid requests return 400 after the responses to those requests: %s',
+      async (_what, noise, status) => {
+        const good = `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`;
+        const { answers, closed } = await exchange(await start(), good + good + noise);
+        expect(closed).toBe(true);
+        expect(answers.map((answer) => answer.status)).toEqual([200, 200, status]);
+        expectFailure(answers[2]!, status);
+      },
+    );
   });
 
-  describe('an oversized request', () => {
-    test('with a large header is 431', async () => {
+  describe('oversized request', () => {
+    test('returns 431 for a large header', async () => {
       const headers = `X-Large: ${'x'.repeat(100_000)}\r\n`;
       const got = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n${HOST}${headers}\r\n`);
       expectFailure(onlyAnswer(got), 431);
     });
 
-    test('with many small headers is 431', async () => {
+    test('returns 431 for many small headers', async () => {
       const headers = Array.from({ length: 5000 }, (_, at) => `X-${at}: ${'y'.repeat(10)}\r\n`).join('');
       const got = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n${HOST}${headers}\r\n`);
       expectFailure(onlyAnswer(got), 431);
     });
 
     test.each([8193, 20_000, 200_000, 2_000_000])(
-      'with a request line of %i bytes is 414',
+      'returns 414 for a request line of %i bytes',
       async (length) => {
         const line = (target: string): string => `GET ${target} HTTP/1.1`;
         const target = `/api/handles/21.T11998/${'a'.repeat(length - line('/api/handles/21.T11998/').length)}`;
@@ -129,18 +132,18 @@ describe('malformed requests over raw sockets', () => {
       },
     );
 
-    test('with a request line that arrives in parts is rejected, too', async () => {
+    test('is rejected when its request line arrives in parts', async () => {
       const url = await start();
       const socket = await openSocket(url);
       socket.write(`GET ${PATH}?${'q'.repeat(20_000)}`);
-      // When another request is answered, the first part has been read.
+      // A response to a different request shows that the proxy has read the first part.
       await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
       socket.write(`${'q'.repeat(20_000)} HTTP/1.1\r\n\r\n`);
       const [answer] = (await once(socket, 'data')) as [Buffer];
       expect(answer.toString()).toMatch(/^HTTP\/1\.1 (414|431) /);
     });
 
-    test('with a long query is 414, even with an unknown path or method before it', async () => {
+    test('returns 414 for a long query, even with an unknown path or method', async () => {
       const url = await start();
       for (const begin of ['GET /api/nothing', 'DELETE /api/handles/21.T1/a', 'OPTIONS /api']) {
         const bytes = `${begin}?${'q'.repeat(9000)} HTTP/1.1\r\n${HOST}\r\n`;
@@ -148,7 +151,7 @@ describe('malformed requests over raw sockets', () => {
       }
     });
 
-    test('with a request line of 8192 bytes is accepted', async () => {
+    test('is accepted up to a request line of 8192 bytes', async () => {
       const before = `GET ${PATH}?type=URL&x=`;
       const line = `${before}${'x'.repeat(8192 - before.length - ' HTTP/1.1'.length)} HTTP/1.1`;
       expect(line).toHaveLength(8192);
@@ -157,20 +160,20 @@ describe('malformed requests over raw sockets', () => {
     });
   });
 
-  describe('an unusual request', () => {
-    test('of HTTP/1.0 is answered, and the connection is closed', async () => {
+  describe('unusual request', () => {
+    test('is answered over HTTP/1.0, and closes the connection', async () => {
       const answer = onlyAnswer(await exchange(await start(), `GET ${PATH} HTTP/1.0\r\n\r\n`));
       expect(answer.status).toBe(200);
       expect(JSON.parse(answer.body)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
     });
 
-    test('of HTTP/1.1 without Host is answered, as old clients send it', async () => {
+    test('is answered over HTTP/1.1 without Host, as old clients send it', async () => {
       const { answers } = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n\r\n`, one);
       expect(answers[0]!.status).toBe(200);
     });
 
     test.each(['http://proxy.example', 'HTTP://proxy.example:8080', 'https://proxy.example'])(
-      'with its target in absolute form is equivalent: %s',
+      'is accepted with an absolute-form target: %s',
       async (origin) => {
         const url = await start();
         const bytes = (target: string): string => `GET ${target}?type=URL HTTP/1.1\r\n${HOST}\r\n`;
@@ -181,7 +184,7 @@ describe('malformed requests over raw sockets', () => {
       },
     );
 
-    test('of HEAD has the headers of GET and no body', async () => {
+    test('returns for HEAD the headers of GET and no body', async () => {
       const url = await start();
       const got = await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
       const head = await exchange(url, `HEAD ${PATH} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`, {
@@ -191,14 +194,14 @@ describe('malformed requests over raw sockets', () => {
       expect(onlyAnswer(head).headers['etag']).toBe(got.answers[0]!.headers['etag']);
     });
 
-    test('pipelined with others is answered in order', async () => {
+    test('is answered in order when pipelined', async () => {
       const names = ['page', 'nobody', 'located', 'alias', 'empty'];
       const get = (name: string, more = ''): string =>
         `GET /api/handles/21.T11998/${name} HTTP/1.1\r\n${HOST}${more}\r\n`;
       const url = await start();
       demo.delay(50);
       onTestFinished(demo.heal);
-      // The first request waits for the upstream; the later ones are hits.
+      // The first request waits for the upstream; the later requests are hits.
       for (let times = 0; times < 3; times++) await exchange(url, get('located'), one);
       const { answers } = await exchange(url, names.map((name) => get(name)).join(''), {
         answers: names.length,
@@ -208,7 +211,7 @@ describe('malformed requests over raw sockets', () => {
       expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 200, 200]);
     });
 
-    test('that arrives byte by byte is answered', async () => {
+    test('is answered when it arrives byte by byte', async () => {
       const socket = await openSocket(await start());
       socket.setNoDelay(true);
       for (const byte of `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`) socket.write(byte);
@@ -217,7 +220,7 @@ describe('malformed requests over raw sockets', () => {
     });
   });
 
-  test('a client that stops half-way blocks no other', async () => {
+  test('block no other client when they stop half-way', async () => {
     const url = await start();
     const stuck = await openSocket(url);
     stuck.write(`GET ${PATH} HTTP/1.1\r\nHost: pro`);
@@ -225,7 +228,7 @@ describe('malformed requests over raw sockets', () => {
     expect(answers[0]!.status).toBe(200);
   });
 
-  test('a client that disconnects half-way does no harm', async () => {
+  test('do no harm when the client disconnects half-way', async () => {
     const url = await start();
     for (const bytes of [
       'G',

@@ -5,7 +5,7 @@ import { startProgram } from '../support/built-proxy.js';
 import { readDocument, shellBlocks } from '../support/markdown.js';
 
 const END = '\n(end of answer)\n';
-/** Matches a command, the status of its response, and a part of its headers or body. */
+/** Matches a command, its response status, and a part of its headers or body. */
 const ANSWERED = /^(curl .*\S) +# (\d{3})(?: (.+))?$/;
 
 interface Expected {
@@ -25,7 +25,7 @@ const expectedOf = (block: string): Expected[] =>
     return command === undefined ? [] : [{ command, status, part }];
   });
 
-/** Starts the program that `npm run demo` starts after the build. */
+/** Starts the same program as `npm run demo`, without building it. */
 async function startDemo(): Promise<Demo> {
   const native = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', HANDLE_SERVER_PORT: '0', ...native };
@@ -37,7 +37,7 @@ async function startDemo(): Promise<Demo> {
   return { url, adminUrl };
 }
 
-/** Runs a block in one shell, because later lines use variables of earlier ones. */
+/** Runs a block in one shell, because later lines use variables of earlier lines. */
 function run(block: string, { url, adminUrl }: Demo): string[] {
   const script = block
     .split('\n')
@@ -48,13 +48,13 @@ function run(block: string, { url, adminUrl }: Demo): string[] {
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split(END).slice(0, -1);
 }
 
-describe('commands of the READMEs', () => {
+describe('README commands', () => {
   test.each([
     ['README.md', 4],
     ['src/redirect/README.md', 5],
     ['src/record/batch/README.md', 2],
     ['src/v2/README.md', 14],
-  ])('every command of %s gets the documented response', async (path, count) => {
+  ])('in %s get the documented responses', async (path, count) => {
     const block = shellBlocks(readDocument(path)).find((text) => expectedOf(text).length > 0) ?? '';
     const expected = expectedOf(block);
     expect(expected).toHaveLength(count);

@@ -1,4 +1,4 @@
-// Reads through the proxy, between the recorded writes: the responses equal those of a real Handle.Net 9.3.1 server.
+// Recorded reads, replayed through the proxy between recorded writes: responses equal Handle.Net 9.3.1.
 import '../support/real-sockets.js';
 import { describe, it } from 'vitest';
 import { expectRecorded, recordedReads, replayThroughProxy } from '../support/recorded-proxy.js';

@@ -1,4 +1,4 @@
-// Writes through the proxy: the responses equal those of a real Handle.Net 9.3.1 server.
+// Recorded writes, replayed through the proxy: responses equal Handle.Net 9.3.1.
 import '../support/real-sockets.js';
 import { describe, expect, it } from 'vitest';
 import { waivers } from '../support/proxy-waivers.js';
@@ -7,14 +7,14 @@ import { handleServerRecordings } from '../support/recordings.js';
 
 const answers = replayThroughProxy();
 
-describe('recorded writes of a Handle server through the proxy', () => {
-  describe('match:', () => {
+describe('recorded Handle server writes through the proxy', () => {
+  describe('equal Handle.Net', () => {
     it.each(recordedWrites)('$name', (recording) => {
       expectRecorded(recording, answers.get(recording.name));
     });
   });
 
-  it('include one for every waiver', () => {
+  it('include a recording for every waiver', () => {
     const names = handleServerRecordings.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(Object.keys(waivers)));
   });

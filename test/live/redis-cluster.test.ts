@@ -1,4 +1,4 @@
-// A real Redis Cluster of three masters, with the same guarantees as one Redis.
+// A real Redis Cluster of three masters: the guarantees equal those of a single Redis.
 import { once } from 'node:events';
 import slotOf from 'cluster-key-slot';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
@@ -11,7 +11,6 @@ import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.j
 import { LITTLE_PATIENCE, PATIENT_MS, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
-// A cluster takes seconds to detect that a node is down, and that it is back.
 const demo = await startDemoServer();
 const handles = Array.from({ length: 30 }, (_, at) => `21.T11998/cluster-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
@@ -49,7 +48,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     expect(demo.asked).toBe(handles.length);
   });
 
-  test('keep the entries and the state of a group on one node', async () => {
+  test('keep all entries and the state of a group on one node', async () => {
     const one = await start();
     for (const handle of handles) await putNumbered(one.url, pathOf(handle), 1);
     await readAll(one);
@@ -63,7 +62,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     expect([...places.values()].every((nodes) => nodes.size === 1)).toBe(true);
   });
 
-  test('see a write of one on every other immediately, on whatever node the handle is', async () => {
+  test('return an acknowledged write on every instance, whichever node stores the handle', async () => {
     const proxies = [await start(), await start(), await start()];
     for (const proxy of proxies) await readAll(proxy);
     for (const [at, handle] of handles.entries()) {
@@ -74,7 +73,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('have received a write when it is acknowledged, though each subscribes to another node', async () => {
+  test('have received a write by its acknowledgement, though they subscribe to different nodes', async () => {
     const [one, other] = [await start(), await start()];
     await readAll(other);
     await readAll(other);
@@ -85,7 +84,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('keep answering every reader while a master is down, and share again when it is back', async () => {
+  test('serve every reader while a master is down, and share again after its recovery', async () => {
     const [one, other] = [await start(LITTLE_PATIENCE), await start(LITTLE_PATIENCE)];
     await readAll(one);
     await readAll(other);
@@ -105,7 +104,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 9));
   });
 
-  test('keep the order of commands while a node connects', async () => {
+  test('preserve the command order while a node connects', async () => {
     const { commands, clientOf } = openRedis({
       cluster: cluster.nodes.split(',').map((node) => `redis://${node}`),
       commandTimeoutMs: PATIENT_MS,

@@ -39,36 +39,36 @@ describeWithRedis('deployments on one Redis', () => {
   const purge = (proxy: Proxy) => request(proxy.app.admin).post('/purge').send({ all: true }).expect(200);
   const cacheStatusOf = async (proxy: Proxy) => (await proxy.ask(PATH)).headers['cache-status'];
 
-  /** Asserts that loads and purges of one proxy do not affect the other, which has another record. */
+  /** Asserts that loads and purges of one proxy do not affect the other, which caches a different record. */
   async function keepApart([first, second]: [Proxy, Proxy]): Promise<void> {
     expect(numberIn(await first.ask(PATH))).toBe(1);
     await isStored(1);
     expect(numberIn(await second.ask(PATH))).toBe(2);
     expect(numberIn(await first.ask(PATH))).toBe(1);
     await purge(first);
-    // The first proxy has received its own purge, so the second would have received it too.
+    // The first proxy has processed its own purge, so the second would have processed it by now.
     expect(await cacheStatusOf(first)).toContain('fwd=miss');
     expect(await cacheStatusOf(second)).toContain('; hit');
     expect([one.askedFor(HANDLE), other.askedFor(HANDLE)]).toEqual([2, 1]);
   }
 
-  test('of different Handle servers are separate with default settings', async () => {
+  test('of different Handle servers are isolated with default settings', async () => {
     await keepApart([await startAt(one.url), await startAt(other.url)]);
   });
 
-  test('of different Handle servers are separate under one redis.keyPrefix', async () => {
+  test('of different Handle servers are isolated under one redis.keyPrefix', async () => {
     const env = { REDIS_KEY_PREFIX: 'same:' };
     await keepApart([await startAt(one.url, env), await startAt(other.url, env)]);
   });
 
   test.each<Env>([{}, { REDIS_KEY_PREFIX: 'same:' }])(
-    'in different databases of one Redis are separate, with %o',
+    'in different databases of one Redis are isolated (%o)',
     async (env) => {
       await keepApart([await startAt(one.url, env), await startAt(other.url, env, `${redis.url}/1`)]);
     },
   );
 
-  test('of one Handle server in different databases receive no messages of each other', async () => {
+  test('of one Handle server in different databases receive no messages from each other', async () => {
     const [first, second] = [await startAt(one.url), await startAt(one.url, {}, `${redis.url}/2`)];
     for (const proxy of [first, second]) await proxy.ask(PATH);
     await purge(first);
@@ -77,7 +77,7 @@ describeWithRedis('deployments on one Redis', () => {
     expect(one.askedFor(HANDLE)).toBe(3);
   });
 
-  test('are one when the URL is the same in another spelling', async () => {
+  test('share entries when their upstream URLs differ only in spelling', async () => {
     const upper = one.url.replace('http://127.0.0.1', 'HTTP://127.1');
     const [first, second] = [await startAt(one.url), await startAt(upper)];
     await first.ask(PATH);
@@ -90,7 +90,7 @@ describeWithRedis('deployments on one Redis', () => {
     const startBuilt = (upstreamUrl: string) =>
       startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
 
-    test('log it in the later one, whose instances share among themselves', async () => {
+    test('log a warning in the later deployment, whose instances share entries', async () => {
       const first = await startBuilt(one.url);
       await ask(first.url, PATH);
       await isStored(1);
@@ -114,7 +114,7 @@ describeWithRedis('deployments on one Redis', () => {
       expect(other.askedFor(HANDLE)).toBe(1);
     });
 
-    test('do not use the records of a deployment that has stopped', async () => {
+    test('ignore the records of a stopped deployment', async () => {
       const first = await startAt(one.url, env);
       await first.ask(PATH);
       await isStored(1);
@@ -123,7 +123,7 @@ describeWithRedis('deployments on one Redis', () => {
       expect(numberIn(await (await startAt(other.url, env)).ask(PATH))).toBe(2);
     });
 
-    test('keep the entries of the first one when Redis loses everything', async () => {
+    test('keep the entries of the first deployment when Redis loses all data', async () => {
       const first = await startAt(one.url, env);
       await client.flushall();
       await expect.poll(() => client.get('mistake:upstream')).toBe(one.url);

@@ -1,4 +1,4 @@
-// A master hangs and its replica takes over and dies; the old master, without the later writes, is elected again.
+// Failback to an outdated Redis master: it hangs, its replica takes over and dies, and it is elected again.
 import { Redis } from 'ioredis';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -16,7 +16,7 @@ const every = (number: number): number[] => handles.map(() => number);
 const readAll = async (proxy: Proxy): Promise<number[]> =>
   (await Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))))).map(numberIn);
 
-/** Returns the number of instances that receive messages from this server. */
+/** Returns the number of instances subscribed to messages of this server. */
 async function subscribersOf({ url }: RedisServer): Promise<number> {
   const client = new Redis(url);
   const [channel = ''] = (await client.pubsub('CHANNELS', '*:messages')) as string[];
@@ -25,7 +25,7 @@ async function subscribersOf({ url }: RedisServer): Promise<number> {
   return Number(count);
 }
 
-describeWithRedis('a re-elected master that hung', () => {
+describeWithRedis('re-elected outdated Redis master', () => {
   let redis: Guarded;
   beforeEach(async () => {
     redis = await startGuardedRedis();
@@ -35,7 +35,7 @@ describeWithRedis('a re-elected master that hung', () => {
     await redis.isSafe();
   });
 
-  test('gives no instance the record from before a write acknowledged under the other master', async () => {
+  test('restores no record from before a write acknowledged under the other master', async () => {
     const env = { REDIS_SENTINELS: redis.sentinels, ...LITTLE_PATIENCE };
     const start = (): Promise<Proxy> => startSharing({ upstreamUrl: demo.url, env });
     const [one, other] = [await start(), await start()];

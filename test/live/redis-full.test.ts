@@ -1,4 +1,4 @@
-// A full Redis without eviction: no new entries are shared, and no expired or invalidated entry is served.
+// A full Redis without eviction: it stores no new entries, and instances serve no outdated entries.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
@@ -13,7 +13,7 @@ const demo = await startDemoServer();
 const HANDLE = '21.T11998/full';
 const PATH = `/api/handles/${HANDLE}`;
 
-describeWithRedis('a full Redis', () => {
+describeWithRedis('full Redis', () => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describeWithRedis('a full Redis', () => {
     await expect(client.set('more', 'more')).rejects.toThrow('OOM');
   };
 
-  test('is read from, and what it cannot store is kept in memory', async () => {
+  test('serves its entries, while new entries stay in memory', async () => {
     const one = await start();
     await one.ask(PATH);
     await isStored();
@@ -55,7 +55,7 @@ describeWithRedis('a full Redis', () => {
     expect(await metric(other, 'handle_proxy_redis_up')).toBe(1);
   });
 
-  test('still publishes writes, and every instance receives them', async () => {
+  test('publishes writes, and every instance receives them', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -76,7 +76,7 @@ describeWithRedis('a full Redis', () => {
   });
 });
 
-describeWithRedis('a Redis that evicts', () => {
+describeWithRedis('evicting Redis', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -86,12 +86,12 @@ describeWithRedis('a Redis that evicts', () => {
   test.each([
     { policy: 'allkeys-lru', maxmemory: '100mb', warned: ['allkeys-lru'] },
     { policy: 'allkeys-lru', maxmemory: '0', warned: [] },
-    // Locks have a shorter TTL than entries, so `volatile-ttl` evicts them first.
+    // `volatile-ttl` evicts locks first because their TTL is shorter than that of entries.
     { policy: 'volatile-ttl', maxmemory: '100mb', warned: ['volatile-ttl'] },
     { policy: 'volatile-lru', maxmemory: '100mb', warned: [] },
     { policy: 'noeviction', maxmemory: '100mb', warned: [] },
   ])(
-    'causes one warning when it may evict more than the oldest entries ($policy, maxmemory $maxmemory)',
+    'triggers one warning when it may evict more than old entries ($policy, maxmemory $maxmemory)',
     async ({ policy, maxmemory, warned }) => {
       const client = new Redis(redis.url);
       onTestFinished(() => {

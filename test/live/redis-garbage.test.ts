@@ -1,4 +1,4 @@
-// Foreign keys and messages in Redis: ignored and harmless.
+// Foreign keys and messages in Redis: the proxy ignores them.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { defaultKeyPrefix, groupNames } from '../../src/cache/redis/namespace.js';
@@ -13,7 +13,7 @@ const HANDLE = '21.T11998/garbage';
 const OTHER = '21.T11998/another';
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
 
-describeWithRedis('unknown data in Redis', () => {
+describeWithRedis('foreign data in Redis', () => {
   let redis: RedisServer;
   let client: Redis;
   let prefix: string;
@@ -36,7 +36,7 @@ describeWithRedis('unknown data in Redis', () => {
   const stateOf = (handle: string): string => groupNames(prefix, handle.toUpperCase())[1];
   const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
 
-  test('an entry of another handle is not used for this one', async () => {
+  test('is not served when an entry belongs to a different handle', async () => {
     const one = await start();
     await one.ask(pathOf(OTHER));
     await expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
@@ -45,7 +45,7 @@ describeWithRedis('unknown data in Redis', () => {
     expect(numberIn(await (await start()).ask(pathOf(HANDLE)))).toBe(1);
   });
 
-  test('invalid messages are ignored', async () => {
+  test('is ignored when it is an invalid message', async () => {
     const messages = [
       '',
       'x',
@@ -76,7 +76,7 @@ describeWithRedis('unknown data in Redis', () => {
   });
 
   test.each(['x', '-5', '1e308', '12abc', 'NaN', '99999999999999999999'])(
-    'a state with the number %j does not hide a write',
+    'hides no write as a state with number %j',
     async (number) => {
       for (const name of [stateOf(HANDLE), `${prefix}{bans}:state`]) await client.hset(name, 'seq', number);
       const [one, other] = [await start(), await start()];
@@ -92,7 +92,7 @@ describeWithRedis('unknown data in Redis', () => {
     ['a state', stateOf],
     ['the list of bans', () => `${prefix}{bans}:state`],
     ['the list of members', () => `${prefix}members`],
-  ])('%s of another type does not hide a write', async (_what, nameOf) => {
+  ])('hides no write when the key of %s has a wrong type', async (_what, nameOf) => {
     const [one, other] = [await start(), await start()];
     await client.del(nameOf(HANDLE));
     await client.lpush(nameOf(HANDLE), 'value');

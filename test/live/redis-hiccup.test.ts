@@ -1,4 +1,4 @@
-// A Redis that stops for a moment: a write waits until all instances have received it.
+// A Redis that pauses briefly: a write waits until all instances have received its invalidation.
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { LEASE_WAIT_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import { startDemoServer } from '../support/demo.js';
@@ -11,7 +11,7 @@ const demo = await startDemoServer();
 const HANDLE = '21.T11998/hiccup';
 const PATH = `/api/handles/${HANDLE}`;
 
-describeWithRedis('a Redis that pauses for a moment', () => {
+describeWithRedis('briefly paused Redis', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -20,7 +20,7 @@ describeWithRedis('a Redis that pauses for a moment', () => {
   const start = (): Promise<Proxy> =>
     startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: LITTLE_PATIENCE });
 
-  test('keeps stale entries available for a Handle server that also fails', async () => {
+  test('leaves stale entries available when the Handle server also fails', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     expect((await putNumbered(one.url, PATH, 1)).status).toBe(201);
     for (const proxy of [one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(1);
@@ -36,7 +36,7 @@ describeWithRedis('a Redis that pauses for a moment', () => {
     for (const proxy of [one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(1);
   });
 
-  test('delays a write until it resumes and every instance has received it', async () => {
+  test('delays a write until Redis resumes and every instance has received the invalidation', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     demo.reset();
     demo.put(HANDLE, numbered(1));

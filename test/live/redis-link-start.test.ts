@@ -1,4 +1,4 @@
-// The start of the link to Redis: a running Redis is found immediately; the ready check precedes SUBSCRIBE.
+// The first connection to Redis: it succeeds immediately, with the ready check before SUBSCRIBE.
 import { expect, onTestFinished, test } from 'vitest';
 import { timeoutError } from '../../src/cache/redis/errors.js';
 import { openLinked } from '../support/instances.js';
@@ -6,7 +6,7 @@ import { describeWithRedis, startRedis } from '../support/redis-server.js';
 
 const STARTS = 50;
 
-/** Returns the errors before the link was up, without timeouts, which a busy machine causes. */
+/** Returns the errors before the link was up, except timeouts, which a busy machine causes. */
 async function startLink(url: string): Promise<string[]> {
   const reasons: string[] = [];
   const onTrouble = (reason: string): number => reasons.push(reason);
@@ -15,8 +15,8 @@ async function startLink(url: string): Promise<string[]> {
   return reasons.filter((reason) => reason !== timeoutError().message);
 }
 
-describeWithRedis('the link to a running Redis', () => {
-  test(`is up without a failure, ${STARTS} times`, async () => {
+describeWithRedis('link to a running Redis', () => {
+  test(`connects without an error ${STARTS} times`, async () => {
     const redis = await startRedis();
     onTestFinished(() => redis.stop());
     const failures: string[] = [];

@@ -1,4 +1,4 @@
-// The link of an instance to Redis while Redis is slow, frozen, down or restarted.
+// The Redis link of an instance while Redis is slow, frozen, down or restarted.
 import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -25,7 +25,7 @@ const closeAtEnd = (instance: OpenInstance): OpenInstance => {
 };
 
 describeWithRedis('commands to a frozen Redis', () => {
-  test('each fail after redis.commandTimeout, even behind a stuck one', async () => {
+  test('each fail after redis.commandTimeout, even when queued behind a stuck command', async () => {
     const redis = await start();
     const failed: string[] = [];
     const commands = new RedisCommands({
@@ -40,7 +40,7 @@ describeWithRedis('commands to a frozen Redis', () => {
     const stalledMs = startStallClock();
     const startedAt = performance.now();
     const first = commands.run('get', (client) => client.get('a'));
-    await nextTurn(); // the first command is in flight now
+    await nextTurn(); // The first command is now in flight.
     const second = commands.run('count', (client) => client.get('b'));
     expect(await Promise.all([first, second])).toEqual([undefined, undefined]);
     expect(performance.now() - startedAt - stalledMs()).toBeLessThan(1.5 * LIMIT_MS);
@@ -49,8 +49,8 @@ describeWithRedis('commands to a frozen Redis', () => {
   });
 });
 
-describeWithRedis('commands of one turn of the event loop', () => {
-  test('are sent in one write', async () => {
+describeWithRedis('Redis commands of one event-loop turn', () => {
+  test('share a single socket write', async () => {
     const { url } = await start();
     const commands = new RedisCommands({ url, keyPrefix: 'test:', commandTimeoutMs: LIMIT_MS });
     onTestFinished(() => commands.close());
@@ -71,11 +71,11 @@ describeWithRedis('commands of one turn of the event loop', () => {
   });
 });
 
-describeWithRedis('the link of an instance to Redis', () => {
+describeWithRedis('Redis link of an instance', () => {
   const openWithLease = async (url: string): Promise<OpenInstance> =>
     closeAtEnd(await openLinked({ url, clock: systemClock }));
 
-  test('has no lease without Redis, and gets one when Redis starts', async () => {
+  test('has no lease without Redis, and receives a lease when Redis starts', async () => {
     const port = await freePort();
     const troubles: string[] = [];
     const url = `redis://127.0.0.1:${port}`;
@@ -89,7 +89,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     await expect.poll(() => instance.hub.isLinked()).toBe(true);
   });
 
-  test('loses its lease when Redis is frozen, and gets it again when Redis resumes', async () => {
+  test('loses its lease when Redis freezes, and regains the lease when Redis resumes', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     onTestFinished(() => {
@@ -101,7 +101,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     await expect.poll(() => instance.hub.isLinked()).toBe(true);
   });
 
-  test('gets its lease again when Redis was restarted, and no earlier entry is fresh', async () => {
+  test('regains its lease after a Redis restart, with all earlier entries stale', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     const { store, memory } = instance;
@@ -114,11 +114,11 @@ describeWithRedis('the link of an instance to Redis', () => {
     expect(await store.set('21.T1/OTHER', entryOf('begun before'), ticket)).toBe(false);
   });
 
-  test('keeps its entries fresh when nothing was published while its connections were lost', async () => {
+  test('keeps entries fresh when no message was published during a connection loss', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     const { store, memory, commands } = instance;
-    // Messages delivered during the start are irrelevant here.
+    // Messages delivered during the start are irrelevant.
     instance.delivered.length = 0;
     await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
     await commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
@@ -127,12 +127,12 @@ describeWithRedis('the link of an instance to Redis', () => {
     expect(memory.peek(KEY)).toEqual(entryOf('old'));
   });
 
-  test('marks stale what was changed while its message connection was lost', async () => {
+  test('marks entries stale that changed during a loss of the message connection', async () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     const { store, memory } = one;
     await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
-    // An instance does not receive its own changes: only the number shows that a change was missed.
+    // An instance does not receive its own changes, so only the number shows a missed change.
     const numberBefore = one.delivered.length;
     await one.commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await other.store.forget(KEY);
@@ -140,7 +140,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     expect(one.delivered.length).toBeGreaterThan(numberBefore);
   });
 
-  test('reports writes made while Redis was away before it gets its lease again', async () => {
+  test('publishes writes from a Redis outage before it regains its lease', async () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     onTestFinished(() => {
@@ -156,7 +156,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     await expect.poll(() => one.hub.isLinked()).toBe(true);
   });
 
-  test('leaves immediately: nobody waits for a stopped instance', async () => {
+  test('leaves the member list on close, so writers do not wait for a stopped instance', async () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openLinked({ url: redis.url })];
     await other.close();
@@ -165,8 +165,8 @@ describeWithRedis('the link of an instance to Redis', () => {
   });
 });
 
-describe('an instance without Redis', () => {
-  test('is linked to itself only', async () => {
+describe('instance without Redis', () => {
+  test('is linked without any peer', async () => {
     const instance = openInstance();
     expect(instance.hub.isLinked()).toBe(true);
     await instance.close();

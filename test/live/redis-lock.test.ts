@@ -7,7 +7,7 @@ import { gate } from '../support/gate.js';
 import { lockOfInstance, testKeyLock } from '../support/lock-contract.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
-describeWithRedis('a Redis lock over several instances', () => {
+describeWithRedis('Redis lock across instances', () => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -23,7 +23,7 @@ describeWithRedis('a Redis lock over several instances', () => {
 
   testKeyLock(async (waitMs) => [await startInstance(waitMs), await startInstance(waitMs)]);
 
-  test('of a killed instance expires, and is not taken before', async () => {
+  test('of a killed instance is not granted before it expires', async () => {
     const lock = await startInstance();
     const begun = performance.now();
     await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 150);
@@ -31,7 +31,7 @@ describeWithRedis('a Redis lock over several instances', () => {
     expect(performance.now() - begun).toBeGreaterThan(100);
   });
 
-  test('that has expired and is held by another is not released', async () => {
+  test('is not released after it expired and a different holder acquired it', async () => {
     const lock = await startInstance();
     await lock('KEY', async () => {
       await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 5000);
@@ -40,7 +40,7 @@ describeWithRedis('a Redis lock over several instances', () => {
     await client.del('t:{KEY}:lock');
   });
 
-  test('is granted again to the token that holds it, even while another instance waits', async () => {
+  test('is granted again to the token that holds it, even while a different instance waits', async () => {
     const ask = (token: string) =>
       client.eval(LOCK, 3, 't:{A}:lock', 't:{A}:wanted', 't:{A}:held', token, 5000, `of ${token}`, 5000);
     expect(await ask('one')).toBe(5000);
@@ -51,13 +51,13 @@ describeWithRedis('a Redis lock over several instances', () => {
     await client.del('t:{A}:lock');
   });
 
-  test('leaves nothing behind in Redis', async () => {
+  test('leaves no key in Redis after its release', async () => {
     const [one, other] = [await startInstance(), await startInstance()];
     await Promise.all([one('KEY', () => Promise.resolve()), other('KEY', () => Promise.resolve())]);
     await expect.poll(() => client.keys('t:*:lock')).toEqual([]);
   });
 
-  test('is granted to a waiting instance, however long the queue of the other', async () => {
+  test('is granted to a waiting instance despite a long queue in the holding instance', async () => {
     const [busy, patient] = [await startInstance(), await startInstance()];
     const order: string[] = [];
     const held = gate();
@@ -78,11 +78,11 @@ describeWithRedis('a Redis lock over several instances', () => {
     await Promise.all(queue);
   });
 
-  describe('reports since when no other client has held it', () => {
+  describe('freeSince', () => {
     const freeSince = (lock: KeyLock): Promise<number> =>
       lock('KEY', (held) => Promise.resolve(held.freeSince));
 
-    test('on another instance', async () => {
+    test('is the time at which a different instance released the lock', async () => {
       const [one, other] = [await startInstance(), await startInstance()];
       await one('KEY', () => Promise.resolve());
       const released = performance.now();
@@ -91,14 +91,14 @@ describeWithRedis('a Redis lock over several instances', () => {
       expect(await freeSince(other)).toBeGreaterThan(released);
     });
 
-    test('as just now when its holder was killed', async () => {
+    test('is the present when the holder was killed', async () => {
       const lock = await startInstance();
       await client.set('t:{KEY}:held', 'held', 'PX', 20_000);
       const before = performance.now();
       expect(await freeSince(lock)).toBeGreaterThan(before);
     });
 
-    test('as long ago without any trace', async () => {
+    test('is in the past when no holder left a trace', async () => {
       const lock = await startInstance();
       const before = performance.now();
       expect(await lock('NEW', (held) => Promise.resolve(held.freeSince))).toBeLessThan(before);

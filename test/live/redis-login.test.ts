@@ -1,4 +1,4 @@
-// A Redis behind a password or TLS: instances with access share, others log the reason and continue without.
+// A Redis with a password or TLS: instances without access log the reason and continue without Redis.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ async function sharesWithNext(env: Record<string, string>): Promise<void> {
   expect(one.output()).not.toContain(SECRET);
 }
 
-/** Expects responses from memory, and one log line for each Redis error. */
+/** Asserts that the proxy serves from memory, and logs each Redis error once. */
 async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promise<void> {
   const proxy = await startBuiltProxy({ ...common, ...env });
   const reasons = (): unknown[] =>
@@ -37,7 +37,7 @@ async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promi
       .map(({ reason: given }) => given);
   await expect.poll(reasons).toContainEqual(expect.stringMatching(reason));
   expect((await ask(proxy.url, PATH)).status).toBe(200);
-  // After some failed attempts to join the other instances, Redis counts as down.
+  // Redis counts as down after several failed attempts to join the other instances.
   await expect
     .poll(async () => (await ask(proxy.url, PATH)).headers['cache-status'], { timeout: 60_000 })
     .toContain('hit');
@@ -48,7 +48,7 @@ async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promi
 }
 
 describe('Redis login', () => {
-  describeWithRedis('a Redis with access control', () => {
+  describeWithRedis('with access control', () => {
     let folder: string;
     const fileOf = async (name: string, text: string): Promise<string> => {
       const path = join(folder, name);
@@ -65,13 +65,13 @@ describe('Redis login', () => {
     });
     afterAll(() => rm(folder, { recursive: true }));
 
-    describe('a client with a password', () => {
+    describe('client with a password', () => {
       test('connects with the correct password', async () => {
         const { port } = await serve(['--requirepass', SECRET]);
         await sharesWithNext({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` });
       });
 
-      test('connects as a user with the required rights only', async () => {
+      test('connects as a user with only the required permissions', async () => {
         const { port } = await serve([
           ...['--user', 'default', 'off', '--user', 'proxy', 'on', `>${SECRET}`, '~hrp:*', '&hrp:*', '-@all'],
           ...[
@@ -92,13 +92,13 @@ describe('Redis login', () => {
       test.each([
         ['a wrong password', `x:${SECRET}@`, /WRONGPASS/],
         ['no password', '', /NOAUTH/],
-      ])('is rejected with %s, which is logged', async (_what, login, reason) => {
+      ])('logs the rejection of %s', async (_what, login, reason) => {
         const { port } = await serve(['--requirepass', 'another-password']);
         await goesOnWithout({ REDIS_URL: `redis://${login}127.0.0.1:${port}` }, reason);
       });
     });
 
-    describe('a client with TLS and the CA of the server', () => {
+    describe('client with TLS and the server CA', () => {
       const startTls = async (): Promise<{ port: number; caFile: string }> => {
         const port = await freePort();
         const { key, cert } = await createCertificate();
@@ -111,12 +111,12 @@ describe('Redis login', () => {
         return { port, caFile };
       };
 
-      test('connects with its CA in redis.caFile', async () => {
+      test('connects with the CA in redis.caFile', async () => {
         const { port, caFile } = await startTls();
         await sharesWithNext({ REDIS_URL: `rediss://127.0.0.1:${port}`, REDIS_CA_FILE: caFile });
       });
 
-      test('is rejected without the CA, or with another one, which is logged', async () => {
+      test('logs the rejection without the CA or with a different CA', async () => {
         const { port } = await startTls();
         await goesOnWithout(
           { REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}` },
@@ -129,7 +129,7 @@ describe('Redis login', () => {
     });
   });
 
-  test('an unreachable Redis at start is logged', async () => {
+  test('logs an unreachable Redis at start', async () => {
     const port = await freePort();
     await goesOnWithout({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` }, /ECONNREFUSED/);
   });
@@ -141,7 +141,7 @@ describe('Redis login', () => {
       "-ERR unknown command 'AUTH', with args beginning with: 'SECRET'\r\n",
       /unknown command/,
     ],
-  ])('a server that answers with %s is not used, which is logged', async (_what, answer, reason) => {
+  ])('logs a server that responds with %s, and does not use it', async (_what, answer, reason) => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
       socket.on('data', () => socket.write(answer.replace('SECRET', SECRET)));

@@ -1,4 +1,4 @@
-// Cost of a short outage of Redis: few loads, because entries become fresh again group by group.
+// The cost of a short Redis outage: few loads, because entries become fresh again group by group.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -7,7 +7,7 @@ import type { Proxy } from '../support/proxy.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
-/** `HOT_HANDLES=10000` measures the figures in src/cache/coherence/README.md. */
+/** `HOT_HANDLES=10000` reproduces the figures in src/cache/coherence/README.md. */
 const COUNT = Number(process.env['HOT_HANDLES'] ?? '2000');
 const AT_A_TIME = 50;
 const handles = Array.from({ length: COUNT }, (_, at) => `21.T11998/hot-${at}`);
@@ -22,7 +22,7 @@ async function readAll(proxy: Proxy): Promise<void> {
   }
 }
 
-describeWithRedis('a loss of all connections to Redis', () => {
+describeWithRedis('loss of all Redis connections', () => {
   let redis: RedisServer;
   let killer: Redis;
   beforeAll(async () => {
@@ -34,7 +34,7 @@ describeWithRedis('a loss of all connections to Redis', () => {
     await redis.stop();
   });
 
-  test('reloads at most one handle in a hundred, and serves the writes made meanwhile', async () => {
+  test('reloads at most 1% of handles, and serves the writes made during the outage', async () => {
     for (const handle of handles) demo.put(handle, numbered(1));
     const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const [writer, reader] = await Promise.all([start(), start()]);

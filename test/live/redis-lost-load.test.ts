@@ -1,4 +1,4 @@
-// Records loaded while Redis is down: loaded again when Redis is back, on the built program.
+// Records loaded during a Redis outage: the built program reloads them when Redis returns.
 import { expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startConnectedProxy } from '../support/built-proxy.js';
@@ -9,7 +9,7 @@ import { describeWithRedis, startRedis } from '../support/redis-server.js';
 const LOADED = '21.T11998/lost-load';
 const PROBE = '21.T11998/lost-probe';
 
-describeWithRedis('a record loaded while Redis is down', () => {
+describeWithRedis('record loaded during a Redis outage', () => {
   test('stays fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
     const demo = await startDemoServer();
     const redis = await startRedis();
@@ -25,7 +25,7 @@ describeWithRedis('a record loaded while Redis is down', () => {
     });
     const numberOf = async (handle: string) => numberIn(await ask(proxy.url, `/api/handles/${handle}`));
     let count = 0;
-    /** Whether the probe is answered from the cache, which needs a lease. */
+    /** Returns whether the probe is served from the cache, which requires a lease. */
     const isCached = async (): Promise<boolean> => {
       demo.put(PROBE, numbered(++count));
       return (await numberOf(PROBE)) !== count;

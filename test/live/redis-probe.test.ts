@@ -1,4 +1,4 @@
-// The probe of Redis with working targets: a server, its Sentinels, a cluster, and a user with the minimum rights.
+// The Redis probe against a server, Sentinels and a cluster, with minimum permissions.
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RedisAddress } from '../../src/cache/redis/connections.js';
@@ -12,8 +12,8 @@ const RIGHTS = '-@all +@read +@write +eval +evalsha +publish +subscribe +@connec
 const probe = (address: Omit<RedisAddress, 'commandTimeoutMs'>): Promise<string | undefined> =>
   probeRedis({ ...address, commandTimeoutMs: 2000 }, 'hrp:probe:');
 
-describeWithRedis('the Redis probe reports the version, and leaves nothing behind', () => {
-  test('at a server, with only the rights that its remedy names', async () => {
+describeWithRedis('Redis probe', () => {
+  test('reports the server version with only the permissions named in its remedy', async () => {
     const user = ['--user', 'proxy', 'on', '>secret', '~hrp:*', '&hrp:*', ...RIGHTS.split(' ')];
     const { url, stop } = await startRedis(user);
     onTestFinished(stop);
@@ -23,14 +23,14 @@ describeWithRedis('the Redis probe reports the version, and leaves nothing behin
     client.disconnect();
   });
 
-  test('at the master that Sentinels name', async () => {
+  test('reports the version of the Sentinel master', async () => {
     const { sentinels, isSafe, stop } = await startGuardedRedis();
     onTestFinished(stop);
     await isSafe();
     expect(await probe({ sentinels: [`redis://${sentinels}`] })).toMatch(/^\d+\.\d+\.\d+$/);
   });
 
-  test('at a cluster', async () => {
+  test('reports the version of a cluster, and leaves no keys behind', async () => {
     const cluster = await startRedisCluster();
     onTestFinished(cluster.stop);
     const nodes = cluster.nodes.split(',').map((node) => `redis://${node}`);

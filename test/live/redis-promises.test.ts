@@ -1,4 +1,4 @@
-// Promises of src/cache/coherence/README.md on the built program: rejected writes, leaving, eviction warning.
+// Promises of src/cache/coherence/README.md, checked on the built program.
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -28,8 +28,8 @@ const start = (redis: RedisServer, env: Record<string, string> = {}): Promise<Bu
     ...env,
   });
 
-describeWithRedis('the built program with Redis', () => {
-  test('rejects writes while Redis is away with redis.disconnectedWrites: reject', async () => {
+describeWithRedis('built program with Redis', () => {
+  test('rejects writes during a Redis outage with redis.disconnectedWrites: reject', async () => {
     const redis = await startOwnRedis();
     const proxy = await start(redis, { REDIS_DISCONNECTED_WRITES: 'reject' });
     demo.put(HANDLE, numbered(1));
@@ -62,7 +62,7 @@ describeWithRedis('the built program with Redis', () => {
     expect((await members()).length).toBeLessThanOrEqual(1);
   });
 
-  test('warns once about a Redis that may evict any key', async () => {
+  test('warns once when Redis may evict any key', async () => {
     const redis = await startOwnRedis(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru']);
     const proxy = await start(redis);
     const warnings = () => proxy.logs().filter(({ policy }) => policy !== undefined);

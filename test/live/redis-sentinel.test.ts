@@ -1,4 +1,4 @@
-// Failover by a real Sentinel from a failing master to its replica, unnoticed by readers.
+// Failover by a real Sentinel from a failing master to its replica, which readers do not notice.
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
@@ -7,7 +7,6 @@ import { type Guarded, startGuardedRedis } from '../support/redis-sentinel.js';
 import { LITTLE_PATIENCE, type RedisServer, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSeparated, startSharing } from '../support/sharing-proxies.js';
 
-// A Sentinel takes seconds to decide that a master is down.
 const demo = await startDemoServer();
 const handles = Array.from({ length: 10 }, (_, at) => `21.T11998/guarded-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
@@ -35,7 +34,7 @@ describe('Redis Sentinel', () => {
         },
       ],
     ])(
-      'continue when the master %s, find the next one, and report their writes to it',
+      'continue when the master %s, switch to the next master, and publish their writes there',
       async (_what, lose) => {
         const [one, other] = [await start(), await start()];
         await readAll(one);
@@ -51,7 +50,7 @@ describe('Redis Sentinel', () => {
         await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
         await expect.poll(async () => (await readAll(other)).map(numberIn)).toEqual(handles.map(() => 5));
         expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 5));
-        // After the failover they also receive each other's messages.
+        // The new master also delivers the messages between them.
         const [handle = ''] = handles;
         await putNumbered(one.url, pathOf(handle), 8);
         await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(8);
@@ -59,11 +58,11 @@ describe('Redis Sentinel', () => {
     );
   });
 
-  test('proxies start and answer while no Sentinel is reachable', async () => {
+  test('lets proxies start and serve while no Sentinel is reachable', async () => {
     const proxy = await startSeparated({ upstreamUrl: demo.url, env: { REDIS_SENTINELS: '127.0.0.1:1' } });
     demo.put('21.T11998/unguarded', numbered(0));
     expect((await proxy.ask(pathOf('21.T11998/unguarded'))).status).toBe(200);
-    // After some failed attempts to find Redis, it counts as down.
+    // Redis counts as down after several failed attempts to find the master.
     await expect
       .poll(async () => (await proxy.ask(pathOf('21.T11998/unguarded'))).headers['cache-status'])
       .toContain('hit');

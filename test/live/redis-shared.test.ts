@@ -1,4 +1,4 @@
-// Proxies on one Redis: each uses the records that another one has loaded.
+// Proxies on one Redis: each serves records that the other has loaded.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Proxy } from '../support/proxy.js';
@@ -37,11 +37,11 @@ describeWithRedis('proxies on one Redis', () => {
 
   test.each([
     ['a record', PATH, 200],
-    ['a record with a name beyond ASCII', '/api/handles/21.T11998/gr%C3%B6%C3%9Fe-%E6%BC%A2%E5%AD%97', 200],
-    ['a name with braces, as Redis Cluster reads them', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
+    ['a record with a non-ASCII handle', '/api/handles/21.T11998/gr%C3%B6%C3%9Fe-%E6%BC%A2%E5%AD%97', 200],
+    ['a handle with braces, which Redis Cluster interprets,', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
     ['a handle that does not exist', '/api/handles/21.T11998/nobody', 404],
     ['a record without values', '/api/handles/21.T11998/empty', 200],
-  ])('answer from what another has loaded, without an upstream request: %s', async (_what, path, status) => {
+  ])('serve %s loaded by the other proxy without an upstream request', async (_what, path, status) => {
     const [one, other] = await Promise.all([start(), start()]);
     const loaded = await one.ask(path);
     await isStored();
@@ -53,7 +53,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.asked).toBe(1);
   });
 
-  test('replace the entries of the others after an authoritative load of one', async () => {
+  test("replace each other's entries after an authoritative load", async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await Promise.all([one.ask(PATH), other.ask(PATH)]);
     demo.put(HANDLE, recordOf('second'));
@@ -63,7 +63,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.askedFor(HANDLE), 'the others find it in Redis').toBeLessThanOrEqual(3);
   });
 
-  test('keep entries in Redis and memory fresh over an outage of Redis', async () => {
+  test('keep entries in Redis and memory fresh through a Redis outage', async () => {
     const [one, other] = await Promise.all([start(LITTLE_PATIENCE), start(LITTLE_PATIENCE)]);
     await one.ask(PATH);
     await isStored();
@@ -76,7 +76,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('answer another query in another spelling from a shared record', async () => {
+  test('serve a different query in a different spelling from a shared record', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -85,7 +85,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.asked).toBe(1);
   });
 
-  test('evict the record everywhere after an authoritative “not found” in one', async () => {
+  test('evict the record on every instance after an authoritative 404 (negative cache)', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -106,7 +106,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(lifeMs).toBeLessThanOrEqual(30_000);
   });
 
-  test('share nothing under different redis.keyPrefix', async () => {
+  test('share nothing under different values of redis.keyPrefix', async () => {
     const [one, other] = await Promise.all([start(), start({ REDIS_KEY_PREFIX: 'other:' })]);
     await one.ask(PATH);
     await isStored();
@@ -114,19 +114,19 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.asked).toBe(2);
   });
 
-  describe('invalid entries in Redis', () => {
+  describe('with an invalid entry in Redis', () => {
     const damages: [what: string, damage: (entry: Buffer) => Buffer][] = [
       [
-        'another version',
+        'a different version',
         (entry) => Buffer.concat([entry.subarray(0, 3), Buffer.of(250), entry.subarray(4)]),
       ],
       ['nothing', () => Buffer.alloc(0)],
-      ['text of somebody else', () => Buffer.from('{"handle":"21.T11998/page"}')],
+      ['foreign text', () => Buffer.from('{"handle":"21.T11998/page"}')],
       ['half of an entry', (entry) => entry.subarray(0, entry.length / 2)],
       ['an entry and more', (entry) => Buffer.concat([entry, entry])],
     ];
 
-    test.each(damages)('%s is a miss and is replaced', async (_what, damage) => {
+    test.each(damages)('reload the record for %s', async (_what, damage) => {
       const one = await start();
       await one.ask(PATH);
       await isStored();
@@ -144,7 +144,7 @@ describeWithRedis('proxies on one Redis', () => {
       expect(demo.asked).toBe(2);
     });
 
-    test('a key of another type is a miss and is replaced', async () => {
+    test('reload the record for a key of a wrong type', async () => {
       const one = await start();
       await one.ask(PATH);
       await isStored();

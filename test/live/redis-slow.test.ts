@@ -1,4 +1,4 @@
-// A Redis over a slow connection: used within redis.commandTimeout, and not contacted by readers beyond it.
+// A slow Redis connection: readers wait at most redis.commandTimeout in total, and then bypass Redis.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -14,7 +14,7 @@ const handles = Array.from({ length: 20 }, (_, at) => `21.T11998/slow-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
 const LIMIT_MS = 100;
 
-describeWithRedis('a slow Redis', () => {
+describeWithRedis('slow Redis', () => {
   let redis: RedisServer;
   let client: Redis;
   let line: SlowLine;
@@ -40,7 +40,7 @@ describeWithRedis('a slow Redis', () => {
   });
   const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
 
-  test('costs all readers together one redis.commandTimeout, and then nothing', async () => {
+  test('costs all readers together a single redis.commandTimeout, and then nothing', async () => {
     const proxy = await startSharing(sharing());
     line.delayMs = 20 * LIMIT_MS;
     const stalledMs = startStallClock();
@@ -52,7 +52,7 @@ describeWithRedis('a slow Redis', () => {
     expect(demo.asked).toBe(handles.length);
   });
 
-  test('is shared again when it is fast, including the writes made meanwhile', async () => {
+  test('is shared again when it is fast, with the writes made in the meantime', async () => {
     const [one, other] = [await startSharing(sharing()), await startSharing(sharing())];
     await readAll(other);
     line.delayMs = 20 * LIMIT_MS;
@@ -63,7 +63,7 @@ describeWithRedis('a slow Redis', () => {
     await expect.poll(async () => (await readAll(other)).map(numberIn)).toEqual(handles.map(() => 4));
   });
 
-  test('does not keep a proxy from starting', async () => {
+  test('does not prevent a proxy from starting', async () => {
     line.delayMs = 20 * LIMIT_MS;
     const proxy = await startSeparated(sharing());
     expect((await readAll(proxy)).map(({ status }) => status)).toEqual(handles.map(() => 200));

@@ -1,4 +1,4 @@
-// The store on a real Redis: in one instance, across two instances, and with an empty memory.
+// The tiered store on a real Redis: in one instance, across two instances, and with empty memory.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { groupNames } from '../../src/cache/redis/namespace.js';
@@ -16,13 +16,13 @@ import { type Opened, entryOf, storeContract } from '../support/store-contract.j
 
 const { now } = slowClock;
 
-/** Returns a store of the instance with an empty memory. */
+/** Returns a store of the instance with empty memory. */
 function withEmptyMemory({ redisStore, hub }: OpenInstance): TieredStore {
   const memory = new MemoryStore({ bounds, now });
   return new TieredStore({ memory, coherence: hub, redis: redisStore, fenceLifeMs: FENCE_LIFE_MS, now });
 }
 
-/** Starts each read with an empty memory, so the only entry of a key is in Redis. */
+/** Reads with empty memory each time, so an entry can only be in Redis. */
 function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket: TieredTicket }> {
   const { store, close } = instance;
   return {
@@ -59,7 +59,7 @@ function acrossInstances(writer: OpenInstance, reader: OpenInstance): Opened<Tie
       soften: (key) => writer.store.soften(key),
       ban: (ban) => writer.store.ban(ban),
       async fence(key) {
-        // Fences are not acknowledged, but a later message is, and arrives after them.
+        // Fences are not acknowledged, but a later message is, and it arrives after them.
         const arrived = (): Promise<void> => writer.store.forget(`${key} and its fence`);
         const fence = await writer.store.fence(key);
         await arrived();
@@ -73,7 +73,7 @@ function acrossInstances(writer: OpenInstance, reader: OpenInstance): Opened<Tie
   };
 }
 
-describeWithRedis('the store on a real Redis', () => {
+describeWithRedis('tiered store on a real Redis', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -89,19 +89,19 @@ describeWithRedis('the store on a real Redis', () => {
     return both;
   }
 
-  describe('of one instance', () => {
+  describe('in one instance', () => {
     storeContract(open);
   });
 
-  describe('with nothing in memory', () => {
+  describe('with empty memory', () => {
     storeContract(async () => redisAlone(await open()));
   });
 
-  describe('that another instance changes', () => {
+  describe('across two instances', () => {
     storeContract(async () => acrossInstances(await open(), await open()));
   });
 
-  test('does not store a load from before an invalidation by another instance', async () => {
+  test('rejects a load from before an invalidation by a different instance', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/SHARED';
     const { ticket } = await one.store.get(key);
@@ -110,7 +110,7 @@ describeWithRedis('the store on a real Redis', () => {
     expect(await one.store.set(key, entryOf('old'), ticket)).toBe(false);
   });
 
-  test('drops from memory what Redis refuses', async () => {
+  test('drops from memory an entry that Redis rejects', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/REFUSED';
     const store = withEmptyMemory(one);
@@ -120,11 +120,11 @@ describeWithRedis('the store on a real Redis', () => {
     expect((await store.get(key)).entry).toBeUndefined();
   });
 
-  test('reads from Redis without a local copy in a process that has not received a fence', async () => {
+  test('reads Redis but stores no memory copy while an unreceived fence is raised', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/FENCED';
     const old = entryOf('old');
-    // On a stalled machine the entry may expire before it is read.
+    // The entry may expire before the read on a stalled machine.
     const readUnderFence = async () => {
       await one.store.set(key, old, (await one.store.get(key)).ticket);
       const fence = await one.store.fence(key);
@@ -140,12 +140,12 @@ describeWithRedis('the store on a real Redis', () => {
     await expect.poll(readUnderFence).toEqual({ entry: old, copy: undefined, copyAfter: old });
   });
 
-  test('keeps an entry for 3 s under the fence of a writer that died, and for its whole TTL after a rejected write', async () => {
+  test("keeps an entry for 3 s under a dead writer's fence, and for its TTL after a rejected write", async () => {
     const [one] = await openBoth();
     const key = '21.T1/REFUSED-2';
     const lifeLeftMs = async (): Promise<number> =>
       (await one.commands?.redis.pttl(groupNames(PREFIX, key)[0])) ?? 0;
-    // On a stalled machine the entry may expire before the write is rejected.
+    // The entry may expire before the rejected write on a stalled machine.
     const fenceAndRefuse = async (): Promise<[boolean, boolean]> => {
       await one.store.set(key, entryOf('old'), (await one.store.get(key)).ticket);
       const fence = await one.store.fence(key);
@@ -156,14 +156,14 @@ describeWithRedis('the store on a real Redis', () => {
     await expect.poll(fenceAndRefuse).toEqual([true, true]);
   });
 
-  test('has applied a change on every instance when it is acknowledged', async () => {
+  test('has applied a change on every instance when the change is acknowledged', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/RECEIVED';
     await one.store.forget(key);
     for (const { delivered } of [one, other]) expect(delivered).toContainEqual({ kind: 'forget', key });
   });
 
-  test('misses entries of another instance after a Redis restart, even when a dump was loaded', async () => {
+  test("misses other instances' entries after a Redis restart, even from a loaded dump", async () => {
     const [one] = await openBoth();
     const key = '21.T1/RESTORED';
     await one.store.set(key, entryOf('old'), (await one.store.get(key)).ticket);

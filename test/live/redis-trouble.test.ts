@@ -16,7 +16,7 @@ import { metric, redisIs, startSeparated, startSharing } from '../support/sharin
 const demo = await startDemoServer();
 const HANDLE = '21.T11998/page';
 const PATH = `/api/handles/${HANDLE}`;
-/** Maximum latency of a read while Redis fails, and maximum number of noticeably slow reads. */
+/** Maximum latency of a read while Redis fails, and the latency above which a read counts as slow. */
 const MOST_MS = 100;
 const NOTICEABLE_MS = 40;
 const MOST_READERS = 20;
@@ -27,7 +27,7 @@ const recordOf = (path: string): unknown[] => [
 
 interface Read {
   status: number;
-  /** Latency without the time for which the machine stalled the process. */
+  /** Latency excluding the time for which the machine stalled the process. */
   ms: number;
 }
 
@@ -55,7 +55,7 @@ function keepReading(proxy: Proxy): { reads: Read[]; stop: () => Promise<void> }
   return { reads, stop };
 }
 
-describeWithRedis('an unavailable Redis', () => {
+describeWithRedis('unavailable Redis', () => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describeWithRedis('an unavailable Redis', () => {
 
   const start = (env: Record<string, string> = {}): Promise<Proxy> =>
     startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: { ...LITTLE_PATIENCE, ...env } });
-  /** Reads, and waits until the entry is also in Redis. */
+  /** Reads the record, and waits until Redis has its entry. */
   const load = async (proxy: Proxy): Promise<void> => {
     await proxy.ask(PATH);
     await expect.poll(() => client.keys('*:entry:*/PAGE')).toHaveLength(1);
@@ -94,13 +94,13 @@ describeWithRedis('an unavailable Redis', () => {
   };
   const kinds = Object.keys(lose);
 
-  test.each(kinds)('delays or fails no reader when it is %s and returns', async (kind) => {
+  test.each(kinds)('delays or fails no reader while it is %s and returns', async (kind) => {
     const proxy = await start({ REDIS_COMMAND_TIMEOUT: '50ms' });
     await proxy.ask(PATH);
     const { reads, stop } = keepReading(proxy);
     const more = async (): Promise<void> => {
       const enough = reads.length + 200;
-      // The number of reads per second depends on the machine, so none is expected here. Slow reads are checked below.
+      // The read rate depends on the machine, so the test checks only the slow reads below.
       await expect.poll(() => reads.length).toBeGreaterThan(enough);
     };
     await more();
@@ -117,7 +117,7 @@ describeWithRedis('an unavailable Redis', () => {
     expect(reads.filter(({ ms }) => ms > NOTICEABLE_MS).length).toBeLessThan(MOST_READERS);
   });
 
-  test.each(kinds)('shows in the metrics when it is %s', async (kind) => {
+  test.each(kinds)('appears in the metrics when it is %s', async (kind) => {
     const proxy = await start();
     expect(await metric(proxy, 'handle_proxy_redis_errors_total')).toBe(0);
     await lose[kind]!.away();
@@ -142,7 +142,7 @@ describeWithRedis('an unavailable Redis', () => {
     await expect.poll(async () => (await other.ask(PATH)).status).toBe(404);
   });
 
-  test.each(kinds)('does not keep a proxy from starting when it is %s', async (kind) => {
+  test.each(kinds)('does not prevent a proxy from starting when it is %s', async (kind) => {
     await lose[kind]!.away();
     const proxy = await startSeparated({ redisUrl: redis.url, upstreamUrl: demo.url });
     const stalledMs = startStallClock();
@@ -151,7 +151,7 @@ describeWithRedis('an unavailable Redis', () => {
     expect(performance.now() - startedAt - stalledMs(), 'whoever waited for Redis').toBeLessThan(
       PATIENT_MS / 2,
     );
-    // After some failed attempts to join the other instances, Redis counts as down.
+    // Redis counts as down after several failed attempts to join the other instances.
     await expect
       .poll(async () => (await proxy.ask(PATH)).headers['cache-status'], { timeout: 60_000 })
       .toContain('hit');
@@ -160,7 +160,7 @@ describeWithRedis('an unavailable Redis', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('lets memory answer alone for at most redis.disconnectedMaxAge', async () => {
+  test('limits reads from memory to redis.disconnectedMaxAge', async () => {
     const proxy = await start({ REDIS_DISCONNECTED_MAX_AGE: '5s' });
     await load(proxy);
     await redis.stop();
@@ -170,14 +170,14 @@ describeWithRedis('an unavailable Redis', () => {
     expect(demo.asked).toBe(1);
     demo.put(HANDLE, recordOf('second'));
     proxy.pass(1);
-    // The lease has to end too.
+    // The lease must end first.
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/second');
     expect(demo.asked).toBe(2);
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
     expect(demo.asked).toBe(2);
   });
 
-  test('leaves records to be served stale when the upstream is down too', async () => {
+  test('leaves stale records available when the upstream also fails', async () => {
     const proxy = await start({ REDIS_DISCONNECTED_MAX_AGE: '5s' });
     await load(proxy);
     await redis.stop();
@@ -194,19 +194,19 @@ describeWithRedis('an unavailable Redis', () => {
       .toContain('detail=error');
   });
 
-  test('makes memory stale on return from a stop, as another server may know less', async () => {
+  test('makes entries in memory stale when a stopped Redis returns, possibly without later changes', async () => {
     const proxy = await start();
     await load(proxy);
     await redis.stop();
     await redisIs(proxy, 0);
     demo.put(HANDLE, recordOf('second'));
     await redis.restart();
-    // Until the instance has its lease again, it may serve the record for redis.disconnectedMaxAge.
+    // Without a lease the instance may serve the record for redis.disconnectedMaxAge.
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/second');
     expect(demo.asked).toBe(2);
   });
 
-  test('causes no loads on return from a freeze', async () => {
+  test('causes no loads when a frozen Redis resumes', async () => {
     const proxy = await start();
     await load(proxy);
     redis.freeze();
@@ -217,7 +217,7 @@ describeWithRedis('an unavailable Redis', () => {
     expect(demo.asked).toBe(1);
   });
 
-  test('does not restore a record that was found missing while it was frozen', async () => {
+  test('does not restore a record that returned 404 during the freeze', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await load(one);
     await other.ask(PATH);

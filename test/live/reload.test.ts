@@ -1,4 +1,4 @@
-// Reload of the built program: SIGHUP reads the configuration file again.
+// Configuration reload of the built program on SIGHUP.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,13 +11,13 @@ const demo = await startDemoServer();
 const PATH = '/21.T11998/page';
 const READ = 'configuration reloaded';
 
-/** Starts the proxy with a separate file; `rewrite` changes the file and sends SIGHUP. */
+/** Starts the proxy with a configuration file. `rewrite` changes the file and sends SIGHUP. */
 async function start(yaml: string) {
   const folder = await mkdtemp(join(tmpdir(), 'proxy-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const CONFIG = join(folder, 'proxy.yaml');
   await writeFile(CONFIG, yaml);
-  // UPSTREAM_URL as a variable takes precedence over the file.
+  // The UPSTREAM_URL variable takes precedence over the file.
   const env = { UPSTREAM_URL: demo.url, CONFIG };
   const proxy = await startBuiltProxy(env);
   const rewrite = async (text: string): Promise<void> => {
@@ -36,7 +36,7 @@ async function answerOf(proxy: BuiltProxy, header: string): Promise<unknown> {
 }
 
 describe('reload of the built program (SIGHUP)', () => {
-  test('applies reloadable keys, and logs them', async () => {
+  test('applies reloadable keys and logs their names', async () => {
     const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
     expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
     await rewrite('http: { clientMaxAge: 5s }\ndeletion: { values: true }\nlog: { level: warn }');
@@ -55,7 +55,7 @@ describe('reload of the built program (SIGHUP)', () => {
     expect(await proxy.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test('logs keys that need a restart without their values, and leaves them unchanged', async () => {
+  test('logs the names of keys that need a restart, without applying them', async () => {
     const { proxy, rewrite } = await start('{}');
     await rewrite('redis: { url: "redis://:not-to-be-seen@127.0.0.1:1" }\nserver: { idleTimeout: 5m }');
     await expect
@@ -69,7 +69,7 @@ describe('reload of the built program (SIGHUP)', () => {
     expect(proxy.output()).not.toContain('not-to-be-seen');
   });
 
-  test('changes nothing for an invalid file, and logs its error', async () => {
+  test('changes nothing when the file is invalid, and logs the error', async () => {
     const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
     await rewrite('http: { clientMaxAge: 5s }\ncache: { found: { maxTTL: 1h } }');
     const broken = 'reload failed, keeping the current configuration';
@@ -80,7 +80,7 @@ describe('reload of the built program (SIGHUP)', () => {
     await expect.poll(() => answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
   });
 
-  test('does not affect a request in flight', async () => {
+  test('does not affect requests in flight', async () => {
     const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
     demo.hold.begin('GET');
     onTestFinished(() => {

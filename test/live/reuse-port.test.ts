@@ -1,4 +1,4 @@
-// `server.reusePort`: two instances on one port, TCP and UDP, where Node.js and the system support it.
+// `server.reusePort`: two instances on one port, over TCP and UDP, where Node.js and the system support it.
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
 import { describe, expect, test } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
@@ -37,7 +37,7 @@ async function countOf({ adminUrl }: BuiltProxy, family: string): Promise<number
 }
 
 describe('server.reusePort', () => {
-  testWithReusePort('two instances share the public port, and each gets connections', async () => {
+  testWithReusePort('distributes connections on the public port to two instances', async () => {
     const { proxies } = await startTwo();
     const [one, other] = proxies;
     expect(one.url).toBe(other.url);
@@ -49,12 +49,12 @@ describe('server.reusePort', () => {
     expect(Math.min(first, second)).toBeGreaterThan(0);
   });
 
-  testWithReusePort('all packets of a UDP message reach one of two instances on the port', async () => {
+  testWithReusePort('sends all packets of a UDP message to one of two instances', async () => {
     const { proxies, udpPort } = await startTwo();
     for (let requestId = 1; requestId <= 40; requestId++) {
       const request = nativeRequest(HANDLE, { types: ['x'.repeat(3000), 'URL'], requestId });
       const packets = toPackets(decodeEnvelope(request), request.subarray(ENVELOPE_BYTES));
-      // Each message has a separate sender, because the kernel selects the instance by the port of the sender.
+      // Each message needs a separate socket because the kernel selects the instance by source port.
       const socket = await openUdp();
       const answer = nextMessage(socket);
       for (const packet of packets) sendUdp(socket, udpPort, packet);
@@ -66,7 +66,7 @@ describe('server.reusePort', () => {
     expect(Math.min(...counts)).toBeGreaterThan(0);
   });
 
-  testWithReusePort('an instance answers every new connection after the other one was killed', async () => {
+  testWithReusePort('sends every new connection to the remaining instance after a kill', async () => {
     const { proxies } = await startTwo();
     const [killed, left] = proxies;
     expect(await killed.stop('SIGKILL')).toMatchObject({ signal: 'SIGKILL' });
@@ -74,11 +74,14 @@ describe('server.reusePort', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(40);
   });
 
-  test.runIf(!canReusePort())('ends the start with one sentence where it is not supported', async () => {
-    const { exited, stderr } = startMain({ UPSTREAM_URL: demo.url, SERVER_REUSE_PORT: 'true' });
-    expect(await exited).toEqual({ code: 2, signal: null });
-    expect(stderr()).toMatch(
-      /^Invalid configuration:\n {2}server\.reusePort \(variable SERVER_REUSE_PORT\): needs Node\.js 22\.12 .*\n$/,
-    );
-  });
+  test.runIf(!canReusePort())(
+    'fails the start with one sentence where the system does not support it',
+    async () => {
+      const { exited, stderr } = startMain({ UPSTREAM_URL: demo.url, SERVER_REUSE_PORT: 'true' });
+      expect(await exited).toEqual({ code: 2, signal: null });
+      expect(stderr()).toMatch(
+        /^Invalid configuration:\n {2}server\.reusePort \(variable SERVER_REUSE_PORT\): needs Node\.js 22\.12 .*\n$/,
+      );
+    },
+  );
 });

@@ -1,4 +1,4 @@
-// Shutdown of the built program under load: every request that it has read is answered.
+// Shutdown of the built program under load: it answers every request that it has read.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -15,10 +15,10 @@ afterEach(() => {
   demo.reset();
 });
 
-/** Pauses of the clients between requests: 0 is a busy client, with 100 ms the connection is mostly idle. */
+/** Client pauses between requests: 0 keeps a connection busy, 100 ms leaves it mostly idle. */
 const PAUSES_MS = [0, 0, 0, 0, 20, 20, 100, 100, 100, 100, 100, 100];
 
-/** Number of restarts, some seconds each. Longer runs need a quiet machine. */
+/** Number of restarts, which take some seconds each. Longer runs need a quiet machine. */
 const RESTARTS = Number(process.env.RESTARTS ?? 2);
 
 const sum = (counts: number[]): number => counts.reduce((all, count) => all + count, 0);
@@ -42,7 +42,7 @@ describe('shutdown under load', () => {
     expect(new Set(clients.flatMap(({ statuses }) => statuses()))).toEqual(new Set([200, 404]));
   });
 
-  test('answers a request on an idle connection, with Connection: close', async () => {
+  test('answers a request on an idle connection with Connection: close', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const socket = await openSocket(proxy.url);
     const question = `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`;
@@ -57,7 +57,7 @@ describe('shutdown under load', () => {
     await closed;
   });
 
-  test('sends Connection: close with a response in flight', async () => {
+  test('adds Connection: close to the response to a request in flight', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const socket = await openSocket(proxy.url);
     demo.hold.begin('GET');
@@ -100,7 +100,7 @@ describe('shutdown under load', () => {
 
   describe('SIGTERM with 100 clients', () => {
     test.each(Array.from({ length: RESTARTS }, (_, restart) => restart))(
-      'closes a listener with an empty accept queue (restart %i)',
+      'closes a listener without dropping queued connections (restart %i)',
       async () => {
         const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
         const counts: Record<Ending, number> = { answered: 0, refused: 0, lost: 0 };
@@ -111,7 +111,7 @@ describe('shutdown under load', () => {
         const exited = proxy.stop();
         await Promise.all(clients);
         expect(counts.refused).toBe(100);
-        // A plain `server.close()` loses requests in nearly every stop.
+        // A plain `server.close()` loses requests in nearly every shutdown.
         expect(counts.lost).toBe(0);
         expect(await exited).toEqual({ code: 0, signal: null });
       },

@@ -1,4 +1,4 @@
-// Shutdown of the built program: requests in flight complete, new ones are rejected, a second signal exits immediately.
+// Shutdown of the built program: requests in flight complete, and a second signal exits immediately.
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, get } from 'node:http';
 import { connect } from 'node:net';
@@ -9,7 +9,7 @@ import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
-/** Longer than a test may take, so a stop that waits for it fails the test even on a slow machine. */
+/** Exceeds the test timeout, so a shutdown that waits for this time fails the test even on a slow machine. */
 const NEVER = '1m';
 
 afterEach(() => {
@@ -21,7 +21,7 @@ const isStopping = (proxy: BuiltProxy) => expect.poll(() => proxy.output()).toCo
 
 describe('shutdown', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'on %s completes a slow request, refuses new connections, and exits with code 0',
+    'completes a slow request, refuses new connections and exits with code 0 on %s',
     async (signal) => {
       const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
       demo.hold.begin('GET');
@@ -39,7 +39,7 @@ describe('shutdown', () => {
     },
   );
 
-  test('fails /readyz and serves /metrics while requests in flight end', async () => {
+  test('fails /readyz and serves /metrics while requests in flight complete', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     demo.hold.begin('GET');
     const slow = ask(proxy.url, PATH);
@@ -49,14 +49,14 @@ describe('shutdown', () => {
     const readyz = async () => (await ask(proxy.adminUrl, '/readyz')).status;
     await expect.poll(readyz).toBe(503);
     expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
-    // The machine may have stalled.
+    // The event loop may have stalled on a busy machine.
     await expect.poll(async () => (await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
     demo.hold.end('GET');
     expect((await slow).status).toBe(200);
     expect(await exited).toEqual({ code: 0, signal: null });
   });
 
-  test('is not delayed by a kept-alive client connection', async () => {
+  test('does not wait for an idle keep-alive connection', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
     const agent = new Agent({ keepAlive: true });
     onTestFinished(() => {
@@ -75,7 +75,7 @@ describe('shutdown', () => {
     expect(await exited).toEqual({ code: 0, signal: null });
   });
 
-  test('is not delayed by a connection that never sent anything', async () => {
+  test('does not wait for a connection that never sent data', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
     const { hostname, port } = new URL(proxy.url);
     const socket = connect(Number(port), hostname);
@@ -87,7 +87,7 @@ describe('shutdown', () => {
     expect(await proxy.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test('cuts off requests that exceed server.shutdownTimeout', async () => {
+  test('aborts requests that exceed server.shutdownTimeout', async () => {
     const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: '200ms', UPSTREAM_TIMEOUT: NEVER };
     const proxy = await startBuiltProxy(env);
     demo.fail('hang');
@@ -98,7 +98,7 @@ describe('shutdown', () => {
     await expect(hanging).rejects.toMatchObject({ code: 'ECONNRESET' });
   });
 
-  test('does not count a signal forwarded by npm after the process group has received it as a second one', async () => {
+  test('ignores the duplicate signal that npm forwards after the process group received it', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     demo.hold.begin('GET');
     const slow = ask(proxy.url, PATH);
@@ -106,14 +106,14 @@ describe('shutdown', () => {
     void proxy.stop('SIGINT');
     await isStopping(proxy);
     const exited = proxy.stop('SIGINT');
-    // By this response the signal has been handled.
+    // This response arrives after the signal was handled.
     expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
     demo.hold.end('GET');
     expect((await slow).status).toBe(200);
     expect(await exited).toEqual({ code: 0, signal: null });
   });
 
-  test('ends the program immediately on a second signal after a second', async () => {
+  test('exits immediately on a second signal sent at least a second later', async () => {
     const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER, UPSTREAM_TIMEOUT: NEVER };
     const proxy = await startBuiltProxy(env);
     demo.fail('hang');

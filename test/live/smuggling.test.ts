@@ -1,4 +1,4 @@
-// Request smuggling: requests whose end is ambiguous could hide a second request from a proxy in front.
+// Request smuggling: ambiguous framing could hide a second request from a proxy in front.
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
@@ -20,7 +20,7 @@ describe('request smuggling over real sockets', () => {
     ['a chunked that is not the last', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${hidden}`],
     ['a chunked with a disguise', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`],
     ['a bad chunk size', `${chunked}\r\nzz\r\n\r\n${hidden}`],
-  ])('%s: 400, closed, and the bytes after it are never answered', async (_what, rest) => {
+  ])('returns 400, closes the connection and ignores later bytes for %s', async (_what, rest) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     for (const method of ['GET', 'PUT']) {
       demo.reset();

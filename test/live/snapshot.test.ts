@@ -1,4 +1,4 @@
-// Snapshots of the built program: a stop, kill -9, a full disk.
+// Snapshots of the built program: graceful shutdown, kill -9, full disk.
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ const read = async (proxy: BuiltProxy) =>
   );
 
 describe('snapshot of the built program', () => {
-  test('is written on stop without a temporary file, and restored by the next start', async () => {
+  test('is written on shutdown without a temporary file, and restored at the next start', async () => {
     const { folder, file } = newFile();
     const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file };
     const first = await startBuiltProxy(env);
@@ -62,7 +62,7 @@ describe('snapshot of the built program', () => {
     }
   }
 
-  /** Returns enough records that a snapshot takes a tenth of a second to write. */
+  /** Returns enough records to make a snapshot take about 100 ms to write. */
   const manyRecords = (): string => {
     const times = { requestedAt: '2026-11-21', staleAt: '2026-11-22', deleteAt: '2126-11-22' };
     const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/' } }];
@@ -70,7 +70,7 @@ describe('snapshot of the built program', () => {
     return Array.from({ length: 20_000 }, (_, at) => line(at)).join('\n');
   };
 
-  test('is the previous one after kill -9 during a write, and the next stop removes the incomplete file', async () => {
+  test('survives kill -9 during a write, and the next shutdown removes the incomplete file', async () => {
     const { folder, file } = newFile();
     const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' };
     const first = await startBuiltProxy(env);
@@ -89,14 +89,14 @@ describe('snapshot of the built program', () => {
     expect(readdirSync(folder)).toEqual(['snapshot']);
   });
 
-  test('stays the previous one on a full disk, while the service continues', async () => {
+  test('survives a full disk while the service continues', async () => {
     const { folder, file } = newFile();
     const first = await startBuiltProxy({ UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file });
     await read(first);
     await first.stop();
     const { size } = statSync(file);
     const [port, adminPort] = [await freePort(), await freePort()];
-    // With a file size limit of 0 the system rejects each write, as on a full disk.
+    // A file size limit of 0 makes every write fail, as on a full disk.
     const child = spawn('/bin/sh', ['-c', 'ulimit -f 0; exec node dist/main.js'], {
       cwd: ROOT,
       env: {

@@ -1,4 +1,4 @@
-// The first minute of the built program: its log lines about its servers, and when it reports ready.
+// The first minute of the built program: the logged probes of its servers, and its readiness.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import {
@@ -25,7 +25,7 @@ const readyz = async ({ adminUrl }: BuiltProxy): Promise<unknown> =>
   (JSON.parse((await ask(adminUrl, '/readyz')).text) as { notReady: string[] }).notReady;
 const probes = (proxy: BuiltProxy): Record<string, unknown>[] =>
   proxy.logs().filter(({ msg }) => String(msg).startsWith('probe '));
-/** Returns the log lines of the probes once their number is `count`. */
+/** Returns the probe log lines once there are `count` of them. */
 async function probeLines(proxy: BuiltProxy, count: number): Promise<Record<string, unknown>[]> {
   await expect.poll(() => probes(proxy).length, { timeout: START_TIMEOUT_MS }).toBe(count);
   return probes(proxy);
@@ -33,7 +33,9 @@ async function probeLines(proxy: BuiltProxy, count: number): Promise<Record<stri
 
 /** Delay (ms) that lets the listener open long before the first contact with Redis. */
 const LINE_MS = 10;
-/** Maximum number of starts: on a busy machine the contact may exceed the second for which an instance waits. */
+/**
+ * Maximum number of starts. A busy machine may need more than the second for which an instance awaits Redis.
+ */
 const MAX_STARTS = 5;
 
 /** Starts a Handle server that can be stopped. */
@@ -62,7 +64,7 @@ describe('start probes of the built program', () => {
   });
 
   describe('readiness at start', () => {
-    test('/readyz names the upstream until it has answered once, and never again', async () => {
+    test('reports the upstream in /readyz until its first response, and never again', async () => {
       const port = await freePort();
       const UPSTREAM_URL = `http://127.0.0.1:${port}`;
       const proxy = await startListeningProxy({ UPSTREAM_URL });
@@ -81,7 +83,7 @@ describe('start probes of the built program', () => {
       expect(await readyz(proxy)).toEqual([]);
     });
 
-    test('every server is logged once, and an unreachable mirror or Redis delays no instance', async () => {
+    test('logs each server once, and does not wait for an unreachable mirror or Redis', async () => {
       const { probed } = demo;
       const mirror = await nowhere();
       const redis = (await nowhere()).replace('http:', 'redis:');
@@ -108,7 +110,7 @@ describe('start probes of the built program', () => {
       expect(proxy.output()).not.toContain('secret-word');
     });
 
-    test('a mirror that answers is sufficient', async () => {
+    test('needs only a mirror that responds', async () => {
       const proxy = await startBuiltProxy({
         UPSTREAM_URL: await nowhere(),
         UPSTREAM_MIRRORS: demo.url,
@@ -116,15 +118,15 @@ describe('start probes of the built program', () => {
       expect((await ask(proxy.url, PAGE)).status).toBe(200);
     });
 
-    test('the upstream is not required with admin.readyWithoutUpstream', async () => {
+    test('needs no upstream with admin.readyWithoutUpstream', async () => {
       await startBuiltProxy({
         UPSTREAM_URL: await nowhere(),
         ADMIN_READY_WITHOUT_UPSTREAM: 'true',
       });
     });
 
-    describeWithRedis('and a Redis', () => {
-      test('an instance that starts while the upstream is down is ready with entries in Redis', async () => {
+    describeWithRedis('with Redis', () => {
+      test('needs no upstream when Redis has entries', async () => {
         const redis = await startRedis();
         onTestFinished(redis.stop);
         const upstream = await startUpstream();
@@ -136,7 +138,7 @@ describe('start probes of the built program', () => {
         expect((await ask(second.url, PAGE)).status).toBe(200);
       });
 
-      test('an instance that has just become ready uses entries that others have stored in Redis', async () => {
+      test('lets a newly ready instance serve entries that other instances stored in Redis', async () => {
         const redis = await startRedis();
         onTestFinished(redis.stop);
         const line = await startSlowLine(redis.port, LINE_MS);
@@ -146,7 +148,7 @@ describe('start probes of the built program', () => {
         const asked: number[] = [];
         const slow = { ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` };
         while (!asked.includes(0) && asked.length <= MAX_STARTS) {
-          // The last start waits for the contact without a limit.
+          // The last start waits for Redis without a limit.
           const start = asked.length < MAX_STARTS ? startBuiltProxy : startConnectedProxy;
           const proxy = await start(slow);
           demo.reset();
@@ -180,7 +182,7 @@ describe('start probes of the built program', () => {
       );
     });
 
-    test('prints which server fails and why, and exits with 1', async () => {
+    test('prints the failed server and the cause, and exits with 1', async () => {
       const UPSTREAM_URL = await nowhere();
       const { code, stdout, stderr } = await cli(['check-config', '--probe'], { UPSTREAM_URL });
       expect([code, stderr]).toEqual([1, '1 of 1 servers failed the probe.\n']);
@@ -198,8 +200,8 @@ describe('start probes of the built program', () => {
       expect((await cli(['check-config', '--probe'], {})).code).toBe(2);
     });
 
-    describeWithRedis('and a Redis', () => {
-      test('prints its version with the right password, and never a password', async () => {
+    describeWithRedis('with Redis', () => {
+      test('prints the Redis version with the right password, and never a password', async () => {
         const redis = await startRedis(['--requirepass', 'secret-word']);
         onTestFinished(redis.stop);
         const probe = (password: string) =>

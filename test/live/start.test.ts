@@ -1,4 +1,4 @@
-// Modules that the built program loads before it listens, because each file and each package delays the start.
+// Modules that the built program loads before it listens: each file and package delays the start.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'ut
   dependencies: Record<string, string>;
 };
 
-/** Returns the files that a run of the proxy loads, from the coverage data of V8. */
+/** Returns the files that the proxy loads, taken from V8 coverage data. */
 async function loadedFiles(): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'proxy-start-'));
   onTestFinished(() => {
@@ -23,14 +23,17 @@ async function loadedFiles(): Promise<string[]> {
   return result.filter(({ url }) => url.startsWith('file:')).map(({ url }) => fileURLToPath(url));
 }
 
-/** Returns the packages bundled into a file, by the comment before each. A package of one small file may have none. */
+/**
+ * Returns the packages bundled into a file, taken from the comments before their code. A package of one
+ * small file may have no comment.
+ */
 const packagesIn = (file: string): string[] =>
   [...readFileSync(file, 'utf8').matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(
     ([, name = '']) => name,
   );
 
 describe('start of the built program', () => {
-  test('loads few files, none of node_modules, and the required libraries', async () => {
+  test('loads few files, none of them from node_modules, and the required libraries', async () => {
     const files = await loadedFiles();
     expect(files.filter((file) => !file.startsWith(join(ROOT, 'dist')))).toEqual([]);
     expect(files.length).toBeLessThan(31);
@@ -51,7 +54,7 @@ describe('start of the built program', () => {
     ]);
   });
 
-  test('has stack traces that name the sources', async () => {
+  test('maps stack traces to the sources', async () => {
     const program = `import('${join(ROOT, 'dist/config.js')}').then(({ loadConfig }) => loadConfig())`;
     const { exited, stderr } = startProgram(['--enable-source-maps', '--eval', program], {});
     expect((await exited).code).toBe(1);

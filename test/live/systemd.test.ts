@@ -1,4 +1,4 @@
-// Notifications of the built program to systemd, with a fake `systemd-notify`.
+// Notifications of the built program to systemd, through a fake `systemd-notify`.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { startDemoServer } from '../support/demo.js';
 const demo = await startDemoServer();
 
 describe('systemd notification', () => {
-  test('reports the start, a running event loop and the stop to a unit with Type=notify and WatchdogSec', async () => {
+  test('reports start, running event loop and shutdown to a Type=notify unit with WatchdogSec', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'systemd-'));
     onTestFinished(() => {
       rmSync(folder, { recursive: true });
@@ -22,7 +22,7 @@ describe('systemd notification', () => {
     const env = { NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '400000', PATH: `${folder}:/usr/bin:/bin` };
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...env });
     const watchdog = () => messages().filter((message) => message === 'WATCHDOG=1 /run/notify').length;
-    // Each message is a separate process, and on a busy machine a later one may write first.
+    // Each message is a separate process, so on a busy machine a later message may be written first.
     await expect.poll(messages).toContain('READY=1 /run/notify');
     await expect.poll(watchdog).toBeGreaterThan(1);
     expect(messages()).not.toContain('STOPPING=1 /run/notify');

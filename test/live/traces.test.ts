@@ -1,4 +1,4 @@
-// Traces of the built program: sent before it ends, with their ids in the log.
+// Traces of the built program: it sends them before it exits, and logs their ids.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -10,7 +10,7 @@ const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 
 describe('traces of the built program', () => {
-  test('have their id in the log line of the request', async () => {
+  test("include their id in the request's log line", async () => {
     const collector = await startOtlpReceiver();
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, TRACING_ENDPOINT: collector.endpoint });
     await ask(proxy.url, PATH);
@@ -20,7 +20,7 @@ describe('traces of the built program', () => {
     expect(collector.spans().map(({ traceId }) => traceId)).toEqual([line?.['traceId'], line?.['traceId']]);
   });
 
-  test('are not named in the log without a collector', async () => {
+  test('add no id to the log without a collector', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     await ask(proxy.url, PATH);
     await proxy.stop();

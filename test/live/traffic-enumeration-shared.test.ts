@@ -1,4 +1,4 @@
-// Limited networks on one Redis: limited in every instance, and released in every instance.
+// Enumeration limits on one Redis: a network is limited and released on every instance.
 import request from 'supertest';
 import { afterAll, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -20,7 +20,7 @@ describeWithRedis('two instances on one Redis', () => {
   let redis: RedisServer;
   afterAll(() => redis.stop());
 
-  test('share a limited network and the end of its limit', async () => {
+  test('share an enumeration limit on a network and the end of the limit', async () => {
     redis = await startRedis();
     const sharing = { redisUrl: redis.url, upstreamUrl: demo.url, env };
     const [a, b] = [await startSharing(sharing), await startSharing(sharing)];

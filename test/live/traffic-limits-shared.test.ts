@@ -1,4 +1,4 @@
-// Token buckets of several instances: counted together in Redis, and separately without it.
+// Token buckets of several instances: shared in Redis, and separate during a Redis outage.
 import { afterAll, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
@@ -18,7 +18,7 @@ describeWithRedis('two instances on one Redis', () => {
   const statusFrom = async (proxy: Proxy, address: string): Promise<number> =>
     (await proxy.ask(PATH, { headers: { 'X-Forwarded-For': address } })).status;
 
-  test('share a token bucket; while Redis is away each counts alone', async () => {
+  test('share a token bucket, and count separately during a Redis outage', async () => {
     redis = await startRedis();
     const demo = await startDemoServer();
     const sharing = { redisUrl: redis.url, upstreamUrl: demo.url, env };

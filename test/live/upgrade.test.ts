@@ -1,4 +1,4 @@
-// Upgrade and CONNECT: not offered, and no response is lost or mixed up.
+// Upgrade and CONNECT: the proxy rejects or ignores them, and neither loses nor reorders responses.
 import '../support/real-sockets.js';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -44,13 +44,13 @@ const UPGRADES: Record<string, string>[] = [
 ];
 
 describe('Upgrade and CONNECT', () => {
-  describe.each(['1.1', '1.0'])('in HTTP/%s', (version) => {
-    describe.each(UPGRADES)('an upgrade with %o', (upgrade) => {
+  describe.each(['1.1', '1.0'])('over HTTP/%s', (version) => {
+    describe.each(UPGRADES)('upgrade with %o', (upgrade) => {
       const headers =
         version === '1.0' ? { ...upgrade, Connection: `keep-alive, ${upgrade['Connection']}` } : upgrade;
 
       test.each(['page', 'located', 'nobody'])(
-        'is ignored for %s; following bytes are answered or the connection is closed',
+        'is ignored for %s; later bytes are answered or the connection closes',
         async (name) => {
           const proxy = await startWithHit();
           const asked = ['demo', name, 'alias', 'empty'];
@@ -65,7 +65,7 @@ describe('Upgrade and CONNECT', () => {
         },
       );
 
-      test('with a body is handled without the upgrade', async () => {
+      test('is ignored in a request with a body', async () => {
         const proxy = await startWithHit();
         const body = numberedBody(7);
         const put = request(`PUT ${pathOf('upgraded')}`, {
@@ -82,7 +82,7 @@ describe('Upgrade and CONNECT', () => {
       });
     });
 
-    test('CONNECT is rejected after the responses before it, and nothing is tunnelled', async () => {
+    test('reject CONNECT after the preceding responses, and open no tunnel', async () => {
       const proxy = await startWithHit();
       const connect = request('CONNECT 127.0.0.1:22', { version });
       const { answers, closed } = await exchange(
@@ -95,7 +95,7 @@ describe('Upgrade and CONNECT', () => {
     });
   });
 
-  test('a packet after an upgrade is answered on the same connection or rejected, never mixed up', async () => {
+  test('never mix up responses when a packet follows an upgrade', async () => {
     const proxy = await startWithHit();
     demo.hold.begin('GET');
     const socket = await openSocket(proxy.url);
@@ -104,7 +104,7 @@ describe('Upgrade and CONNECT', () => {
     const closed = new Promise((resolve) => socket.once('close', resolve));
     const body = numberedBody(9);
     const put = request(`PUT ${pathOf('torn')}`, { headers: WRITE_HEADERS, body });
-    // Half of the PUT follows the upgrade immediately, the rest comes while the upgrade waits for the Handle server.
+    // Half of the PUT follows the upgrade immediately, the rest while the upgrade waits for its response.
     socket.write(request(`GET ${pathOf('located')}`, { headers: UPGRADES[0]! }) + put.slice(0, -10));
     await expect.poll(() => demo.hold.size).toBe(1);
     socket.write(put.slice(-10));
@@ -116,7 +116,7 @@ describe('Upgrade and CONNECT', () => {
     expect(demo.askedFor('21.T11998/torn')).toBe(0);
   });
 
-  test('a client that disconnects after CONNECT does no harm', async () => {
+  test('do no harm when the client disconnects after CONNECT', async () => {
     const proxy = await startWithHit();
     demo.hold.begin('GET');
     const socket = await openSocket(proxy.url);

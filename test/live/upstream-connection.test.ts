@@ -1,4 +1,4 @@
-// Failures of real connections: each maps to its error, with a retry only where it helps.
+// Failures of real upstream connections: each maps to an error, with a retry only where a retry helps.
 import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';
@@ -10,7 +10,7 @@ const JSON_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
 
 describe('upstream connection', () => {
-  test('to a closed port is unreachable', async () => {
+  test('reports unreachable for a closed port', async () => {
     const { resolve } = openClient({ url: `http://127.0.0.1:${await freePort()}` });
     await expect(resolve()).rejects.toMatchObject({
       code: 'UPSTREAM_UNREACHABLE',
@@ -20,7 +20,7 @@ describe('upstream connection', () => {
     });
   });
 
-  test('to an unknown host name is unreachable', async () => {
+  test('reports unreachable for an unknown host name', async () => {
     const { resolve } = openClient({ url: 'http://no-such-host.invalid' });
     await expect(resolve()).rejects.toMatchObject({
       code: 'UPSTREAM_UNREACHABLE',
@@ -30,14 +30,14 @@ describe('upstream connection', () => {
     });
   });
 
-  test('that is reset before the headers is retried once, on another connection', async () => {
+  test('retries once on a new connection after a reset before the headers', async () => {
     const server = await listenRaw((socket) => socket.resetAndDestroy());
     const { resolve } = openClient(server);
     await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE', status: 502 });
     expect(server.connections()).toBe(2);
   });
 
-  test('whose body is truncated is retried once, and never accepted as complete', async () => {
+  test('retries once after a truncated body, which is never accepted as complete', async () => {
     const server = await listenRaw((socket) =>
       socket.end(`${JSON_HEAD}Content-Length: 500\r\n\r\n{"responseCode":1`),
     );
@@ -46,15 +46,15 @@ describe('upstream connection', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('whose headers are late is a timeout, without a retry', async () => {
+  test('times out without a retry when the headers are late', async () => {
     const server = await listenRaw(() => undefined);
     const { resolve } = openClient(server, { timeoutMs: 60 });
     await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT', status: 504 });
-    // On a busy machine the server accepts the connection later.
+    // On a busy machine the server may accept the connection late.
     await expect.poll(server.connections).toBe(1);
   });
 
-  test('whose body is late is a timeout, without a retry, and is closed', async () => {
+  test('times out without a retry and closes when the body is late', async () => {
     let closed: Promise<unknown> | undefined;
     const server = await listenRaw((socket) => {
       closed = once(socket, 'close');
@@ -67,7 +67,7 @@ describe('upstream connection', () => {
     await closed;
   });
 
-  test('whose body exceeds the limit is cancelled early, without a retry, and is closed', async () => {
+  test('aborts early without a retry and closes when the body exceeds the limit', async () => {
     let sent = 0;
     let closed: Promise<unknown> | undefined;
     const server = await listenHttp((_request, response) => {
@@ -90,14 +90,14 @@ describe('upstream connection', () => {
     expect(server.received()).toBe('GET /api/handles/21.T1/a\n');
   });
 
-  test('with bytes that are not HTTP is an invalid response', async () => {
+  test('reports an invalid response for non-HTTP bytes', async () => {
     const server = await listenRaw((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
     const { resolve } = openClient(server);
     await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
     expect(server.connections()).toBe(1);
   });
 
-  test('with an unrequested protocol switch is an invalid response immediately', async () => {
+  test('reports an invalid response immediately for an unrequested protocol switch', async () => {
     const head = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n';
     const closed: Promise<unknown>[] = [];
     const server = await listenRaw((socket) => {
@@ -115,7 +115,7 @@ describe('upstream connection', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('that was kept alive and dropped costs one retry on a new one', async () => {
+  test('retries once on a new connection when a kept-alive connection was dropped', async () => {
     const answeredOn = new Set<net.Socket>();
     const server = await listenRaw((socket) => {
       if (answeredOn.has(socket)) socket.resetAndDestroy();
@@ -128,7 +128,7 @@ describe('upstream connection', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('is kept for the next request, except that of a retry', async () => {
+  test('is kept alive for the next request, except after a retry', async () => {
     const closes: string[] = [];
     let cuts = 2;
     const server = await listenHttp((request, response) => {

@@ -1,4 +1,4 @@
-// Servers on loopback with scripted faults, and an upstream client for them.
+// Loopback servers with scripted faults, and an upstream client for them.
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
@@ -19,7 +19,7 @@ import type { Certificate } from '../support/certificate.js';
 
 export const NOT_FOUND = '{"responseCode":100}';
 
-/** A server of one test with its address, the number of its connections and the data it received. */
+/** A server for one test, with its port, the number of its connections and the data it received. */
 export interface Loopback {
   port: number;
   url: string;
@@ -56,7 +56,7 @@ async function listen(server: net.Server, scheme: string): Promise<Loopback> {
   };
 }
 
-/** Starts a bare TCP server that calls `behave` on each chunk of a client. */
+/** Starts a bare TCP server that calls `behave` for each chunk received from a client. */
 export function listenRaw(behave: (socket: net.Socket) => void): Promise<Loopback> {
   const server = net.createServer((socket) => {
     socket.on('data', () => {
@@ -78,7 +78,7 @@ export function listenTls({ key, cert }: Certificate): Promise<Loopback> {
   return listen(server, 'https');
 }
 
-/** Address and trust of a connection. */
+/** Address of a server, and the trust settings for it. */
 export type Target = ConnectionOptions & { url: string };
 
 /** Opens connections that close at the end of the test. */
@@ -89,8 +89,8 @@ export function openConnections(target: Target): Connections {
 }
 
 /**
- * An upstream client that always requests the same handle. It has one connection, which becomes reusable a moment after
- * its last response; in that moment a larger pool would open another one.
+ * Opens an upstream client that always requests the same handle. Its only connection becomes reusable a
+ * moment after its last response; in that moment a larger pool would open a second connection.
  */
 export function openClient(
   { url, ca, fingerprint }: Omit<Target, 'connections'>,

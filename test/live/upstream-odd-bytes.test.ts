@@ -1,4 +1,4 @@
-// Responses with unexpected bytes: compressed, duplicate and unsolicited ones.
+// Upstream responses with unexpected bytes: compressed, duplicate or unsolicited.
 import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';
@@ -21,12 +21,12 @@ describe('unexpected bytes in an upstream response', () => {
     ['br', brotliCompressSync(NOT_FOUND)],
     ['gzip, br', brotliCompressSync(gzipSync(NOT_FOUND))],
     ['identity', Buffer.from(NOT_FOUND)],
-  ])('compression (%s) is decompressed', async (coding, body) => {
+  ])('are decompressed (%s)', async (coding, body) => {
     const { resolve } = openClient(await listenPacked(coding, body));
     expect(await resolve()).toEqual({ kind: 'not-found' });
   });
 
-  test('broken compression is an invalid response, without a retry', async () => {
+  test('cause an invalid response error without a retry for broken compression', async () => {
     const server = await listenPacked('gzip', Buffer.from(NOT_FOUND));
     await expect(openClient(server).resolve()).rejects.toMatchObject({
       code: 'UPSTREAM_INVALID_RESPONSE',
@@ -38,20 +38,20 @@ describe('unexpected bytes in an upstream response', () => {
   });
 
   test.each(['rot13', 'constructor', '__proto__'])(
-    'an unknown content coding (%s) is an invalid response',
+    'cause an invalid response error for an unknown content coding (%s)',
     async (coding) => {
       const { resolve } = openClient(await listenPacked(coding, Buffer.from('{"erfcbafrPbqr":100}')));
       await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
     },
   );
 
-  test('a response in more codings than any server uses is not decompressed', async () => {
+  test('are not decompressed when more codings are nested than any server uses', async () => {
     const server = await listenPacked(Array<string>(6).fill('gzip').join(), gzipSync(NOT_FOUND));
     await expect(openClient(server).resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
     expect(server.connections()).toBe(1);
   });
 
-  test('a response that exceeds the limit when decompressed is cancelled', async () => {
+  test('are cancelled when the decompressed response exceeds the limit', async () => {
     const { resolve } = openClient(await listenPacked('gzip', gzipSync(' '.repeat(1_000_000))), {
       maxRecordBytes: 50_000,
     });
@@ -63,7 +63,7 @@ describe('unexpected bytes in an upstream response', () => {
     });
   });
 
-  test('decompression stops at the limit, even when the whole response has arrived', async () => {
+  test('are decompressed only up to the limit, even after the whole response has arrived', async () => {
     const head = gzipSync(' ').subarray(0, 10);
     const broken = Buffer.concat([head, Buffer.alloc(100, 0xff)]);
     const body = Buffer.concat([gzipSync(' '.repeat(1_000_000)), broken]);
@@ -75,7 +75,7 @@ describe('unexpected bytes in an upstream response', () => {
     });
   });
 
-  test('a second response to one request is not used for the next request', async () => {
+  test('are not used for the next request when they form a second response', async () => {
     const lie = NOT_FOUND_REPLY.replace('404 Not Found', '500 A lie');
     let times = 0;
     const server = await listenRaw((socket) => socket.write(NOT_FOUND_REPLY + (times++ === 0 ? lie : '')));
@@ -85,7 +85,7 @@ describe('unexpected bytes in an upstream response', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('a connection with unsolicited bytes is not reused', async () => {
+  test('prevent reuse of their connection when unsolicited', async () => {
     const sockets: net.Socket[] = [];
     const server = await listenRaw((socket) => {
       sockets.push(socket);

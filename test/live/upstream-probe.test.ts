@@ -1,4 +1,4 @@
-// The probe of a server for the operator, over real sockets and with the configured trust.
+// The operator's server probe, over real sockets and with the configured trust.
 import type http from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';
@@ -42,7 +42,7 @@ const answering = (status: number, body: string, headers: http.OutgoingHttpHeade
   listenHttp((_request, response) => response.writeHead(status, headers).end(body));
 
 describe('upstream probe', () => {
-  test('reports latency, protocol version and certificate of a server that answers', async () => {
+  test('reports latency, protocol version and certificate of a Handle server', async () => {
     const demo = await startDemoServer({ tls: certificate });
     const { fingerprint } = certificate;
     expect(await probe(demo.url, { fingerprint })).toEqual({
@@ -61,13 +61,13 @@ describe('upstream probe', () => {
       'set upstream.caFile or upstream.fingerprint',
     ],
     [
-      'another certificate than the pinned one',
+      'a certificate that is not pinned',
       () => ({ fingerprint: other.fingerprint }),
       /not the pinned one: .*(?:[0-9A-F]{2}:){31}/,
       'compare the two; set upstream.fingerprint if the server has a new certificate',
     ],
   ])(
-    'reports for %s the cause, the remedy and the certificate to compare, and sends no request',
+    'reports cause, remedy and certificate for %s, and sends no request',
     async (...[, trust, cause, remedy]) => {
       const server = await listenTls(certificate);
       const report = await probe(server.url, trust());
@@ -88,12 +88,12 @@ describe('upstream probe', () => {
       'check that the server runs at upstreams.1.mirrors',
     ],
     [REVERSE_LOOKUP_KEYS, 'check that the server runs at reverseLookup.url'],
-  ])('names the key of the server for a refused connection: $url', async (keys, remedy) => {
+  ])('names the configuration key of the server for a refused connection: $url', async (keys, remedy) => {
     const report = await probe(`http://127.0.0.1:${await freePort()}`, { keys });
     expect(report).toMatchObject({ failure: { code: 'UPSTREAM_UNREACHABLE', remedy }, hasAnswered: false });
   });
 
-  test('reports a server that does not answer in time', async () => {
+  test('reports a server that times out', async () => {
     const server = await listenHttp(() => undefined);
     const report = await probe(server.url, { timeoutMs: 50 });
     expect(report).toMatchObject({ failure: { code: 'UPSTREAM_TIMEOUT' }, hasAnswered: false });
@@ -107,7 +107,7 @@ describe('upstream probe', () => {
     ['400 for a foreign prefix', 400, '{"responseCode":301}'],
     ['401 and a challenge', 401, '{"responseCode":402}'],
   ])(
-    'accepts a Handle server that answers %s, as a gateway may hide its site',
+    'accepts a Handle server that returns %s, because a gateway may hide its site',
     async (_what, status, json) => {
       const server = await listenHttp(({ url }, response) => {
         if (url === '/api/handles/21.T1/a%20b') response.writeHead(status, HANDLE_JSON).end(json);
@@ -126,7 +126,7 @@ describe('upstream probe', () => {
     ['knows no such path', 404, '<html><h1>404 Not Found</h1></html>'],
     ['shows a page for every path', 200, '<h1>Please log in</h1>'],
     ['answers in other JSON', 404, '{"error":"not found"}'],
-  ])('rejects a web server that %s, as no Handle server answered', async (_what, status, body) => {
+  ])('rejects a web server that %s, because it is no Handle server', async (_what, status, body) => {
     const server = await answering(status, body, HTML);
     expect(await probe(server.url)).toMatchObject({
       hasAnswered: false,
@@ -141,31 +141,28 @@ describe('upstream probe', () => {
     });
   });
 
-  test('accepts an error of the Handle server itself, with which reads fail', async () => {
+  test('accepts a Handle server whose own error makes reads fail', async () => {
     const server = await answering(500, '{"responseCode":2}', HANDLE_JSON);
     const failure = { code: 'UPSTREAM_FAILED', cause: 'HTTP 500', remedy: 'see the log of the server' };
     expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: true });
   });
 
-  test.each([502, 503, 504])('rejects a gateway that reports %s', async (status) => {
+  test.each([502, 503, 504])('rejects a gateway that returns %s', async (status) => {
     const server = await answering(status, '');
     const failure = { code: 'UPSTREAM_FAILED', cause: `HTTP ${status}` };
     expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: false });
   });
 
-  test.each([502, 503, 504])(
-    'rejects a proxy that reports %s in the form of the protocol',
-    async (status) => {
-      const server = await answering(status, '{"responseCode":2}', HANDLE_JSON);
-      expect(await probe(server.url)).toMatchObject({
-        failure: { code: 'UPSTREAM_FAILED' },
-        hasAnswered: false,
-      });
-    },
-  );
+  test.each([502, 503, 504])('rejects a proxy that returns %s in the protocol format', async (status) => {
+    const server = await answering(status, '{"responseCode":2}', HANDLE_JSON);
+    expect(await probe(server.url)).toMatchObject({
+      failure: { code: 'UPSTREAM_FAILED' },
+      hasAnswered: false,
+    });
+  });
 
   test.each(['', '{"responseCode":2}'])(
-    'rejects the proxy itself in place of the server, which answers %j',
+    'rejects this proxy itself in place of the server (response %j)',
     async (body) => {
       const server = await answering(508, body, HANDLE_JSON);
       const failure = { code: 'LOOP_DETECTED', remedy: 'upstream.url leads to this proxy itself' };

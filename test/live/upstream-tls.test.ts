@@ -1,4 +1,4 @@
-// Trust of upstream connections: public CAs, a CA of the operator, or a pinned certificate.
+// Trust of upstream connections: public CAs, a configured CA, or a pinned certificate.
 import type http from 'node:http';
 import https from 'node:https';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ beforeAll(async () => {
   other = await createCertificate();
 });
 
-/** Sends a request like a write, and returns the status or the error code. */
+/** Sends a request over the write agent, and returns the status or the error code. */
 function write({ url, agent }: { url: string; agent: http.Agent }): Promise<number | string> {
   return new Promise((answered) => {
     const request = https.request(`${url}/api/handles/21.T1/a`, { agent, method: 'PUT' }, (response) => {
@@ -64,7 +64,7 @@ describe('upstream TLS', () => {
     expect(server.received()).toBe(BOTH_ASKED);
   });
 
-  test('rejects a certificate of another CA', async () => {
+  test('rejects a certificate of a different CA', async () => {
     const server = await listenTls(certificate);
     const [read, written] = await readAndWrite(server, { ca: other.cert });
     expect(read).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
@@ -72,7 +72,7 @@ describe('upstream TLS', () => {
     expect(server.received()).toBe('');
   });
 
-  test('rejects a certificate for another name, even of the configured CA', async () => {
+  test('rejects a certificate for a different name, even from the configured CA', async () => {
     const elsewhere = await createCertificate({ ip: '192.0.2.1' });
     const server = await listenTls(elsewhere);
     const answers = await readAndWrite(server, { ca: elsewhere.cert });
@@ -90,19 +90,19 @@ describe('upstream TLS', () => {
   test.each([
     ['with colons', (pin: string) => pin],
     ['in lower case without colons', (pin: string) => pin.replaceAll(':', '').toLowerCase()],
-  ])('accepts the pinned certificate, with its fingerprint written %s', async (_how, spell) => {
+  ])('accepts the pinned certificate with its fingerprint written %s', async (_how, spell) => {
     const server = await listenTls(certificate);
     expect(await readAndWrite(server, { fingerprint: spell(certificate.fingerprint) })).toEqual(REACHED);
     expect(server.received()).toBe(BOTH_ASKED);
   });
 
-  test('accepts a pinned certificate for another name, or expired', async () => {
+  test('accepts a pinned certificate that has expired or names a different host', async () => {
     const odd = await createCertificate({ ip: '192.0.2.1', notAfterDate: new Date(Date.now() - 1000) });
     const server = await listenTls(odd);
     expect(await readAndWrite(server, { fingerprint: odd.fingerprint })).toEqual(REACHED);
   });
 
-  test('sends no byte of a request when the certificate is not the pinned one', async () => {
+  test('sends no byte of a request before the pin is verified', async () => {
     const server = await listenTls(certificate);
     const answers = await readAndWrite(server, { fingerprint: other.fingerprint });
     expect(answers).toEqual([
@@ -118,7 +118,7 @@ describe('upstream TLS', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('checks the pin on the second connection as on the first', async () => {
+  test('verifies the pin on the second connection like on the first', async () => {
     const server = await listenTls(certificate);
     const { writeAgent } = openConnections({
       url: server.url,
@@ -133,7 +133,7 @@ describe('upstream TLS', () => {
     expect(server.received()).toBe('');
   });
 
-  test('keeps a pinned connection for the next write', async () => {
+  test('reuses a pinned connection for the next write', async () => {
     const server = await listenTls(certificate);
     const { writeAgent } = openConnections({
       url: server.url,
@@ -145,7 +145,7 @@ describe('upstream TLS', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('to a server that speaks http is unreachable, and the error names the key to check', async () => {
+  test('reports unreachable and names the key when the server speaks plain HTTP', async () => {
     const server = await listenHttp((_request, response) => response.end());
     const { resolve } = openClient({ url: server.url.replace('http:', 'https:') });
     await expect(resolve()).rejects.toMatchObject({
@@ -155,7 +155,7 @@ describe('upstream TLS', () => {
     expect(server.received()).toBe('');
   });
 
-  test('a plain http request to a server that speaks https fails quickly', async () => {
+  test('fails a plain HTTP request to an HTTPS server quickly', async () => {
     const server = await listenTls(certificate);
     const { resolve } = openClient({ url: server.url.replace('https:', 'http:') });
     await expect(resolve()).rejects.toMatchObject({ status: 502 });

@@ -1,4 +1,4 @@
-// Unsolicited bytes of the Handle server: they close the connection, and no caller gets them.
+// Unsolicited bytes from the Handle server: they close the connection and reach no client.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -21,11 +21,11 @@ const EVIL = jsonReply('"evil"');
 
 interface Talker {
   options: Target;
-  /** The sockets in the order of their connections. */
+  /** Server-side sockets in connection order. */
   sockets: Socket[];
 }
 
-/** Responds to any data with the next of these answers, and then with the good one. */
+/** Starts a server that responds to data with each of `answers` in turn, and then with the good response. */
 async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker> {
   const sockets: Socket[] = [];
   const talk = (socket: Socket): void => {
@@ -50,11 +50,11 @@ type Ask = () => Promise<string>;
 
 interface Way {
   ask: Ask;
-  /** Resolves when the idle connection has been closed by its timeout. */
+  /** Resolves when the idle timeout has closed the connection. */
   idledOut: () => Promise<string>;
 }
 
-/** Sends like http-proxy, which forwards writes and other requests. */
+/** Sends requests like http-proxy, which forwards writes and other requests. */
 function throughAgent(agent: http.Agent, url: string): Way {
   const { request } = url.startsWith('https:') ? https : http;
   return {
@@ -73,7 +73,7 @@ function throughAgent(agent: http.Agent, url: string): Way {
   };
 }
 
-/** Sends like reads, ePIC v2 and the reverse look-up. */
+/** Sends requests like reads, ePIC v2 and the reverse look-up. */
 function throughDispatcher(options: Target): Way {
   const { dispatcher } = openConnections(options);
   const request = { origin: options.url, method: 'PUT' as const, path: '/', headers: [], body: '[]' };
@@ -99,7 +99,7 @@ describe('unsolicited upstream bytes', () => {
       ['a part of one', EVIL.slice(0, 20)],
       ['an interim answer', 'HTTP/1.1 100 Continue\r\n\r\n'],
       ['noise', '\0'],
-    ])('%s on an idle connection closes it', async (_what, bytes) => {
+    ])('close an idle connection (%s)', async (_what, bytes) => {
       const { options, sockets } = await startTalker(isTls);
       const { ask, idledOut } = waysOf(options);
       expect(await ask()).toBe('"good"');
@@ -111,7 +111,7 @@ describe('unsolicited upstream bytes', () => {
       expect(sockets.length).toBe(2);
     });
 
-    test('a second response in the same packet is not the response to the next request', async () => {
+    test('are not the response to the next request when they arrive in the same packet', async () => {
       const { options, sockets } = await startTalker(isTls, GOOD + EVIL);
       const { ask } = waysOf(options);
       expect(await ask()).toBe('"good"');
@@ -119,7 +119,7 @@ describe('unsolicited upstream bytes', () => {
       expect(sockets.length).toBe(2);
     });
 
-    test('a connection without them is reused', async () => {
+    test('allow reuse of the connection when absent', async () => {
       const { options, sockets } = await startTalker(isTls);
       const { ask } = waysOf(options);
       for (let time = 0; time < 3; time++) expect(await ask()).toBe('"good"');
@@ -130,17 +130,20 @@ describe('unsolicited upstream bytes', () => {
   test.each([
     ['http', false],
     ['https', true],
-  ])('a second response over %s before the first is read closes the connection', async (_name, isTls) => {
-    const { options, sockets } = await startTalker(isTls);
-    const { writeAgent } = openConnections(options);
-    const { request } = isTls ? https : http;
-    const sent = request(options.url, { agent: writeAgent, method: 'PUT' }).end('[]');
-    const [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
-    const closed = once(sockets[0]!, 'close');
-    sockets[0]!.write(EVIL);
-    await closed;
-    expect(String(answer.read())).toBe('"good"');
-    expect(await throughAgent(writeAgent, options.url).ask()).toBe('"good"');
-    expect(sockets.length).toBe(2);
-  });
+  ])(
+    'close the connection when a second response over %s precedes reading the first',
+    async (_name, isTls) => {
+      const { options, sockets } = await startTalker(isTls);
+      const { writeAgent } = openConnections(options);
+      const { request } = isTls ? https : http;
+      const sent = request(options.url, { agent: writeAgent, method: 'PUT' }).end('[]');
+      const [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
+      const closed = once(sockets[0]!, 'close');
+      sockets[0]!.write(EVIL);
+      await closed;
+      expect(String(answer.read())).toBe('"good"');
+      expect(await throughAgent(writeAgent, options.url).ask()).toBe('"good"');
+      expect(sockets.length).toBe(2);
+    },
+  );
 });

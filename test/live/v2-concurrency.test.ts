@@ -10,7 +10,7 @@ import { type AskV2, askV2, gist } from '../support/v2.js';
 const CLIENTS = 50;
 const NAME = '/21.T11998/COUNTER';
 
-describeWithRedis('fifty ePIC v2 clients on two instances', () => {
+describeWithRedis('fifty concurrent ePIC v2 clients on two instances', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -19,7 +19,7 @@ describeWithRedis('fifty ePIC v2 clients on two instances', () => {
 
   /** Starts an instance in a separate process and connects it to Redis. */
   async function startInstance(upstreamUrl: string): Promise<AskV2> {
-    // Fifty clients wait longer than real ones would, and none may get a 503.
+    // Fifty clients wait longer than real clients would, and none may receive a 503.
     const env = { V2_LOCK_WAIT: '60s' };
     const proxy = await startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
     return askV2(proxy.url);
@@ -40,14 +40,14 @@ describeWithRedis('fifty ePIC v2 clients on two instances', () => {
   const addOneTo = async (v2: AskV2, { value, tag }: Awaited<ReturnType<typeof look>>): Promise<number> =>
     (await v2(NAME, { method: 'PUT', body: count(value + 1), headers: { 'If-Match': tag } })).status;
 
-  /** Reads and increments until the condition holds. */
+  /** Repeats a conditional increment until it succeeds. */
   async function addOne(v2: AskV2): Promise<void> {
     let status = 412;
     while (status === 412) status = await addOneTo(v2, await look(v2));
     expect(status).toBe(204);
   }
 
-  test('with equal If-Match: one passes, and fifty increments give fifty', async () => {
+  test('succeed once with equal If-Match, and increment a counter to fifty with retries', async () => {
     const [one, other] = await startTwo();
     expect((await one(NAME, { method: 'PUT', body: count(0) })).status).toBe(201);
     const clients = Array.from({ length: CLIENTS }, (_, at) => (at % 2 === 0 ? one : other));
@@ -55,7 +55,7 @@ describeWithRedis('fifty ePIC v2 clients on two instances', () => {
     const statuses = await Promise.all(clients.map((v2, at) => addOneTo(v2, seen[at]!)));
     const losers = clients.filter((_, at) => statuses[at] === 412);
     expect([statuses.filter((status) => status === 204).length, losers.length]).toEqual([1, CLIENTS - 1]);
-    // Ten at a time are few enough for retries to succeed, and enough for collisions.
+    // Ten concurrent clients collide, but few enough for retries to succeed.
     await mapLimited(losers, 10, addOne);
     expect((await look(other)).value).toBe(CLIENTS);
   });

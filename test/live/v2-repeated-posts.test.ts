@@ -1,4 +1,4 @@
-// Repeated POSTs whose first response was lost: they create one handle, on any instance.
+// Repeated POSTs after a lost response: they create one handle, on any instance.
 import '../support/real-sockets.js';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -26,7 +26,7 @@ async function handlesOf(url: string, place: string): Promise<unknown> {
   return read(await askV2(url)(`/21.T11998?URL=*/${place}`));
 }
 
-/** Loses the responses to the write and to the read after it, although the write is carried out. */
+/** Sends a POST whose write succeeds, but loses its response and that of the following read. */
 async function postUnheard(url: string, place: string): Promise<string> {
   demo.fail('reset', { times: 5 });
   const answer = await post(url, place);
@@ -35,8 +35,8 @@ async function postUnheard(url: string, place: string): Promise<string> {
   return (read(answer) as { handle: string }).handle;
 }
 
-describe('repeated ePIC v2 POST makes one handle', () => {
-  test('after a 504', async () => {
+describe('repeated ePIC v2 POST', () => {
+  test('creates one handle after a 504', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     for (const place of ['first', 'second', 'third', 'fourth']) {
       const name = await postUnheard(proxy.url, place);
@@ -47,10 +47,10 @@ describe('repeated ePIC v2 POST makes one handle', () => {
   });
 
   test.each([
-    // A full close by the client looks like the end of its requests.
+    // A full close by the client looks like a half-close.
     ['closes', 'closed', (socket: Socket) => socket.destroy()],
     ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
-  ])('after the client timed out and %s its connection', async (_how, place, leave) => {
+  ])('creates one handle after the client timed out and %s its connection', async (_how, place, leave) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     demo.hold.begin('PUT');
     const { size } = demo.hold;
@@ -62,7 +62,7 @@ describe('repeated ePIC v2 POST makes one handle', () => {
     );
     await expect.poll(() => demo.hold.size).toBe(size + 1);
     leave(socket);
-    // When another request is answered, the close has been read.
+    // A response to a different request shows that the proxy has read the close.
     await ask(url, '/api/site');
     demo.hold.end('PUT');
     await expect.poll(() => handlesOf(url, place)).toHaveLength(1);
@@ -77,7 +77,7 @@ describe('repeated ePIC v2 POST makes one handle', () => {
     });
     afterAll(() => redis.stop());
 
-    test('after a 504, on any instance', async () => {
+    test('creates one handle after a 504, on any instance', async () => {
       const sharing = { redisUrl: redis.url, upstreamUrl: demo.url };
       const [one, other] = [await startSharing(sharing), await startSharing(sharing)];
       const name = await postUnheard(one.url, 'elsewhere');

@@ -1,4 +1,4 @@
-// ePIC v2 over real sockets: the Handle server decides about logins and rights.
+// ePIC v2 over real sockets: the Handle server decides on logins and permissions.
 import nock from 'nock';
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -17,19 +17,22 @@ async function start(env: Record<string, string> = {}): Promise<{ v2: AskV2 }> {
 
 const newName = (): string => `21.T11998/V2-${randomUUID().toUpperCase()}`;
 
-describe('ePIC v2 rights', () => {
-  test.each(['GET', 'PUT', 'DELETE'])('a wrong password is 401 with a challenge: %s', async (method) => {
-    const { v2 } = await start({ DELETION_HANDLES: 'true' });
-    const as = `Basic ${Buffer.from('300%3A21.T11998/USER01:wrong').toString('base64')}`;
-    const answer = await v2('/21.T11998/page', {
-      method,
-      as,
-      ...(method === 'PUT' && { body: [urlTo('x')] }),
-    });
-    expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
-  });
+describe('ePIC v2 permissions', () => {
+  test.each(['GET', 'PUT', 'DELETE'])(
+    'reject a wrong password with 401 and a challenge (%s)',
+    async (method) => {
+      const { v2 } = await start({ DELETION_HANDLES: 'true' });
+      const as = `Basic ${Buffer.from('300%3A21.T11998/USER01:wrong').toString('base64')}`;
+      const answer = await v2('/21.T11998/page', {
+        method,
+        as,
+        ...(method === 'PUT' && { body: [urlTo('x')] }),
+      });
+      expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
+    },
+  );
 
-  test("another user's handle can be read but not changed", async () => {
+  test("let a user read but not change a different user's handle", async () => {
     const { v2 } = await start({ DELETION_HANDLES: 'true' });
     expect((await v2('/21.T11998/private', { as: USER02 })).status).toBe(200);
     const put = await v2('/21.T11998/private', { method: 'PUT', as: USER02, body: [urlTo('mine')] });
@@ -38,7 +41,7 @@ describe('ePIC v2 rights', () => {
     expect(gist(await v2('/21.T11998/private'))[0]).toEqual([1, 'URL', 'https://example.org/private']);
   });
 
-  test('a name of v2.identities has the rights of its identity', async () => {
+  test('apply to a name in v2.identities as to its identity', async () => {
     const { v2 } = await start({ V2_IDENTITIES: 'alice=300:21.T11998/USER01' });
     const as = `Basic ${Buffer.from('alice:password').toString('base64')}`;
     expect((await v2(`/${newName()}`, { method: 'PUT', as, body: [urlTo('x')] })).status).toBe(201);

@@ -1,4 +1,4 @@
-// ePIC v2 over real sockets: writes, read back through both interfaces.
+// ePIC v2 writes over real sockets, read back through both interfaces.
 import nock from 'nock';
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -40,7 +40,7 @@ const adminOf = (adminId: string, adminIdIndex: number): unknown => ({
 const recordData = (answer: Asked): unknown[] =>
   (read(answer) as { values: { data: { value: unknown } }[] }).values.map(({ data }) => data.value);
 
-describe('a new ePIC v2 handle', () => {
+describe('new ePIC v2 handle', () => {
   test('is created with an administrator, and read back', async () => {
     const { v2, proxy } = await start();
     const name = newName();
@@ -66,7 +66,7 @@ describe('a new ePIC v2 handle', () => {
     ]);
   });
 
-  test('is visible through the record interface immediately, after a 404', async () => {
+  test('is visible through the record interface immediately after a cached 404', async () => {
     const { v2, proxy } = await start();
     const name = newName();
     expect((await proxy.ask(`/api/handles/${name}`)).status).toBe(404);
@@ -74,7 +74,7 @@ describe('a new ePIC v2 handle', () => {
     expect(recordData(await proxy.ask(`/api/handles/${name}?type=URL`))).toEqual(['https://example.org/one']);
   });
 
-  test('is created once with If-None-Match: *, and then 412', async () => {
+  test('is created once with If-None-Match: *, and then returns 412', async () => {
     const { v2 } = await start();
     const put = { method: 'PUT', headers: { 'If-None-Match': '*' } };
     const name = newName();
@@ -93,8 +93,8 @@ describe('a new ePIC v2 handle', () => {
   });
 });
 
-describe('an ePIC v2 update', () => {
-  test('is 204 with the ETag of the stored record, visible through both interfaces', async () => {
+describe('ePIC v2 update', () => {
+  test('returns 204 with the ETag of the stored record, visible through both interfaces', async () => {
     const { v2, proxy } = await start();
     const name = newName();
     const created = await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] });
@@ -108,7 +108,7 @@ describe('an ePIC v2 update', () => {
     expect(recordData(await proxy.ask(`/api/handles/${name}?index=1`))).toEqual(['https://example.org/two']);
   });
 
-  test('passes with the current ETag, and is 412 with an old one', async () => {
+  test('succeeds with the current ETag, and returns 412 with an old ETag', async () => {
     const { v2 } = await start();
     const name = newName();
     const { etag = '' } = (await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] })).headers;
@@ -119,7 +119,7 @@ describe('an ePIC v2 update', () => {
     expect(gist(await v2(`/${name}`))[0]).toEqual([1, 'URL', 'https://example.org/two']);
   });
 
-  test('with the list of a GET has no effect', async () => {
+  test('has no effect with the value list of a GET', async () => {
     const { v2 } = await start();
     const before = await v2('/21.T11998/DEMO');
     const put = await v2('/21.T11998/DEMO', { method: 'PUT', body: before.text });
@@ -127,7 +127,7 @@ describe('an ePIC v2 update', () => {
     expect((await v2('/21.T11998/DEMO')).text).toBe(before.text);
   });
 
-  test('keeps a secret key', async () => {
+  test('preserves a secret key', async () => {
     const { v2, proxy } = await start();
     const name = newName();
     demo.put(name, [
@@ -164,7 +164,7 @@ describe('an ePIC v2 update', () => {
     expect(gist(await v2(`/${name}`, { as: null }))[0]).toEqual([1, 'URL', 'https://example.org/record']);
   });
 
-  test('that would lock the caller out is rejected', async () => {
+  test('is rejected when it would lock out the caller', async () => {
     const { v2 } = await start();
     const name = newName();
     const stranger = { type: 'HS_ADMIN', parsed_data: adminOf('21.T11998/USER02', 300) };
@@ -176,7 +176,7 @@ describe('an ePIC v2 update', () => {
 });
 
 describe('ePIC v2 POST', () => {
-  test('sent twice creates two handles', async () => {
+  test('creates two handles when sent twice', async () => {
     const { v2, proxy } = await start();
     const post = (): Promise<Asked> =>
       v2('/21.T11998?prefix=a-&suffix=-z', { method: 'POST', body: [urlTo('one')] });
@@ -191,7 +191,7 @@ describe('ePIC v2 POST', () => {
     expect(one.headers.location).toBe(`${proxy.url}/api/v2/handles/${names[0]!}`);
   });
 
-  test('repeated with its Idempotency-Key creates one handle', async () => {
+  test('creates one handle when repeated with its Idempotency-Key', async () => {
     const { v2 } = await start();
     const headers = { 'Idempotency-Key': randomUUID() };
     const post = (place: string): Promise<Asked> =>
@@ -202,7 +202,7 @@ describe('ePIC v2 POST', () => {
     expect((await post('two')).status).toBe(412);
   });
 
-  test('repeated after no upstream response creates one handle', async () => {
+  test('creates one handle when repeated after a lost upstream response', async () => {
     const { v2 } = await start({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
     const headers = { 'Idempotency-Key': randomUUID() };
     demo.fail('hang', { times: 1 });
@@ -215,7 +215,7 @@ describe('ePIC v2 POST', () => {
 });
 
 describe('ePIC v2 DELETE', () => {
-  test('is 403 with a reason, and 404 for a missing handle', async () => {
+  test('returns 403 with a reason, and 404 for a missing handle', async () => {
     const { v2 } = await start();
     const refused = await v2('/21.T11998/page', { method: 'DELETE' });
     expect(refused.status).toBe(403);
@@ -226,7 +226,7 @@ describe('ePIC v2 DELETE', () => {
     expect((await v2(`/${newName()}`, { method: 'DELETE' })).status).toBe(404);
   });
 
-  test('is 204 when deletion is allowed, and both interfaces answer 404', async () => {
+  test('returns 204 when deletion is allowed, and both interfaces return 404 afterwards', async () => {
     const { v2, proxy } = await start({ DELETION_HANDLES: 'true' });
     const name = newName();
     await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] });

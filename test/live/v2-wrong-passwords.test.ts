@@ -1,4 +1,4 @@
-// Hundreds of clients with a wrong password: they do not keep the owner from writing.
+// Hundreds of clients with a wrong password: they do not block the owner's writes.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -10,9 +10,9 @@ const WRONG = basic('300:21.T11998/USER01', 'wrong');
 
 const demo = await startDemoServer();
 
-describe('ePIC v2 wrong passwords', () => {
-  test('of 400 clients do not keep the owner from writing', async () => {
-    // With this timeout every read gets a permit, even on a busy machine.
+describe('wrong ePIC v2 passwords', () => {
+  test("of 400 clients do not block the owner's writes", async () => {
+    // This timeout lets every read obtain a permit, even on a busy machine.
     const env = { UPSTREAM_URL: demo.url, UPSTREAM_QUEUE_TIMEOUT: '20s' };
     const v2 = askV2((await startBuiltProxy(env)).url);
     expect([201, 204]).toContain((await v2(NAME, { method: 'PUT', body: [urlTo('first')] })).status);

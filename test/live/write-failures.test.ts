@@ -22,7 +22,7 @@ describe('write of unknown outcome', () => {
     ['the connection is reset', 'reset', 502, {}],
     ['no answer comes in time', 'hang', 504, { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
   ] as const)(
-    'when %s: the record is loaded again, and is the written one',
+    'causes a reload that returns the written record when %s',
     async (_what, fault, status, env) => {
       const proxy = await startAndRead(env);
       demo.fail(fault, { times: 1 });
@@ -40,42 +40,39 @@ describe('write of unknown outcome', () => {
   test.each([
     ['reset', {}],
     ['hang', { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
-  ] as const)(
-    'after a %s: the old record is served stale only when the upstream fails',
-    async (fault, env) => {
-      const proxy = await startAndRead({ ...env, UPSTREAM_RETRY_AFTER: '0s' });
-      demo.fail(fault, { times: 1 });
-      await putNumbered(proxy.url, PATH, 2);
-      demo.fail('error', { times: 1 });
-      const stale = await proxy.ask(PATH);
-      expect(numberIn(stale)).toBe(1);
-      expect(stale.headers['cache-status']).toContain('detail=error');
-      expect(numberIn(await proxy.ask(PATH))).toBe(2);
-    },
-  );
+  ] as const)('serves the old record stale only while the upstream fails (%s)', async (fault, env) => {
+    const proxy = await startAndRead({ ...env, UPSTREAM_RETRY_AFTER: '0s' });
+    demo.fail(fault, { times: 1 });
+    await putNumbered(proxy.url, PATH, 2);
+    demo.fail('error', { times: 1 });
+    const stale = await proxy.ask(PATH);
+    expect(numberIn(stale)).toBe(1);
+    expect(stale.headers['cache-status']).toContain('detail=error');
+    expect(numberIn(await proxy.ask(PATH))).toBe(2);
+  });
 
-  test('whose response body stalls is cut off at the timeout, and the record is loaded again', async () => {
+  test('is aborted at the timeout when the response body stalls, and the record is reloaded', async () => {
     const proxy = await startAndRead({ UPSTREAM_WRITE_TIMEOUT: '100ms' });
     demo.fail('stall', { times: 1 });
     await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
     expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('whose response is truncated is not completed, and the record is loaded again', async () => {
+  test('reloads the record after a truncated response, which stays incomplete', async () => {
     const proxy = await startAndRead();
     demo.fail('cut', { times: 1 });
     await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
     expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('whose response with the minted name is truncated is 502', async () => {
+  test('returns 502 when the response with the minted name is truncated', async () => {
     const proxy = await startAndRead();
     demo.fail('cut', { times: 1 });
     const answer = await putNumbered(proxy.url, '/api/handles/21.T11998/?mintNewSuffix=true', 2);
     expect(answer.status).toBe(502);
   });
 
-  test('an unreachable upstream is 502, and cached records are still served', async () => {
+  test('returns 502 when the upstream is unreachable, and cached records are still served', async () => {
     const own = await startDemoServer();
     own.put(HANDLE, numbered(1));
     const proxy = await startProxy({ UPSTREAM_URL: own.url });

@@ -1,4 +1,4 @@
-// Request framing: the upstream sees the same request boundaries as this proxy, whatever a client sends.
+// Request framing: the upstream sees the request boundaries that this proxy sees, whatever a client sends.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
@@ -15,7 +15,7 @@ interface Received {
   body: string;
 }
 
-/** Starts an upstream that accepts everything and records its requests. */
+/** Starts an upstream that accepts and records all requests. */
 async function startUpstream(): Promise<{ url: string; received: Received[] }> {
   const received: Received[] = [];
   const server = createServer((req, res) => {
@@ -39,7 +39,7 @@ const SMUGGLED = 'DELETE /api/handles/21.T11998/victim HTTP/1.1\r\nHost: x\r\nCo
 const chunked = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
 
 describe('framing of forwarded writes', () => {
-  test.each(['PUT', 'POST', 'DELETE'])('a body in chunks of a %s stays one body', async (method) => {
+  test.each(['PUT', 'POST', 'DELETE'])('preserves a single chunked body in a %s', async (method) => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url, DELETION_HANDLES: 'true' });
     const head = `${method} ${PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`;
@@ -53,7 +53,7 @@ describe('framing of forwarded writes', () => {
     expect(received[0]?.body).toBe(SMUGGLED);
   });
 
-  test.each(['PUT', 'POST', 'DELETE'])('an empty body in chunks of a %s stays empty', async (method) => {
+  test.each(['PUT', 'POST', 'DELETE'])('preserves an empty chunked body in a %s', async (method) => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url, DELETION_HANDLES: 'true' });
     const head = `${method} ${PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`;
@@ -69,8 +69,8 @@ describe('framing of forwarded writes', () => {
   test.each([
     ['both a length and chunks', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
     ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n[ ]'],
-    ['another coding than chunked', 'Transfer-Encoding: gzip\r\n\r\n[]'],
-  ])('%s is rejected', async (_what, rest) => {
+    ['a coding other than chunked', 'Transfer-Encoding: gzip\r\n\r\n[]'],
+  ])('rejects %s', async (_what, rest) => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });
     const { answers } = await exchange(proxy.url, `PUT ${PATH} HTTP/1.1\r\nHost: x\r\n${rest}`, {
@@ -80,7 +80,7 @@ describe('framing of forwarded writes', () => {
     expect(received).toEqual([]);
   });
 
-  test('a body without a type or a length is forwarded unchanged', async () => {
+  test('forwards a body without Content-Type or Content-Length unchanged', async () => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });
     const bytes = Buffer.concat([
@@ -91,7 +91,7 @@ describe('framing of forwarded writes', () => {
     expect(Buffer.from(received[0]!.body, 'latin1')).toEqual(bytes.subarray(-4));
   });
 
-  test('a request line in absolute form is forwarded without its origin (RFC 9112 §3.2.2)', async () => {
+  test('removes the origin from an absolute-form request line (RFC 9112 §3.2.2)', async () => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });
     const head = `PUT http://resolver.example${PATH}?index=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`;
@@ -99,7 +99,7 @@ describe('framing of forwarded writes', () => {
     expect(received[0]).toMatchObject({ target: `${PATH}?index=1`, body: '[]' });
   });
 
-  test('Expect: 100-continue is answered before the body is sent', async () => {
+  test('answers Expect: 100-continue before the body is sent', async () => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });
     const socket = await openSocket(proxy.url);
@@ -114,7 +114,7 @@ describe('framing of forwarded writes', () => {
     expect(received[0]?.headers).not.toHaveProperty('expect');
   });
 
-  test('successive writes reuse one upstream connection', async () => {
+  test('reuses one upstream connection for successive writes', async () => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });
     for (let count = 0; count < 3; count++) await proxy.ask(PATH, { method: 'PUT', body: '[]' });

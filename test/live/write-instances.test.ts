@@ -12,7 +12,7 @@ const demo = await startDemoServer();
 const HANDLES = Array.from({ length: 5 }, (_, at) => `21.T11998/shared-${at}`);
 const WRITES = 60;
 
-describeWithRedis('built proxies on one Redis (read after write)', () => {
+describeWithRedis('read-after-write across built proxies on one Redis', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -22,7 +22,7 @@ describeWithRedis('built proxies on one Redis (read after write)', () => {
   const startOne = (): Promise<BuiltProxy> =>
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url });
 
-  test.each([2, 3])('%i of them serve a write on all of them when it is acknowledged', async (count) => {
+  test.each([2, 3])('returns an acknowledged write on each of %i instances', async (count) => {
     for (const handle of HANDLES) demo.put(handle, numbered(0));
     const proxies = await Promise.all(Array.from({ length: count }, startOne));
     const history = new History();

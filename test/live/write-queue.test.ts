@@ -1,4 +1,4 @@
-// More concurrent writes than upstream connections: the rest are queued.
+// More concurrent writes than upstream connections: the excess writes are queued.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -7,8 +7,8 @@ import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
 
-describe('more concurrent writes than upstream connections', () => {
-  test('are all sent, with the headers that we add', async () => {
+describe('writes beyond the upstream connection limit', () => {
+  test('are all sent, with the headers added by the proxy', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_CONNECTIONS: '1' });
     const paths = Array.from({ length: 8 }, (_, at) => `/api/handles/21.T11998/queued-${at}`);
     const statuses = await Promise.all(
@@ -19,7 +19,7 @@ describe('more concurrent writes than upstream connections', () => {
     for (const [at, path] of paths.entries()) expect(numberIn(await proxy.ask(path))).toBe(at + 1);
   });
 
-  test('an oversized chunked body is rejected before it takes a permit', async () => {
+  test('are rejected before taking a permit when a chunked body is too large', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
       UPSTREAM_CONNECTIONS: '1',

@@ -1,4 +1,4 @@
-// Writes to an upstream with TLS, for each kind of trust in its certificate.
+// Writes to an upstream over TLS, for each trust setting.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
@@ -11,7 +11,7 @@ const demo = await startDemoServer({ tls: certificate });
 const PATH = '/api/handles/21.T11998/tls';
 
 describe('write over upstream TLS', () => {
-  test('is sent with a pinned certificate, which is checked first', async () => {
+  test('is sent to a pinned certificate after the pin is verified', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_FINGERPRINT: certificate.fingerprint });
     for (const [count, status] of [
       [1, 201],
@@ -26,7 +26,7 @@ describe('write over upstream TLS', () => {
     ['that is not the pinned one', { UPSTREAM_FINGERPRINT: 'AB'.repeat(32) }],
     ['of an unknown authority', {}],
   ])(
-    'is not sent to a server with a certificate %s, and cached records are still served',
+    'is not sent to a server with a certificate %s, while cached records are still served',
     async (_what, env) => {
       demo.reset();
       const proxy = await startProxy({ UPSTREAM_URL: demo.url, ...env });

@@ -1,5 +1,5 @@
-// A writing proxy killed after the upstream's commit and before any invalidation. The write was never acknowledged, so
-// the old record is correct until the fence expires, and stale afterwards.
+// A writer killed after the upstream commit and before any invalidation. The write was never acknowledged,
+// so the old record is correct until the fence expires, and stale afterwards.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -14,10 +14,10 @@ import { HANDLE, PATH } from '../support/upstream.js';
 
 const demo = await startDemoServer();
 const env = { UPSTREAM_WRITE_TIMEOUT: '500ms' };
-/** Upper bound of the lifetime of a fence. */
+/** Upper bound of a fence lifetime. */
 const FENCE_LIFE_MS = 25_000;
 
-describeWithRedis('a killed writer', () => {
+describeWithRedis('killed writer', () => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describeWithRedis('a killed writer', () => {
   const startWriter = (): Promise<BuiltProxy> =>
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url, ...env });
 
-  /** Writes record 2, and kills the proxy once the upstream has it. */
+  /** Writes record 2, and kills the proxy once the upstream has received the record. */
   async function writeAndDie(writer: BuiltProxy): Promise<void> {
     demo.hold.begin('PUT');
     const { size } = demo.hold;
@@ -51,7 +51,7 @@ describeWithRedis('a killed writer', () => {
   const entries = (): Promise<string[]> => client.keys('*:entry:*');
   const startOther = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
 
-  test('leaves no instance that serves the old record once its membership has ended', async () => {
+  test('leaves no old record on any instance after its membership has ended', async () => {
     const [writer, other] = await Promise.all([startWriter(), startOther()]);
     expect(numberIn(await other.ask(PATH))).toBe(1);
     await expect.poll(entries).toHaveLength(1);
@@ -62,15 +62,15 @@ describeWithRedis('a killed writer', () => {
     await expect.poll(async () => numberIn(await late.ask(PATH))).toBe(2);
   });
 
-  test('leaves nothing in Redis that outlives its fence', async () => {
+  test('leaves no key in Redis that outlives its fence', async () => {
     const [writer, other] = await Promise.all([startWriter(), startOther()]);
     expect(numberIn(await other.ask(PATH))).toBe(1);
     await expect.poll(entries).toHaveLength(1);
     await writeAndDie(writer);
-    // The entry may already be gone.
+    // The entry may already have expired.
     const [entry = 'none'] = await entries();
     expect(await client.pttl(entry)).toBeLessThan(FENCE_LIFE_MS);
-    // The fence expires, here and in Redis.
+    // The fence expires in memory and in Redis.
     other.pass(FENCE_LIFE_MS);
     await client.del(entry);
     for (const state of await client.keys('*:state')) await client.hdel(state, `f:${HANDLE.toUpperCase()}`);
@@ -79,7 +79,7 @@ describeWithRedis('a killed writer', () => {
     await expect.poll(entries).toHaveLength(1);
   });
 
-  test('leaves no instance that stores a load from before the commit', async () => {
+  test('lets no instance store a load from before the commit', async () => {
     const [writer, other] = await Promise.all([startWriter(), startWriter()]);
     demo.hold.begin('GET');
     const slow = ask(other.url, PATH);

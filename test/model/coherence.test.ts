@@ -22,14 +22,14 @@ const HOLDS: [faults: string, choice: Choice][] = [
   ['no fault', {}],
   ['a lost message', { LOSE: 1 }],
   ['two lost messages', { LOSE: 1, FAULTS: 2, ...NO_LOADS }],
-  ['an authoritative load, and another one', { AUTH: 1 }],
-  ['an instance that is cut off', { CUT: 1, ...NO_LOADS }],
-  ['an instance that is cut off, and one that starts', { CUT: 1, LATE: 1, ...NO_LOADS }],
-  ['an instance that is killed', { KILL: 1 }],
-  ['an instance that is frozen, or whose line is slow', { DELAY: 1, NUMBERS: 3, ...NO_LOADS }],
-  ['a virtual machine that is paused', { PAUSE: 1, ...NO_LOADS }],
-  ['a Redis that is frozen or unreachable', { FREEZE: 1, ...NO_LOADS }],
-  ['a Redis that restarts with nothing, or an old dump', { RESTART: 1, ...NO_LOADS }],
+  ['an authoritative and an ordinary load', { AUTH: 1 }],
+  ['a disconnected instance', { CUT: 1, ...NO_LOADS }],
+  ['a disconnected and a starting instance', { CUT: 1, LATE: 1, ...NO_LOADS }],
+  ['a killed instance', { KILL: 1 }],
+  ['an instance that is frozen or has a slow connection', { DELAY: 1, NUMBERS: 3, ...NO_LOADS }],
+  ['a paused virtual machine', { PAUSE: 1, ...NO_LOADS }],
+  ['a frozen or unreachable Redis', { FREEZE: 1, ...NO_LOADS }],
+  ['a Redis that restarts empty or from an old dump', { RESTART: 1, ...NO_LOADS }],
   ['an eviction', { EVICT: 1, ...NO_LOADS }],
 ];
 
@@ -39,45 +39,42 @@ const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE', 'AUTH'];
 /** Without the rule an old record is found. */
 const BREAKS: [rule: string, choice: Choice][] = [
   ['a writer waits for the others', { NO_BARRIER: 1 }],
-  ['a load that began before a write is not stored', { NO_MARK: 1 }],
-  ['an authoritative answer makes older loads void', { AUTH: 1, NO_REPLACED_CHANGE: 1 }],
+  ['a load from before a write is not stored', { NO_MARK: 1 }],
+  ['an authoritative response voids older loads', { AUTH: 1, NO_REPLACED_CHANGE: 1 }],
   ['a member that has missed a message is expelled', { NO_EXPEL: 1, LOSE: 1 }],
-  ['two readings of the members are a lease apart', { NO_WAIT_AFTER_READ: 1, LOSE: 1 }],
-  ['nothing of another server run is used', { NO_RUN: 1, RESTART: 1, ...NO_LOADS }],
-  ['a young list of members may lack some', { NO_LIST_AGE: 1, EVICT: 1, ...NO_LOADS }],
-  ['numbers are read after a connection was lost', { NO_NUMBERS: 1, CUT: 1, ...NO_LOADS }],
+  ['two reads of the member list are a lease apart', { NO_WAIT_AFTER_READ: 1, LOSE: 1 }],
+  ['no data of a different server run is used', { NO_RUN: 1, RESTART: 1, ...NO_LOADS }],
+  ['a new member list may be incomplete', { NO_LIST_AGE: 1, EVICT: 1, ...NO_LOADS }],
+  ['numbers are read after a connection loss', { NO_NUMBERS: 1, CUT: 1, ...NO_LOADS }],
   ['a member reports before it renews', { NO_REPORT: 1, FREEZE: 1, ...NO_LOADS }],
-  [
-    'a member that returns waits for those that may report',
-    { NO_WAIT_FOR_LAPSED: 1, FREEZE: 1, ...NO_LOADS },
-  ],
-  ['a renewal that Redis runs late is void', { NO_LATENESS: 1, FREEZE: 1, ...NO_LOADS }],
+  ['a returning member waits for members that may report', { NO_WAIT_FOR_LAPSED: 1, FREEZE: 1, ...NO_LOADS }],
+  ['a late renewal is void', { NO_LATENESS: 1, FREEZE: 1, ...NO_LOADS }],
   ['fences of lapsed members make entries stale', { NO_SOFTEN: 1, CUT: 1, ...NO_LOADS }],
-  ['an entry under a fence leaves Redis soon', { NO_FENCED_END: 1, CUT: 1, LATE: 1, ...NO_LOADS }],
-  ['a fence counts under a lease only', { NO_LEASED_RAISE: 1, DELAY: 1, NUMBERS: 4, ...NO_LOADS }],
+  ['an entry under a fence expires soon in Redis', { NO_FENCED_END: 1, CUT: 1, LATE: 1, ...NO_LOADS }],
+  ['a fence counts only under a lease', { NO_LEASED_RAISE: 1, DELAY: 1, NUMBERS: 4, ...NO_LOADS }],
   ['a lease ends when the clocks move apart', { NO_CLOCK_SHIFT: 1, PAUSE: 1, ...NO_LOADS }],
 ];
 
 const LONG_HOLDS: [faults: string, choice: Choice][] = [
-  ['a write, an authoritative load and another one', { AUTH: 1, WRITERS: 2 }],
-  ['a lost message and an instance that is late', { LOSE: 1, DELAY: 1, FAULTS: 2, NUMBERS: 3, ...NO_LOADS }],
-  ['a master that hangs and comes back', { FAILBACK: 1, NUMBERS: 4, ...NO_LOADS }],
-  ['an instance that is cut off, and a load', { CUT: 1 }],
-  ['an instance that is cut off, one that starts, and a load', { CUT: 1, LATE: 1 }],
-  ['a Redis that is frozen, and a load', { FREEZE: 1 }],
-  ['a Redis that restarts, and a load', { RESTART: 1 }],
+  ['a write, an authoritative load and an ordinary load', { AUTH: 1, WRITERS: 2 }],
+  ['a lost message and a slow instance', { LOSE: 1, DELAY: 1, FAULTS: 2, NUMBERS: 3, ...NO_LOADS }],
+  ['a master that hangs and returns', { FAILBACK: 1, NUMBERS: 4, ...NO_LOADS }],
+  ['a disconnected instance and a load', { CUT: 1 }],
+  ['a disconnected instance, a starting instance and a load', { CUT: 1, LATE: 1 }],
+  ['a frozen Redis and a load', { FREEZE: 1 }],
+  ['a restarting Redis and a load', { RESTART: 1 }],
   ['an eviction and a load', { EVICT: 1 }],
   ['a paused machine and a load', { PAUSE: 1 }],
 ];
 
 const LONG_BREAKS: [rule: string, choice: Choice][] = [
-  ['nothing of another era is fresh', { NO_ERA: 1, FAILBACK: 1, ...NO_LOADS }],
+  ['no entry of a different era is fresh', { NO_ERA: 1, FAILBACK: 1, ...NO_LOADS }],
   [
-    'a write waits when the members cannot be read',
+    'a write waits when the member list cannot be read',
     { NO_READ: 1, LOSE: 1, DELAY: 1, FAULTS: 2, NUMBERS: 3, ...NO_LOADS },
   ],
-  ['under a fence memory waits for Redis', { NO_FENCED_LOAD: 1, CUT: 1, LATE: 1 }],
-  ['what is loaded without Redis does not last', { NO_LINKED_KEEP: 1, CUT: 1, LATE: 1 }],
+  ['memory waits for Redis under a fence', { NO_FENCED_LOAD: 1, CUT: 1, LATE: 1 }],
+  ['a load without Redis expires early', { NO_LINKED_KEEP: 1, CUT: 1, LATE: 1 }],
 ];
 
 interface Found {
@@ -118,10 +115,10 @@ if (isLong)
     if (!TOO_LARGE.some((fault) => fault in choice))
       CASES.push([3, faults, { ...choice, ...NO_LOADS, N: 3 }]);
 
-describe('no state of the coherence model has an old record with', () => {
+describe('cache coherence model (Spin)', () => {
   for (const [count, faults, choice] of CASES) {
     const name = `${count} instances and ${faults}`;
-    itWithProgram('spin', name, async () => {
+    itWithProgram('spin', `has no old record with ${name}`, async () => {
       const found = await verify(choice);
       process.stdout.write(`${name}: ${found.states.toLocaleString('en')} states\n`);
       expect(found).toMatchObject({ isComplete: true, errors: 0 });
@@ -130,9 +127,9 @@ describe('no state of the coherence model has an old record with', () => {
   }
 });
 
-describe('a state of the coherence model has an old record without the rule that', () => {
+describe('cache coherence model (Spin) with a disabled rule', () => {
   for (const [rule, choice] of isLong ? [...BREAKS, ...LONG_BREAKS] : BREAKS)
-    itWithProgram('spin', rule, async () => {
+    itWithProgram('spin', `has an old record without the rule that ${rule}`, async () => {
       expect((await verify(choice)).errors).toBe(1);
     });
 });

@@ -1,4 +1,4 @@
-// Responses to native requests, from the same cache as those of the record interface.
+// Responses to native requests, from the cache that the record interface uses.
 import { describe, expect, it } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';
 import { useNock } from '../support/nock.js';
@@ -11,8 +11,8 @@ useNock();
 const AUTH = PUBLIC | OP_FLAG.authoritative;
 const BROKEN = { status: 500, body: '' };
 
-describe('a native resolution', () => {
-  it('shares its load (single flight) and its entry with every other interface', async () => {
+describe('native resolution', () => {
+  it('shares its load (single flight) and its entry with all other interfaces', async () => {
     const upstream = mockUpstream();
     const { app, ask } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
     const [, ...native] = await Promise.all([
@@ -35,14 +35,14 @@ describe('a native resolution', () => {
     expect(body.kind === 'record' && body.handle.toString()).toBe(HANDLE.toUpperCase());
   });
 
-  it('expires in twelve hours by the clock of the proxy', async () => {
+  it("expires in twelve hours by the proxy's clock", async () => {
     mockUpstream();
     const { app, pass } = await startProxy();
     pass(5_000);
     expect((await askNative(app.native, HANDLE)).header.expiration).toBe(STARTED_AT / 1000 + 5 + 43_200);
   });
 
-  it('of an unknown handle is kept for cache.notFound.ttl (negative cache)', async () => {
+  it('of an unknown handle is cached for cache.notFound.ttl (negative cache)', async () => {
     const upstream = mockUpstream(notFound());
     const { app, pass } = await startProxy({ CACHE_NOT_FOUND_TTL: '30s' });
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
@@ -55,32 +55,32 @@ describe('a native resolution', () => {
 
   it.each([
     ['an empty handle', ''],
-    ['one of 2,049 bytes', `21.T1/${'a'.repeat(2043)}`],
-    ['one of 100,000 bytes', `21.T1/${'a'.repeat(100_000)}`],
-    ['one with a NUL', '21.T1/a\0b'],
-  ])('of %s is not found, without an upstream request', async (_, handle) => {
+    ['a handle of 2,049 bytes', `21.T1/${'a'.repeat(2043)}`],
+    ['a handle of 100,000 bytes', `21.T1/${'a'.repeat(100_000)}`],
+    ['a handle with a NUL', '21.T1/a\0b'],
+  ])('returns code 100 without an upstream request for %s', async (_, handle) => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, handle))).toBe(100);
     expect(upstream.asked).toBe(0);
   });
 
-  it('of a record with 2,501 values returns all of them', async () => {
+  it('returns all 2,501 values of a record', async () => {
     const values = Array.from({ length: 2501 }, (_, at) => ({ ...VALUES[0], index: at + 1 }));
     mockUpstream(recordOf(values));
     const { app } = await startProxy();
     expect(indexesIn(await askNative(app.native, HANDLE))).toHaveLength(2501);
   });
 
-  it('with data in an unknown format is answered 2, so that the client uses the Handle server', async () => {
+  it('returns code 2 for data in an unknown format, so that the client uses the Handle server', async () => {
     mockUpstream(recordOf([{ ...VALUES[0], data: { format: 'new', value: 'x' } }]));
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(2);
   });
 });
 
-describe('a native resolution with the AUTH flag', () => {
-  it('asks the Handle server, and replaces the entry', async () => {
+describe('native resolution with the AUTH flag', () => {
+  it('queries the Handle server and replaces the entry', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -92,7 +92,7 @@ describe('a native resolution with the AUTH flag', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  it('is the only one answered with the flag', async () => {
+  it('sets the flag only in its own response', async () => {
     mockUpstream();
     const { app } = await startProxy();
     const [plain, fresh] = [
@@ -112,7 +112,7 @@ describe('a native resolution with the AUTH flag', () => {
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
   });
 
-  it('is not answered stale', async () => {
+  it('returns no stale entry', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -121,8 +121,8 @@ describe('a native resolution with the AUTH flag', () => {
   });
 });
 
-describe('a native resolution while the Handle server fails', () => {
-  it('is answered from a stale entry', async () => {
+describe('native resolution while the Handle server fails', () => {
+  it('returns a stale entry', async () => {
     const upstream = mockUpstream();
     const { app, pass } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -134,27 +134,27 @@ describe('a native resolution while the Handle server fails', () => {
   it.each([
     ['fails', BROKEN],
     ['is busy', { status: 503, body: '' }],
-    ['is busy in its own words', { status: 503, body: { responseCode: 3, handle: HANDLE } }],
-    ['is a backup that takes no requests', { status: 500, body: { responseCode: 7, handle: HANDLE } }],
+    ['is busy by response code', { status: 503, body: { responseCode: 3, handle: HANDLE } }],
+    ['is a backup that rejects requests', { status: 500, body: { responseCode: 7, handle: HANDLE } }],
     ['refuses with a protocol error', { status: 400, body: { responseCode: 4, message: 'x' } }],
     ['wants a login for public values', { status: 403, body: { responseCode: 402, handle: HANDLE } }],
     ['breaks the connection', { status: 0, body: '', error: 'ECONNRESET' }],
-  ])('is answered 2 when the server %s, so that the client uses another site', async (_, given) => {
+  ])('returns code 2 when the server %s, so that the client uses a different site', async (_, given) => {
     mockUpstream(given);
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(2);
   });
 });
 
-describe('a native resolution that the Handle server rejects', () => {
-  it('for a foreign prefix is answered 301 with its text', async () => {
+describe('native resolution that the Handle server rejects', () => {
+  it('returns code 301 and its text for a foreign prefix', async () => {
     mockUpstream({ status: 400, body: { responseCode: 301, message: 'elsewhere', handle: HANDLE } });
     const { app } = await startProxy();
     const response = await askNative(app.native, HANDLE);
     expect([codeOf(response), textIn(response)]).toEqual([301, 'elsewhere']);
   });
 
-  it('with a referral gets the referral values, or 100 when the client follows none', async () => {
+  it('returns referral values, or code 100 when the client follows no referral', async () => {
     const site = { index: 2, type: 'HS_SERV', data: { format: 'string', value: '0.NA/21.T2' }, ttl: 86400 };
     mockUpstream({ status: 300, body: { responseCode: 302, values: [site], handle: HANDLE } });
     const { app } = await startProxy();

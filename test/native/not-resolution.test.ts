@@ -1,4 +1,4 @@
-// Native requests other than resolutions: the site record, rejected op codes, the digest of a request.
+// Native requests other than resolutions: the site record, rejected op codes, the request digest.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';
@@ -11,9 +11,9 @@ import { decodeSite } from '../support/value-data.js';
 
 useNock();
 
-describe('a native request other than a resolution', () => {
+describe('native request other than a resolution', () => {
   it.each([100, 101, 102, 103, 104, 105, 300, 301, 302, 1000, 1001, 1002, 1003])(
-    'with administrative opcode %i is answered 5',
+    'returns code 5 for administrative opcode %i',
     async (opCode) => {
       const { app } = await startProxy();
       const response = await askNative(app.native, HANDLE, { opCode, requestId: 77 });
@@ -25,12 +25,12 @@ describe('a native request other than a resolution', () => {
     },
   );
 
-  it.each([200, 201, 400, 401, 402])('with login opcode %i is answered 2', async (opCode) => {
+  it.each([200, 201, 400, 401, 402])('returns code 2 for login opcode %i', async (opCode) => {
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { opCode }))).toBe(2);
   });
 
-  it('for a signed response is answered 2, without an upstream request', async () => {
+  it('returns code 2 for a signed response, without an upstream request', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { flags: PUBLIC | OP_FLAG.certify }))).toBe(2);
@@ -40,13 +40,13 @@ describe('a native request other than a resolution', () => {
   it.each([
     [0, 501],
     [9, 500],
-  ])('encrypted with session %i is answered %i', async (sessionId, code) => {
+  ])('rejects encryption with session %i by code %i', async (sessionId, code) => {
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { sessionId, isEncrypted: true }))).toBe(code);
   });
 });
 
-describe('the native site record', () => {
+describe('native site record', () => {
   const info = { opCode: OP_CODE.siteInfo };
 
   it('from the configuration is for queries only', async () => {
@@ -79,7 +79,7 @@ describe('the native site record', () => {
     servers: [],
   });
 
-  it('of a prefix record is its mirror site, and later responses carry its serial number', async () => {
+  it('from a prefix record is its mirror site, whose serial number later responses include', async () => {
     const sites = [site(true, 4), site(false, 5)];
     const values = sites.map((value, at) => ({
       index: at + 1,
@@ -102,21 +102,21 @@ describe('the native site record', () => {
     expect((await askNative(app.native, HANDLE)).header.siteSerial).toBe(5);
   });
 
-  it('that does not exist is answered 2', async () => {
+  it('returns code 2 when none exists', async () => {
     const { app } = await startProxy();
     const { header } = await askNative(app.native, '/', info);
     expect([header.responseCode, header.siteSerial]).toEqual([2, UNKNOWN_SERIAL]);
   });
 });
 
-describe('the digest of a native request', () => {
+describe('digest of a native request', () => {
   it.each([
     [{ major: 2, minor: 11 }, 'sha256', 3],
     [{ major: 2, minor: 7 }, 'sha256', 3],
     [{ major: 2, minor: 6 }, 'sha1', 2],
     [{ major: 2, minor: 1 }, 'sha1', 2],
     [{ major: 2, minor: 0 }, 'md5', 0],
-  ])('of version %o is %s', async (version, algorithm, code) => {
+  ])('depends on the protocol version: %o uses %s', async (version, algorithm, code) => {
     mockUpstream();
     const { app } = await startProxy();
     const bytes = nativeRequest(HANDLE, { flags: PUBLIC | OP_FLAG.returnDigest });

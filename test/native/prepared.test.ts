@@ -1,4 +1,4 @@
-// Prepared native responses: as current as their entry, on every transport, and reported like other responses.
+// Prepared native responses: as current as their entry, on every transport, and logged like other responses.
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';
@@ -44,18 +44,18 @@ const urlIn = ({ body }: NativeResponse): unknown =>
 
 const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
 
-describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
+describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
   const send = async (proxy: Proxy, question: NativeQuestion = {}): Promise<NativeResponse> =>
     readResponse(await ASK[transport](proxy, nativeRequest(HANDLE, question)));
   const isPrepared = ({ app }: Proxy, question: NativeQuestion = {}): boolean =>
     app.native.answerPrepared(nativeRequest(HANDLE, question), transport) !== undefined;
-  /** Sends a miss, then a hit, whose response is prepared. */
+  /** Sends two requests: a miss, then a hit, which prepares the response. */
   async function askTwice(proxy: Proxy, question: NativeQuestion = {}): Promise<void> {
     await send(proxy, question);
     await send(proxy, question);
   }
 
-  it('are used from the second hit on, with the request id of each request', async () => {
+  it('is used from the second hit on, with the request id of each request', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy(ON);
     await send(proxy);
@@ -68,7 +68,7 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
       expect(proxy.app.native.answerPrepared(nativeRequest(HANDLE), other)).toBeUndefined();
   });
 
-  it('are replaced after a write through the proxy', async () => {
+  it('is replaced after a write through the proxy', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')]));
     mockWrites(jsonAnswer(200, { responseCode: 1 }));
     const proxy = await startProxy(ON);
@@ -80,7 +80,7 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
     expect(urlIn(await send(proxy))).toBe('https://example.org/new');
   });
 
-  it('are replaced after a purge, and after an authoritative read by another interface', async () => {
+  it('is replaced after a purge, and after an authoritative read over a different interface', async () => {
     const upstream = mockUpstream(notFound());
     const proxy = await startProxy(ON);
     await askTwice(proxy);
@@ -93,7 +93,7 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
     expect(codeOf(await send(proxy))).toBe(100);
   });
 
-  it('are not used after expiry, and a stale entry is reported as stale', async () => {
+  it('is not used after expiry, and a stale entry is reported as stale', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')]));
     const proxy = await startProxy(ON);
     await askTwice(proxy);
@@ -107,7 +107,7 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
     expect(urlIn(await send(proxy))).toBe('https://example.org/new');
   });
 
-  it('trigger refresh ahead near the end of the TTL, without delaying the client', async () => {
+  it('triggers refresh ahead near the end of the TTL without delaying the client', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy(ON);
     for (let times = 0; times < 5; times++) await send(proxy);
@@ -118,7 +118,7 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
     expect(upstream.asked).toBe(2);
   });
 
-  it('are used near the end of the TTL when no refresh is due', async () => {
+  it('is used near the end of the TTL when no refresh is due', async () => {
     mockUpstream();
     const proxy = await startProxy({ ...ON, CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
     await askTwice(proxy);
@@ -134,7 +134,7 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
     ['private values too', { flags: OP_FLAG.recursive, indexes: [1] }],
     ['a session', { sessionId: 5 }],
     ['encryption', { isEncrypted: true }],
-  ])('are never used for a request with %s', async (_what, question) => {
+  ])('is never used for a request with %s', async (_what, question) => {
     mockUpstream();
     const proxy = await startProxy(ON);
     await askTwice(proxy, question);
@@ -143,14 +143,14 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
     expect([isPrepared(proxy), isPrepared(proxy, question)]).toEqual([true, false]);
   });
 
-  it('are disabled by http.responseCache.enabled: false', async () => {
+  it('is disabled by http.responseCache.enabled: false', async () => {
     mockUpstream();
     const proxy = await startProxy({ ...ON, HTTP_RESPONSE_CACHE_ENABLED: 'false' });
     await askTwice(proxy);
     expect(isPrepared(proxy)).toBe(false);
   });
 
-  it('are counted, logged and traced like other hits', async () => {
+  it('is counted, logged and traced like other hits', async () => {
     mockUpstream();
     const lines: string[] = [];
     const destination = new Writable({
@@ -188,12 +188,12 @@ describe.each(TRANSPORTS)('prepared native responses on %s', (transport) => {
   });
 });
 
-/** Removes the ids of request and trace, which hits do not have. */
+/** Removes the request and trace ids, which hits do not have. */
 const withoutId = (line: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(line).filter(([name]) => name !== 'requestId' && name !== 'traceId'));
 
-describe('prepared native responses in the tunnel', () => {
-  it('have the same headers, with or without an Origin', async () => {
+describe('prepared native response in the tunnel', () => {
+  it('has equal headers with or without an Origin', async () => {
     mockUpstream();
     const proxy = await startProxy(ON);
     const request = nativeRequest(HANDLE);
@@ -208,7 +208,7 @@ describe('prepared native responses in the tunnel', () => {
     }
   });
 
-  it('are not used for a message that arrives after its headers or is invalid', async () => {
+  it('is not used for an invalid message, or a message that arrives after its headers', async () => {
     mockUpstream();
     const proxy = await startProxy(ON);
     const request = nativeRequest(HANDLE);

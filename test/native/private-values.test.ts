@@ -1,4 +1,4 @@
-// Resolutions that request private values too: the Handle server decides, and its response is not cached.
+// Resolutions of private values: the Handle server decides, and its response is not cached.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, OP_FLAG, decodeEnvelope, readMessage } from '../../src/native/codec.js';
@@ -14,7 +14,7 @@ const REFUSED = { status: 403, body: { responseCode: 402, handle: HANDLE } };
 const serverWith = (whole: typeof REFUSED | ReturnType<typeof recordOf>) =>
   mockUpstream((target) => (target.includes('publicOnly=false') ? whole : recordOf()));
 
-describe('native resolution that asks for private values too', () => {
+describe('native resolution of public and private values', () => {
   it('returns all values when none is private', async () => {
     const upstream = serverWith(recordOf());
     const { app } = await startProxy();
@@ -22,7 +22,7 @@ describe('native resolution that asks for private values too', () => {
     expect(upstream.targets).toEqual([`${PATH}?publicOnly=false`]);
   });
 
-  it('is answered with a challenge when one matches: digest, nonce and session', async () => {
+  it('returns a challenge with digest, nonce and session when a private value matches', async () => {
     serverWith(REFUSED);
     const { app } = await startProxy();
     const { envelope, header, body } = await askNative(app.native, HANDLE, { flags: ALL });
@@ -32,7 +32,7 @@ describe('native resolution that asks for private values too', () => {
     expect(body.kind === 'challenge' && body.nonce).toHaveLength(16);
   });
 
-  it('is challenged before protocol 2.1 with the nonce, then the digest with its length', async () => {
+  it('returns the nonce and then the digest with its length before protocol 2.1', async () => {
     serverWith(REFUSED);
     const { app } = await startProxy();
     const bytes = nativeRequest(HANDLE, { flags: ALL, version: { major: 2, minor: 0 } });
@@ -46,19 +46,19 @@ describe('native resolution that asks for private values too', () => {
     expect(body.subarray(24)).toEqual(digest);
   });
 
-  it('over https is challenged also when the Handle server rejects the login', async () => {
+  it('returns a challenge when the Handle server requires a login with 401, as over HTTPS', async () => {
     serverWith({ ...REFUSED, status: 401 });
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL }))).toBe(402);
   });
 
-  it('that answers a challenge finds its session expired', async () => {
+  it('reports an expired session for a challenge response', async () => {
     const { app } = await startProxy();
     const response = await askNative(app.native, '', { opCode: 200, sessionId: 77 });
     expect([codeOf(response), response.envelope.sessionId]).toEqual([500, 77]);
   });
 
-  it('is answered from the cache when the requested indexes are all public', async () => {
+  it('is served from the cache when all requested indexes are public', async () => {
     const upstream = serverWith(REFUSED);
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -67,7 +67,7 @@ describe('native resolution that asks for private values too', () => {
     expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL, indexes: [1, 9] }))).toBe(402);
   });
 
-  it('forwards the selection to the Handle server, which judges the matches', async () => {
+  it('forwards the selection to the Handle server, which decides on the matches', async () => {
     const upstream = serverWith(recordOf());
     const { app } = await startProxy();
     const question = { flags: ALL, indexes: [2], types: ['URL', 'Ä&b'] };
@@ -75,7 +75,7 @@ describe('native resolution that asks for private values too', () => {
     expect(upstream.targets).toEqual([`${PATH}?publicOnly=false&index=2&type=URL&type=%C3%84%26b`]);
   });
 
-  it('is not stored', async () => {
+  it('is not cached', async () => {
     const upstream = serverWith(recordOf());
     const { app } = await startProxy();
     await askNative(app.native, HANDLE, { flags: ALL });
@@ -84,7 +84,7 @@ describe('native resolution that asks for private values too', () => {
     expect(upstream.asked).toBe(3);
   });
 
-  it('of an unknown handle is answered 100', async () => {
+  it('returns code 100 for an unknown handle', async () => {
     mockUpstream(notFound());
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { flags: ALL }))).toBe(100);

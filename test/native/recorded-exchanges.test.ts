@@ -1,4 +1,4 @@
-// Recorded native requests: responses equal the recorded ones byte for byte, except where a cache has to differ.
+// Recorded native requests: responses equal the recordings byte for byte, except where a cache must differ.
 import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from '../../src/native/codec.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
@@ -15,8 +15,8 @@ const RESPONSE_CODE_AT = ENVELOPE_BYTES + 4;
 const codeOf = (answer: Buffer): number => answer.readInt32BE(RESPONSE_CODE_AT);
 
 /**
- * Clears the fields that a cache sets differently: expiration, serial number of the site, the flags of a primary and of
- * packets; in a challenge the session and the nonce.
+ * Clears the fields that a cache sets differently: expiration, site serial number, primary and packet flags,
+ * and in a challenge the session and the nonce.
  */
 function comparable(answer: Buffer): Buffer {
   const bytes = Buffer.from(answer);
@@ -25,30 +25,30 @@ function comparable(answer: Buffer): Buffer {
   bytes.fill(0, ENVELOPE_BYTES + 12, ENVELOPE_BYTES + 14);
   bytes.fill(0, ENVELOPE_BYTES + 16, ENVELOPE_BYTES + 20);
   if (codeOf(bytes) !== RESPONSE_CODE.authenticationNeeded) return bytes;
-  // The length of the credential follows the nonce.
+  // The credential length follows the nonce.
   return bytes.fill(0, 4, 8).fill(0, bytes.length - 20);
 }
 
-/** Requests to which a primary server responds differently, because it signs, administers and holds sessions. */
+/** Requests that a primary server answers differently, because it signs, administers and has sessions. */
 const OTHERWISE: [name: RegExp, responseCode: number][] = [
   [/CERT|all flags on/, RESPONSE_CODE.error],
   [/CREATE_|DELETE_|ADD_VALUE|REMOVE_|LIST_|HOME_NA|TXN|DUMP_/, RESPONSE_CODE.operationNotSupported],
   [/SESSION_|_CHALLENGE/, RESPONSE_CODE.error],
   // The recorded texts contain Java exceptions.
   [/^http: bad: .*(body|count|credential|response code)|sent as request/, RESPONSE_CODE.protocolError],
-  // HDLProxy responds with 2, this proxy with the code of its Handle server.
+  // HDLProxy responds with code 2, and this proxy with the code of its Handle server.
   [/HDLProxy: prefix unknown/, RESPONSE_CODE.notResponsible],
   [/HDLProxy: GET_SITE_INFO/, RESPONSE_CODE.success],
   // HDLProxy requests the site values first, and returns the values in that order.
   [/HDLProxy: prefix handle/, RESPONSE_CODE.success],
 ];
-/** Accepted although the body has another length than its header states. */
+/** Messages accepted although their body length differs from the header. */
 const ACCEPTED = ['http: bad: body length 0', 'http: bad: no credential length at all'];
 
 const otherCode = ({ name }: NativeExchange): number | undefined =>
   ACCEPTED.includes(name) ? undefined : OTHERWISE.find(([pattern]) => pattern.test(name))?.[1];
 
-/** The record was rewritten for each size; its recorded JSON is that of the last one. */
+/** Whether the recorded JSON is outdated: the record was rewritten for each size. */
 const isOutdated = ({ name }: NativeExchange): boolean => /pad 40[79]/.test(name);
 
 const recordedAnswer = ({ response }: NativeExchange): Buffer =>
@@ -69,7 +69,7 @@ let proxy: Proxy;
 const SITE = { NATIVE_SITE_HANDLE: '0.NA/21.T11998' };
 
 describe('recorded native messages', () => {
-  /** Truncated messages, odd packets and pipelined messages are handled by the listeners, not by the codec. */
+  /** Whether the listeners handle the message, not the codec: truncated, odd or pipelined messages. */
   const isForListener = ({ name }: NativeExchange): boolean =>
     /message length 23|of 400 bytes|two requests/.test(name);
   const whole = native.exchanges.filter(
@@ -81,7 +81,7 @@ describe('recorded native messages', () => {
       !isForListener(one),
   );
 
-  it(`get the recorded response, ${whole.length} of them`, async () => {
+  it(`get ${whole.length} recorded responses`, async () => {
     const upstream = mockRecordedServer();
     proxy = await startProxy(SITE);
     for (const exchange of whole) {
@@ -100,7 +100,7 @@ describe('recorded native messages', () => {
 });
 
 describe('prepared native responses', () => {
-  it('are the recorded ones', async () => {
+  it('equal the recorded responses', async () => {
     mockRecordedServer();
     const { native: asked } = (await startProxy(SITE)).app;
     let compared = 0;
@@ -126,7 +126,7 @@ describe('recorded native connections', () => {
     (one) => one.transport === 'tcp' && one.response.length > 0 && !isOutdated(one),
   );
 
-  it(`get the recorded response and close, ${connections.length} of them`, async () => {
+  it(`get ${connections.length} recorded responses and close`, async () => {
     mockRecordedServer();
     const { tcpPort } = await startProxy({ ...SITE, NATIVE_TCP_PORT: '0' });
     for (const exchange of connections) {
@@ -138,17 +138,17 @@ describe('recorded native connections', () => {
 });
 
 describe('recorded native datagrams', () => {
-  // Incomplete requests, requests with two recorded responses, and packets of a wrong size.
+  // Whether the request is incomplete, has two recorded responses, or has packets of a wrong size.
   const isOdd = ({ name, response }: NativeExchange): boolean =>
     response.length === 0 || /same request twice|two requests|of 400 bytes/.test(name);
   const questions = native.exchanges.filter(
     (one) => one.transport === 'udp' && !isOdd(one) && !isOutdated(one),
   );
 
-  it(`get the recorded responses in the same packets, ${questions.length} requests`, async () => {
+  it(`get the recorded responses to ${questions.length} requests in identical packets`, async () => {
     mockRecordedServer();
     const { udpPort, tcpPort } = await startProxy({ ...SITE, NATIVE_UDP_PORT: '0', NATIVE_TCP_PORT: '0' });
-    // Only a sender verified over TCP gets responses of several packets.
+    // Only a sender verified over TCP gets responses in several packets.
     await askTcp(tcpPort, '21.T1/first');
     for (const exchange of questions) {
       const packets = await exchangeUdp(udpPort, exchange.request.map(bytesOf));
@@ -175,7 +175,7 @@ describe('recorded tunnel POSTs', () => {
     return ask(proxy.url, path, { method, headers: Object.fromEntries(headers), ...body });
   }
 
-  it(`get a message with status 200, ${posts.filter(isTunnelled).length} of them`, async () => {
+  it(`return ${posts.filter(isTunnelled).length} messages with status 200`, async () => {
     mockRecordedServer();
     proxy = await startProxy(SITE);
     for (const exchange of posts.filter(isTunnelled)) {
@@ -189,7 +189,7 @@ describe('recorded tunnel POSTs', () => {
     }
   });
 
-  it('get no message when they are not for the tunnel', async () => {
+  it('return no message when they are not for the tunnel', async () => {
     mockRecordedServer();
     proxy = await startProxy(SITE);
     for (const exchange of posts.filter((one) => !isTunnelled(one))) {

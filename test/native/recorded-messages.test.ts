@@ -1,4 +1,4 @@
-// Recorded native messages: decoding and encoding give the same bytes.
+// Recorded native messages: decoding and re-encoding reproduces the bytes.
 import { describe, expect, it } from 'vitest';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -25,7 +25,7 @@ import { decodeResponse, encodeResolution } from '../support/native-codec.js';
 const differing = <T extends { name: string }>(all: readonly T[], isSame: (one: T) => boolean): string[] =>
   all.filter((one) => !isSame(one)).map(({ name }) => name);
 
-/** Messages that are malformed on purpose, or two messages in one exchange. */
+/** Whether a message is deliberately malformed, or an exchange contains two messages. */
 const isOdd = ({ name }: { name: string }): boolean =>
   /: bad: |opcode 99|sent as request|handle length|of 400 bytes|request twice|two requests/.test(name);
 
@@ -39,7 +39,7 @@ interface Whole {
   bytes: Buffer;
 }
 
-/** Returns the well-formed messages that are complete and have the length that they state. */
+/** Returns the complete, well-formed messages whose length matches their header. */
 const whole = (all: readonly Omit<Whole, 'bytes'>[]): Whole[] =>
   all.flatMap((one) => {
     if (isOdd(one)) return [];
@@ -57,8 +57,8 @@ function messageOf({ bytes }: Pick<Whole, 'bytes'>): NativeMessage | undefined {
   }
 }
 
-describe('decoding and encoding of recorded native messages', () => {
-  it('keeps an envelope', () => {
+describe('codec for recorded native messages', () => {
+  it('preserves an envelope', () => {
     const heads = everything.flatMap(({ name, packets }) =>
       packets.map((hex) => ({ name, bytes: bytesOf(hex).subarray(0, ENVELOPE_BYTES) })),
     );
@@ -72,7 +72,7 @@ describe('decoding and encoding of recorded native messages', () => {
     ]);
   });
 
-  it('keeps header, body and credential', () => {
+  it('preserves header, body and credential', () => {
     const all = whole(everything);
     expect(all.length).toBeGreaterThan(500);
     const isSame = (one: Whole): boolean => {
@@ -82,7 +82,7 @@ describe('decoding and encoding of recorded native messages', () => {
     expect(differing(all, isSame)).toEqual([]);
   });
 
-  it('keeps a message in packets', () => {
+  it('preserves a message split into packets', () => {
     const isSame = (one: Whole): boolean => {
       const given = one.packets.map(bytesOf).sort((a, b) => a.readInt32BE(12) - b.readInt32BE(12));
       const [head] = given.map(decodeEnvelope);
@@ -93,7 +93,7 @@ describe('decoding and encoding of recorded native messages', () => {
     expect(differing(whole(everything), isSame)).toEqual([]);
   });
 
-  it('keeps the body of a resolution', () => {
+  it('preserves the body of a resolution', () => {
     const isSame = (one: Whole): boolean => {
       const decoded = decodeRequest(one.bytes, { isPadded: false });
       if (!decoded.ok) return false;
@@ -103,11 +103,11 @@ describe('decoding and encoding of recorded native messages', () => {
     expect(differing(whole(requests), isSame)).toEqual([]);
   });
 
-  it('keeps the body of a response', () => {
+  it('preserves the body of a response', () => {
     const questions = new Map(whole(requests).map((one) => [one.name, one]));
     const isSame = (one: Whole): boolean => {
       const message = messageOf(one)!;
-      // Responses to administrators have other bodies.
+      // Responses to administrators have different bodies.
       if (message.header.opCode > OP_CODE.siteInfo && message.header.responseCode === RESPONSE_CODE.success)
         return true;
       const { version } = envelopeOf(one);
@@ -121,7 +121,7 @@ describe('decoding and encoding of recorded native messages', () => {
     expect(differing(whole(responses), isSame)).toEqual([]);
   });
 
-  it('keeps the digest of a request', () => {
+  it('preserves the digest of a request', () => {
     const asked = whole(requests).filter(
       (one) => ((messageOf(one)?.header.flags ?? 0) & OP_FLAG.returnDigest) !== 0,
     );
@@ -135,7 +135,7 @@ describe('decoding and encoding of recorded native messages', () => {
     expect(differing(asked, isSame)).toEqual([]);
   });
 
-  it('converts the JSON of a record to the bytes that the server sends, and back', () => {
+  it('converts record JSON to the bytes that the server sends, and back', () => {
     let compared = 0;
     const different: string[] = [];
     for (const one of whole(responses)) {
@@ -154,7 +154,7 @@ describe('decoding and encoding of recorded native messages', () => {
       }
     }
     expect(compared).toBeGreaterThan(300);
-    // The record was rewritten for each of three sizes; its recorded JSON is that of the last one.
+    // The record was rewritten for each of three sizes, and only the last JSON is recorded.
     expect(different).toEqual([
       'udp: response around 492 bytes (pad 407) 1',
       'udp: response around 492 bytes (pad 409) 1',

@@ -15,7 +15,7 @@ const root = await startDemoServer({
   prefixes: ['0.NA'],
   seed: {
     '0.NA/99.FAR': [siteOf(far)],
-    // The server `far` does not have this prefix.
+    // The server `far` is not responsible for this prefix.
     '0.NA/99.MOVED': [siteOf(far)],
     '0.NA/99.NATIVE': [siteOf(far, { protocols: ['TCP'] })],
     '0.NA/99.LOOP': [textValue(1, 'HS_SERV', '0.NA/99.LOOP')],
@@ -38,7 +38,7 @@ async function start(env: Record<string, string> = {}) {
 
 describe('native resolution with referrals', () => {
   describe('to a referred server', () => {
-    test('finds a record, and caches it for every interface', async () => {
+    test('returns a record, and caches the record for all interfaces', async () => {
       const { app, ask } = await start();
       expect(indexesIn(await askNative(app.native, '99.FAR/page'))).toEqual([1]);
       expect(indexesIn(await askNative(app.native, '99.far/PAGE', { transport: 'udp' }))).toEqual([1]);
@@ -46,7 +46,7 @@ describe('native resolution with referrals', () => {
       expect([far.askedFor('99.FAR/page'), root.askedFor('0.NA/99.FAR'), near.asked]).toEqual([1, 1, 0]);
     });
 
-    test('is answered 100 for an unknown handle, and cached', async () => {
+    test('returns code 100 for an unknown handle, and caches the response', async () => {
       const { app } = await start();
       for (let times = 0; times < 2; times++) {
         expect(codeOf(await askNative(app.native, '99.FAR/none'))).toBe(100);
@@ -54,19 +54,19 @@ describe('native resolution with referrals', () => {
       expect(far.askedFor('99.FAR/none')).toBe(1);
     });
 
-    test('is answered 301 with its text when the server is not responsible', async () => {
+    test('returns code 301 and its text when the server is not responsible', async () => {
       const { app } = await start();
       const answer = await askNative(app.native, '99.MOVED/page');
       expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
       expect(far.askedFor('99.MOVED/page')).toBe(1);
     });
 
-    test('is answered 200 when a filter matches nothing', async () => {
+    test('returns code 200 when a filter matches nothing', async () => {
       const { app } = await start();
       expect(codeOf(await askNative(app.native, '99.FAR/page', { types: ['EMAIL'] }))).toBe(200);
     });
 
-    test('reads a record again for the AUTH flag', async () => {
+    test('reloads a record for the AUTH flag', async () => {
       const { app } = await start();
       await askNative(app.native, '99.FAR/page');
       const flags = PUBLIC | OP_FLAG.authoritative;
@@ -75,21 +75,21 @@ describe('native resolution with referrals', () => {
     });
   });
 
-  test('is answered 100 for a prefix without a record', async () => {
+  test('returns code 100 for a prefix without a record', async () => {
     const { app } = await start();
     expect(codeOf(await askNative(app.native, '99.NOBODY/page'))).toBe(100);
     expect(far.asked).toBe(0);
   });
 
   test.each(['99.NATIVE', '99.LOOP'])(
-    'is answered 2 for %s, which leads to no server over HTTP, so that the client uses another site',
+    'returns code 2 for %s, which refers to no HTTP server, so that the client uses a different site',
     async (prefix) => {
       const { app } = await start();
       expect(codeOf(await askNative(app.native, `${prefix}/page`))).toBe(2);
     },
   );
 
-  test('is answered 301 for a foreign prefix without upstream.followReferrals', async () => {
+  test('returns code 301 for a foreign prefix without upstream.followReferrals', async () => {
     const { app } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
     const answer = await askNative(app.native, '99.FAR/page');
     expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
@@ -99,7 +99,7 @@ describe('native resolution with referrals', () => {
   describe('without the RECU flag', () => {
     const flags = PUBLIC & ~OP_FLAG.recursive;
 
-    test('is answered 301 for a foreign prefix, unless the record is cached', async () => {
+    test('returns code 301 for a foreign prefix unless the record is cached', async () => {
       const { app } = await start();
       expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
       expect([far.asked, root.asked]).toEqual([0, 0]);
@@ -107,14 +107,14 @@ describe('native resolution with referrals', () => {
       expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
     });
 
-    test('is answered 301 when it asks for private values too', async () => {
+    test('returns code 301 when private values are requested', async () => {
       const { app } = await start();
       const asked = { flags: flags & ~OP_FLAG.publicOnly, indexes: [1] };
       expect(codeOf(await askNative(app.native, '99.FAR/page', asked))).toBe(301);
       expect(far.asked).toBe(0);
     });
 
-    test('is answered by the default server', async () => {
+    test('returns the response of the default server', async () => {
       const { app } = await start({
         UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
         UPSTREAM_REFERRAL_ROOT: root.url,
@@ -124,7 +124,7 @@ describe('native resolution with referrals', () => {
       expect(codeOf(await askNative(app.native, '99.FAR/page'))).toBe(1);
     });
 
-    test('resolves a handle of a configured server', async () => {
+    test('returns a record from a configured server', async () => {
       const { app } = await start();
       expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
       expect(codeOf(await askNative(app.native, '21.T1/none', { flags }))).toBe(100);
@@ -139,7 +139,7 @@ describe('native resolution with referrals', () => {
       expect(near.asked).toBe(1);
     });
 
-    test('shares the load of every other reader when referrals are not followed', async () => {
+    test('shares the load of all readers when referrals are disabled', async () => {
       const { app, ask } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
       await Promise.all([
         askNative(app.native, '21.T1/page', { flags }),
@@ -149,7 +149,7 @@ describe('native resolution with referrals', () => {
       expect(near.asked).toBe(1);
     });
 
-    test('shares no load with requests that want recursion', async () => {
+    test('shares no load with recursive requests', async () => {
       const { app } = await start();
       const ask = (options = {}) => askNative(app.native, '99.FAR/page', options);
       const answers = await Promise.all([ask({ flags }), ask(), ask({ flags }), ask()]);
@@ -157,7 +157,7 @@ describe('native resolution with referrals', () => {
       expect(far.asked).toBe(1);
     });
 
-    test('is answered from a stale entry while the Handle server hangs', async () => {
+    test('returns a stale entry while the Handle server hangs', async () => {
       const { app, pass } = await start({ UPSTREAM_STALE_AFTER: '50ms' });
       await askNative(app.native, '21.T1/page', { flags });
       pass(2 * 3_600_000);

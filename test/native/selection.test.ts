@@ -1,4 +1,4 @@
-// Selection of values by index and type in a native resolution, and the handle it names.
+// Selection of values by index and type in a native resolution, and the spelling of its handle.
 import { describe, expect, it } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { askNative, codeOf, indexesIn } from '../support/native-messages.js';
@@ -24,28 +24,28 @@ const values = TYPES.map(([index, type]) => ({
   ttl: 86_400,
 }));
 
-describe('a native selection by index and type', () => {
+describe('native selection', () => {
   it.each<[what: string, filter: { indexes?: number[]; types?: string[] }, expected: number[] | undefined]>([
-    ['without anything: all, in stored order', {}, [7, 3, 0, 4, 5, 6, 8, -2]],
+    ['without a filter, in stored order', {}, [7, 3, 0, 4, 5, 6, 8, -2]],
     ['by indexes, in stored order', { indexes: [3, 7] }, [7, 3]],
     ['with an index twice', { indexes: [3, 3] }, [3]],
     ['by index 0', { indexes: [0] }, [0]],
     ['by a negative index', { indexes: [-2] }, [-2]],
-    ['by an index that is not there', { indexes: [1] }, undefined],
+    ['by a missing index', { indexes: [1] }, undefined],
     ['by type, in any case', { types: ['uRl'] }, [7, 0]],
     ['by a type twice', { types: ['URL', 'url'] }, [7, 0]],
     ['by a type and its sub-types', { types: ['url.'] }, [7, 3, 0, 8]],
     ['by a type of several parts', { types: ['A.'] }, [-2]],
-    ['by the same in full', { types: ['A.B.'] }, [-2]],
+    ['by a full type of several parts', { types: ['A.B.'] }, [-2]],
     ['by a part of a type', { types: ['A.B'] }, undefined],
     ['by the start of a type', { types: ['UR'] }, undefined],
     ['by an empty type', { types: [''] }, undefined],
     ['by a dot', { types: ['.'] }, undefined],
-    ['beyond ASCII in the same case', { types: ['dÉsc'] }, [6]],
-    ['beyond ASCII in another case', { types: ['DéSC'] }, undefined],
-    ['by index or type: a union', { indexes: [3], types: ['URLS', '', '.'] }, [3, 4]],
-    ['by index or type, both of one value', { indexes: [7], types: ['URL'] }, [7, 0]],
-  ])('%s', async (_what, filter, expected) => {
+    ['by a non-ASCII type in the same case', { types: ['dÉsc'] }, [6]],
+    ['by a non-ASCII type in a different case', { types: ['DéSC'] }, undefined],
+    ['by index or type (union)', { indexes: [3], types: ['URLS', '', '.'] }, [3, 4]],
+    ['by index or type of the same value', { indexes: [7], types: ['URL'] }, [7, 0]],
+  ])('returns the matching values %s', async (_what, filter, expected) => {
     mockUpstream(recordOf(values));
     const { app } = await startProxy();
     const answer = await askNative(app.native, HANDLE, filter);
@@ -54,14 +54,14 @@ describe('a native selection by index and type', () => {
   });
 });
 
-describe('a native handle', () => {
+describe('native handle', () => {
   it.each([
     ['with percent characters', '21.T1/a%2Fb%', '21.T1%2Fa%252Fb%25'],
     ['with a plus and a space', '21.T1/a+b c', '21.T1%2Fa%2Bb%20c'],
-    ['with what ends a path', '21.T1/a?b#c', '21.T1%2Fa%3Fb%23c'],
+    ['with characters that end a path', '21.T1/a?b#c', '21.T1%2Fa%3Fb%23c'],
     ['with dot segments', '21.T1/../a//b/', '21.T1%2F..%2Fa%2F%2Fb%2F'],
     ['beyond ASCII', '21.T1/ä𝕳', '21.T1%2F%C3%A4%F0%9D%95%B3'],
-  ])('%s is requested and echoed unchanged', async (_what, handle, sent) => {
+  ])('is requested and echoed unchanged %s', async (_what, handle, sent) => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
     const { body } = await askNative(app.native, handle);
@@ -69,7 +69,7 @@ describe('a native handle', () => {
     expect(upstream.targets.map((target) => encodeURIComponent(handleIn(target)))).toEqual([sent]);
   });
 
-  it('in another case is the same, except for letters beyond ASCII', async () => {
+  it('matches in a different case, except for non-ASCII letters', async () => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy();
     for (const handle of ['21.t1/aé', '21.T1/Aé', '21.T1/AÉ']) {
@@ -79,7 +79,7 @@ describe('a native handle', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  it('with percent-encoded characters is not decoded', async () => {
+  it('is not percent-decoded', async () => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy();
     for (const handle of ['21.T1/a/b', '21.T1/a%2Fb']) await askNative(app.native, handle);

@@ -1,4 +1,4 @@
-// The TCP listener: one message per connection in pieces of any size, within limits of time, number and memory.
+// The native TCP listener: one message per connection, in pieces of any size, within limits.
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
@@ -19,8 +19,8 @@ async function metricsOf(proxy: Proxy): Promise<string> {
   return JSON.stringify(await proxy.metrics());
 }
 
-describe('a message over TCP', () => {
-  it('is answered from the cache of every other interface', async () => {
+describe('native TCP message', () => {
+  it('is served from the cache of all other interfaces', async () => {
     const upstream = mockUpstream();
     const { tcpPort, ask } = await startProxy(ON);
     expect(indexesIn(await askTcp(tcpPort, HANDLE))).toEqual([1, 2, 3]);
@@ -35,21 +35,21 @@ describe('a message over TCP', () => {
     expect(indexesIn(readResponse(await exchangeTcp(tcpPort, bytes)))).toEqual([1, 2, 3]);
   });
 
-  it('is answered after the client has closed its side', async () => {
+  it('gets a response after the client has half-closed the connection', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const answer = await exchangeTcp(tcpPort, [REQUEST], { isEnded: true });
     expect(codeOf(readResponse(answer))).toBe(1);
   });
 
-  it('is the only one of its connection: further bytes are not read', async () => {
+  it('is the only message of its connection, whose further bytes are not read', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const answer = await exchangeTcp(tcpPort, [Buffer.concat([REQUEST, REQUEST, Buffer.alloc(200_000)])]);
     expect(codeOf(readResponse(answer))).toBe(1);
   });
 
-  it('of maximum length is accepted, and one byte more is rejected', async () => {
+  it('is accepted up to the maximum length, and rejected above', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const body = LARGEST - (nativeRequest('').length - 20);
@@ -62,15 +62,15 @@ describe('a message over TCP', () => {
   });
 });
 
-describe('a TCP listener limit', () => {
-  it('of idle time sends an error, then closes the connection', async () => {
+describe('native TCP listener limit', () => {
+  it('on idle time sends an error, then closes the connection', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_IDLE_TIMEOUT: '100ms' });
     const answer = readResponse(await exchangeTcp(tcpPort, [REQUEST.subarray(0, 30)]));
     expect([codeOf(answer), textIn(answer)]).toEqual([4, 'Read timed out']);
   });
 
-  it('of request time is not extended by a trickle of bytes', async () => {
+  it('on request time is not extended by a trickle of bytes', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '300ms' });
     const socket = await openNativeSocket(tcpPort);
@@ -83,7 +83,7 @@ describe('a TCP listener limit', () => {
     expect(sent).toBeLessThan(REQUEST.length);
   });
 
-  it('of response time closes a client that never closes', async () => {
+  it('on response time closes a client that never closes', async () => {
     mockUpstream();
     const { tcpPort, app } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '200ms' });
     const accepted = once(app.nativeListeners.tcp!, 'connection') as Promise<[Socket]>;
@@ -95,7 +95,7 @@ describe('a TCP listener limit', () => {
     await closed;
   });
 
-  it('of connections closes one more immediately, and counts it', async () => {
+  it('on connections closes the excess connection immediately, and counts it', async () => {
     mockUpstream();
     const proxy = await startProxy({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '1' });
     await askTcp(proxy.tcpPort, HANDLE);
@@ -106,7 +106,7 @@ describe('a TCP listener limit', () => {
     first.destroy();
   });
 
-  it('of memory answers the oldest incomplete message with code 2', async () => {
+  it('on memory rejects the oldest incomplete message with code 2', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({
       ...ON,
@@ -124,7 +124,7 @@ describe('a TCP listener limit', () => {
   });
 });
 
-describe('the TCP metrics', () => {
+describe('native TCP metrics', () => {
   it('count by interface, result and response code', async () => {
     mockUpstream();
     const proxy = await startProxy(ON);

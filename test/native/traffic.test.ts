@@ -1,4 +1,4 @@
-// Traffic rules for native messages over TCP, whose sender is verified: they apply to misses only.
+// Traffic rules for native TCP messages, whose sender is verified: they apply only to misses.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';
@@ -34,7 +34,7 @@ async function usesOf(proxy: Proxy): Promise<Record<string, number>> {
 }
 
 describe('traffic rules for native messages', () => {
-  describe('a rule that rejects', () => {
+  describe('with a rejecting rule', () => {
     test.each([
       ['native messages', { interface: 'native' }, true],
       ['a handle', { handle: '21.T11998/pa*' }, true],
@@ -42,27 +42,27 @@ describe('traffic rules for native messages', () => {
       ['a network', { network: '127.0.0.0/8' }, true],
       ['misses', { reads: 'misses' }, true],
       ['everything', {}, true],
-      ['another network', { network: '192.0.2.0/24' }, false],
-      ['another handle', { handle: '21.T11998/x' }, false],
-      ['another interface', { interface: ['record', 'redirect'] }, false],
+      ['a different network', { network: '192.0.2.0/24' }, false],
+      ['a different handle', { handle: '21.T11998/x' }, false],
+      ['a different interface', { interface: ['record', 'redirect'] }, false],
       ['hits', { reads: 'hits' }, false],
       ['a method of HTTP', { method: ['GET', 'POST'] }, false],
       ['credentials', { credentials: true }, false],
       ['a user agent', { userAgent: '*' }, true],
-    ])('%s: judged by the known properties of a message', async (_what, match, isRefused) => {
+    ])('match %s only by the known properties of a message', async (_what, match, isRefused) => {
       const proxy = await start([{ name: 'tested', match, answer: 403 }]);
       expect(await codeOver(proxy)).toBe(isRefused ? 2 : 1);
       expect(demo.asked).toBe(isRefused ? 0 : 1);
     });
 
-    test('does not reject hits', async () => {
+    test('do not reject hits', async () => {
       const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
       await proxy.ask(`/api/handles/${HANDLE}`);
       expect([await codeOver(proxy), await codeOver(proxy, OTHER)]).toEqual([1, 2]);
       expect(await usesOf(proxy)).toMatchObject({ limited: 1 });
     });
 
-    test('does not reject hits of requests for private values too', async () => {
+    test('do not reject hits of requests for private values', async () => {
       const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
       await proxy.ask(`/api/handles/${HANDLE}`);
       const flags = PUBLIC & ~OP_FLAG.publicOnly;
@@ -70,7 +70,7 @@ describe('traffic rules for native messages', () => {
       expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags }))).toBe(2);
     });
 
-    test('adds no error to the status page, and counts as over HTTP', async () => {
+    test('add no error to the status page, and count like over HTTP', async () => {
       const proxy = await start([{ name: 'all', answer: 403 }]);
       await codeOver(proxy);
       await proxy.ask(`/api/handles/${HANDLE}`);
@@ -78,14 +78,14 @@ describe('traffic rules for native messages', () => {
       expect([recentErrors, requests.byResult]).toEqual([[], { refused: 2 }]);
     });
 
-    test('does not reject messages over UDP, whose sender may be forged', async () => {
+    test('do not reject UDP messages, whose sender may be forged', async () => {
       const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
       const [packet] = await exchangeUdp(proxy.udpPort, [nativeRequest(HANDLE)]);
       expect(codeOf(readResponse(packet!))).toBe(1);
     });
   });
 
-  test('a miss above the limit is answered 2 until the bucket is refilled', async () => {
+  test('reject a miss above the limit with code 2 until the bucket is refilled', async () => {
     const limit = { perMinute: 2 };
     const proxy = await start([{ name: 'native', match: { interface: 'native' }, limit }]);
     const codes = [];
@@ -96,14 +96,14 @@ describe('traffic rules for native messages', () => {
     expect(await codeOver(proxy, '21.T11998/c')).toBe(100);
   });
 
-  test('a reload replaces the rules', async () => {
+  test('are replaced by a reload', async () => {
     const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
     expect(await codeOver(proxy)).toBe(2);
     proxy.app.reload(configFrom({ env: { UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: '0' } }));
     expect(await codeOver(proxy)).toBe(1);
   });
 
-  test('no rule applies behind a load balancer, which hides the clients', async () => {
+  test('do not apply behind a load balancer, which hides the clients', async () => {
     const rules = [{ name: 'native', match: { interface: 'native' }, answer: 429 }];
     const proxy = await start(rules, { HTTP_TRUSTED_PROXIES: 'loopback' });
     expect(await codeOver(proxy)).toBe(1);

@@ -1,4 +1,4 @@
-// Fair scheduling of native TCP messages: the messages of one turn of the event loop share one time slice.
+// Fair scheduling of native TCP messages: the messages of one event-loop turn share one time slice.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -22,8 +22,8 @@ const UNBOUNDED = {
   requestTimeoutMs: 60_000,
 };
 
-describe('time slices of native messages over TCP', () => {
-  test('defer the second long message to the next turn of the event loop', async () => {
+describe('time slices of native TCP messages', () => {
+  test('defer the second long message to the next event-loop turn', async () => {
     let nowMs = 0;
     let answered = 0;
     let received = 0;

@@ -1,4 +1,4 @@
-// A flood of UDP requests, whose senders may be forged: other clients keep their share of the Handle server.
+// A flood of UDP requests with possibly forged senders: other clients retain their upstream share.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { startProxy } from '../support/proxy.js';
 
 const CONCURRENCY = 8;
 
-/** Starts a Handle server that never answers. */
+/** Starts a Handle server that never responds. */
 async function startSilentServer() {
   const asked: string[] = [];
   const server = createServer(({ url = '' }) => void asked.push(url)).listen(0, '127.0.0.1');
@@ -29,7 +29,7 @@ describe('UDP flood', () => {
     ['an index', { flags: PUBLIC & ~OP_FLAG.publicOnly, indexes: [1] }],
     ['private values', { flags: PUBLIC & ~OP_FLAG.publicOnly }],
   ])(
-    'requests for %s of a thousand handles leave a quarter of upstream.concurrency free',
+    'leaves a quarter of upstream.concurrency free for other clients (%s of a thousand handles)',
     async (_what, question) => {
       const { asked, url } = await startSilentServer();
       const proxy = await startProxy({

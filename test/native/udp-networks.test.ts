@@ -1,4 +1,4 @@
-// UDP response limits by network, for every address family of the socket.
+// UDP response limits per network, for every address family of the socket.
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/native/answer.js';
@@ -8,12 +8,12 @@ import { testContext } from '../support/context.js';
 import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
-describe('UDP response limit by network', () => {
+describe('UDP response limit per network', () => {
   test.each([
     ['0.0.0.0', ['192.0.2.1', '192.0.2.9', '198.51.100.1']],
     ['::', ['::ffff:192.0.2.1', '::ffff:192.0.2.9', '::ffff:198.51.100.1']],
     ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
-  ])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
+  ])('applies on %s to the second address of %o, but not to the third', (host, addresses) => {
     const context = testContext({ clock: { ...systemClock, now: () => 0 } });
     const native = createAnswer(context, {
       ...NO_CACHE,

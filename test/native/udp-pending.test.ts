@@ -1,4 +1,4 @@
-// Maximum number of UDP requests that wait for the Handle server.
+// The maximum number of UDP requests that wait for the Handle server.
 import { describe, expect, test, vi } from 'vitest';
 import { createAnswer } from '../../src/native/answer.js';
 import { createMetrics } from '../../src/observe/metrics.js';
@@ -11,7 +11,7 @@ import { HANDLE } from '../support/upstream.js';
 const MAX_PENDING = 10_000;
 
 describe('pending UDP requests', () => {
-  test('above 10,000 are directed to TCP, without an upstream request', () => {
+  test('are directed to TCP above 10,000, without an upstream request', () => {
     const resolve = vi.fn(() => new Promise<never>(() => undefined));
     const context = testContext({ metrics: createMetrics() });
     const native = createAnswer(context, { ...NO_CACHE, resolve, site: NO_SITE });

@@ -25,12 +25,12 @@ async function limitedOf(proxy: Proxy): Promise<Record<string, number>> {
   return Object.fromEntries(limited!.values.map(({ labels, value }) => [String(labels['reason']), value]));
 }
 
-/** A request that takes several packets because of its type filter. */
+/** A request whose type filter makes it span several packets. */
 const LONG = nativeRequest(HANDLE, { types: ['x'.repeat(600), 'URL'], requestId: 7 });
 const LONG_PACKETS = toPackets(decodeEnvelope(LONG), LONG.subarray(ENVELOPE_BYTES));
 
-describe('a request over UDP', () => {
-  it('is answered from the cache of every other interface', async () => {
+describe('UDP request', () => {
+  it('is served from the cache of all other interfaces', async () => {
     const upstream = mockUpstream();
     const { udpPort, ask } = await startProxy(ON);
     expect(indexesIn(only(await exchangeUdp(udpPort, [REQUEST])))).toEqual([1, 2, 3]);
@@ -38,14 +38,14 @@ describe('a request over UDP', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  it('in several packets is reassembled in any order, with duplicates', async () => {
+  it('is reassembled from packets in any order, with duplicates', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const [first, second] = LONG_PACKETS as [Buffer, Buffer];
     expect(indexesIn(only(await exchangeUdp(udpPort, [second, second, first])))).toEqual([1]);
   });
 
-  it('that stays incomplete is dropped after five seconds', async () => {
+  it('is dropped after five seconds if incomplete', async () => {
     mockUpstream();
     const { udpPort, pass } = await startProxy(ON);
     const [first, second] = LONG_PACKETS as [Buffer, Buffer];
@@ -61,7 +61,7 @@ describe('a request over UDP', () => {
     expect(only(await next).envelope.requestId).toBe(1);
   });
 
-  it('that claims 65,536 packets is rejected at its first one, and takes no memory', async () => {
+  it('is rejected at its first packet if it claims 65,536 packets, without using memory', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const [first] = LONG_PACKETS as [Buffer, Buffer];
@@ -73,7 +73,7 @@ describe('a request over UDP', () => {
     }
   });
 
-  it('of less than 8 bytes is not answered', async () => {
+  it('is ignored if shorter than 8 bytes', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const socket = await openUdp();
@@ -83,7 +83,7 @@ describe('a request over UDP', () => {
     expect(codeOf(only(await next))).toBe(1);
   });
 
-  it('that waits for the Handle server is answered before the socket closes', async () => {
+  it('gets its response before the socket closes', async () => {
     const { opened, open } = gate();
     mockUpstream({ ...recordOf([urlValue('https://example.org/')]), after: opened });
     const { udpPort, app, drainNative } = await startProxy(ON);
@@ -104,7 +104,7 @@ describe('UDP amplification', () => {
 
   const longest = (packets: Buffer[]): number => sizeOf(packets) / REQUEST.length;
 
-  it('an unverified sender gets one packet of at most 512 bytes, else code 2', async () => {
+  it('is limited to one packet of at most 512 bytes for an unverified sender, otherwise code 2', async () => {
     const upstream = mockUpstream(recordWith(100));
     const proxy = await startProxy({ ...ON, CACHE_FOUND_MAX_TTL: '0s', CACHE_FOUND_MIN_TTL: '0s' });
     const extra = 512 - sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));
@@ -120,7 +120,7 @@ describe('UDP amplification', () => {
   });
 
   it.each([1000, 100_000])(
-    'a long request in packets gets no larger response for a record of %i bytes',
+    'is not increased by a long request in several packets (record of %i bytes)',
     async (bytes) => {
       mockUpstream(recordWith(bytes));
       const { udpPort } = await startProxy(ON);
@@ -128,27 +128,27 @@ describe('UDP amplification', () => {
     },
   );
 
-  it('a sender verified over TCP gets the whole response in packets for an hour', async () => {
+  it('is unlimited for an hour for a sender verified over TCP', async () => {
     mockUpstream(recordWith(4000));
     const proxy = await startProxy({ ...ON, NATIVE_TCP_PORT: '0', NATIVE_UDP_BYTES_PER_SECOND: '0B' });
     const ask = () => exchangeUdp(proxy.udpPort, [REQUEST]);
     expect(codeOf(only(await ask()))).toBe(2);
     expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);
     expect(sizeOf(await ask())).toBeGreaterThan(4000);
-    // The second response is a prepared one.
+    // The second response is prepared.
     expect(sizeOf(await ask())).toBeGreaterThan(4000);
     proxy.pass(60 * 60 * 1000 + 1);
     expect(codeOf(only(await ask()))).toBe(2);
   });
 
-  it('no response of any interface is longer than clients accept', async () => {
+  it('never exceeds the length that clients accept, on any interface', async () => {
     mockUpstream(recordWith(262_144));
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_PORT: '0' });
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(2);
     expect(codeOf(await askTcp(tcpPort, HANDLE, { indexes: [7] }))).toBe(200);
   });
 
-  it('beyond bytesPerSecond a network gets code 2 for every second request, and nothing for the others', async () => {
+  it('is limited by bytesPerSecond to code 2 for every second request of a network', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ ...ON, NATIVE_UDP_BYTES_PER_SECOND: '1KiB' });
     const length = sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));

@@ -1,4 +1,4 @@
-// Conversion of values between JSON and the bytes of a Handle server, with the bytes written by hand.
+// Conversion of values between JSON and the bytes of a Handle server, compared with handwritten bytes.
 import { describe, expect, it } from 'vitest';
 import { ByteReader } from '../../src/handle/bytes.js';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -20,7 +20,7 @@ interface Layout {
   references?: string;
 }
 
-/** Concatenates the fields in the order of the layout. */
+/** Concatenates the fields in layout order. */
 const bytesOf = ({
   index = i4(1),
   timestamp = i4(0),
@@ -133,7 +133,7 @@ const BOTH_WAYS: [what: string, json: Partial<HandleValue>, layout: Layout][] = 
     { type: hexOf('HS_PUBKEY'), data: DSA_BYTES },
   ],
   [
-    'a key of another kind',
+    'a key of a different kind',
     { type: 'HS_PUBKEY', data: text('ssh-rsa') },
     { type: hexOf('HS_PUBKEY'), data: hexOf('ssh-rsa') },
   ],
@@ -208,37 +208,41 @@ describe('native encoding of values', () => {
       expect(encodeValue(value).toString('hex')).toBe(bytes);
     });
 
-    it('is decoded from these bytes', () => {
+    it('is decoded from the expected bytes', () => {
       const reader = new ByteReader(Buffer.from(bytes, 'hex'));
       expect(readValue(reader)).toEqual(value);
       expect(reader.remaining).toBe(0);
     });
   });
 
-  /** JSON forms that a server or another program may write differently. */
+  /** JSON forms that a server or a different program may write. */
   it.each<[string, Partial<HandleValue>, Layout]>([
     ['bare text', { data: 'x' }, {}],
     ['hexadecimal digits', { data: { format: 'hex', value: '00Ff' } }, { data: '00ff' }],
     ['text in base64', { data: base64('eA==') }, {}],
-    ['a binary format under another type', { data: { format: 'vlist', value: [] } }, { data: i4(0) }],
+    ['a binary format under a different type', { data: { format: 'vlist', value: [] } }, { data: i4(0) }],
     ['five permissions, of which the last count', { permissions: '01110' }, {}],
     [
       'a timestamp with milliseconds',
       { timestamp: '2026-11-21T10:00:00.999Z' },
       { timestamp: i4(Date.UTC(2026, 10, 21, 10) / 1000) },
     ],
-    ['a timestamp of another time zone', { timestamp: '1970-01-01T01:00:01+01:00' }, { timestamp: i4(1) }],
+    [
+      'a timestamp in a different time zone',
+      { timestamp: '1970-01-01T01:00:01+01:00' },
+      { timestamp: i4(1) },
+    ],
     ['a timestamp that cannot be read', { timestamp: 'yesterday' }, {}],
     [
       'a timestamp beyond 32 bits, which wraps',
       { timestamp: '2038-01-19T03:14:08Z' },
       { timestamp: '80000000' },
     ],
-  ])('%s is encoded to the expected bytes', (_what, json, layout) => {
+  ])('produces the expected bytes for %s', (_what, json, layout) => {
     expect(encodeValue({ ...PLAIN, ...json }).toString('hex')).toBe(bytesOf(layout));
   });
 
-  it('a value without TTL has a TTL of one day', () => {
+  it('uses a TTL of one day for a value without TTL', () => {
     expect(encodeValue(WITHOUT_TTL).toString('hex')).toBe(bytesOf({}));
   });
 });

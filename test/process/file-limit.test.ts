@@ -1,4 +1,4 @@
-// Number of client connections that a process accepts under its file limit.
+// The number of client connections that a process accepts under its file descriptor limit.
 import { describe, expect, test } from 'vitest';
 import { fitToFileLimit, readFileLimit, wantedFiles } from '../../src/process/file-limit.js';
 import { configFrom } from '../support/load-config.js';
@@ -13,9 +13,9 @@ function fit(limit: number | undefined, env: Record<string, string> = {}) {
   return { http: server.maxConnections, tcp: native.tcp.maxConnections, lines };
 }
 
-describe('file limit', () => {
-  describe('of the process', () => {
-    test('that is high enough or unknown changes nothing', () => {
+describe('file descriptor limit', () => {
+  describe('applied to listeners', () => {
+    test('changes nothing when it is high enough or unknown', () => {
       const wanted = wantedFiles(configFrom({ env: { UPSTREAM_URL } }));
       expect(wanted).toBe(10_000 + 2 * 128 + 64);
       for (const limit of [undefined, wanted, 1_048_576])
@@ -23,7 +23,7 @@ describe('file limit', () => {
       expect(fit(wanted - 1)).toMatchObject({ http: 9999, lines: [[{ wanted }, expect.any(String)]] });
     });
 
-    test('that is too low reduces only client connections, with a warning that names the remedy', () => {
+    test('reduces only client connections and warns with the remedy when it is too low', () => {
       const { http, lines } = fit(1024);
       expect(http).toBe(1024 - 2 * 128 - 64);
       expect(lines).toEqual([
@@ -37,7 +37,7 @@ describe('file limit', () => {
       ]);
     });
 
-    test('that is far too low leaves half of the files to the process', () => {
+    test('leaves half of the descriptors to the process when it is far too low', () => {
       expect(fit(64).http).toBe(12);
       expect(fit(8).http).toBe(1);
     });
@@ -55,7 +55,7 @@ describe('file limit', () => {
       });
     });
 
-    test('reserves the connections to each Handle server, its mirrors and the reverse look-up', () => {
+    test('reserves connections to each Handle server, its mirrors and the reverse look-up', () => {
       const env = { UPSTREAM_MIRRORS: 'https://m1,https://m2', UPSTREAM_CONNECTIONS: '10' };
       expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(10_000 + 4 * 10 + 64);
       const reverse = { ...env, REVERSE_LOOKUP_URL: 'https://reverse.example.org' };
@@ -63,11 +63,11 @@ describe('file limit', () => {
     });
   });
 
-  test.runIf(process.platform === 'linux')('of this process is known', () => {
+  test.runIf(process.platform === 'linux')('is known for this process', () => {
     expect(readFileLimit()).toBeGreaterThan(100);
   });
 
-  test('counts the connections to the root and to the servers that records refer to', () => {
+  test('reserves connections to the root and to referred servers', () => {
     const env = { UPSTREAM_CONNECTIONS: '10', UPSTREAM_FOLLOW_REFERRALS: 'true' };
     const wanted = 10_000 + 3 * 10 + 256 * 16 + 64;
     expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(wanted);

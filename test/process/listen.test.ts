@@ -1,10 +1,10 @@
-// The message of a listener that cannot open.
+// Error messages for a listener that cannot open.
 import { describe, expect, test } from 'vitest';
 import { describeListenFailure } from '../../src/process/listen.js';
 
 const AT = { host: '127.0.0.1', port: 80 };
 
-describe('error message of a listener that cannot open', () => {
+describe('listener error message', () => {
   test.each([
     ['EADDRINUSE', /another program uses this port.* server\.port \(PORT\)/],
     ['EACCES', /may not open this port.* server\.port \(PORT\).*above 1023/],
@@ -12,7 +12,7 @@ describe('error message of a listener that cannot open', () => {
     ['EAI_AGAIN', /host name is unknown.* server\.host \(HOST\)/],
     ['EADDRNOTAVAIL', /does not have the address.* server\.host \(HOST\)/],
     ['EMFILE', /server\.host \(HOST\) and server\.port \(PORT\)/],
-  ])('%s names the key and the remedy', (code, text) => {
+  ])('names the key and the remedy for %s', (code, text) => {
     const message = describeListenFailure('server', AT, { code, message: '' });
     expect(message).toMatch(text);
     expect(message).toContain(`Cannot listen on 127.0.0.1:80 (${code}): `);
@@ -27,7 +27,7 @@ describe('error message of a listener that cannot open', () => {
     expect(message).toMatch(/^Cannot listen on \[::1\]:9090 .*admin\.port \(ADMIN_PORT\)/);
   });
 
-  test('names the host of the native listener, by default that of the public one', () => {
+  test('names the host of the native listener, by default that of the public listener', () => {
     const message = describeListenFailure(
       'nativeTcp',
       { host: '::', port: 2641 },

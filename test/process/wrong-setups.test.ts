@@ -1,4 +1,4 @@
-// Runs the rows of wrong-setups.md: the exit code, the cause and the remedy, /readyz, and the response to a reader.
+// Runs the rows of wrong-setups.md: exit code, cause and remedy, /readyz, and the response to a reader.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -48,7 +48,7 @@ function fileOf(text: string): string {
   return path;
 }
 
-/** Host and port, without the scheme. */
+/** Returns the host and port without the scheme. */
 const placeOf = ({ url }: { url: string }): string => new URL(url).host;
 
 async function listen(server: Server): Promise<string> {
@@ -71,7 +71,7 @@ const sshd = createServer((socket) => {
   socket.on('error', () => undefined).write('SSH-2.0-OpenSSH_9.2\r\n');
 });
 
-/** Values of the names in braces. */
+/** Replacements for names in braces. */
 const places: Record<string, string> = {
   ...{ folder, text: fileOf('text'), password: PASSWORD },
   ...{ 'expired.pem': fileOf(expired.cert), 'another fingerprint': expired.fingerprint },
@@ -92,7 +92,7 @@ const places: Record<string, string> = {
 const filled = (text: string, own: Record<string, string> = {}): string =>
   text.replaceAll(/\{([a-z][\w. ]*)\}/gi, (whole, name: string) => own[name] ?? places[name] ?? whole);
 
-/** The variables of a row, including the path of a configuration file with its text. */
+/** Returns the environment of a row. Configuration text becomes a file named by CONFIG. */
 async function environmentOf({ given }: SetUp): Promise<Record<string, string>> {
   const own = { port: String(await freePort()) };
   const variables = [...given.matchAll(/`([^`]*)`/g)].map(([, text = '']) => {
@@ -104,13 +104,13 @@ async function environmentOf({ given }: SetUp): Promise<Record<string, string>> 
   return { ...listeners, UPSTREAM_URL: demo.url, ...PATIENCE, ...Object.fromEntries(variables) };
 }
 
-/** A pattern for a text with gaps, anywhere in a line. */
+/** Returns a pattern that matches a text with gaps (…) anywhere in a line. */
 function textLike(pattern: string): RegExp {
   const parts = filled(pattern === NONE ? '' : pattern).split('…');
   return new RegExp(parts.map((part) => part.trim().replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')).join('.*'));
 }
 
-/** Opens the listeners, and collects their log in the list. */
+/** Opens the listeners, and collects their log lines. */
 async function startService(setUp: SetUp) {
   const log: Record<string, unknown>[] = [];
   const write = (line: string): void => void log.push(JSON.parse(line) as Record<string, unknown>);
@@ -118,7 +118,7 @@ async function startService(setUp: SetUp) {
   return { log, service: await start(sources, { write }).starting };
 }
 
-describe('wrong set-ups', () => {
+describe('wrong set-up', () => {
   function testStarted(setUps: readonly SetUp[], targetOf: (setUp: SetUp) => string): void {
     test.concurrent.for(setUps)('$name', async (setUp, { expect: expectHere }) => {
       const { log, service } = await startService(setUp);
@@ -146,14 +146,14 @@ describe('wrong set-ups', () => {
   const started = SET_UPS.filter(({ exitCode }) => exitCode === NONE);
   const withRedis = started.filter(({ given }) => given.includes('REDIS_URL='));
 
-  describe('a set-up that starts', () => {
+  describe('with a running process', () => {
     testStarted(
       started.filter((setUp) => !withRedis.includes(setUp)),
       () => 'upstream',
     );
   });
 
-  describeWithRedis('a set-up that starts with an unusable Redis', () => {
+  describeWithRedis('with a running process and an unusable Redis', () => {
     const redises: RedisServer[] = [];
     beforeAll(async () => {
       const open = async (name: string, extra: string[] = []): Promise<RedisServer> => {
@@ -182,7 +182,7 @@ describe('wrong set-ups', () => {
     testStarted(withRedis, () => 'redis');
   });
 
-  describe('a set-up that does not start', () => {
+  describe('without a running process', () => {
     test.for(SET_UPS.filter(({ exitCode }) => exitCode !== NONE))('$name', async (setUp) => {
       let failure: unknown;
       await startService(setUp).then(
@@ -197,7 +197,7 @@ describe('wrong set-ups', () => {
     });
   });
 
-  test('the table of set-ups covers more than 60', () => {
+  test('has more than 60 rows in the table', () => {
     expect(SET_UPS.length).toBeGreaterThan(60);
   });
 });

@@ -1,4 +1,4 @@
-// Compose and Kubernetes files: they agree with each other, with the configuration and with the image.
+// Compose and Kubernetes files: they are consistent with each other, the configuration and the image.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,10 +26,13 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 const variables = configKeys().map(({ variable }) => variable);
 const defaults = configFrom({});
-/** A token long enough to be accepted. */
+/** A token that the configuration accepts. */
 const ADMIN_TOKEN = '0123456789abcdef0123456789abcdef';
 
-/** Worst case: both caches, bodies, unsent responses, which take twice their bytes, and the process itself (128 MiB). */
+/**
+ * Returns the worst case in bytes: both caches, bodies, unsent responses (twice their size), and 128 MiB
+ * for the process.
+ */
 const memoryNeeded = ({ cache, http }: Config): number =>
   cache.maxBytes +
   http.responseCache.maxBytes +
@@ -37,14 +40,14 @@ const memoryNeeded = ({ cache, http }: Config): number =>
   2 * http.maxUnsentResponseBytes +
   128 * 2 ** 20;
 
-/** Bytes of a container size: `512mb`, `1g`, `1Gi`. */
+/** Returns the bytes of a container size: `512mb`, `1g`, `1Gi`. */
 const bytes = (size: string): number =>
   parseSize(size.toUpperCase().replace(/^(\d+[GM]).*$/, '$1iB')) ?? Number.NaN;
 
 describe('compose.yaml', () => {
   const [{ services, networks }] = exampleDocuments('compose.yaml') as [Compose];
   const { proxy, redis } = services;
-  /** The environment as the command sets it. */
+  /** The environment that Compose sets after substitution. */
   const environment = Object.fromEntries(
     Object.entries(proxy.environment).map(([name, value]) => {
       const given: Record<string, string> = { UPSTREAM_URL: 'https://handle.test:8000', ADMIN_TOKEN };
@@ -59,7 +62,7 @@ describe('compose.yaml', () => {
     expect(config.admin.token).toBe(ADMIN_TOKEN);
   });
 
-  it('publishes the ports the proxy listens on: HTTP to this machine only, the native protocol to all', () => {
+  it('publishes HTTP ports to this machine only, and native ports to all networks', () => {
     const { server, admin, native } = configFrom({ env: environment });
     expect(proxy.ports).toEqual([
       `127.0.0.1:${server.port}:${server.port}`,
@@ -69,18 +72,18 @@ describe('compose.yaml', () => {
     ]);
   });
 
-  it('allows enough time to stop, and memory for the worst case', () => {
+  it('allows sufficient time to stop, and memory for the worst case', () => {
     expect(parseInt(proxy.stop_grace_period)).toBeGreaterThan(shutdownSeconds(defaults));
     expect(bytes(proxy.mem_limit)).toBeGreaterThan(memoryNeeded(configFrom({ env: environment })));
   });
 
-  it('has a Redis without eviction, with memory besides its data', () => {
+  it('runs Redis without eviction, with memory beyond its data', () => {
     const option = (name: string): string => redis.command[redis.command.indexOf(name) + 1] ?? '';
     expect(option('--maxmemory-policy')).toBe('noeviction');
     expect(bytes(redis.mem_limit)).toBeGreaterThan(1.4 * bytes(option('--maxmemory')));
   });
 
-  it('trusts the gateway of its network, where the TLS server of the host connects, and no other container', () => {
+  it("trusts only the network gateway, through which the host's TLS server connects", () => {
     const [{ subnet, gateway }] = networks.default.ipam.config;
     expect(configFrom({ env: environment }).http.trustedProxies).toEqual([gateway]);
     const { http } = configFrom({ env: { HTTP_TRUSTED_PROXIES: subnet } });
@@ -88,7 +91,7 @@ describe('compose.yaml', () => {
   });
 });
 
-describe('the Kubernetes manifests', () => {
+describe('Kubernetes manifests', () => {
   const [deployment] = exampleDocuments('kubernetes/deployment.yaml') as [Deployment];
   const [configMap] = exampleDocuments('kubernetes/configmap.yaml') as [ConfigMap];
   const [budget] = exampleDocuments('kubernetes/pod-disruption-budget.yaml') as [Budget];
@@ -134,7 +137,7 @@ describe('the Kubernetes manifests', () => {
   });
 
   it.each(['startupProbe', 'livenessProbe', 'readinessProbe'] as const)(
-    'use as %s an admin path that needs no token',
+    'set an admin path without a token as %s',
     async (probe) => {
       const { path, port } = container[probe].httpGet;
       expect(port).toBe('admin');
@@ -143,7 +146,7 @@ describe('the Kubernetes manifests', () => {
     },
   );
 
-  it('allow only the ingress controller to the public port, only monitoring to the admin port, and all clients to the native ports', () => {
+  it('restrict the HTTP port to ingress and the admin port to monitoring, but no native port', () => {
     expect(policy.spec.policyTypes).toEqual(['Ingress']);
     const allowed = policy.spec.ingress.map(({ from, ports }) => [
       ports.map(({ port }) => port),
@@ -156,17 +159,17 @@ describe('the Kubernetes manifests', () => {
     ]);
   });
 
-  it('trust no proxy by default: the network is one for documentation (RFC 5737)', () => {
+  it('trust no real proxy by default, only a documentation network (RFC 5737)', () => {
     expect(config.http.trustedProxies).not.toEqual([]);
     for (const network of config.http.trustedProxies) expect(network).toMatch(/^192\.0\.2\.\d+\/\d+$/);
   });
 
-  it('run as the user of the image', () => {
+  it('run as the image user', () => {
     const { runAsUser, runAsGroup } = pod.spec.securityContext;
     expect(dockerfile).toContain(`USER ${runAsUser}:${runAsGroup}\n`);
   });
 
-  it('allow enough time to stop, and memory for the caches', () => {
+  it('allow sufficient time to stop, and memory for the caches', () => {
     const [, waitSeconds = ''] = container.lifecycle.preStop.exec.command;
     const needed = Number(waitSeconds) + shutdownSeconds(config);
     expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(needed);
@@ -174,7 +177,7 @@ describe('the Kubernetes manifests', () => {
     expect(memory).toBeGreaterThan(memoryNeeded(config));
   });
 
-  it('run the version of this project', () => {
+  it('run the current version of the project', () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect(container.image).toMatch(new RegExp(`:${version.replaceAll('.', '\\.')}$`));
     const bake = exampleText('docker-bake.hcl');

@@ -1,4 +1,4 @@
-// The rollout files: the systemd unit, the web servers, and rules for every file.
+// Rollout examples: the systemd unit, web servers in front, and rules for all files.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,20 +21,20 @@ const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 const variables = configKeys().map(({ variable }) => variable);
 const defaults = configFrom({});
 
-describe('example files', () => {
+describe('example file', () => {
   describe.each(exampleNames('.yaml'))('%s', (name) => {
-    it('is well-formed, each key once', () => {
+    it('is well-formed YAML without duplicate keys', () => {
       expect(exampleDocuments(name)).not.toEqual([]);
     });
   });
 
   describe.each(['handle-resolver-proxy.service', 'handle-resolver-proxy@.service'])(
-    'the systemd unit %s',
+    'systemd unit %s',
     (name) => {
       const unit = exampleText(name);
       const setting = (key: string): string => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
 
-      /** A copy with paths of this machine. */
+      /** Returns a copy with local paths. */
       function copy(): string {
         const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
         onTestFinished(() => {
@@ -48,19 +48,19 @@ describe('example files', () => {
         return path;
       }
 
-      it('starts the program with the command of the image', () => {
+      it("starts the program with the image's command", () => {
         expect(setting('ExecStart')).toBe('/usr/bin/node --enable-source-maps dist/main.js');
         expect(dockerfile).toContain('CMD ["node", "--enable-source-maps", "dist/main.js"]');
         expect(setting('WorkingDirectory')).toBe('/opt/handle-resolver-proxy');
       });
 
-      it('restarts it after every failure, and gives it time to stop', () => {
+      it('restarts after every failure, with sufficient time to stop', () => {
         expect(setting('Restart')).toBe('on-failure');
         expect(setting('RestartPreventExitStatus')).toBe('');
         expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));
       });
 
-      it('keeps a snapshot folder that only the program can read', () => {
+      it('creates a snapshot folder that only the program can read', () => {
         expect(setting('DynamicUser')).toBe('yes');
         expect(setting('StateDirectory')).toBe(`handle-resolver-proxy${name.includes('@') ? '/%i' : ''}`);
         expect(setting('StateDirectoryMode')).toBe('0700');
@@ -68,12 +68,12 @@ describe('example files', () => {
         expect(manual).toContain('file: /var/lib/handle-resolver-proxy/snapshot');
       });
 
-      it('allows as many open files as connections', () => {
+      it('allows an open file per connection', () => {
         const env = { UPSTREAM_URL: 'https://handle.test:8000', NATIVE_TCP_PORT: '2641' };
         expect(Number(setting('LimitNOFILE'))).toBeGreaterThan(wantedFiles(configFrom({ env })));
       });
 
-      it('gives the native listeners what they need: no capability, UDP as well as TCP', () => {
+      it('permits UDP and TCP for the native listeners, without a capability', () => {
         expect(setting('CapabilityBoundingSet')).toBe('');
         expect(setting('RestrictAddressFamilies').split(' ')).toEqual(
           expect.arrayContaining(['AF_INET', 'AF_INET6']),
@@ -83,7 +83,7 @@ describe('example files', () => {
 
       itWithProgram('systemd-analyze', 'passes systemd-analyze verify', () => {
         const { code, output } = runProgram('systemd-analyze', ['verify', copy()]);
-        // The output may name other units of the machine too.
+        // The output may name other local units as well.
         expect(output).not.toContain('handle-resolver-proxy');
         expect(code).toBe(0);
       });
@@ -97,14 +97,14 @@ describe('example files', () => {
     },
   );
 
-  it('enable the native listeners in the comment of the systemd unit', () => {
+  it('enables the native listeners in a comment of the systemd unit', () => {
     const unit = exampleText('handle-resolver-proxy.service');
     const comment = /^# The native Handle protocol.*\n((?:#   .*\n)+)/m.exec(unit)?.[1] ?? '';
     const { native } = configFrom({ yaml: comment.replaceAll('#   ', '') });
     expect([native.tcp.port, native.udp.port]).toEqual([2641, 2641]);
   });
 
-  it('have a template unit that differs from the unit only in name and ports', () => {
+  it('has a template unit that differs only in name and ports', () => {
     const linesOf = (name: string): string[] => {
       const text = exampleText(name);
       return text.slice(text.indexOf('[Unit]')).split('\n');
@@ -115,15 +115,15 @@ describe('example files', () => {
       'Description=Caching resolver proxy for persistent identifiers, instance %i',
       'Environment=PORT=%i',
       'Environment=ADMIN_PORT=1%i',
-      // A separate folder, because each instance has its own dynamic user.
+      // Each instance needs a separate folder because it has a dynamic user.
       'StateDirectory=handle-resolver-proxy/%i',
     ]);
   });
 
-  describe('the web servers in front', () => {
+  describe('for a web server in front', () => {
     const WEB_SERVERS = ['nginx.conf', 'Caddyfile', 'apache.conf', 'haproxy.cfg'];
 
-    it.each(WEB_SERVERS)('%s waits longer than a write may take', (name) => {
+    it.each(WEB_SERVERS)('waits longer than a write may take (%s)', (name) => {
       const [, seconds = ''] =
         /(?:proxy_read_timeout|response_header_timeout|ProxyTimeout|timeout server) (\d+)s?\b/.exec(
           exampleText(name),
@@ -132,15 +132,15 @@ describe('example files', () => {
       expect(Number(seconds) * 1000).toBeGreaterThan(writeTimeoutMs + queueTimeoutMs);
     });
 
-    it.each(WEB_SERVERS)('%s uses the port the proxy listens on', (name) => {
+    it.each(WEB_SERVERS)("uses the proxy's port (%s)", (name) => {
       expect(exampleText(name)).toContain(`127.0.0.1:${defaults.server.port}`);
     });
   });
 
-  describe('as a whole', () => {
+  describe('of any kind', () => {
     const files = ['.yaml', '.md', '.conf', '.cfg', '.service', 'Caddyfile'].flatMap(exampleNames);
 
-    it.each(files)('%s names only existing configuration keys', (name) => {
+    it.each(files)('names only existing configuration keys (%s)', (name) => {
       const keys = configKeys().map(({ key }) => key);
       const sections = [...new Set(keys.map((key) => key.split('.')[0]))].join('|');
       const named = exampleText(name).matchAll(
@@ -153,7 +153,7 @@ describe('example files', () => {
       expect(unknown).toEqual([]);
     });
 
-    it.each(files)('%s sets only existing variables', (name) => {
+    it.each(files)('sets only existing variables (%s)', (name) => {
       const foreign = ['NODE_ENV', 'CONFIG'];
       const set = [...exampleText(name).matchAll(/(?<![\w-]|export )([A-Z]+(?:_[A-Z]+)+)=/g)].map(
         ([, variable]) => variable,
@@ -161,7 +161,7 @@ describe('example files', () => {
       expect(set.filter((variable) => ![...variables, ...foreign].includes(variable ?? ''))).toEqual([]);
     });
 
-    it('are mentioned in the README', () => {
+    it('is mentioned in the README', () => {
       const readme = readFileSync(examplePath('../../README.md'), 'utf8');
       const tops = [...new Set(files.map((name) => name.split('/')[0] ?? ''))];
       expect(tops.filter((name) => !readme.includes(`config/examples/${name}`))).toEqual([]);

@@ -1,4 +1,5 @@
-// The examples for web servers in front: their programs accept them, and they expose no admin calls and no smuggled responses.
+// Examples for web servers in front: their programs accept the files, and they expose no admin endpoints
+// and no smuggled responses.
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
@@ -13,7 +14,7 @@ import { type Front, folderWithCertificate, startFront } from '../support/tls-fr
 
 const demo = await startDemoServer();
 
-/** Sends raw bytes, and waits until the server answers or closes. */
+/** Sends raw bytes, and waits until the server responds or closes. */
 async function sendRaw(port: number, bytes: string): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.on('error', () => undefined);
@@ -43,7 +44,7 @@ describe.each(FRONT_NAMES)('web server example %s', (name) => {
     expect(code, output).toBe(0);
   });
 
-  itWithProgram(name, 'exposes the public listener only, and no admin calls', async () => {
+  itWithProgram(name, 'exposes only the public listener, and no admin endpoints', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, HTTP_TRUSTED_PROXIES: 'loopback' });
     const front = await startFront(name, new URL(proxy.url).host);
     for (const path of ['/metrics', '/stats', '/cache', '/readyz', '/healthz', '/server-status']) {
@@ -69,7 +70,7 @@ describe.each(FRONT_NAMES)('web server example %s', (name) => {
     `${HOST}Connection: Content-Length\r\nContent-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
   ];
 
-  itWithProgram(name, 'gives no client the response to a smuggled request of another', async () => {
+  itWithProgram(name, 'returns no smuggled response to a different client', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, HTTP_TRUSTED_PROXIES: 'loopback' });
     const front = await startFront(name, new URL(proxy.url).host);
     for (const [at, ambiguous] of AMBIGUOUS.entries()) {
@@ -82,7 +83,7 @@ describe.each(FRONT_NAMES)('web server example %s', (name) => {
   });
 });
 
-/** The `Location` of the response to a request over plain http. */
+/** Returns the `Location` of the response to a plain HTTP request. */
 const redirectOf = ({ plainPort }: Front, path: string): Promise<string | undefined> =>
   new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port: plainPort, path, agent: false, headers: { Host: NAME } };
@@ -92,9 +93,9 @@ const redirectOf = ({ plainPort }: Front, path: string): Promise<string | undefi
     }).once('error', reject);
   });
 
-// Caddy redirects by default; its file has no rule for that.
-describe.each(['nginx', 'apache2', 'haproxy'] as const)('plain http in front of %s', (name) => {
-  itWithProgram(name, 'is redirected to https with an unchanged path', async () => {
+// Caddy redirects by default, so its file has no redirect rule.
+describe.each(['nginx', 'apache2', 'haproxy'] as const)('plain HTTP in front of %s', (name) => {
+  itWithProgram(name, 'is redirected to HTTPS with an unchanged path', async () => {
     const front = await startFront(name, '127.0.0.1:9');
     for (const path of ['/21.T1%2Fabc', '/api/handles/21.T1/a//b?index=1&type=A+B', '/21.T1/a%2525%C3%A4']) {
       expect(await redirectOf(front, path)).toBe(`https://${NAME}${path}`);
@@ -102,7 +103,7 @@ describe.each(['nginx', 'apache2', 'haproxy'] as const)('plain http in front of 
   });
 });
 
-describe('the Caddyfile', () => {
+describe('Caddyfile', () => {
   itWithProgram('caddy', 'passes caddy fmt', () => {
     const { output } = runProgram('caddy', ['fmt', '--diff', examplePath('Caddyfile')]);
     expect(output).not.toMatch(/^[-+]/m);

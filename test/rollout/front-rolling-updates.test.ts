@@ -1,5 +1,5 @@
-// A rolling update behind each web server of config/examples: two instances are restarted, three restarts in all,
-// under load with writes.
+// A rolling update behind each web server of config/examples: two instances go through three restarts under
+// load with writes.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
@@ -8,7 +8,7 @@ import { type RedisServer, describeWithRedis, startRedis } from '../support/redi
 import { updateOneByOne } from '../support/rolling-update.js';
 import type { InstancePlace } from '../support/tls-front.js';
 
-/** Number of rounds of three restarts. */
+/** Number of rounds, each with three restarts. */
 const ROUNDS = Number(process.env['ROLLING_UPDATES'] ?? 1);
 const order = Array.from({ length: ROUNDS }, () => [0, 1, 0]).flat();
 
@@ -27,17 +27,13 @@ describeWithRedis('rolling update of two instances', () => {
     updateOneByOne({ demo, redis, places: [await placeOf(), await placeOf()], order, front });
 
   for (const name of ['nginx', 'apache2', 'haproxy'] as const) {
-    itWithProgram(name, `behind ${name}: no request fails, and none gets an old record`, async () => {
+    itWithProgram(name, `loses no request behind ${name}, and returns no old record`, async () => {
       expect(await update(name)).toEqual([]);
     });
   }
 
-  itWithProgram(
-    'caddy',
-    'behind caddy: no read fails, and only writes that meet the closed port fail',
-    async () => {
-      // Caddy 2.6 cannot resend their body.
-      expect((await update('caddy')).filter((failure) => !/^Error: PUT \S+ 502/.test(failure))).toEqual([]);
-    },
-  );
+  itWithProgram('caddy', 'loses no read behind caddy, and only writes that meet a closed port', async () => {
+    // Caddy 2.6 cannot resend the body of a write.
+    expect((await update('caddy')).filter((failure) => !/^Error: PUT \S+ 502/.test(failure))).toEqual([]);
+  });
 });

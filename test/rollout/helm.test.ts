@@ -1,4 +1,4 @@
-// The Helm chart: it equals the Kubernetes files, and its schema rejects values that cannot work.
+// The Helm chart: it matches the Kubernetes files, and its schema rejects unusable values.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
@@ -27,7 +27,7 @@ interface Values {
 }
 const values = parse(read('config/helm/values.yaml')) as Values;
 
-/** Renders the few Helm forms that the templates use; any other is an error. */
+/** Renders the few Helm expressions that the templates use, and rejects any other expression. */
 function render(template: string, release: string): unknown[] {
   const text = template.replace(/\{\{ (.*?) \}\}/g, (_all, expression: string) => {
     if (expression === '.Release.Name') return release;
@@ -47,7 +47,7 @@ function render(template: string, release: string): unknown[] {
   });
 }
 
-/** Removes parts that only the chart has: a label of the release, and the hash of the ConfigMap. */
+/** Removes the parts found only in the chart: a release label, and the hash of the ConfigMap. */
 const withoutRelease = (documents: unknown[]): unknown =>
   JSON.parse(
     JSON.stringify(documents, (name, value: unknown) =>
@@ -55,17 +55,17 @@ const withoutRelease = (documents: unknown[]): unknown =>
     ),
   );
 
-describe('the chart', () => {
-  it('is up to date: `npm run docs` writes it', () => {
+describe('Helm chart', () => {
+  it('matches the output of `npm run docs`', () => {
     for (const [name, text] of Object.entries(files)) expect(read(`config/helm/${name}`), name).toBe(text);
   });
 
-  it.each(TEMPLATES)('has in %s with its own values what the Kubernetes file has', (name) => {
+  it.each(TEMPLATES)('renders %s with default values to the Kubernetes file', (name) => {
     const documents = render(read(`config/helm/${name}`), 'handle-resolver-proxy');
     expect(withoutRelease(documents)).toEqual(exampleDocuments(name.replace('templates', 'kubernetes')));
   });
 
-  it('names and selects everything by the release', () => {
+  it('names and selects every object by the release', () => {
     const all = TEMPLATES.flatMap((name) => render(read(`config/helm/${name}`), 'other'));
     const names = all.map((document) => (document as { metadata: { name: string } }).metadata.name);
     expect(new Set(names)).toEqual(new Set(['other', 'other-native', 'other-admin']));
@@ -73,18 +73,18 @@ describe('the chart', () => {
     for (const label of labels) expect(label).toContain('"app.kubernetes.io/instance":"other"');
   });
 
-  it('is in the package', () => {
+  it('is included in the package', () => {
     const { files: packed } = JSON.parse(read('package.json')) as { files: string[] };
     expect(packed).toContain('config/helm');
   });
 });
 
-describe('the schema of the values', () => {
+describe('Helm values schema', () => {
   const validate = new Ajv({ strict: true, allowUnionTypes: true, strictRequired: false }).compile(
     JSON.parse(read('config/helm/values.schema.json')) as object,
   );
 
-  it('allows those of the chart, and every variable but ports and secrets', () => {
+  it('accepts the default values, and every variable except ports and secrets', () => {
     expect(validate(values), JSON.stringify(validate.errors)).toBe(true);
     const variables = configKeys().map(({ variable }) => variable);
     const refused = variables.filter(
@@ -96,15 +96,15 @@ describe('the schema of the values', () => {
   });
 
   it.each<[string, object]>([
-    ['a key that is not there', { replica: 3 }],
+    ['an unknown key', { replica: 3 }],
     ['no replicas', { replicas: 0 }],
     ['a number as variable', { env: { ...values.env, UPSTREAM_CONNECTIONS: 10 } }],
     ['a key of the file as variable', { env: { ...values.env, 'upstream.url': 'https://a.example' } }],
     ['no Handle server', { env: {} }],
-    ['another port than that of the template', { env: { ...values.env, NATIVE_TCP_PORT: '2642' } }],
+    ['a port that differs from the template', { env: { ...values.env, NATIVE_TCP_PORT: '2642' } }],
     ['an admin listener that probes cannot reach', { env: { ...values.env, ADMIN_HOST: '127.0.0.1' } }],
-    ['a public port that is open to all', { networkPolicy: { ...values.networkPolicy, http: [] } }],
-  ])('refuses %s', (_name, change) => {
+    ['a public port open to all', { networkPolicy: { ...values.networkPolicy, http: [] } }],
+  ])('rejects %s', (_name, change) => {
     expect(validate({ ...values, ...change })).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-// The image of the Dockerfile, built and run.
+// The container image, built from the Dockerfile and run.
 import { describe, expect } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
@@ -9,10 +9,10 @@ import { itWithRoot } from '../support/programs.js';
 /** The build downloads packages and compiles src. */
 const BUILD_MS = 1_800_000;
 
-describe('the container image', () => {
+describe('container image', () => {
   itWithRoot(
     ['buildah', 'runc', 'dpkg-query'],
-    'runs as its user on a read-only file system, answers, is healthy and stops with exit code 0',
+    'runs unprivileged on a read-only file system, responds, is healthy and stops with code 0',
     async () => {
       const image = await buildImage();
       expect(image.config).toMatchObject({ User: '10001:10001', Entrypoint: ['tini', '--'] });

@@ -1,4 +1,4 @@
-// "Monitoring with a handle that is created and deleted", walked step by step, with the configuration that it shows.
+// The example "Monitoring with a handle that is created and deleted", run step by step.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -15,7 +15,7 @@ const [, yaml = ''] = /^```yaml\n([^]*?)^```$/m.exec(page) ?? [];
 const { deletion } = parse(yaml) as { deletion: { allowedFor: string } };
 
 describe('monitoring probe', () => {
-  test('creates, resolves, changes and deletes its handle, and no other', async () => {
+  test('creates, resolves, changes and deletes only its own handle', async () => {
     const proxy = await startBuiltProxy({
       UPSTREAM_URL: demo.url,
       DELETION_ALLOWED_FOR: deletion.allowedFor,
@@ -36,7 +36,7 @@ describe('monitoring probe', () => {
     expect((await fetch(`${proxy.url}/api/handles/${here.OTHER}?auth=true`)).status).toBe(200);
   });
 
-  test('has the configuration shown in config/README.md', () => {
+  test('uses the configuration shown in config/README.md', () => {
     expect(readDocument('config/README.md')).toContain(
       exampleText('monitoring.md').match(/^```yaml\n[^]*?^```$/m)?.[0],
     );

@@ -1,4 +1,4 @@
-// The alert rules and the dashboard use metrics that exist, and Prometheus understands both.
+// Alert rules and dashboard: they use existing metrics, and Prometheus accepts both.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ const ofProcess = new Set(
   [...exposition.matchAll(/^# TYPE ((?:process|nodejs)_\w+)/gm)].map(([, name = '']) => name),
 );
 
-/** A file for promtool; removed when the test ends. */
+/** Writes a file for promtool, and removes it at the end of the test. */
 function fileWith(text: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
   onTestFinished(() => {
@@ -71,8 +71,8 @@ describe.each([
   });
 });
 
-describe('the alerts', () => {
-  it('each have a severity, a summary and an action', () => {
+describe('Prometheus alerts', () => {
+  it('have a severity, a summary and an action', () => {
     for (const { labels, annotations } of rules) {
       expect(['page', 'ticket']).toContain(labels.severity);
       expect(annotations?.summary).not.toBe('');
@@ -86,8 +86,8 @@ describe('the alerts', () => {
     expect(code).toBe(0);
   });
 
-  itWithProgram('promtool', 'fire when they should, and only then', () => {
-    // This promtool compares the texts too; here only firing counts.
+  itWithProgram('promtool', 'fire exactly when they should', () => {
+    // This promtool version also compares annotations, which are irrelevant here.
     for (const rule of rules) delete rule.annotations;
     const rulesFile = fileWith(stringify({ groups }));
     const series = textOf('test/rollout/alerts.promtool.yaml').replaceAll('{{rules}}', rulesFile);
@@ -96,13 +96,13 @@ describe('the alerts', () => {
     expect(code).toBe(0);
   });
 
-  it('all have a promtool test', () => {
+  it('have a promtool test each', () => {
     const played = textOf('test/rollout/alerts.promtool.yaml');
     expect(rules.filter(({ alert }) => !played.includes(`alertname: ${alert}\n`))).toEqual([]);
   });
 });
 
-describe('the dashboard', () => {
+describe('Grafana dashboard', () => {
   it('shows every metric', () => {
     const shown = queries.flatMap(([, expr]) => selected(expr)).map(({ metric }) => metric);
     const names = [...exposition.matchAll(/^# TYPE (handle_proxy_\w+) (\w+)/gm)];
@@ -112,7 +112,7 @@ describe('the dashboard', () => {
     expect(missing).toEqual([]);
   });
 
-  it('has panels that do not overlap, with unique ids', () => {
+  it('has unique panel ids and no overlapping panels', () => {
     const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, at) => `${x + (at % w)},${y + Math.floor(at / w)}`),
     );
@@ -120,13 +120,13 @@ describe('the dashboard', () => {
     expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
   });
 
-  it('uses only its own variables', () => {
+  it('uses only the variables that it defines', () => {
     const chosen = dashboard.templating.list.map(({ name }) => name);
     const used = [...JSON.stringify(dashboard).matchAll(/\$\{?(\w+)/g)].map(([, name]) => name);
     expect([...new Set(used)].filter((name) => name !== '__rate_interval').sort()).toEqual(chosen.sort());
   });
 
-  itWithProgram('promtool', 'has expressions that Prometheus accepts', () => {
+  itWithProgram('promtool', 'has only expressions that Prometheus accepts', () => {
     const group = queries.map(([, expr], at) => ({
       record: `panel:query_${at}`,
       expr: expr.replaceAll('$__rate_interval', '5m'),
@@ -138,8 +138,8 @@ describe('the dashboard', () => {
   });
 });
 
-describe('the metrics', () => {
-  itWithProgram('promtool', 'have names that pass promtool', async () => {
+describe('exported metrics', () => {
+  itWithProgram('promtool', 'have names that promtool accepts', async () => {
     const metrics = createMetrics();
     metrics.countRequest({ interface: 'record', result: 'miss', status: 200, ms: 3 });
     metrics.countUpstreamRequest({ server: 'http://a', outcome: 'found', ms: 3 });

@@ -1,4 +1,4 @@
-// "In front of a Handle.Net server, step by step", walked line by line in front of a server with a self-signed certificate.
+// The guide "In front of a Handle.Net server, step by step", run against a self-signed server.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
@@ -26,7 +26,7 @@ describe('guide “Before a Handle.Net server, step by step”', () => {
     const shell = createShell();
     for (const { commands, shown } of steps) {
       if (commands.includes('npm start')) {
-        // The proxy is started already, with the fingerprint that the document's own command found.
+        // The proxy already runs with the fingerprint that the guide's command printed.
         expect(await shell('echo $FINGERPRINT')).toBe(`${certificate.fingerprint}\n`);
         continue;
       }
@@ -42,7 +42,7 @@ describe('guide “Before a Handle.Net server, step by step”', () => {
     expect(steps.filter(({ shown }) => shown !== undefined).length).toBeGreaterThan(8);
   });
 
-  test('explains the cause and the remedy that the proxy logs without a fingerprint', async () => {
+  test('explains the cause and the remedy logged without a fingerprint', async () => {
     const proxy = await startListeningProxy({ UPSTREAM_URL: demo.url });
     const answer = await fetch(`${proxy.url}/api/handles/21.T11998/abc`);
     expect(answer.status).toBe(502);

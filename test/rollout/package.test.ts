@@ -1,4 +1,4 @@
-// The npm package as installed by a user: its files, its command, its types for a program.
+// The npm package as a user installs it: files, command, and types for embedding programs.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,14 +40,14 @@ function run(command: string, args: string[], cwd: string): string {
 }
 
 const packed = ((): Packed => {
-  // The build exists already; `prepack` would rebuild it while other tests use it.
+  // `prepack` would rebuild the existing build while other tests use it.
   run(process.execPath, ['config/write-types.js'], ROOT);
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
   const [first] = JSON.parse(run('npm', args, ROOT)) as [Packed];
   return first;
 })();
 
-/** Installs the versions of the lock file from the cache of `npm ci`, without the network if possible. */
+/** Installs the locked versions from the cache of `npm ci`, without network access if possible. */
 function install(): void {
   const { version, dependencies, bin } = jsonOf('package.json') as Package;
   const wanted = { 'handle-resolver-proxy': `file:${packed.filename}` };
@@ -71,7 +71,7 @@ function install(): void {
 
 beforeAll(install);
 
-/** Starts the program in a group that can be signalled as by a terminal. */
+/** Starts the program in a process group that can be signalled as by a terminal. */
 function start(command: string, args: string[], env: Record<string, string>) {
   const program = follow(
     spawn(command, args, {
@@ -86,7 +86,7 @@ function start(command: string, args: string[], env: Record<string, string>) {
 }
 
 describe('npm package', () => {
-  test('contains the program and the documents of an operator only', () => {
+  test('contains only the program and the operator documentation', () => {
     const paths = packed.files.map(({ path }) => path);
     const beside = paths.filter((path) => !path.startsWith('dist/'));
     expect(beside.filter((path) => !path.startsWith('config/')).sort()).toEqual(
@@ -115,7 +115,7 @@ describe('npm package', () => {
     expect(named.filter((path) => !paths.includes(path.replace('./', '')))).toEqual([]);
   });
 
-  test('serves with npx from an empty folder, and resolves through it', async () => {
+  test('serves with npx from an empty folder, and resolves a handle', async () => {
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
     const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
     const npx = ['--offline', 'handle-resolver-proxy'];
@@ -141,11 +141,11 @@ describe('npm package', () => {
     await serving.exited;
   });
 
-  describe('with the embedding program of src/process/README.md', () => {
+  describe('in the embedding example of src/process/README.md', () => {
     const document = readFileSync(join(ROOT, 'src/process/README.md'), 'utf8');
     const [, program = ''] = /^```ts\n([^]*?)^```/m.exec(document) ?? [];
 
-    test('has types that compile it and reject wrong calls', () => {
+    test('has types that compile the example and reject wrong calls', () => {
       expect(program).toContain('createApp');
       write('embed.ts', program);
       write(
@@ -166,7 +166,7 @@ export const host: string = config.server.port;
       run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', folder], folder);
     });
 
-    test('runs it, and it answers', async () => {
+    test('runs and responds', async () => {
       const port = await freePort();
       const env = { UPSTREAM_URL: demo.url, HOST: '127.0.0.1', PORT: String(port) };
       const embedding = start(process.execPath, ['embed.js'], env);

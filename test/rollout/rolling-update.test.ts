@@ -1,4 +1,4 @@
-// A rolling update: three instances behind HAProxy are restarted in sequence, under load with writes.
+// A rolling update: three instances behind HAProxy restart in sequence, under load with writes.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
@@ -7,7 +7,9 @@ import { type RedisServer, describeWithRedis, startRedis } from '../support/redi
 import { updateOneByOne } from '../support/rolling-update.js';
 import type { InstancePlace } from '../support/tls-front.js';
 
-/** Number of updates of all three. Each restart takes seconds: more of them are for an idle machine. */
+/**
+ * Number of updates of all three instances. Restarts take seconds, so a higher number needs an idle machine.
+ */
 const UPDATES = Number(process.env['ROLLING_UPDATES'] ?? 1);
 const INSTANCES = [0, 1, 2];
 const order = Array.from({ length: UPDATES }, () => INSTANCES).flat();
@@ -29,13 +31,13 @@ describeWithRedis('rolling update of three instances behind HAProxy', () => {
   });
   afterAll(() => redis.stop());
 
-  itWithProgram('haproxy', 'one by one: no request fails, and none gets an old record', async () => {
+  itWithProgram('haproxy', 'causes no failed request and no old record', async () => {
     expect(await updateOneByOne({ demo, redis, places: await placesAt(), order, front: 'haproxy' })).toEqual(
       [],
     );
   });
 
-  testWithReusePort('one by one on one port: no request fails', async () => {
+  testWithReusePort('causes no failed request on a shared port (server.reusePort)', async () => {
     const [places, env] = [await placesAt(await freePort()), { SERVER_REUSE_PORT: 'true' }];
     expect(await updateOneByOne({ demo, redis, places, order, front: 'haproxy', env })).toEqual([]);
   });

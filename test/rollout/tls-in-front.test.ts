@@ -1,4 +1,4 @@
-// Web servers in front of the proxy, as config/examples has them: forwarded requests and responses.
+// Web servers in front of the proxy, configured as in config/examples: forwarded requests and responses.
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,7 +20,7 @@ interface Seen {
   body: string;
 }
 
-/** Replaces the proxy and records its requests. `breaks`: closes the connection instead of answering. */
+/** Replaces the proxy and records its requests. With `breaks` it closes connections instead of responding. */
 async function startListener({ breaks = false, port = 0 } = {}): Promise<{ at: string; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer((req, res) => {
@@ -61,7 +61,7 @@ const TARGETS = [
   '/21.T1/a?locatt=id:1&urlappend=%26z%3D3',
 ];
 
-describe.each(FRONT_NAMES)('%s in front', (name) => {
+describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
   for (const method of ['GET', 'PUT']) {
     itWithProgram(name, `forwards the target of a ${method} byte for byte`, async () => {
       const { at, seen } = await startListener();
@@ -71,7 +71,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     });
   }
 
-  itWithProgram(name, 'states the client and the host name, whatever the client claims', async () => {
+  itWithProgram(name, 'sets the client and host headers itself, whatever the client claims', async () => {
     const { at, seen } = await startListener();
     const claimed = {
       'X-Forwarded-For': '192.0.2.1',
@@ -106,7 +106,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     });
   });
 
-  itWithProgram(name, 'keeps the response headers that clients rely on, and caches nothing', async () => {
+  itWithProgram(name, 'preserves the response headers that clients rely on, and caches nothing', async () => {
     const { at, seen } = await startListener();
     const front = await startFront(name, at);
     const headers = { 'Accept-Encoding': 'gzip' };
@@ -119,7 +119,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     expect(seen).toHaveLength(2);
   });
 
-  itWithProgram(name, 'never repeats a write, to the same proxy or to another', async () => {
+  itWithProgram(name, 'never repeats a write, to any proxy', async () => {
     const [one, other] = [await startListener({ breaks: true }), await startListener({ breaks: true })];
     const front = await startFront(name, one.at, other.at);
     const headers = { 'Content-Type': 'application/json' };
@@ -132,7 +132,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     expect([...one.seen, ...other.seen]).toHaveLength(1);
   });
 
-  itWithProgram(name, 'loses no request while a proxy is away, and uses it again on its return', async () => {
+  itWithProgram(name, 'loses no request during a proxy outage, and reuses the proxy later', async () => {
     const [other, port] = [await startListener(), await freePort()];
     const front = await startFront(name, `127.0.0.1:${port}`, other.at);
     const headers = { 'Content-Type': 'application/json' };
@@ -144,16 +144,16 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
       name === 'caddy' ? ['GET', 'GET', 'GET', 'GET'] : ['PUT', 'GET', 'PUT', 'GET', 'PUT', 'PUT'];
     for (const method of methods) whileAway.push(await ask(method));
     expect(whileAway).toEqual(whileAway.map(() => 200));
-    // Each write arrives once, and whole.
+    // Each write arrives once, with its whole body.
     const written = other.seen.filter(({ method }) => method === 'PUT').map(({ body }) => body);
     expect(written).toEqual(methods.filter((method) => method === 'PUT').map(() => '[]'));
     const { seen } = await startListener({ port });
     const usesIt = async (): Promise<boolean> => (await ask()) === 200 && seen.length > 0;
-    // Sooner than the 60 s for which httpd by default does not retry a failed server.
+    // By default httpd does not retry a failed server for 60 s.
     await expect.poll(usesIt).toBe(true);
   });
 
-  itWithProgram(name, 'forwards hits, whatever it adds to the requests', async () => {
+  itWithProgram(name, 'forwards hits, whatever headers it adds', async () => {
     const demo = createDemoServer();
     const { url } = await demo.listen(0);
     onTestFinished(() => demo.close());
@@ -165,7 +165,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     const front = await startFront(name, new URL(proxy.url).host);
     const path = '/api/handles/21.T11998/page';
     await front.ask(path);
-    // Caddy sends `Via` since 2.9; another proxy may be in front of either.
+    // Caddy sends `Via` since 2.9, and either server may be behind a further proxy.
     const asked = [
       {},
       { Origin: 'https://app.example.org' },

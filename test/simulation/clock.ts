@@ -1,5 +1,4 @@
-// Virtual time: a queue of events that run in sequence. After each event all pending promise work is done
-// before the next event begins.
+// Virtual time: an event queue. All pending promise jobs complete before the next event runs.
 import { setImmediate } from 'node:timers';
 import { type Event, EventQueue } from './event-queue.js';
 import type { Random } from './random.js';
@@ -18,12 +17,11 @@ export class Scheduler {
     this.#trace = trace;
   }
 
-  /** Virtual time in ms, from 0. */
+  /** Virtual time in ms since the start. */
   get now(): number {
     return this.#now;
   }
 
-  /** Number of events that have run. */
   get eventCount(): number {
     return this.#done;
   }
@@ -32,19 +30,19 @@ export class Scheduler {
     return this.#trace;
   }
 
-  /** Events at the same time run in an order drawn from the seed. */
+  /** Schedules an event. The seed decides the order of simultaneous events. */
   after(delayMs: number, label: string, run: () => void, drains = true): void {
     const at = this.#now + Math.max(0, delayMs);
     this.#queue.add({ at, tie: this.#ties.uint32(), number: this.#scheduled++, label, drains, run });
   }
 
-  /** A line of the trace that is not an event. */
+  /** Adds a line to the trace without an event. */
   note(line: string): void {
     this.#trace.note(this.#now, line);
   }
 
   /**
-   * Runs all events up to this time, or until `isDone` is true after an event, and then returns true.
+   * Runs all events up to this time and returns false, or returns true once `isDone` holds after an event.
    * @throws the error of an event
    */
   async runUntil(time: number, isDone: () => boolean = () => false): Promise<boolean> {
@@ -68,7 +66,7 @@ export class Scheduler {
 
   /**
    * Runs events until the promise settles, and returns its value.
-   * @throws Error if that takes longer in virtual time
+   * @throws Error when the promise takes longer than `withinMs` of virtual time
    */
   async settle<T>(promise: Promise<T>, withinMs = 60_000): Promise<T> {
     let isSettled = false;
@@ -89,7 +87,7 @@ export class Scheduler {
   }
 }
 
-/** Node runs all microtasks, including those they queue, before the next immediate. */
+/** Waits for all microtasks: Node runs them, and those they queue, before the next immediate. */
 function drained(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

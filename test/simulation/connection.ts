@@ -1,4 +1,4 @@
-// A connection of a process to a simulated Redis: both of its ends, and the bytes in flight.
+// A connection between a process and a simulated Redis: both ends and the bytes in flight.
 import type { Network } from './network.js';
 import { Pipe } from './pipe.js';
 import type { Process } from './process.js';
@@ -19,9 +19,9 @@ export class Connection implements Session {
   readonly name: string;
   readonly client: Process;
   readonly server: RedisServer;
-  /** Called with the bytes of a message. */
+  /** Called with each message. */
   onMessage: (channel: string, text: string) => void = () => undefined;
-  /** Called once when the connection has ended without a close by the client. */
+  /** Called once when the connection ends, except after `close`. */
   onClose: () => void = () => undefined;
   readonly #toServer: Pipe<readonly string[] | 'end'>;
   readonly #toClient: Pipe<FromServer>;
@@ -73,7 +73,7 @@ export class Connection implements Session {
     return this.#isOpenAtClient;
   }
 
-  /** Rejects if the connection ends first. */
+  /** Sends a command. Rejects if the connection ends before the reply. */
   request(command: readonly string[]): Promise<Reply> {
     if (!this.#isOpenAtClient) return Promise.reject(closed());
     return new Promise((resolve, reject) => {
@@ -82,14 +82,14 @@ export class Connection implements Session {
     });
   }
 
-  /** Closes the connection at the client: pending requests are rejected. */
+  /** Closes the client end and rejects pending requests. */
   close(): void {
     this.onClose = () => undefined;
     this.#toServer.send('end');
     this.#endAtClient();
   }
 
-  /** Resets the connection: both ends notice it, and bytes in flight are lost. */
+  /** Resets the connection: both ends notice, and bytes in flight are lost. */
   reset(): void {
     this.#toServer.empty();
     this.#toClient.empty();
@@ -97,7 +97,7 @@ export class Connection implements Session {
     this.#toClient.send('end');
   }
 
-  /** Breaks the connection at the server only: the client notices when it sends something. */
+  /** Breaks the connection at the server only. The client notices on its next send. */
   forgetAtServer(): void {
     this.#toClient.empty();
     this.#endAtServer();

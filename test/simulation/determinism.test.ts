@@ -1,9 +1,9 @@
-// The same seed gives the same run, and another seed another run.
+// Determinism: equal seeds give equal runs, and different seeds give different runs.
 import { describe, expect, test } from 'vitest';
 import { CHANGE } from '../../src/cache/redis/coherence-scripts.js';
 import { Simulation } from './simulation.js';
 
-/** A few processes that run scripts and receive each other's messages, while connections are cut and processes stop. */
+/** Returns the trace of processes that exchange messages while connections break and processes stop. */
 async function traceOf(
   seed: number,
 ): Promise<{ hash: string; heard: number; events: number; scripts: number }> {
@@ -48,14 +48,14 @@ async function traceOf(
   return { hash: world.trace.hash, heard, events: world.scheduler.eventCount, scripts: redis.scriptCount };
 }
 
-describe('a deterministic simulation', () => {
+describe('deterministic simulation', () => {
   test('is reproduced by the same seed', async () => {
     const first = await traceOf(1);
     expect(first.heard).toBeGreaterThan(100);
     expect(await traceOf(1)).toEqual(first);
   });
 
-  test('differs for each other seed', async () => {
+  test('differs between seeds', async () => {
     const hashes = [];
     for (let seed = 0; seed < 10; seed++) hashes.push((await traceOf(seed)).hash);
     expect(new Set(hashes).size).toBe(10);

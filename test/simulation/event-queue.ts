@@ -1,14 +1,14 @@
-// The events of a simulation in the order of their time: a binary heap.
+// The events of a simulation in time order, as a binary heap.
 
 export interface Event {
   /** Virtual time in ms. */
   at: number;
-  /** Drawn from the seed: orders events at the same time. */
+  /** Random order of simultaneous events, drawn from the seed. */
   tie: number;
-  /** Number of the event, for two with the same tie. */
+  /** Sequence number, which orders events with equal ties. */
   number: number;
   label: string;
-  /** False for events that surely leave no promise behind: nothing has to be drained after them. */
+  /** Whether the event may leave promise jobs that must complete before the next event. */
   drains: boolean;
   run: () => void;
 }

@@ -1,4 +1,4 @@
-// Chooses the faults, their rate and their times.
+// Selects faults and their times at a given rate.
 import { Faults } from './faults.js';
 import type { Random } from './random.js';
 import type { World } from './world.js';
@@ -144,7 +144,7 @@ export class FaultDriver {
   readonly #names: readonly FaultName[];
   #isOver = false;
 
-  /** `only`: the faults that happen, by default all. */
+  /** Schedules only the faults in `only`, by default all. */
   constructor(world: World, only: readonly FaultName[] = FAULT_NAMES) {
     this.#world = world;
     this.#faults = new Faults(world);
@@ -164,7 +164,7 @@ export class FaultDriver {
     });
   }
 
-  /** Starts no further faults; active ones end at their time. */
+  /** Starts no further faults. Active faults end as scheduled. */
   stop(): void {
     this.#isOver = true;
   }

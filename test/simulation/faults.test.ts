@@ -1,4 +1,4 @@
-// The faults: their effect on Redis stays within the assumptions of the protocol, in any sequence.
+// Simulated faults: in any sequence, Redis stays within the assumptions of the protocol.
 import { describe, expect, test } from 'vitest';
 import { FaultDriver, type FaultName } from './fault-driver.js';
 import type { RedisServer } from './redis.js';
@@ -13,7 +13,7 @@ const FAULTS_OF_REDIS: FaultName[] = [
 ];
 
 describe('simulated faults', () => {
-  test('never leave two masters serving at the same time', async () => {
+  test('never let two masters serve at the same time', async () => {
     const world = await World.create(1, () => ({
       instances: 0,
       disconnectedWrites: 'wait',

@@ -1,4 +1,4 @@
-// Faults of the simulation: each begins when it is called, and ends by itself.
+// Faults of the simulation. Each method starts a fault, which ends later by itself.
 import type { Instance } from './instance.js';
 import type { Pause } from './process.js';
 import type { Random } from './random.js';
@@ -9,7 +9,7 @@ import type { World } from './world.js';
 const DUMP_EVERY_MS = 5000;
 const KEPT_DUMPS = 6;
 const MAX_LAG_MS = 5000;
-/** A former master becomes the master again only after the leases that it gave have ended. */
+/** A former master becomes master again only after the leases it granted have ended. */
 const MIN_HUNG_MS = 2500;
 
 export class Faults {
@@ -126,7 +126,7 @@ export class Faults {
     });
   }
 
-  /** The master hangs, and another one replaces it until that one dies; the first one does not notice. */
+  /** Hangs the master and promotes a replica. When the replica dies, the old master returns unaware. */
   failBack(): void {
     const old = this.#world.redis;
     if (!old.host.isAlive || old.host.isPaused) return;
@@ -135,7 +135,7 @@ export class Faults {
     this.#laterAt(old, () => {
       this.#world.promote(old.replica(this.#random.between(0, MAX_LAG_MS)));
       const { redis } = this.#world;
-      // Sentinels notify their clients; an address that is moved does not.
+      // Sentinels notify their clients of a failover. A moved address does not.
       if (this.#random.chance(0.5)) this.#resetConnections(old);
       this.#later(() => {
         this.#world.after(Math.max(0, mayReturnAt - this.#world.now), 'a former master returns', () => {
@@ -170,7 +170,7 @@ export class Faults {
     return this.#random.pick(this.#world.instances);
   }
 
-  /** Skipped if another fault has changed the master meanwhile, or has killed or started this one: one master at a time. */
+  /** Ends a fault later, unless a different fault has since replaced, killed or started this master. */
   #laterAt(master: RedisServer, end: () => void): void {
     const { life } = master.host;
     this.#later(() => {
@@ -178,7 +178,7 @@ export class Faults {
     });
   }
 
-  /** Delays are shorter than a lease, about as long, or much longer. */
+  /** Ends a fault after a delay that is shorter than a lease, about as long, or much longer. */
   #later(end: () => void): void {
     const [min, max] = this.#random.pick([
       [20, 800],

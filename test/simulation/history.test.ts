@@ -1,4 +1,4 @@
-// The oracle of the simulation applies an exception of the specification no more widely than stated.
+// The simulation oracle: it applies an exception of the specification exactly as stated.
 import { describe, expect, test } from 'vitest';
 import { type Acknowledged, History } from './history.js';
 
@@ -11,20 +11,20 @@ acknowledge(2, 200, 'cut off');
 acknowledge(3, 300, 'alone');
 
 describe('history oracle', () => {
-  test('ignores an acknowledgement without Redis for what another instance loaded before', () => {
+  test('ignores a write acknowledged without Redis for earlier loads of a different instance', () => {
     expect(history.oldest('other', 'h', 250, 150)).toBe(1);
     expect(history.oldest('other', 'h', 250, 200)).toBe(2);
   });
 
-  test('applies it to the instance that wrote', () => {
+  test('applies a write acknowledged without Redis to the writing instance', () => {
     expect(history.oldest('writer', 'h', 400, 150)).toBe(3);
   });
 
-  test('applies a confirmed one also to what was loaded before', () => {
+  test('applies a confirmed write to earlier loads as well', () => {
     expect(history.oldest('other', 'h', 250, 50)).toBe(1);
   });
 
-  test('hides from other instances what an instance acknowledged alone', () => {
+  test('hides a write that one instance acknowledged alone from other instances', () => {
     expect(history.oldest('other', 'h')).toBe(2);
   });
 });

@@ -3,27 +3,27 @@
 export interface Acknowledged {
   handle: string;
   version: number;
-  /** The instance that acknowledged it. */
   instance: string;
   /** Virtual time of the acknowledgement. */
   at: number;
   /**
-   * `confirmed`: every instance has acknowledged. `alone`: only the writer was cut off from Redis, so that others may not know
-   * the write (`redis.disconnectedWrites: wait`). `cut off`: all instances were cut off, and the others wait for its report.
+   * `confirmed`: every instance has acknowledged the write. `alone`: only the writer was cut off from Redis,
+   * so other instances may not know the write (`redis.disconnectedWrites: wait`). `cut off`: all instances
+   * were cut off, and the others wait for the writer's report.
    */
   by: 'confirmed' | 'alone' | 'cut off';
 }
 
 type Versions = Map<string, { version: number; at: number }[]>;
 
-/** Older moments are not queried. */
+/** Acknowledgements are retained for this time, because queries concern only recent moments. */
 const KEPT_MS = 60_000;
 
 export class History {
   readonly #everywhere: Versions = new Map();
-  /** Writes acknowledged by an instance while it was cut off, by instance. */
+  /** Writes that an instance acknowledged while it was cut off, by instance. */
   readonly #here = new Map<string, Versions>();
-  /** The part of them that the others wait for: they get no lease before it is reported. */
+  /** The subset of these writes that block leases of other instances until they are reported. */
   readonly #awaited = new Map<string, Versions>();
   unconfirmedCount = 0;
 
@@ -39,8 +39,8 @@ export class History {
   }
 
   /**
-   * The oldest version that this instance may serve as fresh, by the acknowledgements up to `at`; unreported ones count up to
-   * `awaitedAt`.
+   * Returns the oldest version that this instance may serve as fresh, given all acknowledgements up to `at`.
+   * Unreported acknowledgements count only up to `awaitedAt`.
    */
   oldest(instance: string, handle: string, at = Infinity, awaitedAt = at): number {
     const here = this.#here.get(instance);
@@ -49,17 +49,17 @@ export class History {
     return Math.max(...known, ...awaited);
   }
 
-  /** The oldest version that Redis may hold as fresh. */
+  /** Returns the oldest version that Redis may store as fresh. */
   oldestInRedis(handle: string): number {
     return oldestOf(this.#everywhere, handle, Infinity);
   }
 
-  /** The others no longer wait for its report. */
+  /** Records that other instances no longer wait for a report of this instance. */
   isAlone(instance: string): void {
     this.#awaited.delete(instance);
   }
 
-  /** Its unreported acknowledgements are lost. */
+  /** Discards the unreported acknowledgements of a killed instance. */
   killed(instance: string): void {
     this.#here.delete(instance);
     this.#awaited.delete(instance);

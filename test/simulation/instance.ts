@@ -1,4 +1,4 @@
-// An instance of the proxy: a process that has the link to Redis and answers requests.
+// An instance of the proxy: a process with a Redis link that serves requests.
 import type { RedisOptions } from '../../src/cache/cache.js';
 import type { DisconnectedWrites } from '../../src/cache/coherence/hub.js';
 import { openSimulated } from './ioredis-connections.js';
@@ -22,13 +22,15 @@ export class Instance {
   readonly process: Process;
   readonly #deps: InstanceDeps;
   #server: Server | undefined;
-  /** Time at which it was started, or last had a lease. */
+  /** Time of its start, or of its last lease if later. */
   linkedAt = 0;
-  /** Whether another instance has had a lease since, and no longer waits for a report of this one. */
+  /**
+   * Whether a different instance has held a lease since `linkedAt`, and no longer waits for this instance.
+   */
   wasAlone = false;
-  /** Time since which it and Redis can reach each other. */
+  /** Time since which the instance and Redis can reach each other. */
   reachesRedisSince = 0;
-  /** Last time at which it could not use the entries of Redis. */
+  /** Last time at which the instance could not use Redis entries. */
   withoutRedisAt = 0;
 
   constructor(deps: InstanceDeps) {
@@ -40,7 +42,7 @@ export class Instance {
     return this.process.name;
   }
 
-  /** The server of requests; undefined before the start and after a kill. */
+  /** The request server, or undefined before the start and after a kill. */
   get server(): Server | undefined {
     return this.process.isAlive ? this.#server : undefined;
   }

@@ -1,4 +1,4 @@
-// Invariants that hold after every step.
+// Invariants that are checked after every step.
 import { Bans } from '../../src/cache/coherence/bans.js';
 import { decodeEntry, originOf, RUN_LENGTH } from '../../src/cache/entry.js';
 import { groupNames, stateName } from '../../src/cache/redis/namespace.js';
@@ -10,7 +10,7 @@ import type { World } from './world.js';
 
 const PREFIX = 'p:';
 const NEXT_LEASE_MS = 2500;
-/** Requests and Redis are checked less often than memory. */
+/** Interval between checks of requests and Redis. Memory is checked after every step. */
 const LOOK_EVERY_MS = 20;
 
 export class Invariants {
@@ -21,7 +21,7 @@ export class Invariants {
     this.#world = world;
   }
 
-  /** @throws Violation */
+  /** Checks all invariants that are due. @throws Violation */
   check(): void {
     const { violation, instances, now, requests, redis } = this.#world;
     if (violation !== undefined) throw violation;
@@ -33,7 +33,7 @@ export class Invariants {
     if (instances.some(({ server }) => server?.readsFrom(redis) === true)) this.#checkRedis();
   }
 
-  /** @throws Violation if an instance is not linked */
+  /** Checks that every instance has a lease. @throws Violation */
   checkLinked(): void {
     for (const { hasLease, name } of this.#world.instances)
       if (!hasLease) throw new Violation('every instance is linked again', name);
@@ -67,7 +67,7 @@ export class Invariants {
     }
   }
 
-  /** Version of an entry that would be used. */
+  /** Returns the version of a Redis entry that a reader would use. */
   #versionInRedis(key: string): number | undefined {
     const { keyspace, runId } = this.#world.redis;
     const [entryName, groupState] = groupNames(PREFIX, key);
@@ -82,7 +82,7 @@ export class Invariants {
     return left === undefined || left.staleAt <= keyspace.now ? undefined : versionOf(left);
   }
 
-  /** Undefined if the next reader finds every entry banned. */
+  /** Returns the ban list, or undefined if the next reader would treat every entry as banned. */
   #bans(run: string): Bans | undefined {
     const bans = new Bans();
     const state = this.#world.redis.keyspace.read(stateName(PREFIX, 'bans'), 'hash');

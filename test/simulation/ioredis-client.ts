@@ -1,5 +1,4 @@
-// The behaviour of ioredis for the code under test, over simulated connections: it reconnects, checks that the server is ready,
-// and gives each command a time limit.
+// Simulates ioredis for the code under test: reconnection, ready check, and command timeouts.
 import { EventEmitter } from 'node:events';
 import { untilDeadline } from '../../src/cache/clock.js';
 import type { Connection } from './connection.js';
@@ -12,9 +11,9 @@ import type { RedisServer } from './redis.js';
 export interface IoredisDeps {
   network: Network;
   process: Process;
-  /** The current master. */
+  /** Returns the current master. */
   findServer: () => RedisServer;
-  /** Timeout of a command from the time it is sent. */
+  /** Command timeout, starting when the command is sent. */
   commandTimeoutMs: number;
 }
 
@@ -26,11 +25,11 @@ const notReady = (): Error =>
 export class IoredisClient extends EventEmitter {
   status: 'connecting' | 'connect' | 'ready' | 'reconnecting' | 'end' = 'connecting';
   readonly #deps: IoredisDeps;
-  /** A command connection reconnects; a message connection is opened once. */
+  /** Whether this is a command connection, which reconnects. A message connection is opened only once. */
   readonly #isForCommands: boolean;
   #connection: Connection | undefined;
   #attempts = 0;
-  /** Each attempted connection has a number: events of earlier ones are ignored. */
+  /** Number of the connection attempt. Events from earlier attempts are ignored. */
   #number = 0;
 
   constructor(deps: IoredisDeps, use: 'commands' | 'messages') {

@@ -1,9 +1,9 @@
-// The connections of one process to the simulated Redis, as `openRedis` creates them with ioredis.
+// The connections of one process to the simulated Redis, created as `openRedis` creates them with ioredis.
 import type { Redis } from 'ioredis';
 import type { RedisConnections, RedisAddress } from '../../src/cache/redis/connections.js';
 import { IoredisClient, type IoredisDeps } from './ioredis-client.js';
 
-/** Minimum timeout of a command, as in `openRedis`. */
+/** Minimum command timeout, as in `openRedis`. */
 const MIN_COMMAND_TIMEOUT_MS = 500;
 
 export function openSimulated(

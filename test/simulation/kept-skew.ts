@@ -1,4 +1,4 @@
-// Disables the correction of the times of entries that an instance with a fast clock has stored.
+// Mutation: disables the clock-skew correction of entries stored by an instance with a fast clock.
 import type { Redis } from 'ioredis';
 import type { Times } from '../../src/cache/entry.js';
 import { type CommandName, RedisCommands } from '../../src/cache/redis/commands.js';
@@ -8,7 +8,7 @@ import { replace, together } from './mutation-tools.js';
 const KEY_LENGTH_AT = 33;
 const KEY_AT = 69;
 
-/** Entries have the times of the instance that loaded them, whose clock may be ahead. */
+/** Restores the stored times of an entry, which an instance with a fast clock may have set. */
 export const keepSkew = (): (() => void) => {
   const times = new Map<string, Times & { deleteAt: number }>();
   const note = (buffer: Buffer): void => {

@@ -1,4 +1,4 @@
-// The libraries that Redis adds to Lua: bit, cjson, sha1hex; struct has its own file.
+// Libraries that Redis adds to Lua: bit, cjson and sha1hex. lua-struct.ts has struct.
 import { createHash } from 'node:crypto';
 import { pack, sizeOf, unpack } from './lua-struct.js';
 import { LIGHT_NULL, LuaTable, type LuaValue } from './lua-values.js';
@@ -6,7 +6,7 @@ import { NotSimulated, ReplyError, formatNumber } from './redis-reply.js';
 
 type Library = Record<string, (args: readonly LuaValue[]) => readonly LuaValue[]>;
 
-/** @throws ReplyError if it is not a number */
+/** Converts a value to a number. @throws ReplyError if the value is not numeric */
 export function numberOf(value: LuaValue): number {
   const number = typeof value === 'string' ? Number(value) : value;
   if (typeof number !== 'number' || Number.isNaN(number))
@@ -14,14 +14,14 @@ export function numberOf(value: LuaValue): number {
   return number;
 }
 
-/** @throws ReplyError if it is not a text */
+/** Converts a value to text. @throws ReplyError if the value is not text */
 export function textOf(value: LuaValue): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return formatNumber(value, 14);
   throw new ReplyError('bad argument: string expected');
 }
 
-/** Rounds as the bit library: to the nearest, ties to even; then to 32 bits. */
+/** Rounds like the bit library: to the nearest integer, ties to even, and then to 32 bits. */
 function toBits(value: LuaValue): number {
   const number = numberOf(value);
   const floor = Math.floor(number);
@@ -88,7 +88,7 @@ function toJson(value: LuaValue): string {
   return typeof value === 'boolean' ? String(value) : tableToJson(value);
 }
 
-/** A table whose keys are all positive whole numbers is an array, an empty one an object. */
+/** Encodes a table as an array if all its keys are positive integers, and an empty table as an object. */
 function tableToJson(table: LuaTable): string {
   const places = [...table.keys()].map((key) =>
     typeof key === 'number' && key > 0 && key % 1 === 0 ? key : NaN,
@@ -103,7 +103,7 @@ function tableToJson(table: LuaTable): string {
 }
 
 function fromJson(text: string): LuaValue {
-  // The bytes of a text stay unchanged: only "\u" escapes become UTF-8.
+  // Text bytes stay unchanged: only "\u" escapes would become UTF-8.
   if (/\\u/.test(text)) throw new NotSimulated('cjson.decode of \\u');
   try {
     return toLua(JSON.parse(text));

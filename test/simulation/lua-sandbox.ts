@@ -1,5 +1,5 @@
-// The part of Lua and of Redis that a script can use; written in Lua, run once. Any other name is an error, as is
-// a global that a script defines. Omitted from Redis 7: math.random, os.clock, cmsgpack, loadstring.
+// The part of Lua and Redis available to scripts, written in Lua and run once. Any other name is an error, as
+// is a new global. The sandbox lacks math.random, os.clock, cmsgpack and loadstring of Redis 7.
 
 export const SANDBOX = `
 local seen = { _VERSION = _VERSION }

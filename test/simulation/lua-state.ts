@@ -1,4 +1,4 @@
-// A Lua 5.1 state: the C library compiled to WebAssembly, with its C API called directly. Texts are bytes (latin1).
+// A Lua 5.1 state: the C library compiled to WebAssembly, called through its C API. Texts are bytes (latin1).
 import { LuaApi } from 'wasmoon-lua5.1';
 
 const GLOBALS = -10_002;
@@ -15,7 +15,7 @@ export const TABLE = 5;
 type Pushed<T extends unknown[]> = (state: number, ...args: T) => void;
 type Asked<T extends unknown[]> = (state: number, ...args: T) => number;
 
-/** Functions of the C API of Lua; a state is a pointer, an index counts from the bottom or, below 0, from the top. */
+/** Functions of the Lua C API. A state is a pointer. Negative stack indexes count from the top. */
 interface LuaC {
   HEAPU8: Uint8Array;
   addFunction: (run: (state: number) => number, signature: string) => number;
@@ -68,25 +68,25 @@ export class LuaState {
   }
 
   static async create(): Promise<LuaState> {
-    // Its type omits the members of the module.
+    // The published type omits the module's members.
     const api = (await LuaApi.initialize()) as unknown as { module: LuaC };
     return new LuaState(api.module);
   }
 
-  /** Pushes a chunk. @returns false if the text of an error was pushed instead */
+  /** Compiles a chunk and pushes it. @returns false if an error text was pushed instead */
   load(source: string, chunkName: string): boolean {
     this.pushText(source);
     const bytes = this.c._lua_tolstring(this.pointer, -1, 0);
     return this.c._luaL_loadbuffer(this.pointer, bytes, source.length, this.name(chunkName)) === 0;
   }
 
-  /** The function reads its arguments from the stack, and returns the number of results that it has pushed. */
+  /** Defines a global function that reads arguments from the stack and returns the number of results. */
   setGlobalFunction(name: string, run: () => number): void {
     this.c._lua_pushcclosure(this.pointer, this.c.addFunction(run, 'ii'), 0);
     this.c._lua_setfield(this.pointer, GLOBALS, this.name(name));
   }
 
-  /** Pops the top value and keeps it. @returns its reference */
+  /** Pops the top value into the registry. @returns its reference */
   keep(): number {
     return this.c._luaL_ref(this.pointer, REGISTRY);
   }
@@ -103,7 +103,7 @@ export class LuaState {
     return this.c._lua_type(this.pointer, index);
   }
 
-  /** The text at an index; a number there is converted in place. */
+  /** Returns the text at an index. A number at the index is converted to text in place. */
   textAt(index: number): string {
     const from = this.c._lua_tolstring(this.pointer, index, 0);
     if (from === 0) return '';
@@ -120,7 +120,7 @@ export class LuaState {
     this.c._lua_pushlstring(this.pointer, this.#scratch, text.length);
   }
 
-  /** A null-terminated text that is never freed. */
+  /** Returns a pointer to a null-terminated text that is never freed. */
   name(text: string): number {
     const known = this.#names.get(text);
     if (known !== undefined) return known;
@@ -136,7 +136,7 @@ export class LuaState {
     this.#scratchBytes = bytes;
   }
 
-  /** Memory that has grown has a new buffer. */
+  /** Returns the memory. Memory growth replaces the buffer. */
   #memory(): Buffer {
     const { buffer } = this.c.HEAPU8;
     if (this.#bytes.buffer !== buffer) this.#bytes = Buffer.from(buffer);

@@ -1,4 +1,4 @@
-// The struct library that Redis adds to Lua: numbers and texts as bytes. Alignment ("!") is not simulated.
+// The struct library that Redis adds to Lua, without alignment ("!"): packs numbers and texts into bytes.
 import type { LuaValue } from './lua-values.js';
 import { NotSimulated, ReplyError } from './redis-reply.js';
 
@@ -9,7 +9,7 @@ interface Field {
   isBigEndian: boolean;
 }
 
-/** Sizes of C integers on a 64-bit machine (bytes); upper case means unsigned. */
+/** Sizes in bytes of C integers on a 64-bit machine. Upper-case codes are unsigned. */
 const INTEGER_BYTES: Record<string, number> = { b: 1, h: 2, l: 8, t: 8 };
 
 const OTHER_FIELDS: Record<string, Pick<Field, 'kind' | 'bytes'>> = {
@@ -74,13 +74,13 @@ function packedText({ kind, bytes }: Field, value: LuaValue): string {
   return bytes === 0 ? value : value.slice(0, bytes);
 }
 
-/** The values, and the position after the last one. */
+/** Unpacks values, and appends the position after the last value. */
 export function unpack(format: string, bytes: string, from: number): LuaValue[] {
   const values: LuaValue[] = [];
   let at = from - 1;
   for (const field of fieldsOf(format)) {
     const last = values.at(-1);
-    // "c0" takes its length from the preceding number.
+    // The length of "c0" is the preceding number.
     const isCounted = field.kind === 'counted' && field.bytes === 0;
     if (isCounted && typeof last !== 'number') throw badArgument('format c0 needs a previous size');
     const end = isCounted ? at + (values.pop() as number) : endOf(field, bytes, at);

@@ -1,4 +1,4 @@
-// Lua values in JavaScript, and both conversions: replies of Redis, and arguments and results of library functions.
+// Lua values in JavaScript, converted from and to Redis replies, arguments and function results.
 import { NotSimulated, ReplyError, type Reply, Status } from './redis-reply.js';
 import { BOOLEAN, LIGHT_USERDATA, type LuaState, NIL, NUMBER, STRING, TABLE } from './lua-state.js';
 
@@ -38,7 +38,7 @@ function tableAt(lua: LuaState, index: number): LuaTable {
   lua.c._lua_pushvalue(lua.pointer, index);
   lua.c._lua_pushnil(lua.pointer);
   while (lua.c._lua_next(lua.pointer, -2) !== 0) {
-    // Copies the key: converting a number to text in place would end the iteration.
+    // Copies the key, because converting a number to text in place would end the iteration.
     lua.c._lua_pushvalue(lua.pointer, -2);
     table.set(valueAt(lua, -1), valueAt(lua, -2));
     lua.pop(2);
@@ -67,7 +67,7 @@ function pushTable(lua: LuaState, table: LuaTable): void {
   }
 }
 
-/** Converts a reply as Redis does for a script: nil is false, a status and an error are tables. */
+/** Converts a reply as Redis does for scripts: nil becomes false, a status or an error becomes a table. */
 export function pushReply(lua: LuaState, reply: Reply): void {
   if (reply === null) pushValue(lua, false);
   else if (reply instanceof Status) pushValue(lua, new LuaTable([['ok', reply.text]]));
@@ -85,7 +85,7 @@ function pushItems(lua: LuaState, items: readonly Reply[]): void {
   }
 }
 
-/** Converts a script's result as Redis does: numbers lose their fraction, a table ends at its first nil. */
+/** Converts a script result as Redis does: numbers lose their fraction, and a table ends at its first nil. */
 export function replyAt(lua: LuaState, index: number): Reply {
   switch (lua.typeAt(index)) {
     case STRING:

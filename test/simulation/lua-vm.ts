@@ -1,15 +1,14 @@
-// Runs scripts as Redis does, in Lua 5.1. One machine serves all simulated servers: a script cannot leave anything
-// behind in it.
+// Runs scripts in Lua 5.1 as Redis does. All simulated servers share one Lua state, which stays clean.
 import { LIBRARIES } from './lua-libraries.js';
 import { SANDBOX } from './lua-sandbox.js';
 import { LuaState, NUMBER, STRING, TABLE } from './lua-state.js';
 import { type LuaValue, pushReply, pushValue, replyAt, valueAt } from './lua-values.js';
 import { ReplyError, type Reply, formatDouble } from './redis-reply.js';
 
-/** Implementation of redis.call. */
+/** The implementation of redis.call. */
 export type Call = (args: readonly string[]) => Reply;
 
-/** A compiled script: a reference in the registry of Lua. */
+/** A compiled script, as a reference in the Lua registry. */
 export interface Compiled {
   reference: number;
 }
@@ -20,11 +19,11 @@ const NO_ARGUMENTS = 'ERR Please specify at least one argument for this redis.ca
 export class LuaVm {
   readonly #lua: LuaState;
   readonly #compiled = new Map<string, Compiled | ReplyError>();
-  /** The globals that scripts see, and the read-only table in front of them. */
+  /** The globals visible to scripts, and the read-only table in front of them. */
   readonly #seen: number;
   readonly #environment: number;
   #call: Call = () => null;
-  /** Exceptions thrown while a script ran: these are not Lua errors, and end the test. */
+  /** Exceptions thrown during a script. They are not Lua errors, and fail the test. */
   readonly #failures: unknown[] = [];
 
   private constructor(lua: LuaState) {
@@ -43,14 +42,14 @@ export class LuaVm {
     return new LuaVm(await LuaState.create());
   }
 
-  /** Compiles each source once. */
+  /** Compiles a source on its first use. */
   compile(source: string): Compiled | ReplyError {
     const known = this.#compiled.get(source) ?? this.#compile(source);
     this.#compiled.set(source, known);
     return known;
   }
 
-  /** @throws the errors of `call` */
+  /** Runs a script. @throws the errors of `call` */
   run(script: Compiled, keys: readonly string[], args: readonly string[], call: Call): Reply {
     const lua = this.#lua;
     this.#call = call;
@@ -80,7 +79,7 @@ export class LuaVm {
     return { reference };
   }
 
-  /** Sets texts in the table on top of the stack. */
+  /** Sets a list of texts as a field of the table on top of the stack. */
   #setTexts(name: string, texts: readonly string[]): void {
     const lua = this.#lua;
     lua.c._lua_createtable(lua.pointer, texts.length, 0);
@@ -91,7 +90,7 @@ export class LuaVm {
     lua.c._lua_setfield(lua.pointer, -2, lua.name(name));
   }
 
-  /** redis.call raises an error reply, redis.pcall returns it. */
+  /** Adds redis.call, which raises error replies, or redis.pcall, which returns them. */
   #addCall(name: string, areErrorsRaised: boolean): void {
     const lua = this.#lua;
     lua.setGlobalFunction(`host_${name}`, () => {
@@ -115,7 +114,7 @@ export class LuaVm {
     return count === 0 ? new ReplyError(NO_ARGUMENTS) : args;
   }
 
-  /** A ReplyError that the function throws is raised in Lua. */
+  /** Adds a library function. Lua raises any ReplyError that the function throws. */
   #addFunction(name: string, run: (args: readonly LuaValue[]) => readonly LuaValue[]): void {
     const lua = this.#lua;
     lua.setGlobalFunction(`host_${name}`, () => {
@@ -132,7 +131,7 @@ export class LuaVm {
     });
   }
 
-  /** An exception must not pass through Lua frames: it is rethrown after the script has ended. */
+  /** Catches exceptions, which must not pass through Lua frames. They are rethrown after the script. */
   #guarded<T>(run: () => T): T | ReplyError {
     try {
       return run();

@@ -1,4 +1,4 @@
-// Tools of the mutations: they disable a part of the protocol by replacing a method of a class.
+// Tools for mutations, which disable a part of the protocol by replacing methods of a class.
 import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
@@ -8,7 +8,7 @@ import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import { Member } from '../../src/cache/link/member.js';
 import { MemberList } from '../../src/cache/link/member-list.js';
 
-/** Replaces a method of a class. @returns the function that restores it */
+/** Replaces a method of a class. @returns the function that restores the method */
 export function replace<T extends object, K extends keyof T>(
   { prototype }: { prototype: T },
   name: K,
@@ -32,7 +32,7 @@ export const together =
 
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 
-/** Changes scripts, or their arguments, before they are sent. */
+/** Changes scripts or their arguments before they are sent. */
 export const withScripts =
   (change: (source: string, args: readonly unknown[]) => [string, readonly unknown[]]) => () =>
     replace(
@@ -98,7 +98,7 @@ export const awaitWithoutTimeout = (): (() => void) => {
 
 const FIRST_CALLS = 8;
 
-/** The first calls see no other members. */
+/** Hides all other members from the first calls. */
 export const awaitNoneAtFirst = (): (() => void) => {
   const calls = new WeakMap<MemberList, number>();
   return replace(
@@ -129,7 +129,7 @@ export const assumeFirstLease = (): (() => void) => {
   );
 };
 
-/** `isOver` replaces the check whether a lease has ended. */
+/** Replaces the check for the end of a lease with `isOver`. */
 export const withLease = (isOver: (clock: number, endsAt: number) => boolean) => (): (() => void) => {
   const endsAt = new WeakMap<Lease, number>();
   return together(

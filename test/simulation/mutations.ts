@@ -1,4 +1,4 @@
-// Mutations: each disables one part of the protocol, and the simulator has to find the violation.
+// Mutations: each disables one part of the protocol, and the simulator must find the violation.
 import { Fences } from '../../src/cache/coherence/fences.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
@@ -25,21 +25,21 @@ import {
 } from './mutation-tools.js';
 
 export interface Mutation {
-  /** Row of the fault table that the part handles, if any. */
+  /** Row of the fault table that this part handles, if any. */
   row?: number;
-  /** Disables the part. @returns the function that restores it */
+  /** Disables the part. @returns the function that restores the part */
   apply: () => () => void;
-  /** The faults that are needed, by default all. */
+  /** The faults needed to find the violation, by default all. */
   faults?: readonly FaultName[];
-  /** The seed that finds the violation soonest. */
+  /** The seed that finds the violation fastest. */
   seed?: number;
-  /** Whether it needs more seeds than a test has time for. */
+  /** Whether the violation needs more seeds than a test has time for. */
   isRare?: true;
-  /** Options of the deployment that is needed. */
+  /** Deployment options needed to find the violation. */
   world?: Partial<WorldOptions>;
 }
 
-/** All instances lose Redis, and acknowledge writes before it is back. */
+/** All instances lose Redis, and acknowledge writes before Redis returns. */
 const ALL_LOSE_REDIS = {
   faults: ['Redis frozen'],
   world: { disconnectedWrites: 'wait', disconnectedMaxAgeMs: 0, instances: 4 },
@@ -183,7 +183,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
 };
 
-/** Row 12: breaks no guarantee, but reloads everything. */
+/** Row 12: it violates no guarantee, but reloads all entries. */
 export const LATE_COMMAND_DISTRUSTS_ALL: Mutation = {
   row: 12,
   apply: () =>

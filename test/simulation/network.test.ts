@@ -1,11 +1,11 @@
-// Connections of the simulation: delivery, order, and the loss of one of the two ends.
+// Simulated connections: delivery, order, and the loss of either end.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Process } from './process.js';
 import type { RedisCommands, RedisDialer, RedisSubscription } from './redis-client.js';
 import type { RedisServer } from './redis.js';
 import { Simulation } from './simulation.js';
 
-describe('a connection to a simulated Redis', () => {
+describe('connection to a simulated Redis', () => {
   let world: Simulation;
   let process: Process;
   let redis: RedisServer;
@@ -46,7 +46,7 @@ describe('a connection to a simulated Redis', () => {
     await expect(ask('HGET', 'k', 'f')).rejects.toThrow('WRONGTYPE');
   });
 
-  test('delivers messages in order, and a reply after them', async () => {
+  test('delivers messages in order, and a reply after earlier messages', async () => {
     for (let number = 0; number < 50; number++) void commands.command('PUBLISH', 'news', number);
     await ask('PUBLISH', 'ü', 'ö');
     await world.scheduler.settle(messages.ping());
@@ -61,7 +61,7 @@ describe('a connection to a simulated Redis', () => {
     expect(closed).toEqual([]);
   });
 
-  test('delivers everything later after a network partition', async () => {
+  test('delivers all data after a network partition', async () => {
     const line = world.network.line(process, redis);
     line.cut();
     const answer = commands.command('PUBLISH', 'news', 'late');
@@ -83,7 +83,7 @@ describe('a connection to a simulated Redis', () => {
     expect(await world.scheduler.settle(answer)).toBe('PONG');
   });
 
-  test('closes with its server, which has lost all data after a restart', async () => {
+  test('closes with its server, which restarts without data', async () => {
     await ask('SET', 'k', 'v');
     const { runId } = redis;
     const pending = commands.command('GET', 'k');
@@ -108,7 +108,7 @@ describe('a connection to a simulated Redis', () => {
     expect(await ask('GET', 'k')).toEqual(Buffer.from('old'));
   });
 
-  test('reads what the replica that takes over had received', async () => {
+  test('reads the replicated data after a failover', async () => {
     await ask('SET', 'k', 'old', 'PX', '60000');
     await world.scheduler.runFor(1000);
     await ask('SET', 'k', 'new');
@@ -121,7 +121,7 @@ describe('a connection to a simulated Redis', () => {
     expect(await ask('PTTL', 'k')).toBeLessThan(60_000);
   });
 
-  test('looks open to the client until it sends, when only the server has closed it', async () => {
+  test('seems open to the client until its next send, when only the server has closed it', async () => {
     for (const connection of world.network.connections(process)) connection.forgetAtServer();
     await world.scheduler.runFor(1000);
     expect(closed).toEqual([]);
@@ -145,7 +145,7 @@ describe('a connection to a simulated Redis', () => {
     expect(redis.subscriptions.publish('news', 'text', false)).toBe(0);
   });
 
-  test('expires keys on the clock of the server', async () => {
+  test('expires keys by the server clock', async () => {
     await ask('SET', 'k', 'v', 'PX', '500');
     await world.scheduler.runFor(300);
     expect(await ask('EXISTS', 'k')).toBe(1);
@@ -153,13 +153,13 @@ describe('a connection to a simulated Redis', () => {
     expect(await ask('EXISTS', 'k')).toBe(0);
   });
 
-  test('cannot write to a server that became a replica', async () => {
+  test('cannot write to a server demoted to replica', async () => {
     redis.isReadOnly = true;
     await expect(ask('SET', 'k', 'v')).rejects.toThrow('READONLY');
     expect(await ask('GET', 'k')).toBeNull();
   });
 
-  test('fails the test at a command that is not simulated', async () => {
+  test('fails the test on a command that is not simulated', async () => {
     void commands.command('XADD', 'k');
     await expect(world.scheduler.runFor(100)).rejects.toThrow('does not have: the command XADD');
   });

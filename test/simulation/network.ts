@@ -1,5 +1,5 @@
-// The network between processes and servers: each connection preserves order, each direction has a delay
-// drawn from the seed, and lines can be cut or slowed down.
+// The network between processes and servers. Each connection preserves order, each direction has a delay
+// drawn from the seed, and lines can be cut or slowed.
 import type { Scheduler } from './clock.js';
 import { Connection } from './connection.js';
 import type { Process } from './process.js';
@@ -7,7 +7,7 @@ import type { Random } from './random.js';
 import type { RedisServer } from './redis.js';
 
 export interface NetworkOptions {
-  /** Delay of one direction, ms. */
+  /** Minimum delay in one direction, in ms. */
   minDelayMs?: number;
   maxDelayMs?: number;
   /** Probability of a longer delay, up to `slowDelayMs`. */
@@ -22,15 +22,15 @@ const DEFAULTS: Required<NetworkOptions> = {
   slowDelayMs: 20,
 };
 
-/** The line between a process and a server, shared by all their connections. */
+/** The line between a process and a server, shared by all connections between them. */
 export class Line {
-  /** Added to each delay, ms. */
+  /** Additional delay in ms. */
   extraToServerMs = 0;
   extraToClientMs = 0;
   #isCut = false;
   readonly #waiting = new Set<() => void>();
 
-  /** Nothing arrives and nothing is lost: all of it continues when the line is mended. */
+  /** Stops all data on the line without loss, until `mend`. */
   cut(): void {
     this.#isCut = true;
   }
@@ -46,7 +46,7 @@ export class Line {
     return this.#isCut;
   }
 
-  /** Runs when the line is mended. */
+  /** Calls `run` when the line is mended. */
   whenMended(run: () => void): void {
     this.#waiting.add(run);
   }
@@ -72,7 +72,7 @@ export class Network {
     return line;
   }
 
-  /** The open connections, of one process or of all. */
+  /** Returns the open connections of one process, or of all processes. */
   connections(client?: Process): Connection[] {
     return [...this.#connections].filter(
       (connection) => client === undefined || connection.client === client,
@@ -85,15 +85,12 @@ export class Network {
     return this.#random.between(minDelayMs, isSlow ? slowDelayMs : maxDelayMs);
   }
 
-  /** Whether data that has also arrived is read in the same turn. */
+  /** Whether a receiver reads further arrived data in the same turn. */
   readsOn(): boolean {
     return this.#random.chance(0.5);
   }
 
-  /**
-   * The kernel of a stopped server accepts; a server that is down refuses. Over a cut line nothing
-   * arrives until it is mended.
-   */
+  /** Opens a connection. A stopped server's kernel accepts, a dead server refuses, a cut line delays both. */
   connect(client: Process, server: RedisServer): Promise<Connection> {
     const line = this.line(client, server);
     return new Promise((resolve, reject) => {
@@ -115,7 +112,7 @@ export class Network {
     return connection;
   }
 
-  /** Work of the kernels on both sides, which runs even if the processes are stopped. */
+  /** Sends kernel packets, which arrive even if both processes are stopped. */
   #cross(line: Line, extraMs: number, label: string, arrived: () => void): void {
     const arrive = (): void => {
       if (line.isCut) line.whenMended(arrive);

@@ -1,23 +1,24 @@
-// Tracks which instances are cut off from Redis, and whether only one is: this decides the exceptions of the specification.
+// Tracks instances that are cut off from Redis. Exceptions of the specification depend on their number.
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Times } from '../../src/cache/entry.js';
 import type { Instance } from './instance.js';
 import type { Process } from './process.js';
 import type { World } from './world.js';
 
-/** Time for which a returning instance waits for the reports of others, measured by a possibly fast clock. */
+/** Time for which a returning instance waits for reports of others, on a fast clock. */
 const AWAITED_MS = MEMBERSHIP_MS / 1.05;
 
-/** Maximum time from the request to the response of the upstream. */
+/** Maximum upstream latency in ms. */
 const WAITED_MS = 1000;
 
-/** Whether entries may be used for longer, because the wall clock was put back. */
+/** Whether entries may live longer because the wall clock was set back. */
 export const isPutBack = ({ now, options }: World, { isEarlierUntil }: Process): boolean =>
   now < isEarlierUntil + 1.1 * options.disconnectedMaxAgeMs + WAITED_MS;
 
 /**
- * Time up to which unreported acknowledgements count. An entry that was loaded without Redis remains fresh for
- * `redis.disconnectedMaxAge`, even after the lease is back; others may have acknowledged a write without Redis meanwhile.
+ * Returns the time up to which unreported acknowledgements count for an entry. An entry loaded without Redis
+ * stays fresh for `redis.disconnectedMaxAge`, even with a new lease, while other instances may have
+ * acknowledged a write without Redis.
  */
 export function awaitedUntil(world: World, process: Process, { requestedAt, staleAt }: Times): number {
   const lifeMs = staleAt - requestedAt;

@@ -1,4 +1,4 @@
-// One direction of a connection: delivers in order, after a delay, while the line is intact and the receiver runs.
+// One direction of a connection: delivers in order after a delay, while the line and the receiver work.
 import type { Line, Network } from './network.js';
 import type { Process } from './process.js';
 
@@ -30,7 +30,7 @@ export class Pipe<T> {
     this.#wait();
   }
 
-  /** Drops everything in flight. */
+  /** Drops all data in flight. */
   empty(): void {
     this.#queue.splice(0);
   }

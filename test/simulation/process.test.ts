@@ -1,4 +1,4 @@
-// A simulated process: its clocks and timers, also across pauses and kills.
+// A simulated process: its clocks and timers, including pauses and kills.
 import { describe, expect, test } from 'vitest';
 import type { Pause, Process, ProcessOptions } from './process.js';
 import { Simulation } from './simulation.js';
@@ -8,8 +8,8 @@ async function worldWith(options: ProcessOptions = {}): Promise<{ world: Simulat
   return { world, process: world.process('a', { timerLatenessMs: 0, ...options }) };
 }
 
-describe('a simulated process', () => {
-  test('has clocks that run on virtual time', async () => {
+describe('simulated process', () => {
+  test('has clocks that follow virtual time', async () => {
     const { world, process } = await worldWith({ wallOffsetMs: 5000, clockRate: 1.1 });
     const [wall, monotonic] = [process.clock.now(), process.clock.monotonic()];
     await world.scheduler.runFor(1000);
@@ -17,7 +17,7 @@ describe('a simulated process', () => {
     expect(process.clock.monotonic() - monotonic).toBeCloseTo(1100);
   });
 
-  test('runs its timers on its own clock', async () => {
+  test('runs timers on its own clock', async () => {
     const { world, process } = await worldWith({ clockRate: 2 });
     let at = 0;
     process.clock.after(1000, () => (at = world.scheduler.now));
@@ -29,7 +29,7 @@ describe('a simulated process', () => {
     expect(at).toBeCloseTo(500);
   });
 
-  test('settles all its promises before the next event', async () => {
+  test('settles all promises before the next event', async () => {
     const { world, process } = await worldWith();
     const order: string[] = [];
     const chain = async (): Promise<void> => {
@@ -46,7 +46,7 @@ describe('a simulated process', () => {
     ['stopped', 1100, 1100, 1100],
     ['suspended', 1100, 100, 1600],
     ['unnoticed', 100, 100, 1600],
-  ])('that was %s for a second shows it on its clocks', async (kind, wallMs, monotonicMs, firedAt) => {
+  ])('shows on its clocks that it was %s for a second', async (kind, wallMs, monotonicMs, firedAt) => {
     const { world, process } = await worldWith();
     const { clock } = process;
     const [wall, started] = [clock.now(), clock.monotonic()];
@@ -63,7 +63,7 @@ describe('a simulated process', () => {
     expect(fired).toBeCloseTo(firedAt);
   });
 
-  test('runs no timer after it was killed, even after a restart', async () => {
+  test('runs no timer from before a kill, even after a restart', async () => {
     const { world, process } = await worldWith();
     process.clock.after(10, () => {
       throw new Error('this life is over');
@@ -91,7 +91,7 @@ describe('a simulated process', () => {
     ['put back, and forward in part', [-1000, 400], 600],
     ['put forward and back', [3000, -1000], 1000],
     ['put forward', [1000], -Infinity],
-  ])('whose wall clock was %s later shows a time again', async (_what, steps, ms) => {
+  ])('computes isEarlierUntil after its wall clock was %s', async (_what, steps, ms) => {
     const { world, process } = await worldWith({ clockRate: 0.5 });
     await world.scheduler.runFor(100);
     for (const step of steps) process.stepWallClock(step);
@@ -102,7 +102,7 @@ describe('a simulated process', () => {
     ['stopped', 1100, -Infinity],
     ['suspended', 1100, -Infinity],
     ['unnoticed', 1600, 700],
-  ])('that was %s shows the time later by that much', async (kind, earlierUntil, unnoticedUntil) => {
+  ])('extends isEarlierUntil when it was %s', async (kind, earlierUntil, unnoticedUntil) => {
     const { world, process } = await worldWith();
     await world.scheduler.runFor(100);
     process.stepWallClock(-1000);
@@ -113,7 +113,7 @@ describe('a simulated process', () => {
     expect([process.isEarlierUntil, process.unnoticedUntil]).toEqual([earlierUntil, unnoticedUntil]);
   });
 
-  test('was paused unnoticed only if it was running', async () => {
+  test('is paused unnoticed only if it was running', async () => {
     const { world, process } = await worldWith();
     process.pause('stopped');
     process.pause('unnoticed');

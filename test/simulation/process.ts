@@ -1,27 +1,26 @@
-// A simulated process: own clocks, timers, and a life that ends with a kill. While it is paused, all its
-// events wait.
+// A simulated process with separate clocks and timers. A kill ends its life; a pause delays its events.
 import type { Clock } from '../../src/cache/clock.js';
 import type { Scheduler } from './clock.js';
 import type { Random } from './random.js';
 
 export interface ProcessOptions {
-  /** Error of the wall clock (ms). */
+  /** Wall clock error in ms. */
   wallOffsetMs?: number;
-  /** Rate of both clocks: 1.05 gains 5 %. */
+  /** Rate of both clocks: 1.05 gains 5%. */
   clockRate?: number;
-  /** Maximum delay of a timer (ms). */
+  /** Maximum timer delay in ms. */
   timerLatenessMs?: number;
-  /** Whether it never uses promises: nothing has to be drained after its events. */
+  /** Whether the process never uses promises, so that no jobs remain after its events. */
   isSynchronous?: boolean;
 }
 
 /**
- * `stopped`: as by SIGSTOP, both clocks go on. `suspended`: a virtual machine whose monotonic clock stops.
- * `unnoticed`: a virtual machine whose wall clock stops too.
+ * `stopped`: SIGSTOP, where both clocks continue. `suspended`: a virtual machine whose monotonic clock stops.
+ * `unnoticed`: a virtual machine whose wall clock stops as well.
  */
 export type Pause = 'stopped' | 'suspended' | 'unnoticed';
 
-/** Wall clocks show this when a simulation begins (November 2023). */
+/** Wall clock time at the start of a simulation (November 2023). */
 export const EPOCH_MS = 1_700_000_000_000;
 
 interface Held {
@@ -36,7 +35,7 @@ export class Process {
   readonly #random: Random;
   readonly #options: Required<ProcessOptions>;
   readonly #endings = new Set<() => void>();
-  /** Odd while it runs: each start and each kill adds one. */
+  /** Number of starts and kills. Odd while the process is alive. */
   #life = 1;
   #pause: { kind: Pause; since: number } | undefined;
   #held: Held[] = [];
@@ -64,7 +63,7 @@ export class Process {
     return this.#life % 2 === 1;
   }
 
-  /** Total time of its pauses (ms of virtual time). */
+  /** Total paused time, in ms of virtual time. */
   get idleMs(): number {
     return this.#idleMs + (this.#pause === undefined ? 0 : this.#scheduler.now - this.#pause.since);
   }
@@ -73,33 +72,33 @@ export class Process {
     return this.#pause !== undefined;
   }
 
-  /** End of the last pause that none of its clocks shows, in virtual time; Infinity during such a pause. */
+  /** Virtual time at which the last unnoticed pause ended, or Infinity during an unnoticed pause. */
   get unnoticedUntil(): number {
     return this.#pause?.kind === 'unnoticed' ? Infinity : this.#unnoticedUntil;
   }
 
-  /** Virtual time at which its wall clock, after a step back, shows again the time from before the step. */
+  /** Virtual time at which the wall clock, after it was set back, shows the time of that step again. */
   get isEarlierUntil(): number {
     return this.#isEarlierUntil;
   }
 
-  /** Changes at each start: events of an earlier life are ignored. */
+  /** Number of the current life. Events of earlier lives are ignored. */
   get life(): number {
     return this.#life;
   }
 
-  /** Time of the simulation, which no process can read. */
+  /** Virtual time, which processes cannot read. */
   get virtualMs(): number {
     return this.#scheduler.now;
   }
 
-  /** Wall clock with fractions of a millisecond. */
+  /** Wall clock including fractions of a millisecond. */
   get wallMs(): number {
     const hiddenMs = this.#pause?.kind === 'unnoticed' ? this.#pausedMs : 0;
     return EPOCH_MS + this.#elapsedMs - hiddenMs + this.#wallErrorMs;
   }
 
-  /** Virtual time at which its wall clock showed this time, if it was not stepped since. */
+  /** Returns the virtual time at which the wall clock showed `wallMs`, unless it was stepped since. */
   momentOf(wallMs: number): number {
     return this.#scheduler.now - (this.wallMs - wallMs) / this.#options.clockRate;
   }
@@ -138,14 +137,14 @@ export class Process {
     this.#endings.clear();
   }
 
-  /** Begins a new life after a kill. The clocks go on. */
+  /** Starts a new life after a kill. The clocks continue. */
   start(): void {
     if (this.isAlive) return;
     this.#scheduler.note(`${this.name} started`);
     this.#life++;
   }
 
-  /** Runs at the end of this life. @returns a function that cancels it */
+  /** Calls `run` at the end of this life. @returns a function that cancels the call */
   onKill(run: () => void): () => void {
     this.#endings.add(run);
     return () => {
@@ -153,7 +152,7 @@ export class Process {
     };
   }
 
-  /** Posts an event to this process: it waits while the process is paused, and is dropped if this life ends. */
+  /** Posts an event to this process. It waits during a pause, and is dropped at the end of this life. */
   post(delayMs: number, label: string, run: () => void): void {
     if (!this.isAlive) return;
     const life = this.#life;
@@ -166,12 +165,12 @@ export class Process {
     this.#schedule(delayMs, line, whenRunning);
   }
 
-  /** A line of the trace about this process. */
+  /** Adds a line about this process to the trace. */
   note(line: string): void {
     this.#scheduler.note(`${this.name} ${line}`);
   }
 
-  /** Ends a pause in which its wall clock stopped. */
+  /** Ends a pause in which the wall clock stopped. */
   #endUnnoticed(since: number): void {
     const { now } = this.#scheduler;
     this.#wallErrorMs -= this.#pausedMs;
@@ -192,7 +191,7 @@ export class Process {
     };
     const fire = (): void => {
       if (isCancelled) return;
-      // After a pause that stopped its clock the timer has to wait for the remaining time.
+      // A timer must wait for the remaining time after a pause that stopped its clock.
       if (dueAt - this.#monotonicMs > 0.001) arm();
       else run();
     };

@@ -1,5 +1,5 @@
-// The only source of randomness in a simulation: xoshiro128**, started from a seed. Each part of the world draws from
-// its own stream, so that an additional draw in one place changes nothing elsewhere.
+// The only source of randomness in a simulation: xoshiro128** with a seed. Each part of the world has a
+// separate stream, so an additional draw in one part changes no other part.
 
 export class Random {
   readonly #seed: number;
@@ -14,7 +14,7 @@ export class Random {
     [this.#a, this.#b, this.#c, this.#d] = [mix(), mix(), mix(), mix()];
   }
 
-  /** The stream for the part of the world with this name. */
+  /** Returns the stream for the named part of the world. */
   stream(name: string): Random {
     let seed = this.#seed ^ 0x811c9dc5;
     for (let at = 0; at < name.length; at++) seed = Math.imul(seed ^ name.charCodeAt(at), 0x01000193);
@@ -34,17 +34,17 @@ export class Random {
     return result;
   }
 
-  /** A number from 0 to below 1. */
+  /** Returns a number in [0, 1). */
   fraction(): number {
     return this.uint32() / 2 ** 32;
   }
 
-  /** A number from min to below max. */
+  /** Returns a number in [min, max). */
   between(min: number, max: number): number {
     return min + (max - min) * this.fraction();
   }
 
-  /** An integer from min to max, both included. */
+  /** Returns an integer in [min, max]. */
   integer(min: number, max: number): number {
     return Math.floor(this.between(min, max + 1));
   }
@@ -53,14 +53,14 @@ export class Random {
     return this.fraction() < probability;
   }
 
-  /** @throws Error if there are no items */
+  /** Returns a random item. @throws Error if there are no items */
   pick<T>(items: readonly T[]): T {
     const item = items[this.integer(0, items.length - 1)];
     if (item === undefined) throw new Error('nothing to pick from');
     return item;
   }
 
-  /** A number of random hex digits. */
+  /** Returns a number of random hex digits. */
   hex(digits: number): string {
     let text = '';
     while (text.length < digits) text += this.uint32().toString(16).padStart(8, '0');

@@ -1,4 +1,4 @@
-// Random commands, and random calls of the scripts of src, for the comparison with a real Redis.
+// Random commands, and random calls of the production scripts, for the comparison with a real Redis.
 import { fc } from '@fast-check/vitest';
 import * as coherence from '../../src/cache/redis/coherence-scripts.js';
 import { LOCK, RENEW_LOCK, UNLOCK } from '../../src/coordination/redis-lock.js';
@@ -25,7 +25,7 @@ const bound = fc.oneof(
   fc.constantFrom('-inf', '+inf'),
 );
 
-/** Mostly a key of the right type. */
+/** Generates mostly keys of the right type. */
 const keyOf = (type: string): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom(`${type}1`, `${type}2`) },
@@ -108,7 +108,7 @@ const onAny = [
   step('PEXPIRE', any, fc.constantFrom('0', '-5', 'x')),
   step('PEXPIRE', any, life, fc.constantFrom('NX', 'XX', 'what')),
   step('PEXPIREAT', any, fc.constantFrom('1', '1900000000000', '1950000000000')),
-  // An expiry that is compared with another one has to be the same on both servers, to the millisecond.
+  // An expiry that is compared with a second expiry must be equal on both servers to the millisecond.
   step('PEXPIREAT', any, fc.constantFrom('1900000000000', '1950000000000'), fc.constantFrom('GT', 'LT')),
   step('PUBLISH', is('channel'), value),
   step('SPUBLISH', is('channel'), value),
@@ -126,8 +126,8 @@ const writer = fc.constantFrom('writer-1', 'writer-2');
 const now = fc.constantFrom('1700000000000', '1700022000000');
 
 /**
- * An entry as entry.ts lays it out: a kind at 4, the time of deletion at 25. Some are too short. Its remaining lifetime is never
- * close to that of a fence, nor to zero.
+ * Generates entries in the layout of entry.ts: a kind at 4, the deletion time at 25. Some are too short. The
+ * remaining lifetime is never close to that of a fence, nor to zero.
  */
 const entry = fc
   .tuple(fc.integer({ min: 0, max: 6 }), fc.integer({ min: 1, max: 4 }), fc.integer({ min: 26, max: 60 }))
@@ -138,7 +138,7 @@ const entry = fc
     return data.subarray(0, length).toString('latin1');
   });
 
-/** Both servers must run it at the same time: the value of TIME is put into the script. */
+/** Replaces TIME in a script by a constant, because both servers must run it at the same time. */
 const atSomeTime = (source: string): Texts =>
   fc.constantFrom('1700000000', '1700020000').map((seconds) => {
     return source.replace("redis.call('TIME')", `{ '${seconds}', '123456' }`);
@@ -148,7 +148,7 @@ function script(source: string, keys: readonly string[], ...args: Texts[]): fc.A
   return step('EVAL', atSomeTime(source), is(String(keys.length)), ...keys.map(is), ...args);
 }
 
-/** A lifetime of one second would end earlier on one of the two servers, and their clocks differ by milliseconds. */
+/** A lock with a longer lifetime, because a lifetime of a second could end earlier on one server. */
 const PATIENT_LOCK = LOCK.replace("'PX', 1000)", `'PX', ${LIFE_STEP_MS})`).replace(
   'return free',
   `return math.floor(free / ${LIFE_STEP_MS} + 0.5)`,
@@ -162,7 +162,7 @@ const MEMBERS = ['members'];
 const run = fc.constantFrom('run-1', 'run-2');
 const key = fc.constantFrom('21.T/1', '21.T/2');
 const kind = fc.constantFrom('raise', 'changed', 'unchanged', 'unknown', 'forget', 'soften');
-/** Numbers below and above those that a state gets from its time. */
+/** Numbers below and above the number that a state derives from its time. */
 const ticket = fc.constantFrom('5', '1700000000123456', '1700000000123457', '1700020000123460');
 const ban = fc.constantFrom('soft 21.T/', 'hard ');
 const flag = fc.constantFrom('0', '1');
@@ -170,7 +170,7 @@ const lease = fc.constantFrom('0', '1', '2');
 const era = fc.constantFrom('', 'era-1', 'era-2', 'era-3');
 const publishing = [is('channel'), fc.constantFrom('PUBLISH', 'SPUBLISH'), value];
 
-/** Enough changes for the older half to be dropped. */
+/** Enough changes for a script to drop the older half. */
 const FULL_STATE = [
   'EVAL',
   `for at = 1, 200 do redis.call('HSET', KEYS[1], 'c:' .. at, at) end
@@ -208,7 +208,7 @@ export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
   ),
 );
 
-/** The fields of a hash have no order. */
+/** Sorts the fields of a hash, which have no defined order. */
 function ordered([name, source = '', ...rest]: Step): Step {
   const sorted = source.replace(
     "return redis.call('HGETALL', state)",

@@ -1,4 +1,4 @@
-// The interface of Redis for the code under test: one connection for commands, one for messages, and their dialer.
+// The Redis interface for the code under test: command connections, message connections, and a dialer.
 import { createHash } from 'node:crypto';
 import type { Connection } from './connection.js';
 import type { Network } from './network.js';
@@ -8,31 +8,33 @@ import type { RedisServer } from './redis.js';
 
 export type Argument = string | number | Uint8Array;
 
-/** A bulk reply is a Buffer, a status such as OK a text, nil is null. An error inside an array stays an error. */
+/**
+ * Bulk replies are Buffers, statuses such as OK are texts, nil is null. Errors inside an array stay errors.
+ */
 export type Answer = Buffer | number | string | null | ReplyError | Answer[];
 
 export interface RedisCommands {
-  /** Rejects with a ReplyError, or with another Error if the connection ends first. */
+  /** Rejects with a ReplyError, or with a different Error if the connection ends before the reply. */
   command: (name: string, ...args: readonly Argument[]) => Promise<Answer>;
-  /** Runs a script by EVALSHA, or by EVAL if the server does not know it. */
+  /** Runs a script by EVALSHA, or by EVAL if the server does not know the script. */
   script: (source: string, keys: readonly string[], args: readonly Argument[]) => Promise<Answer>;
-  /** Called when the connection has ended, except after `close`. */
+  /** Called when the connection ends, except after `close`. */
   onClose: () => void;
   close: () => void;
 }
 
 export interface RedisSubscription {
   subscribe: (channels: readonly string[]) => Promise<void>;
-  /** Channels of the slot of this server, in a cluster. */
+  /** Subscribes to channels in the cluster slot of this server. */
   subscribeSharded: (channels: readonly string[]) => Promise<void>;
-  /** The reply arrives after all messages published before. */
+  /** Resolves after all messages published earlier have arrived. */
   ping: () => Promise<void>;
   onMessage: (channel: string, text: string) => void;
   onClose: () => void;
   close: () => void;
 }
 
-/** Opens connections to the current server. Rejects if it refuses. */
+/** Opens connections to the current server. Rejects if the server refuses. */
 export interface RedisDialer {
   commands: () => Promise<RedisCommands>;
   subscription: () => Promise<RedisSubscription>;
@@ -60,7 +62,7 @@ class Client {
     this.connection.close();
   }
 
-  /** @throws ReplyError for an error reply */
+  /** Sends a command. @throws ReplyError for an error reply */
   protected async ask(args: readonly Argument[]): Promise<Answer> {
     const reply = await this.connection.request(args.map(toBytes));
     if (reply instanceof ReplyError) throw reply;
@@ -117,7 +119,7 @@ function shaOf(source: string): string {
 
 const ASCII = /^[\x00-\x7f]*$/;
 
-/** Bytes in the form of the simulated Redis: one character per byte. */
+/** Encodes an argument for the simulated Redis as one character per byte. */
 export function toBytes(argument: Argument): string {
   if (typeof argument === 'number') return String(argument);
   if (typeof argument === 'string' && ASCII.test(argument)) return argument;

@@ -1,22 +1,22 @@
-// A command of the simulated Redis, and the part of the server that it uses.
+// A command of the simulated Redis, and the server interface that commands use.
 import type { Keyspace } from './redis-keyspace.js';
 import type { Reply } from './redis-reply.js';
 
 export interface ServerView {
   keyspace: Keyspace;
-  /** Wall clock of the server in µs. */
+  /** Returns the server's wall clock in µs. */
   timeMicros: () => number;
-  /** Text of INFO for a section, or for all sections. */
+  /** Returns the INFO text of a section, or of all sections. */
   info: (section: string) => string;
-  /** @returns the number of receivers */
+  /** Publishes a message. @returns the number of receivers */
   publish: (channel: string, message: string, isSharded: boolean) => number;
-  /** @returns the SHA-1 of the script */
+  /** Stores a script. @returns its SHA-1 */
   loadScript: (source: string) => string;
 }
 
 /**
- * `read`: changes nothing. `write`: changes keys, and is rejected by a replica. `grow`: a write that a server without
- * free memory rejects too.
+ * `read`: changes nothing. `write`: changes keys, and is rejected by a replica. `grow`: a write that needs
+ * memory, and is also rejected by a full server.
  */
 export type Effect = 'read' | 'write' | 'grow';
 
@@ -29,7 +29,7 @@ export interface Command {
   run: (server: ServerView, args: readonly string[]) => Reply;
 }
 
-/** `count`: the exact or the minimum number of arguments. */
+/** Defines a command. `count` is the exact or the minimum number of arguments. */
 export function command(effect: Effect, count: number | { atLeast: number }, run: Command['run']): Command {
   return typeof count === 'number'
     ? { effect, min: count, max: count, run }

@@ -1,4 +1,4 @@
-// All commands of the simulated Redis with a single reply; in this file those on keys of any type and on the server.
+// All commands of the simulated Redis with a single reply. This file defines generic and server commands.
 import { type Command, type ServerView, command } from './redis-command.js';
 import { HASH_COMMANDS, LIST_COMMANDS } from './redis-hashes.js';
 import type { Keyspace } from './redis-keyspace.js';
@@ -11,7 +11,7 @@ const count = (keys: readonly string[], isCounted: (key: string) => boolean): nu
 
 type Condition = (before: number | undefined, at: number) => boolean;
 
-/** The options of PEXPIRE choose when the new expiry applies. */
+/** PEXPIRE options that select when the new expiry applies. */
 const CONDITIONS: Record<string, Condition> = {
   NX: (before) => before === undefined,
   XX: (before) => before !== undefined,
@@ -95,5 +95,5 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(
   }),
 );
 
-/** Commands that Redis does not run inside a script. */
+/** Commands that Redis rejects inside a script. */
 export const NOT_IN_SCRIPTS: ReadonlySet<string> = new Set(['SCRIPT', 'EVAL', 'EVALSHA']);

@@ -1,11 +1,11 @@
-// The simulated Redis answers as a real one does, and holds the same data afterwards.
+// The simulated Redis: it gives the replies of a real Redis, and stores the same data.
 import { fc, test as property } from '@fast-check/vitest';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { describeWithRedis } from '../support/redis-server.js';
 import { type Step, commands, scriptCalls } from './redis-arbitraries.js';
 import { RedisPair, rough } from './redis-pair.js';
 
-describeWithRedis('the simulated and a real Redis', () => {
+describeWithRedis('simulated and real Redis', () => {
   let pair: RedisPair;
   beforeAll(async () => {
     pair = await RedisPair.start();
@@ -13,7 +13,7 @@ describeWithRedis('the simulated and a real Redis', () => {
   afterAll(() => pair.stop());
   beforeEach(() => pair.run('FLUSHALL'));
 
-  /** Runs all steps on both. @returns the replies to the last one */
+  /** Runs all steps on both, and compares every reply. @returns the last reply */
   async function bothAnswer(steps: readonly Step[]): Promise<unknown> {
     await pair.run('FLUSHALL');
     let last: unknown;
@@ -31,14 +31,14 @@ describeWithRedis('the simulated and a real Redis', () => {
     bothAnswer([['EVAL', source, String(keys.length), ...keys, ...args]]);
 
   property.prop([fc.array(commands, { minLength: 10, maxLength: 40 })], { numRuns: 200 })(
-    'answer the same to any commands',
+    'give equal replies to any commands',
     async (steps) => {
       await bothAnswer(steps);
     },
   );
 
   property.prop([fc.array(scriptCalls, { minLength: 5, maxLength: 30 })], { numRuns: 200 })(
-    'answer the same to the scripts of the cache',
+    'give equal replies to the scripts of the cache',
     async (steps) => {
       await bothAnswer(steps);
     },
@@ -49,7 +49,7 @@ describeWithRedis('the simulated and a real Redis', () => {
     {
       numRuns: 200,
     },
-  )('count and print alike', async (a, b, operator) => {
+  )('calculate and print numbers identically', async (a, b, operator) => {
     await lua(
       `local number = ARGV[1] ${operator} ARGV[2]
        if number ~= number then return 'not a number' end
@@ -61,14 +61,14 @@ describeWithRedis('the simulated and a real Redis', () => {
   });
 
   property.prop([fc.maxSafeInteger(), fc.double({ noNaN: true, min: -1e15, max: 1e15 })])(
-    'give integers for numbers, without their fraction',
+    'convert numbers to integers without their fraction',
     async (whole, real) => {
       await lua('return { tonumber(ARGV[1]), tonumber(ARGV[2]), -0.5 }', [], [String(whole), String(real)]);
     },
   );
 
   property.prop([fc.integer(), fc.double({ noNaN: true }), fc.string({ unit: 'binary', maxLength: 10 })])(
-    'pack numbers and texts alike',
+    'pack numbers and texts identically',
     async (whole, real, text) => {
       const args = [String(whole), String(real), Buffer.from(text).toString('latin1')];
       await lua(
@@ -82,7 +82,7 @@ describeWithRedis('the simulated and a real Redis', () => {
   );
 
   property.prop([fc.integer(), fc.integer(), fc.nat({ max: 40 })])(
-    'shift bits alike',
+    'shift bits identically',
     async (a, b, count) => {
       await lua(
         `local a, b, count = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -104,7 +104,7 @@ describeWithRedis('the simulated and a real Redis', () => {
         fc.double({ noNaN: true, noDefaultInfinity: true }),
       ),
     ),
-  ])('read and write JSON alike', async (items) => {
+  ])('read and write JSON identically', async (items) => {
     const json = Buffer.from(JSON.stringify({ items })).toString('latin1');
     fc.pre(!json.includes('\\u'));
     await lua('return cjson.encode(cjson.decode(ARGV[1]).items)', [], [json]);
@@ -164,11 +164,11 @@ describeWithRedis('the simulated and a real Redis', () => {
     ],
     ['patterns work', "return { string.gsub('a1b22', '%d+', '<%0>') }", ['a<1>b<22>', 2]],
     ['tables are sorted', 'local t = { 3, 1, 2 } table.sort(t) return table.concat(t, ",")', '1,2,3'],
-  ])('agree in scripts %s', async (_, source, answer) => {
+  ])('agree in scripts: %s', async (_, source, answer) => {
     expect(await lua(source)).toEqual(answer);
   });
 
-  test('know a script by its SHA-1 once it has run', async () => {
+  test('know a script by its SHA-1 after its first run', async () => {
     const sha = 'e0e1f9fabfc9d4800c877a703b823ac0578ff8db';
     expect(await bothAnswer([['EVALSHA', 'f'.repeat(40), '0']])).toBe('error NOSCRIPT');
     expect(
@@ -181,13 +181,13 @@ describeWithRedis('the simulated and a real Redis', () => {
     expect(await bothAnswer([['SCRIPT', 'LOAD', 'return 1']])).toBe(sha);
   });
 
-  test('refuse a script with fewer keys than its key count', async () => {
+  test('reject a script with fewer keys than its key count', async () => {
     expect(await bothAnswer([['EVAL', 'return 1', '2', 'a']])).toBe('error ERR');
     expect(await bothAnswer([['EVAL', 'return 1', '-1']])).toBe('error ERR');
     expect(await bothAnswer([['EVAL', 'return 1', 'a']])).toBe('error ERR');
   });
 
-  test('run a script that frees memory first when memory is full', async () => {
+  test('run a script that first frees memory when memory is full', async () => {
     await pair.run('SET', 'a', '1');
     await pair.real.config('SET', 'maxmemory', '1', 'maxmemory-policy', 'noeviction');
     pair.simulated.isFull = true;

@@ -1,5 +1,5 @@
-// Commands of the simulated Redis on hashes and lists. A hash lists its fields in the order of their addition, as
-// Redis does while a hash is small; callers may not rely on it.
+// Hash and list commands of the simulated Redis. A hash lists fields in insertion order, as Redis does for
+// small hashes. Callers must not rely on that order.
 import { type Command, command, pairs } from './redis-command.js';
 import type { Keyspace } from './redis-keyspace.js';
 import { NotSimulated, ReplyError, type Reply, toInteger } from './redis-reply.js';

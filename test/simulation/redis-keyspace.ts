@@ -1,4 +1,4 @@
-// The keys of a simulated Redis, with their types and expiry times.
+// The keys of a simulated Redis, with types and expiry times.
 import { ReplyError } from './redis-reply.js';
 import type { SortedSet } from './redis-sorted-set.js';
 
@@ -34,7 +34,7 @@ export class Keyspace {
     return this.#find(key)?.type ?? 'none';
   }
 
-  /** @throws ReplyError if the key holds another type */
+  /** Returns the value of a key. @throws ReplyError if the key has a different type */
   read<T extends ValueType>(key: string, type: T): ValueOf[T] | undefined {
     const slot = this.#find(key);
     if (slot === undefined) return undefined;
@@ -44,7 +44,7 @@ export class Keyspace {
     return slot.value as ValueOf[T];
   }
 
-  /** Reads as `read` does, and creates a missing key with this value. */
+  /** Returns the value of a key like `read`, and creates a missing key with `empty`. */
   open<T extends Exclude<ValueType, 'string'>>(key: string, type: T, empty: () => ValueOf[T]): ValueOf[T] {
     const value = this.read(key, type);
     if (value !== undefined) return value;
@@ -53,12 +53,12 @@ export class Keyspace {
     return made;
   }
 
-  /** Sets a new value, without expiry by default. */
+  /** Sets a new value, by default without expiry. */
   set(key: string, value: string, expireAt?: number): void {
     this.#slots.set(key, { type: 'string', value, expireAt });
   }
 
-  /** Sets another value and keeps the expiry. */
+  /** Changes the value and preserves the expiry. */
   change(key: string, value: string): void {
     this.set(key, value, this.#find(key)?.expireAt);
   }
@@ -69,7 +69,7 @@ export class Keyspace {
     return isThere;
   }
 
-  /** A hash, a set or a list without members does not exist. */
+  /** Deletes a hash, set or list without members, as Redis does. */
   dropIfEmpty(key: string): void {
     const slot = this.#slots.get(key);
     if (slot === undefined || slot.type === 'string') return;
@@ -77,12 +77,12 @@ export class Keyspace {
     if (size === 0) this.#slots.delete(key);
   }
 
-  /** Undefined if the key does not expire. */
+  /** Returns the expiry, or undefined if the key does not expire. */
   expireAt(key: string): number | undefined {
     return this.#find(key)?.expireAt;
   }
 
-  /** A time in the past deletes the key. @returns whether the key existed */
+  /** Sets the expiry. A time in the past deletes the key. @returns whether the key existed */
   setExpiry(key: string, at: number | undefined): boolean {
     const slot = this.#find(key);
     if (slot === undefined) return false;
@@ -95,7 +95,7 @@ export class Keyspace {
     this.#slots.clear();
   }
 
-  /** A copy that shares nothing with this one. */
+  /** Returns an independent copy. */
   copy(): Keyspace {
     const copy = new Keyspace();
     copy.now = this.now;

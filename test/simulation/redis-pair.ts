@@ -1,4 +1,4 @@
-// A simulated and a real Redis in parallel: each command goes to both, and their replies are made comparable.
+// A simulated and a real Redis in parallel. Both run each command, and their replies are normalised.
 import { Redis } from 'ioredis';
 import { type RedisServer as RealServer, startRedis } from '../support/redis-server.js';
 import { Status } from './redis-reply.js';
@@ -7,13 +7,13 @@ import { Simulation } from './simulation.js';
 
 export type Comparable = string | number | null | Comparable[];
 
-/** Both replies to one command. */
+/** The replies of both servers to one command. */
 export interface Replies {
   simulated: Comparable;
   real: Comparable;
 }
 
-/** Commands whose replies have no order. */
+/** Commands whose replies have no defined order. */
 const UNORDERED = new Set(['HKEYS', 'HVALS', 'HGETALL']);
 
 const nobody = { name: 'contract', message: () => undefined };
@@ -39,7 +39,7 @@ export class RedisPair {
     await this.#server.stop();
   }
 
-  /** Runs a command on both, after setting the simulated clock. Texts are bytes. */
+  /** Runs a command on both servers, after setting the simulated clock. Texts are bytes. */
   async run(name: string, ...args: readonly string[]): Promise<Replies> {
     const { host } = this.simulated;
     host.stepWallClock(Date.now() - host.wallMs);
@@ -51,7 +51,7 @@ export class RedisPair {
     };
   }
 
-  /** Contents of both, by key: type, value, whether it expires. */
+  /** Returns the contents of both servers by key: type, value, and rounded expiry. */
   async state(): Promise<{ simulated: Comparable[]; real: Comparable[] }> {
     const keys = new Set([...this.simulated.keyspace.keys(), ...(await this.real.keys('*'))]);
     const state = { simulated: [] as Comparable[], real: [] as Comparable[] };
@@ -76,7 +76,7 @@ export class RedisPair {
   }
 }
 
-/** TTLs are rounded to ten million ms for comparison: two servers differ by milliseconds. */
+/** TTLs are rounded to ten million ms for comparison, because the two servers differ by milliseconds. */
 export const LIFE_STEP_MS = 1e7;
 const FAR_MS = 1e11;
 
@@ -102,7 +102,9 @@ function ordered(name: string, items: Comparable[]): Comparable[] {
   return fields.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1));
 }
 
-/** Redis adds the script to its error, and Lua the position: only the code is compared. */
+/**
+ * Returns a comparable error: only the code for scripts, to which Redis adds the script and Lua the position.
+ */
 function errorOf(name: string, { message }: Error): string {
   return name.startsWith('EVAL') ? `error ${message.split(' ')[0] ?? ''}` : `error ${message}`;
 }

@@ -1,20 +1,20 @@
-// Results of commands of the simulated Redis, and how Redis reads and writes numbers. All texts are bytes: each
-// character is one byte (latin1).
+// Command results of the simulated Redis, and the Redis rules for reading and writing numbers. Texts are
+// bytes: each character is one byte (latin1).
 
-/** A reply like +OK. */
+/** A status reply like +OK. */
 export class Status {
   constructor(readonly text: string) {}
 }
 
-/** An error reply; its text begins with a code. */
+/** An error reply. Its text starts with a code. */
 export class ReplyError extends Error {
   override name = 'ReplyError';
 }
 
-/** null is the nil reply. */
+/** A reply, with null for nil. */
 export type Reply = string | number | null | Status | ReplyError | Reply[];
 
-/** Thrown where the simulation lacks a feature of Redis: not a reply, it ends the test. */
+/** Thrown for a Redis feature that the simulation lacks. It is not a reply, and fails the test. */
 export class NotSimulated extends Error {
   constructor(what: string) {
     super(`the simulated Redis does not have: ${what}`);
@@ -30,7 +30,7 @@ const WHOLE = /^(0|-?[1-9]\d{0,18})$/;
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const INFINITE = /^([+-]?)inf(inity)?$/i;
 
-/** @throws ReplyError if Redis would not accept it as an integer */
+/** Parses an integer. @throws ReplyError if Redis would reject the text */
 export function toInteger(text: string, refusal = notAnInteger): number {
   if (!WHOLE.test(text)) throw refusal();
   const value = Number(text);
@@ -38,14 +38,14 @@ export function toInteger(text: string, refusal = notAnInteger): number {
   return value;
 }
 
-/** The number that strtod() reads from the whole text, or NaN. */
+/** Parses a whole text as strtod() does, or returns NaN. */
 export function toFloat(text: string): number {
   const infinite = INFINITE.exec(text);
   if (infinite) return infinite[1] === '-' ? -Infinity : Infinity;
   return DECIMAL.test(text) ? Number(text) : NaN;
 }
 
-/** Formats as printf does with %.<precision>g, for 14 digits and more. */
+/** Formats a number as printf does with %.<precision>g, for 14 digits or more. */
 export function formatNumber(value: number, precision: number): string {
   if (Number.isInteger(value) && Math.abs(value) < 1e14) return Object.is(value, -0) ? '-0' : String(value);
   if (Number.isNaN(value)) return 'nan';
@@ -64,7 +64,7 @@ function formatPositive(value: number, precision: number): string {
   return withoutZeros(`${padded.slice(0, point)}.${padded.slice(point)}`);
 }
 
-/** Rounds to a number of digits. Halfway between two numbers C chooses the even one, JavaScript the greater one. */
+/** Rounds to a number of digits. Ties round to even, as in C, while JavaScript rounds them up. */
 function rounded(value: number, precision: number): { digits: string; exponent: number } {
   const [up = '', exponent] = value.toExponential(precision - 1).split('e');
   const [exact = ''] = value.toExponential(precision + 29).split('e');

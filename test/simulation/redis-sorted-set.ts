@@ -1,4 +1,4 @@
-// A sorted set of the simulated Redis: members by score, and by their bytes if scores are equal.
+// A sorted set of the simulated Redis: members ordered by score, and by their bytes for equal scores.
 
 export interface Scored {
   member: string;

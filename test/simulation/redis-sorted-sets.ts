@@ -1,4 +1,4 @@
-// Commands of the simulated Redis on sorted sets.
+// Sorted-set commands of the simulated Redis.
 import { type Command, command, pairs } from './redis-command.js';
 import type { Keyspace } from './redis-keyspace.js';
 import {
@@ -43,7 +43,7 @@ function removeAll(keyspace: Keyspace, key: string, members: readonly string[]):
   return removed;
 }
 
-/** Whether a score is between two bounds; a bound with "(" is excluded. */
+/** Returns a filter for scores between two bounds. A bound with "(" is exclusive. */
 function between(min: string, max: string): (scored: Scored) => boolean {
   const [from, isFromOut] = toEnd(min);
   const [to, isToOut] = toEnd(max);
@@ -52,7 +52,7 @@ function between(min: string, max: string): (scored: Scored) => boolean {
 
 function toEnd(text: string): [end: number, isOut: boolean] {
   const isOut = text.startsWith('(');
-  // Unlike a score, a bound may begin with spaces.
+  // A bound, unlike a score, may start with spaces.
   const end = toFloat((isOut ? text.slice(1) : text).trimStart());
   if (Number.isNaN(end)) throw new ReplyError('ERR min or max is not a float');
   return [end, isOut];

@@ -1,4 +1,4 @@
-// Commands of the simulated Redis on strings.
+// String commands of the simulated Redis.
 import { type Command, command } from './redis-command.js';
 import type { Keyspace } from './redis-keyspace.js';
 import { NotSimulated, OK, ReplyError, type Reply, syntaxError, toInteger } from './redis-reply.js';
@@ -7,7 +7,7 @@ const LIFE_UNITS: Record<string, number> = { PX: 1, EX: 1000 };
 /** Options of SET that the simulation lacks. */
 const ELSEWHERE = new Set(['GET', 'KEEPTTL', 'EXAT', 'PXAT']);
 
-/** The range [from, end) of indexes that may be negative, as in GETRANGE and ZRANGE. */
+/** Converts indexes that may be negative, as in GETRANGE and ZRANGE, to a range [from, end). */
 export function rangeOf(size: number, first: number, last: number): [number, number] {
   const from = Math.max(0, first < 0 ? size + first : first);
   const to = Math.min(size - 1, last < 0 ? size + last : last);
@@ -64,7 +64,7 @@ function getRange(keyspace: Keyspace, [key = '', first = '', last = '']: readonl
   const [from, to] = [toInteger(first), toInteger(last)];
   const value = keyspace.read(key, 'string') ?? '';
   if (from < 0 && to < 0 && from > to) return '';
-  // Both bounds are clamped: before the first byte means the first byte.
+  // Both bounds are clamped to the first byte.
   const end = Math.max(0, to < 0 ? value.length + to : to);
   return value.slice(...rangeOf(value.length, from, end));
 }

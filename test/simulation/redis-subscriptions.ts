@@ -1,4 +1,4 @@
-// Channel subscriptions of a simulated Redis. Messages are sent in the order of publication.
+// Channel subscriptions of a simulated Redis. Messages are sent in publication order.
 import { ReplyError, type Reply, Status } from './redis-reply.js';
 
 /** The server end of a connection. */
@@ -10,11 +10,11 @@ export interface Session {
 
 type Loses = (session: Session, channel: string, text: string) => boolean;
 
-/** The commands that a connection with subscriptions may send. */
+/** Commands that a subscribed connection may send. */
 const ALLOWED = new Set(['SUBSCRIBE', 'SSUBSCRIBE', 'UNSUBSCRIBE', 'SUNSUBSCRIBE', 'PING']);
 
 export class Subscriptions {
-  /** By channel; the names of sharded ones begin with "s", of others with "c". */
+  /** Sessions by channel. Keys of sharded channels start with "s", of other channels with "c". */
   readonly #listeners = new Map<string, Set<Session>>();
   readonly #counts = new Map<Session, number>();
   readonly #loses: Loses;
@@ -23,7 +23,7 @@ export class Subscriptions {
     this.#loses = loses;
   }
 
-  /** Undefined if it is not a command on subscriptions. */
+  /** Runs a subscription command. Returns undefined for any other command. */
   execute(session: Session, name: string, channels: readonly string[]): Reply | undefined {
     if (!ALLOWED.has(name)) return this.#refusal(session, name);
     if (name === 'PING') return this.#counts.has(session) ? ['pong', channels[0] ?? ''] : undefined;
@@ -38,7 +38,7 @@ export class Subscriptions {
     return new Status(name.toLowerCase());
   }
 
-  /** @returns the number of receivers; a message that is lost on the way counts */
+  /** Publishes a message. @returns the number of receivers, including those whose message is lost */
   publish(channel: string, text: string, isSharded: boolean): number {
     const listeners = this.#listeners.get((isSharded ? 's' : 'c') + channel) ?? [];
     let count = 0;
@@ -49,7 +49,7 @@ export class Subscriptions {
     return count;
   }
 
-  /** Removes a connection that has ended. */
+  /** Removes a closed connection. */
   remove(session: Session): void {
     for (const channel of [...this.#listeners.keys()]) this.#leave(session, channel);
   }

@@ -1,5 +1,5 @@
-// A Redis server on virtual time: runs commands and the real source of scripts, and delivers messages. A command takes no
-// time; network.ts simulates the way to its clients.
+// A Redis server on virtual time: it runs commands and the production scripts, and delivers messages.
+// Commands take no time; network.ts simulates the latency to clients.
 import { createHash } from 'node:crypto';
 import type { LuaVm } from './lua-vm.js';
 import type { Process } from './process.js';
@@ -17,7 +17,7 @@ export interface RedisParts {
   vm: LuaVm;
 }
 
-/** A change as a replica receives it: command and time. */
+/** A change as a replica receives it, with command and time. */
 interface Replicated {
   at: number;
   timeMicros: number;
@@ -25,7 +25,6 @@ interface Replicated {
   args: readonly string[];
 }
 
-/** Maximum lag of a replica. */
 const MAX_LAG_MS = 10_000;
 const KEPT_CHANGES = 10_000;
 
@@ -35,11 +34,11 @@ const READ_ONLY = "READONLY You can't write against a read only replica.";
 export class RedisServer {
   readonly host: Process;
   readonly subscriptions: Subscriptions;
-  /** Whether its memory is full, and nothing may be evicted: writes that need memory are rejected. */
+  /** Whether memory is full and eviction is off, so that writes that need memory are rejected. */
   isFull = false;
-  /** Whether it has become a replica: writes are rejected. */
+  /** Whether the server has become a replica, which rejects writes. */
   isReadOnly = false;
-  /** Whether a message is lost on its way to one subscriber. */
+  /** Whether a message to one subscriber is lost in transit. */
   losesMessage: (session: Session, channel: string, text: string) => boolean = () => false;
   readonly #random: Random;
   readonly #vm: LuaVm;
@@ -80,12 +79,11 @@ export class RedisServer {
     return this.#keyspace;
   }
 
-  /** Number of scripts that have run. */
   get scriptCount(): number {
     return this.#scriptCount;
   }
 
-  /** Runs a command of a client. Texts are bytes. */
+  /** Runs a client command. Texts are bytes. */
   execute(session: Session, [name = '', ...args]: readonly string[]): Reply {
     const upper = name.toUpperCase();
     this.#keyspace.now = this.#nowMs;
@@ -100,12 +98,12 @@ export class RedisServer {
     return this.#refusal(command, false) ?? this.#run(command, args);
   }
 
-  /** A copy of its data, from which it can be restarted. */
+  /** Returns a copy of the data, from which the server can restart. */
   dump(): Keyspace {
     return this.#keyspace.copy();
   }
 
-  /** Restarts after a kill: a new run, empty or with an old dump, without scripts and subscribers. */
+  /** Restarts after a kill with a new run id, empty or from an old dump, without scripts and subscribers. */
   restart(dump = new Keyspace()): void {
     this.host.start();
     this.#runId = this.#random.hex(40);
@@ -114,7 +112,7 @@ export class RedisServer {
     this.#hold(dump.copy());
   }
 
-  /** The data of a replica with this lag. A failover promotes it. */
+  /** Returns the data of a replica with this lag, for a failover to promote. */
   replica(lagMs: number): Keyspace {
     if (lagMs > MAX_LAG_MS) throw new NotSimulated(`a replica that lags by ${lagMs} ms`);
     const replica = this.#replica.copy();

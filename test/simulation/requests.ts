@@ -1,4 +1,4 @@
-// Requests of clients: reads, writes, purges, and changes without the proxy. Their results are checked.
+// Client requests: reads, writes, purges, and changes that bypass the proxy. Their results are checked.
 import { ServiceError } from '../../src/errors.js';
 import type { Instance } from './instance.js';
 import { awaitedUntil, isPutBack } from './outages.js';
@@ -24,13 +24,15 @@ interface Open {
 export type Counted =
   'reads' | 'staleAnswers' | 'writes' | 'refusedWrites' | 'failedWrites' | 'purges' | 'refreshes';
 
-/** Timeouts of upstream and Redis, and the delay of slow lines. */
+/** Sum of the upstream and Redis timeouts, and the delay of slow lines. */
 const READ_LIMIT_MS = 5000;
-/** Fence, upstream, change, twice the wait for acknowledgements, an expulsion, and all of it again after a return. */
+/** Sum of fence, upstream, change, two acknowledgement waits and an expulsion, doubled for a Redis outage. */
 const WRITE_LIMIT_MS = 45_000;
-/** Time within which a lease is renewed after a pause that no clock shows. */
+/** Time within which a lease is renewed after an unnoticed pause. */
 const NEXT_LEASE_MS = 2500;
-/** Minimum time from the last lease to an acknowledgement without Redis: 9 s less the lease, by fast clocks. */
+/**
+ * Minimum time from the last lease to an acknowledgement without Redis: 9 s minus the lease, on fast clocks.
+ */
 const MIN_LOST_MS = 6000;
 
 export class Requests {
@@ -86,7 +88,7 @@ export class Requests {
     });
   }
 
-  /** Changes the record without the proxy, and reads it authoritatively. */
+  /** Changes the record without the proxy, and reads the record authoritatively. */
   refresh(target: Target): void {
     const { instance, server, handle } = target;
     this.#world.upstream.change(handle);
@@ -94,7 +96,7 @@ export class Requests {
     this.#run(target, { label: `refreshes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
       const { version, isFresh } = await server.read(handle, true);
       this.counts.refreshes++;
-      // Without Redis it waits only for the entry that it replaces: the same record may have been loaded since the change.
+      // Without Redis the read waits only if it changes the entry, which may already equal the new record.
       const wasReadable = instance.withoutRedisAt < startedAt && server.cache.isRedisReadable();
       const hasWaited = wasReadable || this.#world.now - startedAt > MIN_LOST_MS;
       if (isFresh && hasWaited) this.#acknowledged(target, version);
@@ -102,7 +104,7 @@ export class Requests {
     });
   }
 
-  /** Changes the record without the proxy, and purges it as the operator does. */
+  /** Changes the record without the proxy, and purges the record like an operator. */
   purge(target: Target, isSoft: boolean, prefix?: string): void {
     const { server, handle } = target;
     const version = this.#world.upstream.change(handle);
@@ -115,7 +117,7 @@ export class Requests {
     });
   }
 
-  /** @throws Violation if a request takes too long */
+  /** Checks that no request takes too long. @throws Violation */
   check(): void {
     const { now } = this.#world;
     for (const open of this.#open) {
@@ -169,7 +171,7 @@ export class Requests {
     history.acknowledged({ handle, version, instance: instance.name, at: now, by });
   }
 
-  /** Allows the exceptions of the table in coherence/README.md. */
+  /** Checks the age of a response, with the exceptions of the table in coherence/README.md. */
   #checkAge(
     target: Target,
     { version, entry }: Answered,
@@ -186,7 +188,7 @@ export class Requests {
     throw new Violation('no older answer after an acknowledgement', detail);
   }
 
-  /** Without Redis an instance may serve an entry that it loaded recently, by its wall clock. */
+  /** Whether the response may be old: without Redis an instance serves recently loaded entries. */
   #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
     const { history, now, options } = this.#world;
     const { disconnectedMaxAgeMs } = options;

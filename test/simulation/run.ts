@@ -1,4 +1,4 @@
-// One run of the simulator: a world of one seed, its clients and its faults, with the invariants checked after every step.
+// One simulator run: the world, clients and faults of a seed, with the invariants checked after every step.
 import { FAULT_NAMES, FaultDriver, type FaultName } from './fault-driver.js';
 import { Invariants } from './invariants.js';
 import type { Random } from './random.js';
@@ -11,9 +11,9 @@ export interface RunOptions {
   /** Duration in virtual time. */
   seconds?: number;
   keptLines?: number;
-  /** The faults that happen, by default all. */
+  /** The faults to inject, by default all. */
   faults?: readonly FaultName[];
-  /** Options that the seed does not choose. */
+  /** Options that override those drawn from the seed. */
   world?: Partial<WorldOptions>;
 }
 
@@ -25,14 +25,14 @@ export interface RunResult {
   counts: Record<Counted | 'unconfirmedWrites' | 'upstreamReads', number>;
   faults: ReadonlyMap<FaultName, number>;
   violation?: Violation;
-  /** The newest lines of the trace. */
+  /** The newest trace lines. */
   lines: readonly string[];
 }
 
 const DEFAULT_SECONDS = 120;
 const CALM_MS = 20_000;
 const MAX_LATE_MS = 10_000;
-/** Mean pauses between two faults. */
+/** Mean pauses between faults, in ms. */
 const MEAN_PAUSES_MS = [1000, 3000, 8000];
 
 export async function run(

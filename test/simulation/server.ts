@@ -1,4 +1,4 @@
-// A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
+// A process that serves requests: production cache, resolver and write path on simulated servers.
 import { type Cache, assembleCache } from '../../src/cache/cache.js';
 import type { RedisOptions } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
@@ -13,7 +13,7 @@ import type { RedisServer } from './redis.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
-/** Time in which a write that timed out may still be carried out, as in src/cache/cache.ts. */
+/** Time within which a timed-out write may still be executed, as in src/cache/cache.ts. */
 const FENCE_SPARE_MS = 15_000;
 const SECOND_MS = 1000;
 
@@ -80,19 +80,19 @@ export class Server {
     });
   }
 
-  /** Whether all its entries count as fresh by their own times. */
+  /** Whether all entries count as fresh until their own expiry. */
   get hasLease(): boolean {
     return this.cache.trustedSince() === 0;
   }
 
-  /** Whether it uses the entries of this Redis. */
+  /** Whether the process uses entries of this Redis. */
   readsFrom({ runId }: RedisServer): boolean {
     const { cache } = this;
     if (!cache.isRedisReadable() || cache.commands === undefined) return false;
     return cache.commands.runOf(bansName(cache.commands.keyPrefix)) === runId.slice(0, RUN_LENGTH);
   }
 
-  /** @throws ServiceError */
+  /** Reads a record. @throws ServiceError */
   async read(handle: string, authoritative: boolean): Promise<Answered> {
     const resolution = await this.#resolver.resolve(handleRef(handle, false), { authoritative });
     if (resolution.kind === 'refused') throw new Error('the simulated upstream refuses no reads');
@@ -100,7 +100,9 @@ export class Server {
     return { entry, version: versionOf(entry), isFresh: stale === undefined };
   }
 
-  /** Resolves with the new version, or undefined if the write was rejected. @throws ServiceError */
+  /**
+   * Writes a record. Resolves with the new version, or undefined for a rejected write. @throws ServiceError
+   */
   async write(handle: string): Promise<number | undefined> {
     let version: number | undefined;
     const forward = async (): Promise<WriteAnswer> => {
@@ -111,13 +113,13 @@ export class Server {
     return version;
   }
 
-  /** @throws ServiceError */
+  /** Purges a handle or a prefix. @throws ServiceError */
   purge(target: { handle: string } | { prefix: string }, isSoft: boolean): Promise<void> {
     const purged = 'handle' in target ? { handle: handleRef(target.handle, false) } : target;
     return this.#resolver.purge(purged, { isSoft });
   }
 
-  /** The entry that would be served as fresh now. */
+  /** Returns the entry that would be served as fresh now. */
   fresh(handle: string): Entry | undefined {
     const entry = this.cache.memory.inspect(recordKey(handle, false))?.entry;
     return judge(entry, this.process.clock.now(), this.cache.trustedSince()) === 'fresh' ? entry : undefined;

@@ -8,9 +8,9 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '1..20' },
     seconds: { type: 'string', default: '120' },
-    /** Comma-separated names of the only faults that happen. */
+    /** Comma-separated names of the faults to inject, by default all. */
     faults: { type: 'string' },
-    /** A part of the protocol to disable; see mutations.ts. */
+    /** A part of the protocol to disable (see mutations.ts). */
     mutation: { type: 'string' },
     lines: { type: 'string', default: '80' },
     /** Whether to continue after a failure. */

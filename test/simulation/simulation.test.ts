@@ -1,10 +1,10 @@
-// The coherence guarantee in seeded worlds: it holds with every fault, and breaks with every mutation of the protocol.
+// The coherence guarantee in seeded worlds: it holds under all faults, and fails with each mutation.
 import { describe, expect, test } from 'vitest';
 import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
 import { type RunOptions, type RunResult, run } from './run.js';
 
 const SEEDS = [1, 2, 3];
-/** Seeds to search for a mutation: first those that find most of them, because a world without a violation takes longest. */
+/** Seeds to search for a mutation, most successful seeds first: a world without a violation takes longest. */
 const SEARCHED = [6, 2, 7, 8, ...Array.from({ length: 20 }, (_, at) => at + 1)];
 const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
 
@@ -30,7 +30,7 @@ async function findViolation({ faults, world, seed: known }: Mutation): Promise<
   return undefined;
 }
 
-describe('a simulated deployment', () => {
+describe('simulated deployment', () => {
   test('is reproduced by the same seed', async () => {
     const first = await run(1, { seconds: 20 });
     expect(first.counts.writes).toBeGreaterThan(10);
@@ -43,16 +43,16 @@ describe('a simulated deployment', () => {
   });
 });
 
-describe('the simulator', () => {
+describe('simulator', () => {
   test.each(FREQUENT)('detects that %s', async (_name, mutation) => {
     const found = await withMutation(mutation, () => findViolation(mutation));
     expect(found?.violation).toBeDefined();
   });
 
-  test('reports the cost when one late command marks everything stale', async () => {
+  test('detects the cost of marking all entries stale for one late command', async () => {
     const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
     const options = { seconds: 20, ...(faults && { faults }) };
-    // Several seeds: each order of events has different late commands, and so costs 1.2 to 2.1 times as many reads.
+    // Several seeds are needed because the cost depends on the event order: 1.2 to 2.1 times as many reads.
     const readsOf = async (): Promise<number> => {
       let reads = 0;
       for (const seed of [3, 8]) reads += (await run(seed, options)).counts.upstreamReads;

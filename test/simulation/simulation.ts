@@ -1,4 +1,4 @@
-// A world on virtual time: processes, Redis servers and the network between them, all from one seed.
+// A world on virtual time: processes, Redis servers and the network between them, all determined by one seed.
 import { Scheduler } from './clock.js';
 import { LuaVm } from './lua-vm.js';
 import { Network, type NetworkOptions } from './network.js';
@@ -11,11 +11,11 @@ import { Trace } from './trace.js';
 
 export interface SimulationOptions {
   network?: NetworkOptions;
-  /** Number of the newest trace lines to keep. */
+  /** Number of newest trace lines to retain. */
   keptLines?: number;
 }
 
-/** Created once: a script leaves nothing behind in it. */
+/** Created once, because scripts leave no state in it. */
 let machine: Promise<LuaVm> | undefined;
 
 export function luaVm(): Promise<LuaVm> {
@@ -52,7 +52,7 @@ export class Simulation {
     return new RedisServer({ host, random: this.random, vm: this.#vm }, held);
   }
 
-  /** The dialer of a process; a failover changes the server that `findServer` returns. */
+  /** Returns the dialer of a process. A failover changes the server that `findServer` returns. */
   dialer(client: Process, findServer: () => RedisServer): RedisDialer {
     return dialer(this.network, client, findServer);
   }

@@ -1,4 +1,4 @@
-// The trace of a simulation, as a hash: two runs with the same hash are identical. The newest lines can be kept.
+// The trace of a simulation as a hash: runs with equal hashes are identical. It can retain its newest lines.
 
 export class Trace {
   readonly #kept: number;
@@ -6,13 +6,13 @@ export class Trace {
   #high = 0x811c9dc5;
   #low = 0x1234567;
 
-  /** `kept`: number of the newest lines to keep. */
+  /** Creates a trace that retains the newest `kept` lines. */
   constructor(kept = 0) {
     this.#kept = kept;
   }
 
   note(at: number, line: string): void {
-    // Microseconds are integers, and fit into 53 bits for 285 years.
+    // Integer microseconds fit into 53 bits for 285 years.
     const micros = Math.round(at * 1000);
     this.#mix(micros % 2 ** 32);
     this.#mix(line.length);

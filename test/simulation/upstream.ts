@@ -1,5 +1,5 @@
-// The Handle server: records with a version that each write increments. Each process reaches it over a line
-// that may be cut; it may be slow, reject requests, or lose its responses.
+// The Handle server: each write increments the version of a record. Each process reaches the server over a
+// line that may be cut. The server may be slow, reject requests, or lose responses.
 import { untilDeadline } from '../../src/cache/clock.js';
 import type { Scheduler } from './clock.js';
 import type { Entry } from '../../src/cache/entry.js';
@@ -13,7 +13,7 @@ import type { Random } from './random.js';
 export const READ_TIMEOUT_MS = 3000;
 export const WRITE_TIMEOUT_MS = 5000;
 
-/** Versions divisible by this mean that the record does not exist. */
+/** Versions one below a multiple of this number mean that the record does not exist. */
 const MISSING_EVERY = 5;
 const SHORT_TTL_SECONDS = 3;
 const LONG_TTL_SECONDS = 86_400;
@@ -23,7 +23,7 @@ export class Upstream {
   readonly #random: Random;
   readonly #versions = new Map<string, number>();
   readonly #lines = new Map<string, Line>();
-  /** Added to each delay, ms. */
+  /** Additional delay in ms. */
   extraMs = 0;
   readCount = 0;
 
@@ -36,7 +36,7 @@ export class Upstream {
     return this.#versions.get(handle) ?? 0;
   }
 
-  /** Changes a record, by a write or without the proxy. */
+  /** Changes a record, as a write or a change without the proxy does. */
   change(handle: string): number {
     const version = this.version(handle) + 1;
     this.#versions.set(handle, version);
@@ -49,13 +49,16 @@ export class Upstream {
     return line;
   }
 
-  /** @throws ServiceError UPSTREAM_TIMEOUT */
+  /** Reads a record. @throws ServiceError UPSTREAM_TIMEOUT */
   read(process: Process, handle: string): Promise<Outcome> {
     this.readCount++;
     return this.#call(process, READ_TIMEOUT_MS, `reads ${handle}`, () => this.#outcome(handle));
   }
 
-  /** Resolves with the new version, or undefined if rejected. @throws ServiceError UPSTREAM_TIMEOUT, of unknown outcome */
+  /**
+   * Writes a record. Resolves with the new version, or undefined for a rejected write.
+   * @throws ServiceError UPSTREAM_TIMEOUT when the outcome is unknown
+   */
   write(process: Process, handle: string): Promise<number | undefined> {
     const isRefused = this.#random.chance(0.05);
     return this.#call(process, WRITE_TIMEOUT_MS, `writes ${handle}`, () =>
@@ -70,7 +73,7 @@ export class Upstream {
       this.#cross(line, `upstream ${label}`, () => {
         const result = run();
         this.#cross(line, `upstream answers ${process.name}`, () => {
-          // A restarted process has other connections.
+          // A restarted process has new connections.
           if (process.life !== life) return;
           process.post(0, `reads from upstream`, () => {
             resolve(result);
@@ -100,7 +103,7 @@ export class Upstream {
   }
 }
 
-/** The version that an entry was made from. */
+/** Returns the version from which an entry was created. */
 export function versionOf(entry: Entry): number {
   if (entry.kind === 'not-found') return Number(entry.message);
   const [value] = JSON.parse(entry.values) as [{ version: number }];

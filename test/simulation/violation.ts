@@ -1,4 +1,4 @@
-// A violated invariant.
+// A violated invariant of the simulation.
 
 export type Invariant =
   | 'no older answer after an acknowledgement'

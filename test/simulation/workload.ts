@@ -1,5 +1,5 @@
-// The load of clients: mostly reads, some writes, few authoritative reads and purges. After each acknowledgement
-// readers read from all instances at the same time.
+// The client load: mostly reads, some writes, few authoritative reads and purges. Each acknowledgement
+// triggers a read on every instance.
 import type { Random } from './random.js';
 import type { Target } from './requests.js';
 import type { World } from './world.js';
@@ -54,7 +54,7 @@ export class Workload {
 
   #write(target: Target): void {
     this.#world.requests.write(target, () => {
-      // Loads are in flight everywhere at this time.
+      // Loads are in flight on all instances at this time.
       if (this.#random.chance(REFRESH_AFTER_WRITE))
         this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a refresh after a write', () => {
           this.#at(({ instance, server }) => {

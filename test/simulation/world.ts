@@ -1,4 +1,4 @@
-// The simulation of a deployment: instances, Redis, upstream, and the guarantees given.
+// The simulation of a deployment: instances, Redis, upstream, and the guarantees.
 import { groupOf } from '../../src/cache/coherence/groups.js';
 import type { DisconnectedWrites } from '../../src/cache/coherence/hub.js';
 import { recordKey } from '../../src/handle/handle.js';
@@ -33,9 +33,8 @@ export class World {
   readonly requests: Requests;
   /** The first violated invariant. */
   violation: Violation | undefined;
-  /** Probability that a message to a process is lost, by process name. */
+  /** Probability of losing a message to a process, by process name. */
   readonly losses = new Map<string, number>();
-  /** The current master. */
   redis: RedisServer;
   #masters = 0;
 
@@ -59,12 +58,12 @@ export class World {
     return this.simulation.scheduler.now;
   }
 
-  /** Promotes a replica to master, with its data. New connections go to it. */
+  /** Promotes a replica to master, with its data. New connections use the new master. */
   promote(held: Keyspace): void {
     this.redis = this.#newMaster(held);
   }
 
-  /** Makes a former master the master again, with its own data and run. */
+  /** Restores a former master with its own data and run id. */
   return(old: RedisServer): void {
     this.redis = old;
   }
@@ -104,7 +103,7 @@ export class World {
   }
 }
 
-/** Pairs share a group, so that each sees gaps by the other's messages. */
+/** Returns handles in pairs that share a group, so that each sees gaps from messages about the other. */
 function handlesInPairs(): string[] {
   const handles: string[] = [];
   const others = new Map<number, string>();

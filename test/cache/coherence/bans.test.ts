@@ -8,8 +8,8 @@ const ban = (number: number, prefix: string, isSoft = false): NumberedBan => ({ 
 const entry = entryOf('x');
 const stale = entryOf('x', { staleAt: 0 });
 
-describe('a ban', () => {
-  test('invalidates older entries under its prefix, and no others', () => {
+describe('ban', () => {
+  test('invalidates only older entries under its prefix', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/A'));
     expect(bans.apply('21.T1/ABC', entry, 9)).toBeUndefined();
@@ -17,14 +17,14 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/B', entry, 9)).toEqual(entry);
   });
 
-  test('that is soft leaves entries to be served stale', () => {
+  test('leaves entries available as stale when soft', () => {
     const bans = new Bans();
     bans.add(ban(10, '', true));
     expect(bans.apply('21.T1/A', entry, 9)).toEqual(stale);
     expect(stale.deleteAt).toBeGreaterThan(NOW);
   });
 
-  test('that is hard overrides a soft one, in any order', () => {
+  test('overrides soft bans when hard, in any order', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/', false));
     bans.add(ban(11, '21.T1/A', true));
@@ -32,7 +32,7 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/A', entry, 10)).toEqual(stale);
   });
 
-  test('voids loads of its keys that began before it, and no others', () => {
+  test('voids only earlier loads of its keys', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/A', true));
     expect(bans.isBannedSince('21.T1/ABC', 9)).toBe(true);
@@ -40,7 +40,7 @@ describe('a ban', () => {
     expect(bans.isBannedSince('21.T1/B', 9)).toBe(false);
   });
 
-  test('is added once, and not again when a later one covers it', () => {
+  test('is added once, and not after a later ban that covers it', () => {
     const bans = new Bans();
     expect(bans.add(ban(10, '21.T1/A'))).toBe(true);
     expect(bans.add(ban(10, '21.T1/A'))).toBe(false);
@@ -49,7 +49,7 @@ describe('a ban', () => {
     expect(bans.latest).toBe(12);
   });
 
-  test('that arrives late is ordered by its number', () => {
+  test('is ordered by its number when it arrives late', () => {
     const bans = new Bans();
     bans.add(ban(12, '21.T1/B'));
     expect(bans.add(ban(11, '21.T1/A'))).toBe(true);
@@ -58,7 +58,7 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/A', entry, 11)).toEqual(entry);
   });
 
-  test('dropped from the full list applies to every key', () => {
+  test('applies to every key after it was dropped from the full list', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++) bans.add(ban(number, `21.T1/${number}-`));
     expect(bans.apply('21.T1/OTHER', entry, 0)).toBeUndefined();
@@ -66,7 +66,7 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/OTHER', entry, 1)).toEqual(entry);
   });
 
-  test('that is soft and dropped leaves every key to be served stale', () => {
+  test('leaves every key stale after it was dropped from the full list when soft', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++)
       bans.add(ban(number, `21.T1/${number}-`, number === 1));
@@ -74,7 +74,7 @@ describe('a ban', () => {
     expect(bans.isBannedSince('21.T1/OTHER', 0)).toBe(true);
   });
 
-  test('below the floor of Redis applies to every key, and is not new', () => {
+  test('applies to every key and is not new when below the Redis floor', () => {
     const bans = new Bans();
     bans.raiseFloor(20);
     expect(bans.latest).toBe(20);
@@ -84,7 +84,7 @@ describe('a ban', () => {
   });
 });
 
-describe('the ban list', () => {
+describe('ban list', () => {
   const prefixes = fc.stringMatching(/^[AB]{0,3}$/);
   const sequences = fc
     .array(fc.record({ prefix: prefixes, isSoft: fc.boolean() }), { maxLength: 30 })
@@ -96,7 +96,7 @@ describe('the ban list', () => {
     );
 
   propertyTest.prop([sequences, prefixes, fc.nat({ max: 31 })])(
-    'bans the keys that each of its bans would, in whatever order they arrive',
+    'bans every key that any of its bans matches, in any arrival order',
     (sequence, key, since) => {
       const bans = new Bans();
       for (const one of sequence) bans.add(one);
@@ -112,13 +112,13 @@ describe('the ban list', () => {
     },
   );
 
-  test('holds one ban for a prefix that is purged repeatedly', () => {
+  test('stores one ban for a repeatedly purged prefix', () => {
     const bans = new Bans();
     for (let number = 1; number <= 2 * MAX_BANS; number++) expect(bans.add(ban(number, 'A'))).toBe(true);
     expect(bans.apply('B', entry, 0)).toEqual(entry);
   });
 
-  test('accepts a new ban even when it drops the oldest one', () => {
+  test('accepts a new ban even when it drops the oldest ban', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++)
       expect(bans.add(ban(number, `${number}-`))).toBe(true);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Fences } from '../../../src/cache/coherence/fences.js';
 
-/** Raises two fences on A and one on B, by two writers; the first fence of A expires at 10. */
+/** Returns two fences on A and one on B, raised by two writers. The first fence on A expires at 10. */
 function raised(): Fences {
   const fences = new Fences();
   fences.raise('A', 'one/0.1', 10);
@@ -12,8 +12,8 @@ function raised(): Fences {
 }
 
 describe('fences', () => {
-  describe('a key with two writers', () => {
-    test('is fenced until both have lowered their fence', () => {
+  describe('on a key with two writers', () => {
+    test('last until both writers have lowered their fence', () => {
       const fences = raised();
       fences.lower('A', 'one/0.1');
       expect(fences.isRaised('A')).toBe(true);
@@ -22,7 +22,7 @@ describe('fences', () => {
       expect(fences.size).toBe(1);
     });
 
-    test('loses the expired fence and keeps the other one', () => {
+    test('remain when only one of them has expired', () => {
       const fences = raised();
       expect(fences.removeExpired('A', 9)).toBe(false);
       expect(fences.removeExpired('A', 10)).toBe(true);
@@ -31,7 +31,7 @@ describe('fences', () => {
       expect(fences.isRaised('A')).toBe(false);
     });
 
-    test('is returned by takeExpired as soon as one of its fences has expired', () => {
+    test('are returned by takeExpired when the first has expired', () => {
       const fences = raised();
       expect(fences.takeExpired(9)).toBeUndefined();
       expect(fences.takeExpired(10)).toBe('A');
@@ -39,7 +39,7 @@ describe('fences', () => {
     });
   });
 
-  test('a key without a fence has nothing to remove or to lower', () => {
+  test('are neither removed nor lowered for a key without a fence', () => {
     const fences = new Fences();
     fences.lower('A', 'one/0.1');
     expect([fences.removeExpired('A', 10), fences.takeExpired(10), fences.size]).toEqual([
@@ -49,15 +49,15 @@ describe('fences', () => {
     ]);
   });
 
-  test('a key that is fenced again moves to the end of the expiry order', () => {
+  test('move their key to the end of the expiry order when raised again', () => {
     const fences = raised();
     fences.raise('A', 'one/0.3', 40);
-    // B is the first key in the order of expiry now, and its fence expires at 30.
+    // B is now first in the expiry order, and its fence expires at 30.
     expect(fences.takeExpired(15)).toBeUndefined();
     expect(fences.takeExpired(30)).toBe('B');
   });
 
-  test('the fences of one member are removed, and those of others stay', () => {
+  test('are removed for one member without affecting other members', () => {
     const fences = raised();
     expect(fences.keys()).toEqual(['A', 'B']);
     expect(fences.removeOf('three')).toEqual([]);

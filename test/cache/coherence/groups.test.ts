@@ -1,4 +1,4 @@
-// Message numbers of groups: a gap shows that messages were missed.
+// Sequence numbers of groups: a gap means that messages were missed.
 import { describe, expect, test } from 'vitest';
 import { GROUPS, GroupNumbers, groupOf, hashOf } from '../../../src/cache/coherence/groups.js';
 
@@ -15,7 +15,7 @@ describe('group sequence numbers', () => {
     expect([11, 12, 13].map((seq) => numbers.advance(1, seq))).toEqual([true, true, true]);
   });
 
-  test('report a gap for the message after it, and not for the next one', () => {
+  test('report a gap for the first message after it only', () => {
     const numbers = readAt10();
     expect([12, 13].map((seq) => numbers.advance(1, seq))).toEqual([false, true]);
   });
@@ -24,21 +24,21 @@ describe('group sequence numbers', () => {
     expect(new GroupNumbers().advance(1, 11)).toBe(false);
   });
 
-  test('report no gap for a message that the state already includes, and never go back', () => {
+  test('report no gap for a message already in the state, and never decrease', () => {
     const numbers = readAt10();
     expect(numbers.advance(1, 9)).toBe(true);
     expect(numbers.advance(1, 10)).toBe(true);
     expect(numbers.advance(1, 11)).toBe(true);
   });
 
-  test('are independent for each group and for bans', () => {
+  test('are independent per group and for bans', () => {
     const numbers = readAt10();
     expect(numbers.advance(2, 11)).toBe(false);
     expect(numbers.advance('bans', 11)).toBe(false);
     expect(numbers.advance(1, 11)).toBe(true);
   });
 
-  test('match a state with the known number only, neither a higher nor a lower one', () => {
+  test('match only a state with the known number, not with a higher or lower number', () => {
     const numbers = readAt10();
     expect(numbers.adopt(1, { run: 'run', seq: 10 })).toBe(true);
     expect(numbers.adopt(1, { run: 'run', seq: 12 })).toBe(false);
@@ -46,13 +46,13 @@ describe('group sequence numbers', () => {
     expect(numbers.advance(1, 6)).toBe(true);
   });
 
-  test('do not match the same number of another server run', () => {
+  test('do not match an equal number of a different server run', () => {
     const numbers = readAt10();
     expect(numbers.adopt(1, { run: 'other', seq: 10 })).toBe(false);
     expect(numbers.advance(1, 11)).toBe(true);
   });
 
-  // Test vectors of 32-bit FNV-1a (draft-eastlake-fnv, appendix C).
+  // Test vectors for 32-bit FNV-1a (draft-eastlake-fnv, appendix C).
   test.each([
     ['', 0x811c9dc5],
     ['a', 0xe40c292c],

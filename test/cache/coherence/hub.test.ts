@@ -1,4 +1,4 @@
-// Publication of changes to every process: with Redis, without it, and while it is down.
+// Publication of changes to every process: with Redis, without Redis, and during an outage.
 import { describe, expect, test } from 'vitest';
 import {
   Hub,
@@ -24,8 +24,8 @@ const CHANGED_BY_ME: Change = { kind: 'changed', key: 'A', fence: 'me/1' };
 const UNKNOWN: Change = { kind: 'unknown', key: 'A', fence: '1', lifeMs: 60_000 };
 const notConfirmed = { code: 'INVALIDATION_UNCONFIRMED', status: 503, retryAfterSeconds: 1 };
 
-describe('publishing of changes', () => {
-  test('without Redis completes when a change is applied locally', async () => {
+describe('change publication', () => {
+  test('completes without Redis once the change is applied locally', async () => {
     const delivered: Message[] = [];
     const hub = new Hub({ now: Date.now, deliver: (message) => delivered.push(message) });
     await hub.publish(CHANGED);
@@ -36,7 +36,7 @@ describe('publishing of changes', () => {
 
   const notBack: Membership['waitForReturn'] = () => Promise.resolve(false);
 
-  /** Opens an instance with a scripted link to Redis. */
+  /** Opens an instance with a scripted Redis link. */
   function open(disconnectedWrites: DisconnectedWrites = 'wait') {
     const clock = createManualClock();
     const pending = new PendingInvalidations();
@@ -45,7 +45,7 @@ describe('publishing of changes', () => {
     const world = {
       leaseLeftMs: 1000,
       isJoining: false,
-      /** Returns undefined while Redis is down. */
+      /** Returns undefined during a Redis outage. */
       publish: (): Published | undefined => ({
         seq: 7,
         isStored: false,
@@ -74,7 +74,7 @@ describe('publishing of changes', () => {
 
   const away = (): undefined => undefined;
 
-  test('with Redis completes when a change is applied locally and acknowledged by the others', async () => {
+  test('completes with Redis once the change is applied locally and acknowledged by other members', async () => {
     const { hub, delivered, world } = open();
     const acknowledged = gate();
     world.publish = () => ({ seq: 7, isStored: false, acknowledged: acknowledged.opened.then(() => true) });
@@ -85,7 +85,7 @@ describe('publishing of changes', () => {
     await published;
   });
 
-  test('applies nothing but a fence before Redis has published it, as an older read may still be copied', async () => {
+  test('applies only fences before Redis has published, because an older read may still be copied', async () => {
     const { hub, delivered, world } = open();
     const before: Message[][] = [];
     world.publish = () => {
@@ -98,7 +98,7 @@ describe('publishing of changes', () => {
     expect(before).toEqual([[raised], [raised]]);
   });
 
-  test('raises a fence once Redis has it, without waiting for acknowledgements', async () => {
+  test('raises a fence once Redis has published it, without waiting for acknowledgements', async () => {
     const { hub, world } = open();
     world.publish = () => ({ seq: 7, isStored: false, acknowledged: new Promise(() => undefined) });
     expect(await isSettled(hub.publish(RAISE))).toBe(true);
@@ -110,21 +110,21 @@ describe('publishing of changes', () => {
     expect(delivered).toEqual([{ kind: 'ban', prefix: 'A', isSoft: false, number: 7 }]);
   });
 
-  test('without a lease treats only young entries as fresh', () => {
+  test('treats only young entries as fresh without a lease', () => {
     const { hub, clock, world } = open();
     expect([hub.isLinked(), hub.trustedSince()]).toEqual([true, 0]);
     world.leaseLeftMs = 0;
     expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, clock.now() - 5000]);
   });
 
-  test('before the first join treats no entry as fresh', () => {
+  test('treats no entry as fresh before the first join', () => {
     const { hub, world } = open();
     world.leaseLeftMs = 0;
     world.isJoining = true;
     expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, Infinity]);
   });
 
-  test('applies an unpublished change locally, keeps it pending, and publishes it when Redis returns', async () => {
+  test('applies an unpublished change locally, and publishes the pending change when Redis returns', async () => {
     const { hub, pending, delivered, published, world } = open();
     const back = gate();
     const acknowledged = gate();
@@ -143,7 +143,7 @@ describe('publishing of changes', () => {
   });
 
   test.each<DisconnectedWrites>(['wait', 'reject'])(
-    '%s: a change that no server confirms is not acknowledged, however often Redis returns',
+    'acknowledges no unconfirmed change, however often Redis returns (%s)',
     async (disconnectedWrites) => {
       const { hub, pending, published, world } = open(disconnectedWrites);
       world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
@@ -158,7 +158,7 @@ describe('publishing of changes', () => {
     },
   );
 
-  test('wait: acknowledges the write when Redis does not return in time, and reports it later', async () => {
+  test('acknowledges a write and publishes it later when Redis does not return in time (wait)', async () => {
     const { hub, pending, world } = open('wait');
     world.publish = away;
     await hub.publish(RAISE);
@@ -166,7 +166,7 @@ describe('publishing of changes', () => {
     expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
   });
 
-  test('waits for Redis until this membership and every other lease have ended', async () => {
+  test('waits for Redis until the membership and all other leases have ended', async () => {
     const { hub, world } = open();
     const waits: number[] = [];
     world.publish = away;
@@ -175,20 +175,20 @@ describe('publishing of changes', () => {
       return Promise.resolve(false);
     };
     await hub.publish(CHANGED);
-    // Redis may process the last renewal one lease later, and its clock may jump by a second.
+    // Redis may process the last renewal up to a lease late, and its clock may jump by a second.
     const membershipMs = MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + 1000);
     expect(waits).toHaveLength(1);
     expect(waits[0]).toBeGreaterThanOrEqual(membershipMs + LEASE_WAIT_MS + INSTANCE_LEASE_RENEWAL_MS);
   });
 
-  test('reject: does not confirm the write when Redis does not return in time, and still reports it later', async () => {
+  test('rejects a write but publishes it later when Redis does not return in time (reject)', async () => {
     const { hub, pending, world } = open('reject');
     world.publish = away;
     await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
     expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
   });
 
-  test('reject: does not confirm a write whose fence cannot be raised, and leaves no fence', async () => {
+  test('rejects a write and removes its fence when the fence cannot be published (reject)', async () => {
     const { hub, delivered, world } = open('reject');
     world.publish = away;
     await expect(hub.publish(RAISE)).rejects.toMatchObject(notConfirmed);
@@ -196,7 +196,7 @@ describe('publishing of changes', () => {
   });
 
   test.each<DisconnectedWrites>(['wait', 'reject'])(
-    '%s: waits again when Redis is lost again before the change is published',
+    'waits again when Redis is lost before the change is published (%s)',
     async (disconnectedWrites) => {
       const { hub, pending, published, world } = open(disconnectedWrites);
       const second = gate();
@@ -213,14 +213,14 @@ describe('publishing of changes', () => {
     },
   );
 
-  test('does not wait for a write of unknown outcome, and reports it as a soft invalidation', async () => {
+  test('does not wait for a write of unknown outcome, and publishes a soft invalidation later', async () => {
     const { hub, pending, world } = open('reject');
     world.publish = away;
     await hub.publish(UNKNOWN);
     expect(pending.take(10)).toEqual([{ kind: 'soften', key: 'A' }]);
   });
 
-  test('does not report a rejected write that cannot be published', async () => {
+  test('forgets a rejected write that cannot be published', async () => {
     const { hub, pending, delivered, world } = open('reject');
     world.publish = away;
     await hub.publish({ kind: 'unchanged', key: 'A', fence: '1' });
@@ -228,7 +228,7 @@ describe('publishing of changes', () => {
     expect(pending.size).toBe(0);
   });
 
-  test('reject: rejects a change that is not acknowledged in time, and reports it later', async () => {
+  test('rejects a change without timely acknowledgement, and publishes it later (reject)', async () => {
     const { hub, pending, published, world } = open('reject');
     world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
     await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
@@ -236,7 +236,7 @@ describe('publishing of changes', () => {
     expect(pending.size).toBe(1);
   });
 
-  test('publishes a change that is not acknowledged in time again when Redis returns', async () => {
+  test('publishes a change without timely acknowledgement again when Redis returns', async () => {
     const { hub, published, world } = open();
     const acknowledgements = [false, true];
     world.publish = () => ({
@@ -249,7 +249,7 @@ describe('publishing of changes', () => {
     expect(published).toEqual([CHANGED_BY_ME, CHANGED_BY_ME]);
   });
 
-  test('keeps a replacement in memory if Redis has stored it, and invalidates it if Redis rejected it', async () => {
+  test('leaves a replacement in memory if Redis stored it, and invalidates it otherwise', async () => {
     const replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
     for (const isStored of [true, false]) {
       const { hub, world, delivered } = open();
@@ -260,7 +260,7 @@ describe('publishing of changes', () => {
   });
 
   test.each(['wait', 'reject'] as const)(
-    '%s: keeps an identical record pending without waiting',
+    'leaves an identical record pending without waiting (%s)',
     async (disconnectedWrites) => {
       const { hub, world, pending } = open(disconnectedWrites);
       world.publish = away;

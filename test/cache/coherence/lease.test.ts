@@ -1,4 +1,4 @@
-// The coherence lease: until it ends, entries may be served as fresh.
+// The coherence lease: entries may be served as fresh until it ends.
 import { describe, expect, test } from 'vitest';
 import { LEASE_MS, LEASE_WAIT_MS, Lease, MEMBERSHIP_MS } from '../../../src/cache/coherence/lease.js';
 import { createManualClock } from '../../support/manual-clock.js';
@@ -17,7 +17,7 @@ describe('coherence lease', () => {
     expect(new Lease({ now: () => 1000, monotonic: () => 1000 }).leftMs()).toBe(0);
   });
 
-  test('runs from the moment its renewal was requested', async () => {
+  test('starts when its renewal was requested', async () => {
     const { clock, lease } = open();
     const asked = lease.now();
     await clock.pass(LEASE_MS - 100);
@@ -35,7 +35,7 @@ describe('coherence lease', () => {
     expect(lease.leftMs()).toBe(0);
   });
 
-  test('ends immediately when ended', () => {
+  test('ends immediately on request', () => {
     const { lease } = open();
     lease.renew(lease.now());
     lease.end();
@@ -47,14 +47,14 @@ describe('coherence lease', () => {
     [-250, LEASE_MS],
     [251, 0],
     [-251, 0],
-  ])('with the wall clock %i ms off has %i ms left', (ms, leftMs) => {
+  ])('responds to a wall clock jump of %i ms with %i ms left', (ms, leftMs) => {
     const { clock, lease } = open();
     lease.renew(lease.now());
     clock.setBy(ms);
     expect(lease.leftMs()).toBe(leftMs);
   });
 
-  test('is valid again at the next renewal after the wall clock was set', () => {
+  test('is valid again at the next renewal after a wall clock change', () => {
     const { clock, lease } = open();
     lease.renew(lease.now());
     clock.setBy(-3_600_000);

@@ -33,9 +33,9 @@ const changes: fc.Arbitrary<Change> = fc.oneof(
 );
 
 describe('invalidation message', () => {
-  describe('a change as a line', () => {
+  describe('encoding as a line', () => {
     test.prop([changes, fc.uuid(), fc.constantFrom('', '1', '4711'), numbers])(
-      'is unchanged by formatting and parsing',
+      'survives formatting and parsing unchanged',
       (change, member, call, seq) => {
         const line = `${seq} ${formatChange(change, { member, call })}`;
         const read = change.kind === 'ban' ? { ...change, number: seq } : change;
@@ -44,7 +44,7 @@ describe('invalidation message', () => {
     );
 
     test.each(['21.T1/a b', 'a\nb', '\n', ' ', '', '漢字 😀', '\u2028', 'forget x', '-'])(
-      'keeps the key %j unchanged',
+      'preserves the key %j',
       (key) => {
         const line = `7 ${formatChange({ kind: 'forget', key }, { member: 'm', call: '' })}`;
         expect(parseMessage(line)?.change).toEqual({ kind: 'forget', key });
@@ -60,18 +60,18 @@ describe('invalidation message', () => {
       '1 m c forget - x KEY',
       'x m c forget - 0 KEY',
       '99999999999999999999 m c forget - 0 KEY',
-    ])('is ignored when it is %j', (line) => {
+    ])('is ignored when the line is %j', (line) => {
       expect(parseMessage(line)).toBeUndefined();
     });
 
     test.each(['unheard', 'epoch', 'bans', 'distrust', '__proto__', 'toString'])(
-      'is ignored when its kind is %j',
+      'is ignored when the kind is %j',
       (kind) => {
         expect(parseMessage(`1 m c ${kind} - 0 KEY`)).toBeUndefined();
       },
     );
 
-    test.prop([fc.string({ unit: 'binary' })])('never throws when parsed', (line) => {
+    test.prop([fc.string({ unit: 'binary' })])('never throws during parsing', (line) => {
       expect(() => parseMessage(line)).not.toThrow();
     });
   });

@@ -1,4 +1,4 @@
-// Pending invalidations: made while Redis was down, not yet published.
+// Pending invalidations: made during a Redis outage, and not yet published.
 import { describe, expect, test } from 'vitest';
 import { MAX_BANS } from '../../../src/cache/coherence/bans.js';
 import type { Change } from '../../../src/cache/coherence/message.js';
@@ -15,7 +15,7 @@ describe('pending invalidations', () => {
     [forget('A'), forget('A')],
     [soften('A'), soften('A')],
     [EVERY_KEY, EVERY_KEY],
-  ])('report %j as %j once', (change, reported) => {
+  ])('publish %j as %j once', (change, reported) => {
     const pending = new PendingInvalidations();
     pending.add(change);
     expect(pending.size).toBe(1);
@@ -34,7 +34,7 @@ describe('pending invalidations', () => {
     }
   });
 
-  test('are taken in batches, and requeued when they could not be published', () => {
+  test('are taken in batches, and requeued after a failed publication', () => {
     const pending = new PendingInvalidations();
     for (const key of ['A', 'B', 'C']) pending.add(forget(key));
     const taken = pending.take(2);
@@ -43,7 +43,7 @@ describe('pending invalidations', () => {
     expect(pending.take(10)).toEqual([forget('C'), forget('A'), forget('B')]);
   });
 
-  test('report a key again that changes while it is reported', () => {
+  test('include a key again that changes during its publication', () => {
     const pending = new PendingInvalidations();
     pending.add(forget('A'));
     pending.take(10);
@@ -65,7 +65,7 @@ describe('pending invalidations', () => {
     ['one of a longer prefix that came first', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
     ['a soft one', [ban('A', true), ban('A')], [ban('A')]],
     ['no hard one', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
-  ])('merge bans: one covers %s', (_what, changes, reported) => {
+  ])('merge bans: one ban covers %s', (_what, changes, reported) => {
     const pending = new PendingInvalidations();
     for (const change of changes) pending.add(change);
     expect(pending.take(10)).toEqual(reported);
@@ -74,13 +74,13 @@ describe('pending invalidations', () => {
   test.each([
     ['hard where one of them is', false],
     ['soft where all of them are', true],
-  ])('become one ban of every key when there are more bans than Redis lists, %s', (_what, isSoft) => {
+  ])('become one ban of every key beyond the Redis ban limit (%s)', (_what, isSoft) => {
     const pending = new PendingInvalidations();
     for (let at = 0; at <= MAX_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
     expect(pending.take(1000)).toEqual([ban('', isSoft)]);
   });
 
-  test('report later changes individually after such a ban', () => {
+  test('publish changes after the ban of every key individually', () => {
     const pending = new PendingInvalidations(2);
     for (const key of ['A', 'B', 'C', 'D']) pending.add(forget(key));
     expect(pending.take(10)).toEqual([EVERY_KEY, forget('D')]);

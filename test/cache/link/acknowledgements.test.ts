@@ -1,4 +1,4 @@
-// Acknowledgements of a message by the other members.
+// Acknowledgements of a message by other members.
 import { describe, expect, test } from 'vitest';
 import { Acknowledgements } from '../../../src/cache/link/acknowledgements.js';
 import { isSettled } from '../../support/manual-clock.js';
@@ -14,7 +14,7 @@ describe('acknowledgements', () => {
     expect(await isSettled(begin().waitForAll('1', []))).toBe(true);
   });
 
-  test('are awaited from each member', async () => {
+  test('are awaited from every member', async () => {
     const acknowledgements = begin();
     const all = acknowledgements.waitForAll('1', ['a', 'b']);
     acknowledgements.receive('a', ['1']);
@@ -30,7 +30,7 @@ describe('acknowledgements', () => {
     expect(await isSettled(acknowledgements.waitForAll('1', ['a']))).toBe(true);
   });
 
-  test('of several calls arrive in one message', async () => {
+  test('complete several calls with one message', async () => {
     const acknowledgements = begin();
     acknowledgements.begin();
     const [one, two] = ['1', '2'].map((call) => acknowledgements.waitForAll(call, ['a']));
@@ -38,7 +38,7 @@ describe('acknowledgements', () => {
     expect(await isSettled(Promise.all([one, two]))).toBe(true);
   });
 
-  test('of another call do not count', async () => {
+  test('do not count for a different call', async () => {
     const acknowledgements = begin();
     acknowledgements.begin();
     const all = acknowledgements.waitForAll('1', ['a']);
@@ -46,7 +46,7 @@ describe('acknowledgements', () => {
     expect(await isSettled(all)).toBe(false);
   });
 
-  test('of a finished or unknown call are ignored', () => {
+  test('are ignored for a finished or unknown call', () => {
     const acknowledgements = begin();
     acknowledgements.end('1');
     acknowledgements.receive('a', ['1', 'unheard']);

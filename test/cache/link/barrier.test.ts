@@ -1,11 +1,11 @@
-// The acknowledgement barrier: a sender waits until no other member serves an entry that its change invalidates.
+// The acknowledgement barrier: a sender waits until no other member can serve an invalidated entry.
 import { describe, expect, test } from 'vitest';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
 import { Acknowledgements, awaitAcknowledgements, expel } from '../../../src/cache/link/acknowledgements.js';
 import type { OtherMembers } from '../../../src/cache/link/member-list.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
-/** Publishes a change to members, listed with the end of their membership. */
+/** Publishes a change to members listed with the end of their membership. */
 function publish(listed: Record<string, string>, isAcknowledged = true) {
   const clock = createManualClock();
   const acknowledgements = new Acknowledgements();
@@ -17,7 +17,7 @@ function publish(listed: Record<string, string>, isAcknowledged = true) {
     over: [] as string[],
     expelled: [] as string[],
   };
-  /** Copies the current list; its reply arrives later. */
+  /** Returns a copy of the current list, as a reply that arrives later. */
   const read = (): Promise<OtherMembers> => {
     const others = { ends: new Map(list), incompleteForMs: world.incompleteForMs };
     return world.arrives.then(() => others);
@@ -43,7 +43,7 @@ function publish(listed: Record<string, string>, isAcknowledged = true) {
 }
 
 describe('acknowledgement barrier', () => {
-  test('a single instance does not wait', async () => {
+  test('does not delay a single instance', async () => {
     expect(await isSettled(publish({}).pass())).toBe(true);
   });
 
@@ -72,7 +72,7 @@ describe('acknowledgement barrier', () => {
     expect(await isSettled(passed)).toBe(true);
   });
 
-  test('passes when a member acknowledges late, without expelling it', async () => {
+  test('passes on a late acknowledgement without expelling the member', async () => {
     const { clock, world, pass, acknowledge } = publish({ slow: '5' });
     const passed = pass();
     await clock.pass(LEASE_WAIT_MS / 2);
@@ -81,7 +81,7 @@ describe('acknowledgement barrier', () => {
     expect(world.expelled).toEqual([]);
   });
 
-  test('reports a member that renews and does not acknowledge as late', async () => {
+  test('reports a member that renews without acknowledging as late', async () => {
     const { clock, world, list, pass, acknowledge } = publish({ deaf: '5', good: '5', dead: '5' });
     const passed = pass();
     acknowledge('good');
@@ -92,7 +92,7 @@ describe('acknowledgement barrier', () => {
     expect(world.over).toEqual(['dead']);
   });
 
-  test('assumes that a member may have renewed since a list that arrived late was read', async () => {
+  test('assumes that a member may have renewed after the read of a list that arrived late', async () => {
     const { clock, world, list, pass } = publish({ deaf: '5' });
     let arrive = (): void => undefined;
     world.arrives = new Promise((resolve) => (arrive = resolve));
@@ -116,7 +116,7 @@ describe('acknowledgement barrier', () => {
     expect(await isSettled(done)).toBe(true);
   });
 
-  test('assumes that a member removed meanwhile by another one may have renewed', async () => {
+  test('assumes that a member removed by a different member in the meantime may have renewed', async () => {
     const { clock, list, pass } = publish({ gone: '5' });
     const passed = pass();
     list.delete('gone');
@@ -124,7 +124,7 @@ describe('acknowledgement barrier', () => {
     expect(await passed).toEqual(['gone']);
   });
 
-  test('waits out an incomplete member list, even when all listed members acknowledged', async () => {
+  test('waits until an incomplete member list has expired, even when all listed members acknowledged', async () => {
     const { clock, world, pass } = publish({});
     world.incompleteForMs = 1000;
     const passed = pass();
@@ -144,7 +144,7 @@ describe('acknowledgement barrier', () => {
     expect(await isSettled(passed)).toBe(true);
   });
 
-  test('does not wait for an expelled member that joins again, as it has read what it missed', async () => {
+  test('does not wait for an expelled member that has joined again and read all changes', async () => {
     const { clock, world, list, pass } = publish({ deaf: '-4' });
     const passed = pass();
     list.set('deaf', '6');
@@ -166,7 +166,7 @@ describe('acknowledgement barrier', () => {
     expect(await passed).toBeUndefined();
   });
 
-  test('assumes that a missing member may have renewed when the second read of the list fails', async () => {
+  test('assumes that a missing member may have renewed when the second list read fails', async () => {
     const { clock, world, pass } = publish({ a: '5' });
     const passed = pass();
     expect(await isSettled(passed)).toBe(false);
@@ -175,7 +175,7 @@ describe('acknowledgement barrier', () => {
     expect(await passed).toEqual(['a']);
   });
 
-  test('waits for the leases when there is no call, and expels nobody', async () => {
+  test('waits for all leases when no acknowledgement is requested, and expels no member', async () => {
     const { clock, world, pass } = publish({ a: '5' }, false);
     const passed = pass();
     await clock.pass(LEASE_WAIT_MS - 1);

@@ -1,4 +1,4 @@
-// An instance as a member, with a scripted Redis that records the order of the calls.
+// An instance as a coherence member, with a scripted Redis that records the order of calls.
 import { describe, expect, test } from 'vitest';
 import { type Message, formatChange } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
@@ -33,19 +33,19 @@ function open() {
   return { world, clock, pending, delivered, leases, member };
 }
 
-/** Removes consecutive repetitions, because several scripts read all the numbers. */
+/** Removes consecutive duplicates, because several scripts read all numbers. */
 const uniqueRuns = (calls: readonly string[]): string[] => calls.filter((call, at) => call !== calls[at - 1]);
 
 describe('cache coherence member', () => {
-  test('gets its first lease from a ping sent after it was listed and after the numbers were read', async () => {
+  test('obtains its first lease from a ping sent after it was listed and had read the numbers', async () => {
     const { world, member } = open();
     await member.renewNow();
-    // The first renewal reads the clock of Redis.
+    // The first renewal reads the Redis clock.
     expect(uniqueRuns(world.asked)).toEqual(['enter from none', 'renew', 'numbers', 'ping', 'renew']);
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
-  test('reads the numbers again, over the same connection, before a new lease', async () => {
+  test('reads the numbers again before a new lease, even over the same connection', async () => {
     const { world, clock, delivered, member } = open();
     await member.renewNow();
     world.isConnected = false;
@@ -60,13 +60,13 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
-  test('reads the numbers before a new lease when the old one ends during a renewal', async () => {
+  test('reads the numbers before a new lease when the old lease ends during a renewal', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     await clock.pass(100);
     world.asked.length = 0;
     const renewed = member.renewNow();
-    // The wall clock jumps alone, as after a pause of the machine.
+    // Only the wall clock jumps, as after the machine was paused.
     clock.setBy(5000);
     await renewed;
     expect(world.asked).toEqual(['ping', 'renew']);
@@ -76,7 +76,7 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
-  test('publishes nothing after its lease has ended before it has entered the era again, over the same connection too', async () => {
+  test('publishes nothing after its lease until it has entered the era again, even over the same connection', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     world.isConnected = false;
@@ -87,7 +87,7 @@ describe('cache coherence member', () => {
     expect(await member.publish({ kind: 'forget', key: KEY })).toBeDefined();
   });
 
-  test('publishes nothing on another server before it has entered the era', async () => {
+  test('publishes nothing on a new server before it has entered the era', async () => {
     const { world, member } = open();
     await member.renewNow();
     world.run = 'another';
@@ -99,7 +99,7 @@ describe('cache coherence member', () => {
     expect(await member.publish({ kind: 'forget', key: KEY })).toBeDefined();
   });
 
-  test('does not confirm a barrier when another server was entered meanwhile, as the publication may be lost', async () => {
+  test('does not confirm a barrier after a server change, because the publication may be lost', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     const published = await member.publish({ kind: 'forget', key: KEY });
@@ -109,7 +109,7 @@ describe('cache coherence member', () => {
     expect(await published?.acknowledged).toBe(false);
   });
 
-  test('confirms a barrier on the server it is still joined to', async () => {
+  test('confirms a barrier on the server that it still belongs to', async () => {
     const { clock, member } = open();
     await member.renewNow();
     const published = await member.publish({ kind: 'forget', key: KEY });
@@ -117,7 +117,7 @@ describe('cache coherence member', () => {
     expect(await published?.acknowledged).toBe(true);
   });
 
-  test('does not confirm a barrier after the end of its lease, even during a renewal', async () => {
+  test('does not confirm a barrier after its lease has ended, even during a renewal', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     const published = await member.publish({ kind: 'forget', key: KEY });
@@ -128,7 +128,7 @@ describe('cache coherence member', () => {
     expect(await published?.acknowledged).toBe(false);
   });
 
-  test('waits in a barrier for unlisted members on a server it has just come to', async () => {
+  test('waits in a barrier for unlisted members on a new server', async () => {
     const { world, clock, member } = open();
     world.isListKnown = true;
     await member.renewNow();
@@ -142,7 +142,7 @@ describe('cache coherence member', () => {
     expect(await after?.acknowledged).toBe(true);
   });
 
-  test('gets a new lease on another server, and removes no lapsed members yet', async () => {
+  test('obtains a new lease on a new server without removing lapsed members', async () => {
     const { world, clock, member } = open();
     await clock.pass(4000);
     expect(world.leases.at(-1)).toBe(2);
@@ -154,9 +154,9 @@ describe('cache coherence member', () => {
   });
 
   test.each([
-    ['begins the next era, which the server cannot know', false, 2],
-    ['stays in the era when another member has a lease', true, 1],
-  ])('that has waited in vain for a lapsed one %s', async (_what, isVouched, entries) => {
+    ['starts an era unknown to the server', false, 2],
+    ['stays in the era of a different leased member', true, 1],
+  ])('%s after waiting for a lapsed member without success', async (_what, isVouched, entries) => {
     const { world, clock, member } = open();
     world.lapsed = ['gone'];
     world.isVouched = isVouched;
@@ -165,7 +165,7 @@ describe('cache coherence member', () => {
     expect(world.asked.filter((call) => call.startsWith('enter'))).toHaveLength(entries);
   });
 
-  test('gets its lease with each ping once listed', async () => {
+  test('renews its lease with each ping while listed', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     const before = member.leaseLeftMs();
@@ -176,7 +176,7 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBe(before);
   });
 
-  test('is joining until its first renewal, and not again when its lease has ended', async () => {
+  test('is joining until its first renewal, but not after its lease has ended', async () => {
     const { world, clock, member } = open();
     expect(member.isJoining()).toBe(true);
     await member.renewNow();
@@ -185,7 +185,7 @@ describe('cache coherence member', () => {
     expect([member.leaseLeftMs(), member.isJoining()]).toEqual([0, false]);
   });
 
-  test('is joining again after an expulsion until it is listed', async () => {
+  test('is joining again from an expulsion until it is listed', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     world.was = 'absent';
@@ -195,7 +195,7 @@ describe('cache coherence member', () => {
     expect([member.leaseLeftMs() > 0, member.isJoining()]).toEqual([true, false]);
   });
 
-  test('is joining while its connection is being opened, and for four more failures', async () => {
+  test('is joining while its connection opens, and during four more failures', async () => {
     const { world, clock, member } = open();
     world.isConnected = false;
     await clock.pass(20_000);
@@ -207,7 +207,7 @@ describe('cache coherence member', () => {
     expect(member.isJoining()).toBe(false);
   });
 
-  test('is no longer joining after four unanswered requests to Redis', async () => {
+  test('stops joining after four unanswered requests to Redis', async () => {
     const { world, clock, member } = open();
     world.isSilent = true;
     await clock.pass(7000);
@@ -216,7 +216,7 @@ describe('cache coherence member', () => {
     expect(member.isJoining()).toBe(false);
   });
 
-  test('reports a new lease even when the end of the last one was not reported', async () => {
+  test('reports a new lease even when the end of the last lease was not reported', async () => {
     const { world, clock, leases, member } = open();
     await clock.pass(100);
     await member.renewNow();
@@ -229,7 +229,7 @@ describe('cache coherence member', () => {
     expect(leases).toEqual([true]);
   });
 
-  test('waits for a return from the last renewal sent, with or without a reply', async () => {
+  test('waits for Redis to return from the last renewal sent, with or without a reply', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     const returned = member.waitForReturn(1500);
@@ -240,7 +240,7 @@ describe('cache coherence member', () => {
     expect(await returned).toBe(false);
   });
 
-  test('waits for a return from the start when no renewal was sent yet', async () => {
+  test('waits for Redis to return from the start when no renewal was sent', async () => {
     const { world, clock, member } = open();
     world.isConnected = false;
     const returned = member.waitForReturn(1500);
@@ -250,20 +250,20 @@ describe('cache coherence member', () => {
     expect(await returned).toBe(false);
   });
 
-  test('raises a fence only while a lease runs, also when the reply arrives', async () => {
+  test('raises a fence only while a lease is valid, including when the reply arrives', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     let reply = (): void => undefined;
     world.changed = new Promise((resolve) => (reply = resolve));
     const raised = member.publish({ kind: 'raise', key: KEY, fence: '1', lifeMs: 60_000 });
     world.isConnected = false;
-    // The wall clock jumps alone, as after a pause of the machine, and no timer has ended the wait.
+    // Only the wall clock jumps, as after the machine was paused, and no timer has ended the wait.
     clock.setBy(5000);
     reply();
     expect(await raised).toBeUndefined();
   });
 
-  test('closes a message connection that is ready too late', async () => {
+  test('closes a message connection that becomes ready too late', async () => {
     const { world, clock, member } = open();
     const { opened, open: pass } = gate();
     world.ready = opened;
@@ -277,7 +277,7 @@ describe('cache coherence member', () => {
   });
 
   describe('when closed', () => {
-    test('while it subscribes keeps no connection and does not join', async () => {
+    test('has no connection and does not join if it was subscribing', async () => {
       const { world, member } = open();
       const { opened, open: pass } = gate();
       world.ready = opened;
@@ -289,7 +289,7 @@ describe('cache coherence member', () => {
       expect([world.subscriptions, world.asked]).toEqual([0, ['leave']]);
     });
 
-    test('between its first two renewals does not join again', async () => {
+    test('does not join again if it was between its first two renewals', async () => {
       const { world, member } = open();
       const { opened, open: pass } = gate();
       world.renewed = opened;
@@ -301,7 +301,7 @@ describe('cache coherence member', () => {
       expect(world.asked).toEqual(['enter from none', 'renew', 'leave']);
     });
 
-    test('while it renews has no lease and reports no failure', async () => {
+    test('has no lease and reports no failure if it was renewing', async () => {
       const { world, member } = open();
       await member.renewNow();
       const { opened, open: pass } = gate();
@@ -317,7 +317,7 @@ describe('cache coherence member', () => {
     });
   });
 
-  test('reports pending invalidations before the renewal', async () => {
+  test('publishes pending invalidations before the renewal', async () => {
     const { world, pending, member } = open();
     pending.add({ kind: 'forget', key: KEY });
     await member.renewNow();
@@ -325,14 +325,14 @@ describe('cache coherence member', () => {
     expect(pending.size).toBe(0);
   });
 
-  test('applies what it reports locally too, as it may have been copied from Redis before', async () => {
+  test('applies pending invalidations locally as well, because Redis entries may have been copied before', async () => {
     const { pending, delivered, member } = open();
     pending.add({ kind: 'forget', key: KEY });
     await member.renewNow();
     expect(delivered).toContainEqual({ kind: 'forget', key: KEY });
   });
 
-  test('distrusts all its entries after a removal before it has a lease again', async () => {
+  test('distrusts all entries after its removal until it has a lease again', async () => {
     const { world, clock, delivered, member } = open();
     await member.renewNow();
     delivered.length = 0;
@@ -341,7 +341,7 @@ describe('cache coherence member', () => {
     expect(delivered).toContainEqual({ kind: 'distrust' });
   });
 
-  test('waits for lapsed members after a lease has ended, up to a limit', async () => {
+  test('waits a bounded time for lapsed members after its lease has ended', async () => {
     const { world, clock, member } = open();
     world.lapsed = ['gone'];
     await clock.pass(2000);
@@ -350,7 +350,7 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
-  test('marks entries stale under a fence of a lapsed member that arrives late', async () => {
+  test('marks entries stale under a late fence of a lapsed member', async () => {
     const { world, clock, delivered, member } = open();
     world.lapsed = ['gone'];
     await clock.pass(4000);
@@ -361,7 +361,7 @@ describe('cache coherence member', () => {
     expect(delivered).toContainEqual({ kind: 'soften', key: KEY });
   });
 
-  test('marks entries stale under the fences of a lapsed member, once', async () => {
+  test('marks entries stale under the fences of a lapsed member once', async () => {
     const { world, clock, delivered, member } = open();
     await clock.pass(1000);
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
@@ -369,7 +369,7 @@ describe('cache coherence member', () => {
     delivered.length = 0;
     world.send(`9 ${raise}`);
     await clock.pass(1500);
-    // The entry is marked stale immediately, and again with the publication to Redis.
+    // The entry is marked stale immediately, and again by the publication to Redis.
     expect(delivered.filter(({ kind }) => kind === 'soften')).toEqual([
       { kind: 'soften', key: KEY },
       { kind: 'soften', key: KEY },

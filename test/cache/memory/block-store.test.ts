@@ -1,4 +1,4 @@
-// Storage of texts in blocks outside the V8 heap.
+// Text storage in blocks outside the V8 heap.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { BLOCK_BYTES, BlockStore } from '../../../src/cache/memory/block-store.js';
@@ -19,9 +19,9 @@ const acts = fc.array(
   { maxLength: 200 },
 );
 
-describe('the block store', () => {
+describe('block store', () => {
   test.prop([acts])(
-    'returns each text that was not dropped, after any sequence of writes and drops',
+    'returns every text that was not dropped, after any sequence of writes and drops',
     (chosen) => {
       const blocks = new BlockStore();
       const kept = new Map<number, { first: number; text: Bytes }>();
@@ -42,14 +42,14 @@ describe('the block store', () => {
     },
   );
 
-  test('keeps a text that is longer than a block', () => {
+  test('stores a text longer than a block', () => {
     const blocks = new BlockStore();
     blocks.write(bytesOf(100, 1));
     const text = bytesOf(3 * 1024 ** 2 + 1, 7);
     expect(blocks.read(blocks.write(text), text.length)).toBe(text);
   });
 
-  test('takes no more memory when as many bytes are added as removed, of any length', () => {
+  test('needs no additional memory when removed and added bytes balance', () => {
     const blocks = new BlockStore();
     const most = 10_000;
     let leaving = blocks.write(bytesOf(most, 1));

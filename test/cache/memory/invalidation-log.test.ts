@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { InvalidationLog } from '../../../src/cache/memory/invalidation-log.js';
 
-describe('the invalidation log', () => {
+describe('invalidation log', () => {
   test('identifies tickets older than an invalidation', () => {
     const log = new InvalidationLog();
     const before = log.now();
@@ -19,7 +19,7 @@ describe('the invalidation log', () => {
     expect(log.isInvalidatedSince('A', before)).toBe(false);
   });
 
-  test('refuses every older ticket once it had to drop a key', () => {
+  test('rejects every older ticket after it had to drop a key', () => {
     const log = new InvalidationLog(2);
     const before = log.now();
     for (const key of ['A', 'B', 'C']) log.add(key);

@@ -24,7 +24,7 @@ function heldIn(store: MemoryStore, key: string): EntryPin {
   return held;
 }
 
-describe('a pinned entry of the memory store', () => {
+describe('pinned entry in the memory store', () => {
   test.each<[string, (store: MemoryStore) => unknown]>([
     [
       'forgotten',
@@ -89,7 +89,7 @@ describe('a pinned entry of the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
-  test('is pinned only when it is the stored one', () => {
+  test('is pinned only when it is the stored entry', () => {
     const store = open();
     expect(store.pin('A', entryOf('A'))).toBeUndefined();
     put(store, 'A');
@@ -98,7 +98,7 @@ describe('a pinned entry of the memory store', () => {
     expect(store.pin('A', entryOf('A'))).toBeDefined();
   });
 
-  test('is not confused with a later one at the same place', () => {
+  test('is distinguished from a later entry in the same place', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
@@ -111,7 +111,7 @@ describe('a pinned entry of the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
-  test('stays pinned while a write is in flight, and after it was rejected', () => {
+  test('stays current during a write and after its rejection', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
@@ -121,7 +121,7 @@ describe('a pinned entry of the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(true);
   });
 
-  test('expires with the fence of a writer that died', () => {
+  test('expires with the fence of a dead writer', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
@@ -133,7 +133,7 @@ describe('a pinned entry of the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
-  test('that is touched is kept by the LRU while others are evicted', () => {
+  test('remains in the LRU when touched, while other entries are evicted', () => {
     const store = open({ found: { maxEntries: 100 } });
     for (let at = 0; at < 100; at++) put(store, `KEY${at}`);
     const held = heldIn(store, 'KEY0');

@@ -20,8 +20,8 @@ function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
   return store.set(key, entry, store.get(key).ticket);
 }
 
-describe('the memory store', () => {
-  test('keeps a maximum number of records and evicts the least recently used', () => {
+describe('memory store', () => {
+  test('stores a maximum number of records, and evicts the least recently used record', () => {
     const evicted: string[] = [];
     const store = open({ found: { maxEntries: 2 } }, (which) => evicted.push(which));
     put(store, 'A');
@@ -32,7 +32,7 @@ describe('the memory store', () => {
     expect(evicted).toEqual(['found']);
   });
 
-  test('keeps a maximum number of bytes', () => {
+  test('stores a maximum number of bytes', () => {
     const store = open({ maxBytes: 10_000 });
     for (let at = 0; at < 50; at++) put(store, `KEY${at}`, entryOf('x'.repeat(500)));
     const [found] = store.usage();
@@ -40,12 +40,12 @@ describe('the memory store', () => {
     expect(found?.entries).toBeGreaterThan(5);
   });
 
-  test('refuses an entry larger than its maximum size', () => {
+  test('rejects an entry larger than the maximum size', () => {
     const store = open({ maxBytes: 10_000 });
     expect(put(store, 'BIG', entryOf('x'.repeat(20_000)))).toBe(false);
   });
 
-  test('evicts no record for a flood of unknown names', () => {
+  test('evicts no record during a flood of unknown names (negative cache)', () => {
     const store = open({ maxBytes: 100_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } });
     put(store, 'RECORD');
     for (let at = 0; at < 10_000; at++) put(store, `UNKNOWN${at}`, notFound);
@@ -63,7 +63,7 @@ describe('the memory store', () => {
     expect(store.hits('A')).toBe(0);
   });
 
-  test('deletes all entries with a ban, and stores no load from before', () => {
+  test('deletes all banned entries, and rejects earlier loads', () => {
     const store = open();
     put(store, 'A');
     const { ticket } = store.get('B');
@@ -72,7 +72,7 @@ describe('the memory store', () => {
     expect(store.set('B', entryOf('b'), ticket)).toBe(false);
   });
 
-  test('marks its entries stale after missed messages, and keeps them for stale-if-error', () => {
+  test('marks entries stale after missed messages, and retains them for stale-if-error', () => {
     const store = open();
     put(store, 'A');
     const { ticket } = store.get('B');
@@ -83,7 +83,7 @@ describe('the memory store', () => {
     expect(store.peek('A')).toEqual(entryOf('A'));
   });
 
-  test('marks only the group stale whose messages were missed', () => {
+  test('marks only the group with missed messages stale', () => {
     const store = open();
     put(store, 'A');
     put(store, 'B');
@@ -96,7 +96,7 @@ describe('the memory store', () => {
     expect(store.peek('A')).toEqual(entryOf('A'));
   });
 
-  test('keeps an explicit replacement against older loads', () => {
+  test('prefers an explicit replacement to older loads', () => {
     const store = open();
     const before = store.get('A').ticket;
     expect(store.replace('A', entryOf('new'), store.get('A').ticket)).toBe(true);
@@ -104,7 +104,7 @@ describe('the memory store', () => {
     expect(store.peek('A')).toEqual(entryOf('new'));
   });
 
-  test('stores nothing for a key while a write is in flight, here or elsewhere (fence)', () => {
+  test('stores nothing for a key while a fence is raised, locally or remotely', () => {
     const store = open();
     const before = store.get('A').ticket;
     store.raiseFence('A', 'writer', NOW + 1000);
@@ -115,7 +115,7 @@ describe('the memory store', () => {
     expect([before, during].map((ticket) => store.accepts('A', ticket))).toEqual([false, true]);
   });
 
-  test('stays fenced by one writer when the fence of another has expired', () => {
+  test('stays fenced by one writer after the fence of a different writer has expired', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
@@ -129,7 +129,7 @@ describe('the memory store', () => {
     expect(put(store, 'A')).toBe(true);
   });
 
-  test('expires the fences of writers that never reported an outcome', () => {
+  test('removes expired fences of writers that reported no outcome', () => {
     let now = NOW;
     const fences = new Fences();
     const store = new MemoryStore({ bounds, now: () => now, fences });
@@ -144,7 +144,7 @@ describe('the memory store', () => {
     expect(store.peek('KEY0')?.staleAt).toBeLessThanOrEqual(now);
   });
 
-  test('keeps an entry stale after a fence has expired, even when the clock is set back', () => {
+  test('leaves an entry stale after its fence has expired, even when the clock is set back', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
@@ -156,7 +156,7 @@ describe('the memory store', () => {
   });
 });
 
-describe('a record whose text is cached as a string', () => {
+describe('record with its text cached as a string', () => {
   const large = (letter: string): ReturnType<typeof entryOf> =>
     entryOf('A', { values: toBytes(`["${letter.repeat(100_000)}"]`) });
 
@@ -185,7 +185,7 @@ describe('a record whose text is cached as a string', () => {
         store.ban({ prefix: '', isSoft: false });
       },
     ],
-  ])('is not read for %s', (_what, change) => {
+  ])('is not returned for %s', (_what, change) => {
     const store = new MemoryStore({ bounds, now: () => NOW });
     put(store, 'A', large('a'));
     store.peek('A');

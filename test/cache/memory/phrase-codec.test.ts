@@ -5,13 +5,13 @@ import { compress, expand } from '../../../src/cache/memory/phrase-codec.js';
 import { type Bytes, toBytes } from '../../../src/handle/bytes.js';
 import { handleServerRecordings } from '../../support/recordings.js';
 
-/** Public values in recorded responses of a Handle.Net server, in the form in which the cache stores them. */
+/** Public values in recorded Handle.Net responses, in the form that the cache stores. */
 const recordedValues = handleServerRecordings
   .map(({ response }) => /^\{"responseCode":1,.*?"values":(\[.*\])\}$/s.exec(String(response.body))?.[1])
   .filter((values) => values !== undefined)
   .map((values) => toBytes(values));
 
-/** Byte strings with parts of records, control characters and bytes beyond ASCII. */
+/** Byte strings that mix record fragments, control characters and non-ASCII bytes. */
 const byteStrings = fc
   .array(
     fc.oneof(
@@ -29,7 +29,7 @@ const byteStrings = fc
   )
   .map((pieces) => pieces.join('') as Bytes);
 
-describe('the phrase codec of the memory tier', () => {
+describe('phrase codec of the memory tier', () => {
   it('returns every byte string that it has compressed', () => {
     fc.assert(
       fc.property(byteStrings, (text) => {
@@ -39,7 +39,7 @@ describe('the phrase codec of the memory tier', () => {
     );
   });
 
-  it('halves the records of a Handle.Net server', () => {
+  it('halves the size of Handle.Net records', () => {
     expect(recordedValues.length).toBeGreaterThan(20);
     const sum = (texts: Bytes[]): number => texts.reduce((total, text) => total + text.length, 0);
     expect(sum(recordedValues.map(compress))).toBeLessThan(sum(recordedValues) / 2);

@@ -1,4 +1,4 @@
-// Entries in a Redis Cluster: the bans may be on another master than the entry.
+// Entries in a Redis Cluster, where the bans may be on a different master.
 import { describe, expect, test } from 'vitest';
 import { Bans } from '../../../src/cache/coherence/bans.js';
 import { RedisStore, type RedisStoreDeps } from '../../../src/cache/redis/store.js';
@@ -9,7 +9,7 @@ const KEY = '21.T1/KEY';
 const PREFIX = 't:';
 const RUN = 'run-of-the-entry';
 
-/** Opens a store whose entry is on another master than the bans. */
+/** Opens a store whose entry is on a different master than the bans. */
 function open() {
   const world = { bans: new Bans('1-run-of-the-bans'), stored: undefined as Buffer | undefined };
   const redis = {
@@ -35,20 +35,20 @@ function open() {
 }
 
 describe('Redis store in a cluster', () => {
-  test('finds an entry while both masters are unchanged', async () => {
+  test('returns an entry while both masters are unchanged', async () => {
     const { store } = open();
     await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
     expect((await store.get(KEY)).entry).toEqual(entryOf('kept'));
   });
 
-  test('misses an entry from before another master took over the bans', async () => {
+  test('misses an entry from before a new master took over the bans', async () => {
     const { world, store } = open();
     await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
     world.bans = new Bans('2-run-of-the-bans');
     expect((await store.get(KEY)).entry).toBeUndefined();
   });
 
-  test('does not store a load from before another master took over the bans', async () => {
+  test('rejects a load from before a new master took over the bans', async () => {
     const { world, store } = open();
     const { ticket } = await store.get(KEY);
     world.bans = new Bans('2-run-of-the-bans');

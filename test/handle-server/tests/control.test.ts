@@ -1,4 +1,4 @@
-// Tests and benches can count the requests of the demo server, slow it down and change its records.
+// Demo server controls for tests and benchmarks: request counts, delays and record changes.
 import { afterEach, describe, expect, it } from 'vitest';
 import { startDemoServer } from '../../support/demo.js';
 
@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 describe('demo server controls', () => {
-  it('count every request, and those for a handle in any spelling', async () => {
+  it('count all requests, and the requests for a handle in any spelling', async () => {
     await fetch(page);
     await fetch(`${server.url}/api/handles/21.t11998%2FPAGE?index=1`);
     await fetch(`${server.url}/api/site`);
@@ -40,7 +40,7 @@ describe('demo server controls', () => {
     expect(server.lastRequest).toBeUndefined();
   });
 
-  it('show the last request as received', async () => {
+  it('return the last request as received', async () => {
     await fetch(`${page}?type=URL`, { headers: { via: '1.1 somebody' } });
     expect(server.lastRequest).toMatchObject({
       method: 'GET',
@@ -49,7 +49,7 @@ describe('demo server controls', () => {
     });
   });
 
-  it('add and remove records behind its back', async () => {
+  it('add and remove records without a request', async () => {
     server.put('21.T11998/sudden', [value]);
     const found = await fetch(`${server.url}/api/handles/21.T11998/sudden`);
     expect(await found.json()).toMatchObject({ responseCode: 1, values: [value] });
@@ -65,14 +65,14 @@ describe('demo server controls', () => {
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(55);
   });
 
-  it('queue requests above its capacity', async () => {
+  it('queue requests above the capacity', async () => {
     const narrow = await startDemoServer({ capacityPerSecond: 50 });
     const startedAt = performance.now();
     await Promise.all(Array.from({ length: 5 }, () => fetch(`${narrow.url}/api/site`)));
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(75);
   });
 
-  it('change its capacity while connections are open', async () => {
+  it('change the capacity while connections are open', async () => {
     const server = await startDemoServer();
     const ask = (): Promise<Response[]> =>
       Promise.all(Array.from({ length: 5 }, () => fetch(`${server.url}/api/site`)));

@@ -1,4 +1,4 @@
-// The demo server has doors: TLS, http that counts as TLS, and http as the real server treats it.
+// Demo server listeners: TLS, HTTP treated as secure, and HTTP as the real server treats it.
 import { request } from 'node:https';
 import { describe, expect, it } from 'vitest';
 import { createCertificate } from '../../support/certificate.js';
@@ -23,7 +23,7 @@ describe('demo server listeners', () => {
     expect(status).toBe(200);
   });
 
-  it('accept logins over http unless configured like the real server', async () => {
+  it('accept logins over HTTP unless configured like the real server', async () => {
     const lenient = await startDemoServer();
     const strict = await startDemoServer({ treatHttpAsSecure: false });
     const codes = [lenient, strict].map(async ({ url }) => {
@@ -33,7 +33,7 @@ describe('demo server listeners', () => {
     expect(await Promise.all(codes)).toEqual([1, 200]);
   });
 
-  it('share the same records', async () => {
+  it('share one set of records', async () => {
     const server = await startDemoServer();
     const { url } = await server.listenInsecurely(0);
     server.put('21.T11998/both', [{ index: 1, type: 'URL', data: 'https://example.org/' }]);

@@ -1,4 +1,4 @@
-// Tests can stop the demo server between its commit and its acknowledgement.
+// Held responses of the demo server: requests pause between their commit and their acknowledgement.
 import { describe, expect, it } from 'vitest';
 import { ask } from '../../support/ask.js';
 import { startDemoServer } from '../../support/demo.js';
@@ -8,7 +8,7 @@ const server = await startDemoServer();
 const PATH = '/api/handles/21.T11998/held';
 
 describe('demo server hold', () => {
-  it('carries out held requests, and answers them on release', async () => {
+  it('executes held requests, and sends their responses on release', async () => {
     server.hold.begin('PUT');
     let isAnswered = false;
     const written = putNumbered(server.url, PATH, 1).then(({ status }) => {

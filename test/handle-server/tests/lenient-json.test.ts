@@ -1,8 +1,8 @@
-// The demo server reads what Gson reads when lenient, and complains in Gson's words.
+// Lenient JSON parsing: the demo server accepts what Gson accepts, and has the error texts of Gson.
 import { describe, expect, it } from 'vitest';
 import { readJson } from '../lenient-json.js';
 
-describe('lenient JSON as in Gson', () => {
+describe('lenient JSON parser (Gson)', () => {
   it.each([
     ["{a:'it\\'s',b:[1,true,null],c:word}", { a: "it's", b: [1, true, null], c: 'word' }],
     ['{"a" : "x\\u0041\\n", }', { a: 'xA\n' }],

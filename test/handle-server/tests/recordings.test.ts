@@ -1,4 +1,4 @@
-// The demo server gives the answers that a real Handle.Net 9.3.1 server gave, byte for byte and in order.
+// Recordings of a real Handle.Net 9.3.1 server, which the demo server reproduces byte for byte and in order.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoServer, createDemoServer } from '../server.js';
 import { createRecordedWorld } from '../../support/recorded-world.js';
@@ -26,11 +26,11 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Two recordings came in over a plain http port that the operator had marked as secure. */
+/** Whether the request counted as secure: two recordings used an HTTP port marked as secure. */
 const cameSecurely = ({ secure, name }: Recording): boolean => secure || name.includes('secure-marked');
 
-describe('recordings of a Handle server', () => {
-  describe('are reproduced by the demo server:', () => {
+describe('recording of a Handle server', () => {
+  describe('is reproduced by the demo server', () => {
     it.each(handleServerRecordings)('$name', async (recording) => {
       const baseUrl = cameSecurely(recording) ? secureUrl : plainUrl;
       const answer = withoutPageText(await replay(world.turnTo(recording), { baseUrl }), recording);
@@ -40,7 +40,7 @@ describe('recordings of a Handle server', () => {
     });
   });
 
-  it('include one for every waiver', () => {
+  it('exists for every waiver', () => {
     const names = handleServerRecordings.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(Object.keys(waivers)));
   });

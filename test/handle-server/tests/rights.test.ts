@@ -1,4 +1,4 @@
-// The rights in the HS_ADMIN value of a record decide who may replace it on the demo server.
+// Administrator permissions on the demo server: the HS_ADMIN value decides who may replace a record.
 import { describe, expect, it } from 'vitest';
 import { adminValue, textValue } from '../seed.js';
 import { basic, startDemoServer } from '../../support/demo.js';
@@ -18,13 +18,13 @@ async function statusOfReplacing(permissions: string): Promise<number> {
   return response.status;
 }
 
-describe('administrator rights on the demo server', () => {
+describe('administrator permissions on the demo server', () => {
   it.each([
-    ['of the difference itself', '000000010000', 200],
+    ['for the difference itself', '000000010000', 200],
     ['to add administrators', '001000000000', 200],
-    ['to delete the handle, with that to create it again', '000000000010', 200],
+    ['to delete and recreate the handle', '000000000010', 200],
     ['to add values only', '000001000000', 403],
-  ])('%s (%s) make a replacing PUT %s', async (_, permissions, status) => {
+  ])('%s (%s) give a replacing PUT status %s', async (_, permissions, status) => {
     expect(await statusOfReplacing(permissions)).toBe(status);
   });
 });

@@ -1,4 +1,4 @@
-// The demo server starts with records of every kind a resolver meets, and with users who can log in.
+// Initial records of the demo server: every kind that a resolver encounters, and users who can log in.
 import { describe, expect, it } from 'vitest';
 import { DEMO_PASSWORD } from '../seed.js';
 import { basic, startDemoServer } from '../../support/demo.js';
@@ -10,7 +10,7 @@ const user01 = basic('300:21.T11998/USER01', DEMO_PASSWORD);
 const ask = (suffix: string, init?: RequestInit): Promise<Response> =>
   fetch(`${server.url}/api/handles/21.T11998/${suffix}`, init);
 
-describe('the demo records', () => {
+describe('demo records', () => {
   it.each([
     ['page', { values: [{ type: 'URL' }, { type: 'HS_ADMIN' }] }],
     ['DEMO?type=URL.', { values: [{ type: 'URL' }, { type: 'URL.MIRROR' }] }],
@@ -23,7 +23,7 @@ describe('the demo records', () => {
     ['uncached?index=1', { values: [{ ttl: 0 }] }],
     ['until-then?index=1', { values: [{ ttl: '2026-01-01T01:00:00Z' }] }],
     ['empty', { responseCode: 200, values: [] }],
-  ])('hold %s', async (suffix, expected) => {
+  ])('include %s', async (suffix, expected) => {
     expect(await (await ask(suffix)).json()).toMatchObject(expected);
   });
 
@@ -37,7 +37,7 @@ describe('the demo records', () => {
     expect(await response.json()).toMatchObject({ values: [{ permissions: '1100' }] });
   });
 
-  it('can be written by the demo user over plain http', async () => {
+  it('are writable by the demo user over plain HTTP', async () => {
     const response = await ask('new', {
       method: 'PUT',
       headers: { authorization: user01, 'content-type': 'application/json' },
@@ -47,7 +47,7 @@ describe('the demo records', () => {
     expect((await ask('new')).status).toBe(200);
   });
 
-  it('cannot be written by the second user', async () => {
+  it('are not writable by the second user', async () => {
     const authorization = basic('300:21.T11998/USER02', 'secret2');
     expect((await ask('page', { method: 'DELETE', headers: { authorization } })).status).toBe(403);
   });

@@ -1,11 +1,11 @@
-// The demo server reads and writes values as the classes of the real server were seen to do.
+// Values on the demo server, read and written like the classes of the real server.
 import { describe, expect, it } from 'vitest';
 import { valueFromJson, valueToJson } from '../value.js';
 
 const stored = (members: object): ReturnType<typeof valueToJson> =>
   valueToJson(valueFromJson({ index: 1, type: 'X', data: 'x', ...members }, 0));
 
-describe('the permissions of a value', () => {
+describe('value permissions', () => {
   it.each([
     ['1100', '1100'],
     ['0110', undefined],
@@ -17,32 +17,32 @@ describe('the permissions of a value', () => {
     ['1', undefined],
     ['', undefined],
     ['*', '1111'],
-  ])('written as "%s" are stored as %s (nothing is 1110)', (given, kept) => {
+  ])('are converted from "%s" to %s when stored (the default 1110 is omitted)', (given, kept) => {
     expect(stored({ permissions: given }).permissions).toBe(kept);
   });
 });
 
-describe('the ttl of a value', () => {
+describe('value TTL', () => {
   it.each([
     [undefined, 86400],
     [-1, -1],
     [1.9, 1],
     ['2030-01-01', '2030-01-01T00:00:00Z'],
     ['2030-01-01T01:00:00.5+01:00', '2030-01-01T00:00:00Z'],
-  ])('written as %s is stored as %s', (given, kept) => {
+  ])('is converted from %s to %s when stored', (given, kept) => {
     expect(stored({ ...(given !== undefined && { ttl: given }) }).ttl).toBe(kept);
   });
 
-  it('written as a string becomes a wrong date in 1933', () => {
+  it('becomes a wrong date in 1933 when written as a string', () => {
     expect(stored({ ttl: '300' }).ttl).toMatch(/^1933-/);
   });
 
-  it.each([null, true, 'soon'])('written as %s is refused', (ttl) => {
+  it.each([null, true, 'soon'])('is rejected when written as %s', (ttl) => {
     expect(() => stored({ ttl })).toThrow('com.google.gson.JsonParseException');
   });
 });
 
-describe('the data of a value', () => {
+describe('value data', () => {
   it.each([
     [5, { format: 'string', value: '5' }],
     [true, { format: 'string', value: 'true' }],
@@ -66,11 +66,11 @@ describe('the data of a value', () => {
       { format: 'string', value: 'a\u0014' },
       { format: 'base64', value: 'YRQ=' },
     ],
-  ])('written as %j are returned as %j', (data, shown) => {
+  ])('are converted from %j to %j when stored', (data, shown) => {
     expect(stored({ data }).data).toEqual(shown);
   });
 
-  it('of an administrator are returned decoded, in whatever format they were written', () => {
+  it('of an administrator are returned decoded, for any input format', () => {
     const data = { format: 'base64', value: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' };
     expect(stored({ type: 'HS_ADMIN', data }).data).toEqual({
       format: 'admin',
@@ -90,21 +90,21 @@ describe('the data of a value', () => {
     expect(stored({ type: 'HS_ADMIN', data }).data).toMatchObject({ value: { permissions: shown } });
   });
 
-  it('of another type than the format are returned as bytes', () => {
+  it('are returned as bytes if their format and type differ', () => {
     const data = { format: 'vlist', value: [{ handle: 'a/b', index: 1 }] };
     expect(stored({ data }).data).toEqual({ format: 'base64', value: 'AAAAAQAAAANhL2IAAAAB' });
   });
 
-  it('that do not decode as their type are returned as text', () => {
+  it('are returned as text if they do not decode as their type', () => {
     expect(stored({ type: 'HS_ADMIN', data: 'nobody' }).data).toEqual({ format: 'string', value: 'nobody' });
   });
 
-  it('of a DSA key keep their numbers', () => {
+  it('of a DSA key retain their numbers', () => {
     const data = { format: 'key', value: { kty: 'DSA', y: '_w', p: 'Aw', q: 'BQ', g: 'Bw' } };
     expect(stored({ type: 'HS_PUBKEY', data }).data).toEqual(data);
   });
 
-  it('of a site keep an IPv6 address', () => {
+  it('of a site retain an IPv6 address', () => {
     const server = {
       serverId: 1,
       address: '2001:db8::1',
@@ -124,7 +124,7 @@ describe('the data of a value', () => {
   });
 
   it.each([null, { value: 'x' }, { format: 'hex', value: 'abc' }, { format: 'admin', value: null }])(
-    'written as %j are refused',
+    'are rejected when written as %j',
     (data) => {
       expect(() => stored({ data })).toThrow('com.google.gson.JsonParseException');
     },

@@ -1,4 +1,4 @@
-// Recorded answers that the demo server does not give, each with the reason why not.
+// Recorded responses that the demo server does not reproduce, each with the reason.
 
 const RAW_BYTES = 'node:http refuses request targets with bytes beyond ASCII (400), Jetty reads them wrongly';
 
