@@ -1,4 +1,4 @@
-// The status page: HTML without data, which the scripts fill in by element id, and its style sheet.
+// Renders the status page and its style sheet. The HTML has no data; scripts fill it in by element id.
 import { readFileSync } from 'node:fs';
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../errors.js';
@@ -16,7 +16,7 @@ const section = (id: string, title: string, content: Html): Html =>
     ${content}
   </section>`;
 
-/** A figure with a chart of the last minute. */
+/** Renders a figure with a chart of the last minute. */
 const chartTile = (id: string, title: string, label: string): Html =>
   section(
     id,
@@ -108,7 +108,7 @@ footer{font-size:.85em;padding-bottom:1rem}
 .old .tiles{filter:grayscale(1)}
 `;
 
-/** URLs are relative, because a reverse proxy may serve the listener under a path. */
+/** Uses relative URLs, because a reverse proxy may serve the listener under a path. */
 const PAGE = renderDocument({
   title: 'Status – handle-resolver-proxy',
   icon: {
@@ -171,7 +171,7 @@ export function statusPage(_req: Request, res: Response): void {
 
 const SCRIPTS = ['main.js', 'render.js', 'health.js', 'format.js', 'dom.js', 'chart.js', 'traffic.js'];
 
-/** The scripts and the style sheet of the page, by name. */
+/** Serves the page's scripts and style sheet by name. */
 export function createStatusFiles(): RequestHandler {
   const files = new Map(SCRIPTS.map((name) => [name, readScript(name)]));
   files.set('style.css', STATUS_STYLE);
@@ -183,7 +183,10 @@ export function createStatusFiles(): RequestHandler {
   };
 }
 
-/** Reads a script of `browser`, which the build copies next to the bundle; drops the comment of a source map. */
+/**
+ * Reads a script from `browser`, which the build copies next to the bundle, and strips its source-map
+ * comment.
+ */
 function readScript(name: string): string {
   const text = readFileSync(new URL(`./browser/${name}`, import.meta.url), 'utf8');
   return text.replace(/^\/\/# sourceMappingURL=.*$/m, '');

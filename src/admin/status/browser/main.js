@@ -1,11 +1,11 @@
-// The status page in the browser: reads the event stream while the page is visible, and shows a lost connection.
+// Runs the status page: reads the event stream while the page is visible, and reports a lost connection.
 import { putText, setLevel, element, putState } from './dom.js';
 import { span } from './format.js';
 import { render } from './render.js';
 
-/** Messages arrive every second, so three are missing. */
+/** Age at which figures are shown as old: three of the messages, one per second, are missing. */
 const OLD_AFTER_MS = 4000;
-/** A stream that is silent for this long is reopened. */
+/** Silence after which the stream is reopened. */
 const SILENT_MS = 12_000;
 
 let stream;

@@ -5,7 +5,7 @@ import { bytes, counted, joined, percent, plural, rate, span, time } from './for
 import { overallHealth, processHealth, redisHealth, serverHealth } from './health.js';
 import { renderTraffic } from './traffic.js';
 
-/** Points of a chart, one per second; fewer just after the page is opened. */
+/** Maximum chart points, one per second. */
 const POINTS = 60;
 
 function drawAll(history) {
