@@ -88,7 +88,7 @@ export const redis = section({
     ),
   caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
     .optional()
-    .describe('PEM file of the certificate authority that signed Redis's certificate.'),
+    .describe("PEM file of the certificate authority that signed Redis's certificate."),
   sentinels: list({ allowed: NODE, read: readRedisNode })
     .optional()
     .describe(
@@ -117,6 +117,6 @@ export const redis = section({
     'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches, or responds with 503 if the connection was lost three more times meanwhile; `reject` responds with 503.',
   ),
   disconnectedMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
-    'Maximum age of a response from memory while Redis is unreachable, because other instances' invalidations do not arrive.',
+    "Maximum age of a response from memory while Redis is unreachable, because other instances' invalidations do not arrive.",
   ),
 });

@@ -44,7 +44,7 @@ export const reverseLookup = section({
     .optional()
     .describe('Address of the reverse look-up service for `/hrls/handles`, which is 404 without it.'),
   forwardLogin: flag(false).describe(
-    'Whether an ePIC v2 search sends the caller's login to the reverse look-up service; set it only if that service accepts the Handle server's logins.',
+    "Whether an ePIC v2 search sends the caller's login to the reverse look-up service; set it only if that service accepts the Handle server's logins.",
   ),
 });
 
@@ -117,7 +117,7 @@ export const v2 = section({
     })
       .optional()
       .describe(
-        'Base URL before `/api/v2/handles` in `Location`, such as `https://pid.example.org`; by default the request's.',
+        "Base URL before `/api/v2/handles` in `Location`, such as `https://pid.example.org`; by default the request's.",
       ),
   ),
   prefixes: reloadable(
@@ -180,7 +180,7 @@ export const redirect = section({
   ),
   prefixLocations: reloadable(
     flag(true).describe(
-      'Whether a prefix's redirects include the locations that its prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.',
+      "Whether a prefix's redirects include the locations that its prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.",
     ),
   ),
 });

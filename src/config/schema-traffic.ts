@@ -70,10 +70,10 @@ const rule = z
 
 const enumeration = section({
   notFoundRatio: share({ min: 0.1, max: 1, byDefault: 0.9 }).describe(
-    'Minimum ratio of missing handles among a network's misses, once above `perMinute`, for a limit.',
+    "Minimum ratio of missing handles among a network's misses, once above `perMinute`, for a limit.",
   ),
   perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
-    'Maximum misses per minute of one network (IPv4 /24, IPv6 /56), if most are for missing handles, or if the network causes most misses while a Handle server is under pressure; above it, the network's misses get 429. `0` limits no network. See "Networks that enumerate handles".',
+    'Maximum misses per minute of one network (IPv4 /24, IPv6 /56), if most are for missing handles, or if the network causes most misses while a Handle server is under pressure; above it, the network\'s misses get 429. `0` limits no network. See "Networks that enumerate handles".',
   ),
   for: duration({ min: '1s', max: '24h', byDefault: '10m' }).describe('How long a network is limited.'),
 });

@@ -21,7 +21,7 @@ const ORIGIN = 'an http:// or https:// address with neither path, query nor cred
 
 const breaker = section({
   failures: wholeNumber({ min: 1, max: 10_000, byDefault: 10 }).describe(
-    'Number of consecutive failures that opens a server's circuit breaker. A failed connection counts each time, any other failure once per handle; 500 and invalid responses need ten times as many handles.',
+    "Number of consecutive failures that opens a server's circuit breaker. A failed connection counts each time, any other failure once per handle; 500 and invalid responses need ten times as many handles.",
   ),
   openFor: duration({ min: '10ms', max: '1h', byDefault: '5s' }).describe(
     'Time a circuit breaker stays open: an unreachable server is not contacted, any other server gets requests for at most `failures` handles.',
@@ -74,7 +74,7 @@ const limits = {
     'Timeout in the queue; then a stale record is served, or 503.',
   ),
   maxRecordSize: size({ min: '1KiB', max: '256MiB', byDefault: '2MiB' }).describe(
-    'Maximum bytes of a record's JSON; a larger record is a failure. The native protocol carries 256 KiB. Parsing blocks the event loop for about 6 ms per MiB.',
+    "Maximum bytes of a record's JSON; a larger record is a failure. The native protocol carries 256 KiB. Parsing blocks the event loop for about 6 ms per MiB.",
   ),
   maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '8MiB' }).describe(
     'Maximum bytes of any other parsed upstream response, such as a list for ePIC v2; a larger response is a failure.',
