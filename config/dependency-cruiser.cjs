@@ -74,7 +74,7 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
   ];
 });
 
-// Public files of the cache; INSIDE_CACHE lists internal files with the modules that may import them.
+// The cache's public files, then its internal files by the module that may import them.
 const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],

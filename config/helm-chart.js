@@ -9,7 +9,7 @@ const RELEASE = '{{ .Release.Name }}';
 const kubernetesText = (name) => readFileSync(new URL(`${name}.yaml`, FOLDER), 'utf8');
 const onlyDocument = (name) => parseAllDocuments(kubernetesText(name))[0].toJS();
 
-/** Replacements by file: a pattern, and its template. */
+/** Replacements by file, as pairs of a pattern and its template. */
 const CHANGES = {
   configmap: [[/^data:\n(?: .*\n)+/m, 'data: {{ toJson .Values.env }}\n']],
   deployment: [

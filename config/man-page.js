@@ -61,7 +61,7 @@ function optionText({ description, defaultValue, envVar, mandatory }) {
   return [`${capitalised(description)}.`, ...notes].join(' ');
 }
 
-/** Lists the options' variables, and those without an option: tokens and passwords are never arguments. */
+/** Lists the variables of options, and those for tokens and passwords, which are never arguments. */
 function variables(program) {
   const options = program.commands.flatMap((command) => command.options);
   const named = new Map(

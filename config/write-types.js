@@ -1,4 +1,4 @@
-// `npm pack`: writes the type declarations of the package.json exports, and their imports, to dist/types.
+// `npm pack`: writes the type declarations of the exports in package.json, and their imports, to dist/types.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import ts from 'typescript';

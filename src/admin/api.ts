@@ -126,7 +126,7 @@ function purgeRequestOf({ soft: isSoft = false, ...target }: z.output<typeof pur
   return { isSoft, prefix: 'prefix' in target ? target.prefix : '' };
 }
 
-/** Summarizes the request for the response and the log. */
+/** Summarises the request for the response and the log. */
 function summaryOf(request: PurgeRequest): object {
   if ('prefix' in request) return request.prefix === '' ? { all: true } : { prefix: request.prefix };
   const { handles } = request;

@@ -22,7 +22,7 @@ import { createTokenCheck } from './token.js';
 
 export interface AdminParts {
   readiness: Readiness;
-  /** Duration (ms) of an event-loop block in the last 10 s; undefined without one. */
+  /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
   blockedMs: () => number | undefined;
   operations: Operations;
 }
@@ -41,7 +41,7 @@ export function createAdmin(
   parts: AdminParts,
 ): RequestListener {
   const { log, metrics } = context;
-  /** Logs and counts an error that the caller did not cause. */
+  /** Logs and counts an internal error. */
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();
@@ -57,8 +57,8 @@ export function createAdmin(
     res.set('Cache-Control', 'no-store');
     next();
   });
-  app.use(createCallLog(context)); // before the token check, so that rejected calls are logged
-  app.use(createTokenCheck(settings().admin.token)); // before every route
+  app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
+  app.use(createTokenCheck(settings().admin.token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
@@ -90,7 +90,7 @@ function createCurrentOpenApi(settings: () => AdminSettings): RequestHandler {
 
 interface HandlerDeps extends AdminParts {
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
-  /** Serves the OpenAPI document of the admin listener. */
+  /** Serves the admin listener's OpenAPI document. */
   openApi: RequestHandler;
   onUnexpected: (error: unknown) => void;
 }

@@ -10,9 +10,9 @@ interface Call {
   route: Route | undefined;
   /** The path parameter, still percent-encoded. */
   rest: string;
-  /** Log field: the handle, purge, log level, prefix or import counts of the call. */
+  /** Log field with the call's handle, purge, log level, prefix or import counts. */
   details?: unknown;
-  /** Error code of the response. */
+  /** The response's error code. */
   code?: ErrorCode;
 }
 
@@ -24,7 +24,7 @@ export function readCall(table: RouteTable, req: Request): Call {
 
 export const callOf = (res: Response): Call => res.locals as Call;
 
-/** @throws ServiceError BAD_REQUEST */
+/** @throws ServiceError BAD_REQUEST for invalid percent-encoding */
 export function decodeParameter(raw: string): string {
   try {
     return decodeURIComponent(raw);

@@ -18,7 +18,7 @@ import { type Statistics, readRules, readStatistics } from './statistics.js';
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
 
 interface PurgeResult {
-  /** False while Redis is unavailable. Redis and other instances are then invalidated after it recovers. */
+  /** False while Redis is unavailable; Redis and other instances are then invalidated after its recovery. */
   isShared: boolean;
 }
 

@@ -33,7 +33,7 @@ export const logLevelBody = z
   )
   .meta({ id: 'LogLevel' });
 
-/** A handle's cache entries, by tier. */
+/** A handle's cache entries in memory and Redis. */
 export const cacheCopies = z
   .object({
     handle: z.string(),

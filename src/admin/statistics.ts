@@ -118,9 +118,7 @@ async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: 
   }));
 }
 
-/**
- * Merges all series. Returns the buckets too, so that readers can compute percentiles between two readings.
- */
+/** Merges all series. Includes the buckets, so that readers can compute percentiles between two readings. */
 function latencyOf(readings: readonly Reading[]) {
   const counts = new Map<number, number>();
   for (const { labels, value } of readings) {

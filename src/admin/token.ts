@@ -29,8 +29,8 @@ export function createTokenCheck(token: string | undefined): RequestHandler {
 }
 
 /**
- * Blocks web pages in a local browser, which could otherwise post here, or even read responses through a host
- * name that resolves to 127.0.0.1 (DNS rebinding).
+ * Detects requests from other sites' pages in a local browser, which could otherwise post here, or even read
+ * responses through a host name that resolves to 127.0.0.1 (DNS rebinding).
  */
 function isCrossOrigin({ headers }: Request, isAllowedHost: (host: string) => boolean): boolean {
   const { host = '', origin } = headers;

@@ -28,7 +28,7 @@ interface Measurements {
   failed: number;
 }
 
-/** Time (ms) for requests still in flight at the end. */
+/** Time (ms) to complete requests that are in flight at the end. */
 const GRACE_MS = 5000;
 
 export async function bench(given: string[], options: BenchOptions): Promise<void> {
@@ -92,7 +92,7 @@ type BenchReport = ReturnType<typeof createReport>;
 function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements) {
   const sorted = Float64Array.from(latenciesMs).sort();
   const responses = sorted.length;
-  /** Uses the nearest rank, so that each percentile is a measured latency. */
+  /** Returns the nearest-rank percentile, which is a measured latency. */
   const percentile = (share: number): number => rounded(sorted[Math.ceil(share * responses) - 1] ?? 0);
   const latencyMs = { p50: percentile(0.5), p90: percentile(0.9), p99: percentile(0.99), max: percentile(1) };
   return {

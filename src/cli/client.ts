@@ -9,7 +9,7 @@ export interface AdminOptions {
   admin: string;
 }
 
-/** Returns the response's JSON. @throws Failure as `callAdmin` does */
+/** Calls the admin listener and returns the JSON response. @throws Failure as `callAdmin` does */
 export async function askAdmin(options: AdminOptions, path: string, body?: object): Promise<unknown> {
   return (await callAdmin(options, path, body && { body: JSON.stringify(body) })).json();
 }

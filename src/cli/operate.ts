@@ -43,7 +43,9 @@ function selectionOf(handles: string[], { prefix, all }: PurgeOptions): { select
   throw new Failure('Give either handles, --prefix or --all.', EXIT.usage);
 }
 
-/** Prints limited networks and traffic rule counts, or lifts the limit of the network `unblock`. */
+/**
+ * Prints limited networks and traffic rule counts; with `unblock`, lifts the limit of that network instead.
+ */
 export async function traffic({ unblock, ...options }: JsonOption & { unblock?: string }): Promise<void> {
   if (unblock !== undefined) {
     await callAdmin(options, `/traffic/blocked/${encodeURIComponent(unblock)}`, { method: 'DELETE' });

@@ -28,9 +28,7 @@ export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPla
   return signal.aborted;
 }
 
-/**
- * Creates a rate limiter whose promise resolves when the next request may start, or when the signal aborts.
- */
+/** Creates a rate limiter; its promise resolves when the next request may start or the signal aborts. */
 function createPace(rate: number, signal: AbortSignal): () => Promise<void> {
   let nextAt = 0;
   return async function pace() {

@@ -16,8 +16,8 @@ interface ExportOptions extends AdminOptions {
 }
 
 /**
- * Writes a partial file, and renames it after the last record. Takes records that the proxy has since dropped
- * from the partial files of interrupted runs.
+ * Writes a partial file, and renames it after the last record. Adds records from the partial files of
+ * interrupted runs if the proxy has since dropped them.
  */
 export async function exportRecords({ prefix, output, admin }: ExportOptions): Promise<void> {
   if (prefix === '' || prefix.includes('/'))
@@ -117,7 +117,7 @@ async function* completeLines(file: string): AsyncGenerator<string> {
 
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 
-/** Writes each handle once, from the first source with it. */
+/** Writes each handle once, from the first source that has it. */
 async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writable): Promise<Exported> {
   const [fresh] = sources;
   const seen = new Set<string>();

@@ -1,5 +1,5 @@
-// The `warm` command: requests listed handles through the proxy to cache them, with a state file only those
-// due.
+// The `warm` command: requests listed handles through the proxy to cache them. With a state file, it requests
+// only due handles.
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { MAX_HANDLE_BYTES, handleToPath } from '../handle/handle.js';
 import { reasonOf } from './client.js';

@@ -2,7 +2,7 @@
 import { withoutSlashesAtEnd } from '../handle/handle.js';
 import { BlockList, isIP } from 'node:net';
 
-/** Returns undefined for an invalid URL. */
+/** Parses a URL; returns undefined if it is invalid. */
 export function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
@@ -12,24 +12,24 @@ function parseHttpUrl(text: string): URL | undefined {
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
 }
 
-/** Parses an http(s) URL with an optional path, without trailing slashes; returns undefined for any other. */
+/** Parses an http(s) base URL and strips trailing slashes; returns undefined for any other URL. */
 export function readBaseUrl(text: string): string | undefined {
   const url = parseHttpUrl(text);
   return url && !/[?#@]/.test(text) ? url.origin + withoutSlashesAtEnd(url.pathname) : undefined;
 }
 
-/** Returns the origin of an http(s) URL without a path, query or credentials; undefined for any other. */
+/** Parses an http(s) URL without a path, query or credentials; returns undefined for any other URL. */
 export const readOrigin = (text: string): string | undefined =>
   parseHttpUrl(text)?.pathname === '/' ? readBaseUrl(text) : undefined;
 
-/** Normalises an http(s) URL; returns undefined for any other. */
+/** Normalises an http(s) URL; returns undefined for any other URL. */
 export const readWebUrl = (text: string): string | undefined => parseHttpUrl(text)?.href;
 
-/** Normalises an http(s) URL, or a mailto: URL with one address; returns undefined for any other. */
+/** Normalises an http(s) URL, or a mailto: URL with one address; returns undefined for any other URL. */
 export const readLinkUrl = (text: string): string | undefined =>
   /^mailto:[^\s@:?]+@[^\s@:?]+(\?\S*)?$/i.test(text) ? parseUrl(text)?.href : readWebUrl(text);
 
-/** Returns a redis(s) URL unchanged, and undefined for any other. */
+/** Returns a redis(s) URL unchanged, and undefined for any other URL. */
 export function readRedisUrl(text: string): string | undefined {
   const url = parseUrl(text);
   return url !== undefined && ['redis:', 'rediss:'].includes(url.protocol) && url.hostname !== ''
@@ -59,9 +59,7 @@ function readFingerprint(text: string): string | undefined {
 /** Named networks that Express accepts. */
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal'];
 
-/**
- * Parses a trusted proxy: an IP address, a CIDR network or a named network; returns undefined for any other.
- */
+/** Validates a trusted proxy: an IP address, a CIDR network or a named network. */
 export function readNetwork(text: string): string | undefined {
   if (NETWORKS.includes(text)) return text;
   const [address = '', bits, ...rest] = text.split('/');

@@ -113,7 +113,7 @@ const parsed = <T>(errorFor: (given: unknown) => string, read: (text: string) =>
     return z.NEVER;
   });
 
-/** Accepts a number as a string too, because environment variables are strings. */
+/** Also accepts a number as a string, because environment variables are strings. */
 const numeric = <T extends z.ZodType>(pattern: RegExp, schema: T) =>
   z.preprocess((given) => (typeof given === 'string' && pattern.test(given) ? Number(given) : given), schema);
 
@@ -135,7 +135,7 @@ export function share({ min, max, byDefault }: AllowedRange<number>) {
 /** Parses the port of an optional listener, which is disabled by default. */
 export const optionalPort = () => integer(0, 65_535).optional();
 
-/** Parses `true` or `false`, also as a string. */
+/** Parses `true` or `false`, as a boolean or a string. */
 export function flag(byDefault: boolean) {
   const fromText = (given: unknown) => (given === 'true' ? true : given === 'false' ? false : given);
   return z.preprocess(fromText, z.boolean({ error: 'give true or false' })).prefault(byDefault);
@@ -186,7 +186,7 @@ interface WholeList<T> {
   error: string;
 }
 
-/** Builds a list of mappings, which a variable contains as JSON or YAML. */
+/** Builds a list of mappings; its variable contains JSON or YAML. */
 export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.output<T>>) =>
   z
     .array(item, { error: 'give a list of mappings; in a variable as JSON' })
@@ -228,18 +228,14 @@ const DEFAULT = 'default';
 const PERIOD = 'a duration from 0s to 365d with its unit (ms, s, m, h, d), or forever';
 const ERROR = `give ${PERIOD}; or a mapping such as {default: 24h, 21.T1: forever} of prefixes (21.T1, 21.T1.* for those derived from it) with a default`;
 
-/**
- * Parses `21.T1`, `21.T1.*` or `*` to upper case, because prefixes ignore ASCII case; returns undefined for
- * any other.
- */
+/** Converts a pattern (`21.T1`, `21.T1.*` or `*`) to upper case, because prefixes ignore ASCII case. */
 export function readPrefixPattern(given: string): string | undefined {
   const isPattern = given === '*' || /^[^\s/*.]+(?:\.[^\s/*.]+)*(?:\.\*)?$/.test(given);
   return isPattern ? upperAscii(given) : undefined;
 }
 
 /**
- * Parses a duration, `forever`, or a mapping from prefixes to these, which a variable contains as JSON or
- * YAML.
+ * Parses a duration, `forever`, or a mapping from prefixes to these; its variable may contain JSON or YAML.
  */
 export const prefixPeriods = (byDefault: string) =>
   z

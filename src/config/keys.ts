@@ -17,7 +17,7 @@ export interface ConfigKey {
   description: string;
   /** Whether SIGHUP applies a new value without a restart. */
   isReloadable: boolean;
-  /** Whether the value is a list or mapping, which the variable contains as JSON or YAML. */
+  /** Whether the value is a list or mapping; its variable then contains JSON or YAML. */
   isStructured: boolean;
 }
 
@@ -99,7 +99,7 @@ export const variableOf = (key: string): string => SHORT_VARIABLES[key] ?? longV
 export const longVariableOf = (key: string): string =>
   key.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase();
 
-/** Whether the value is a mapping, rather than a list, a string or anything else. */
+/** Whether the value is a mapping. */
 export function isTree(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

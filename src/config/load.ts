@@ -11,7 +11,7 @@ import { INHERITED_KEYS } from './schema-upstream.js';
 import { startProblems } from './start-problems.js';
 import { removedVariables, successorOf, unknownVariables } from './variables.js';
 
-/** Loads yaml only on use, because a start with plain variables does not need it. */
+/** Loads the yaml package on first use, because a configuration from plain variables does not need it. */
 const yaml = (): typeof Yaml => createRequire(import.meta.url)('yaml') as typeof Yaml;
 
 interface ConfigProblem {
@@ -79,7 +79,6 @@ export interface ExplainedKey {
 
 export interface StartConfig {
   config: Config;
-  /** Every key. */
   keys: ExplainedKey[];
   /**
    * Variables with a section's prefix but no matching key: a start ignores them, `check-config` rejects them.

@@ -300,7 +300,7 @@ const tcp = section({
     'TCP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
   maxConnections: wholeNumber({ min: 1, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum open native connections. Beyond it, a new connection replaces one that has sent nothing for a second, else one that got its response a second ago, else the one that has been sending its message longest, for at least a second. If there is none, the new connection is closed immediately.',
+    'Maximum open native connections. Beyond it, a new connection replaces a connection that has sent nothing for a second, else a connection that got its response a second ago, else the connection that has been sending its message longest, for at least a second. If there is none, the new connection is closed immediately.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 1_000_000, byDefault: 0 }).describe(
     'Maximum open native connections per network, as with `server.maxConnectionsPerNetwork`. `0` is unlimited.',

@@ -34,7 +34,7 @@ export const server = section({
     'Timeout for requests in flight after a stop signal; then their connections are closed.',
   ),
   maxConnections: wholeNumber({ min: 0, max: 10_000_000, byDefault: 10_000 }).describe(
-    'Maximum open client connections. Beyond it, a new connection replaces one that has been idle for a second: first one without any request, then the least recently used. If none is idle, the new connection is closed immediately. `0` is unlimited.',
+    'Maximum open client connections. Beyond it, a new connection replaces a connection that has been idle for a second: first a connection without any request, then the least recently used. If none is idle, the new connection is closed immediately. `0` is unlimited.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 10_000_000, byDefault: 0 }).describe(
     'Maximum open client connections per network (IPv4 /24, IPv6 /56); further connections are closed immediately. `http.trustedProxies` are exempt. `0` is unlimited.',

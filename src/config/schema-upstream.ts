@@ -159,5 +159,5 @@ export const upstreams = mappings(server).describe(
   'Several Handle servers instead of `upstream.url`, each with `prefixes` and `url`, and optionally `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`, which override `upstream.*`. The longest matching prefix decides.',
 );
 
-/** Keys of `upstream` that serve as defaults for each server in `upstreams`. */
+/** Keys of `upstream` that are defaults for each server in `upstreams`. */
 export const INHERITED_KEYS: readonly string[] = Object.keys(perServer);

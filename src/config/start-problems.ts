@@ -54,7 +54,7 @@ export function startProblems(config: Config, readFile: (path: string) => string
   return problems.flatMap(([key, text]) => (text === undefined ? [] : [{ key, text }]));
 }
 
-/** Returns the problem that the check reports, or the error that it throws; undefined for neither. */
+/** Runs a check, and returns its problem or the error that it throws; undefined if it passes. */
 function failureOf(failed: string, check: () => string | undefined): string | undefined {
   try {
     return check();

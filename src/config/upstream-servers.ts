@@ -35,7 +35,7 @@ export const maxWriteMs = (
 ): number =>
   Math.max(0, ...servers.map(({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs));
 
-/** Identifies the upstream servers. Instances with equal identifiers may share a cache. */
+/** Returns an identifier of the upstream servers. Instances with equal identifiers may share a cache. */
 export function describeServers(servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[]): string {
   const [first, ...others] = servers;
   if (others.length === 0) return first?.url ?? '';

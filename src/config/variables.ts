@@ -70,8 +70,8 @@ export function unknownVariables(env: Environment): VariableProblem[] {
 const SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/;
 
 /**
- * Whether Kubernetes set the variable: it describes each service to every container, a service `redis` as
- * `REDIS_…`.
+ * Whether Kubernetes set the variable to describe a service; for a service `redis`, it sets `REDIS_…` in
+ * every container.
  */
 const isOfService = (variable: string, value: string): boolean =>
   SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));

@@ -26,8 +26,8 @@ const PALETTE = {
 type Mode = 0 | 1;
 
 /**
- * Returns CSS variables. Links use `page.accentColor` only in light mode, because it is unreadable on dark
- * backgrounds.
+ * Returns the CSS variables of a mode. Links use `page.accentColor` only in light mode, because it is
+ * unreadable on dark backgrounds.
  */
 function coloursOf(mode: Mode, accent: string | undefined): string {
   const own = accent === undefined ? [] : [`--accent:${accent}`, '--on-accent:#fff'];

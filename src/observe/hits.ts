@@ -30,8 +30,8 @@ interface HitsDeps {
 }
 
 /**
- * Hits timed individually per second; beyond this, 1 in 16 is timed and weighted 16, because reading the
- * clock is costly.
+ * Maximum hits per second to time individually. Beyond it, 1 in 16 is timed and weighted 16, because reading
+ * the clock is costly.
  */
 const MAX_EXACT = 1000;
 const SAMPLE = 16;
@@ -140,7 +140,7 @@ function createHitLog(logger: Logger, now: () => number) {
   return { log, flush };
 }
 
-/** Formats the start of a line, once per millisecond. */
+/** Creates a formatter of line starts, which formats at most once per millisecond. */
 function createHead(now: () => number): () => string {
   let moment = -1;
   let text = '';

@@ -25,7 +25,7 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
   return pino(options, destination ?? bufferedStdout());
 }
 
-/** Decides which requests to log. By default hits are excluded, because they are most of the requests. */
+/** Decides which requests to log. By default, hits are excluded, because they are the most frequent. */
 export const createIsLogged =
   (settings: () => Pick<Config, 'log'>): IsLogged =>
   (result) => {

@@ -198,7 +198,7 @@ function createGauges(registry: Registry, recent: Recent) {
   const snapshotFailing = new Gauge({ ...METRICS.snapshotFailing, registers });
   const certificateExpiry = new Gauge({ ...METRICS.certificateExpiry, registers });
   const redisUp = new Gauge({ ...METRICS.redisUp, registers });
-  // Has no value without Redis, so that alerts can distinguish this from an unreachable Redis.
+  // Removes the initial value, so that alerts can distinguish a missing Redis from an unreachable Redis.
   redisUp.remove();
   const limitOf = (field: 'running' | 'waiting' | 'limit') => (use: LimitUsage) => ({
     labels: { server: use.server, kind: use.kind },
@@ -241,7 +241,7 @@ function createGauges(registry: Registry, recent: Recent) {
 type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => { labels: Labels; value: number }];
 
 /**
- * Returns a function that registers the gauges' source. At each scrape, every item of the source sets each
+ * Returns a function that registers the source of the gauges. At each scrape, every source item sets each
  * gauge.
  */
 function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {

@@ -23,7 +23,7 @@ interface ClientRequest {
 
 const MAX_ERRORS = 20;
 const MAX_RANKED = 20;
-/** Longer User-Agent headers are truncated (characters). */
+/** Maximum characters stored of a User-Agent header. */
 const MAX_AGENT_LENGTH = 200;
 
 const MISSES: readonly string[] = ['miss', 'authoritative', 'bypass'];

@@ -86,7 +86,7 @@ export function createDocument(
     info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
     tags: [...new Map(routes.map(({ tag }) => [tag.name, tag])).values()],
-    // Default for operations without `security`: no login.
+    // Operations without `security` need no login by default.
     security: [{}],
     paths,
     components: { schemas: writer.schemas, securitySchemes: Object.fromEntries(securitySchemes) },

@@ -14,7 +14,7 @@ export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
   const entries = Object.entries(paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const operation = item[method];
-      // GET describes HEAD too.
+      // Omits HEAD, which GET describes too.
       return operation === undefined || method === 'head' ? [] : [{ path, method, operation }];
     }),
   );

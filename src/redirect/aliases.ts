@@ -74,7 +74,7 @@ function aliasIn(values: readonly HandleValue[]): string | undefined {
   if (text === undefined || text === '') return undefined;
   // Replaces lone surrogates with U+FFFD, as the request to the Handle server does.
   const bytes = Buffer.from(text);
-  // An overlong alias would make the upstream request and every page with its name just as long.
+  // Rejects an overlong alias, because the upstream request and every page with its name would be as long.
   if (bytes.length > MAX_HANDLE_BYTES) {
     throw new ServiceError('REDIRECT_NOT_FOUND', { detail: 'Its alias is longer than a handle can be.' });
   }

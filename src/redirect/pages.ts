@@ -70,7 +70,7 @@ export function problemPage({ problem, requestId, retryUrl, branding, contact }:
   };
 }
 
-/** Statuses that may go away on a retry. */
+/** Statuses after which a retry may succeed. */
 const TEMPORARY: readonly number[] = [408, 429, 500, 502, 503, 504];
 
 function stepsAfter({ status, code, responseCode, handle }: Problem, retryUrl: string): Html[] {

@@ -1,4 +1,4 @@
-// Finds redirects that depend only on a record's URL values, as nearly all do, synchronously.
+// Synchronously finds redirects that depend only on a record's URL values, as nearly all do.
 import type { Entry } from '../cache/entry.js';
 import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
 import { representRedirect } from '../html/send.js';

@@ -94,7 +94,7 @@ function actions({ handle, target: { url } }: RecordView): Html {
   </div>`;
 }
 
-/** Maximum length shown of an invalid target, which may be as long as the record. */
+/** Maximum displayed length of an invalid target, which may be as long as the record. */
 const MAX_TARGET_CHARS = 2000;
 
 function renderTarget({ chosen, url, status }: RedirectTarget): Html {

@@ -63,8 +63,8 @@ function withAsciiHost(url: string): string {
 }
 
 /**
- * Appends text to a URL. Returns undefined if this changes the origin; HDLProxy joins `https://example.org`
- * and `.evil.org`.
+ * Appends text to a URL. Returns undefined if this changes the origin, as `.evil.org` after
+ * `https://example.org` does.
  */
 export function appendToUrl(value: string, text: string): string | undefined {
   const base = value.trim();

@@ -103,7 +103,7 @@ function createRespondDeps(
   };
 }
 
-/** Memoizes the last handle, because the read path has already parsed it for the same request. */
+/** Caches the last handle, because the read path has already parsed it for the same request. */
 function keepLast(refOf: (text: string) => HandleRef): (text: string) => HandleRef {
   let last: HandleRef | undefined;
   return (text) => (last = last?.text === text ? last : refOf(text));
@@ -120,7 +120,7 @@ function createRoute(
     else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
     else {
       const handle = deps.refOf(parseHandleInUrl(encodeURIComponent(text)));
-      // Traffic rules have seen only the request line, which lacks the handle in the form.
+      // Applies the traffic rules again, because the request line lacks the handle, which is in the form.
       const refusal = await refusalOfHandle?.(req, handle);
       if (refusal !== undefined) throw refusal;
       await respondToHandle(req, res, { handle, query: readRedirectQuery(parameters), deps });

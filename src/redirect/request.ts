@@ -22,7 +22,9 @@ export interface RedirectQuery extends RecordQuery {
   isDry: boolean;
 }
 
-/** Treats `;` as a separator and `+` literally (recordings "locatt: locatt=id:b+", "urlappend: plus"). */
+/**
+ * Parses `;` as a separator and `+` as a plus sign (recordings "locatt: locatt=id:b+", "urlappend: plus").
+ */
 export const readRedirectParameters = (query: string): URLSearchParams =>
   readParameters(query.replace(/;/g, '&').replace(/\+/g, '%2B'));
 

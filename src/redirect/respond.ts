@@ -227,7 +227,7 @@ async function redirect(request: ResolvedRequest, target: RedirectTarget, url: s
   const { req, res, deps } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
-  // Only the client may cache a random or address-based choice; a shared cache would serve it to all clients.
+  // Allows only the client to cache a random or address-based choice; a shared cache would serve it to all.
   if (isRandom || variation.isByAddress) {
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }

@@ -54,7 +54,7 @@ export interface ChosenTarget {
 }
 
 export interface RedirectTarget {
-  /** Undefined when the record has neither a location nor a URL. */
+  /** Undefined for a record with neither a location nor a URL. */
   chosen: ChosenTarget | undefined;
   /** The URL of `chosen`, or the reason for its rejection. */
   url: RedirectUrl | undefined;
@@ -66,7 +66,7 @@ export interface RedirectTarget {
   headers: readonly HeaderLine[];
 }
 
-/** @throws ServiceError BAD_PARAMETER when `urlappend` changes the host */
+/** @throws ServiceError BAD_PARAMETER if `urlappend` changes the host */
 export function* findTarget(
   request: TargetRequest,
   gathered: GatheredLists | undefined,

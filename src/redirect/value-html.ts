@@ -92,7 +92,7 @@ function createCutter(maxChars: number): Cutter {
   return { cut, usedChars: () => used, isCut: () => isCut };
 }
 
-/** Maximum data length shown expanded; longer data are collapsed. */
+/** Maximum length of data shown in full; longer data are collapsed. */
 const MAX_EXPANDED_CHARS = 1200;
 
 export function renderData(value: ShownValue): Html {

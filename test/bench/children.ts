@@ -106,7 +106,7 @@ export function scratchFolder(): string {
   return folder;
 }
 
-/** Waits until a URL responds with a status below 500. */
+/** Waits until a request for the URL gets a status below 500. */
 export async function untilAnswers(url: string, child: Child): Promise<void> {
   await until(`${url} is answered`, child, async () => {
     const answer = await fetch(url, { signal: AbortSignal.timeout(2000) }).catch(() => undefined);

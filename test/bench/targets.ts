@@ -3,24 +3,25 @@ import { type Random, createRandom, createZipf } from './random.js';
 import { PREFIX, nameOf, redirectTargetOf, targetOf, valuesOf } from './records.js';
 
 export interface Size {
-  /** Number of handles. */
   handles: number;
   /** Number of requests to draw. */
   length: number;
   seed: number;
 }
 
-/** Spreads handle numbers evenly over prefixes, with names numbered from 1 in each prefix. */
+/**
+ * Maps a handle number to a prefix and a name; spreads numbers evenly, and numbers names from 1 per prefix.
+ */
 export function spreadOver(prefixes: readonly string[], number: number): { prefix: string; name: string } {
   const prefix = prefixes[(number - 1) % prefixes.length] ?? PREFIX;
   return { prefix, name: nameOf(Math.ceil(number / prefixes.length)) };
 }
 
-/** Marks a target to request with credentials. */
+/** Prefix of a target to request with credentials. */
 export const WITH_CREDENTIALS = '+';
-/** Marks a target followed by a space and a PUT body. */
+/** Prefix of a target to write, followed by a space and the PUT body. */
 export const WRITTEN = '!';
-/** Marks a target followed by a space and an ETag for If-None-Match. */
+/** Prefix of a target to revalidate, followed by a space and the ETag for If-None-Match. */
 export const REVALIDATED = '~';
 
 export const everyHandle = (count: number, from = 1): string[] =>

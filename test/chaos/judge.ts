@@ -29,7 +29,6 @@ export interface Figures {
  */
 const IN_SNAPSHOT_AFTER_MS = 6000;
 
-/** An anonymous read of a handle. */
 export interface Read {
   handle: string;
   life: ProxyLife;
@@ -54,7 +53,7 @@ export class Judge {
   readonly #ledger: Ledger;
   /** Number of changes at the last hit, by proxy life and handle name. */
   readonly #kept = new Map<string, number>();
-  /** Time of the first hit on each never-written handle, by proxy life and handle name. */
+  /** Time of the first hit on each handle that is never written, by proxy life and handle name. */
   readonly #since = new Map<string, number>();
   readonly #from = Date.now();
 
@@ -69,7 +68,7 @@ export class Judge {
     );
   }
 
-  /** Returns the time since which a proxy must have the handle's entry because of its snapshots. */
+  /** Returns the time since which a proxy must have the handle's entry, derived from its snapshots. */
   #restoredSince({ before, restored }: ProxyLife, handle: string): number {
     if (before === undefined || restored === undefined) return Infinity;
     const known = this.#since.get(`${before.name} ${handle}`) ?? this.#restoredSince(before, handle);

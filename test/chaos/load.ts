@@ -1,4 +1,4 @@
-// Runs readers of many handles, and writers that change and delete some, at any running proxy.
+// Runs readers of many handles, and writers that change and delete some of them, through any running proxy.
 import { Agent, request } from 'node:http';
 import type { Asked, Question } from '../support/ask.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';
@@ -31,7 +31,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 interface Writer {
   own: string[];
-  /** Time (ms) until which not to write a handle. */
+  /** Time (ms) before which a handle must not be written again. */
   resting: Map<string, number>;
 }
 

@@ -26,7 +26,7 @@
 #define FAULTS 1
 #endif
 
-/* Times in ticks, of which only the order matters: a membership outlasts a lease, and waits outlast a membership. */
+/* Times in ticks, of which only the order matters: a membership and a wait for leases outlast a lease. */
 #define LEASE 2
 #define LEASE_WAIT 3
 #define MEMBERSHIP 3

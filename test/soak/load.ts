@@ -53,7 +53,7 @@ export function startLoad(url: string): Load {
     }
   };
   const running = Promise.all(Array.from({ length: CLIENTS }, (_, at) => client(at)));
-  // `stop` reports a failure of the load.
+  // `stop` reports load failures.
   running.catch(() => undefined);
   return {
     counts,

@@ -72,7 +72,7 @@ export interface BuiltProxy {
  */
 export const START_TIMEOUT_MS = 120_000;
 
-/** Starts the program and waits until /readyz is 200. */
+/** Starts the program and waits until `/readyz` returns 200. */
 export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {
   const proxy = await startListeningProxy(env);
   await expect

@@ -28,7 +28,7 @@ function takeBlocks(): number {
 }
 
 /**
- * Counts the blocks of each task, run in sequence. Call it when nothing else runs, because other work in src
+ * Runs tasks in sequence and counts the blocks of each. Nothing else may run, because other work in src
  * counts too.
  */
 export async function countEach(works: readonly (() => Promise<void>)[]): Promise<number[]> {

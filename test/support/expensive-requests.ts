@@ -14,7 +14,7 @@ export interface ExpensiveRequest {
   /** Sizes to compare with each other, by default 500 and 1,000. */
   sizes?: readonly [number, number];
   /**
-   * Largest size, by default 10,000; limits are 1 MiB for a record, 20,000 for a list, 1,000 for a batch, 16
+   * Largest size, by default 10,000. Limits are 1 MiB for records, 20,000 for lists, 1,000 for batches, 16
    * KiB for headers.
    */
   largest?: number;

@@ -65,7 +65,9 @@ const caddyArguments = (folder: string): string[] => [
   join(folder, 'front.conf'),
 ];
 
-/** Loads the relevant modules of Debian's defaults, and those that the example enables. */
+/**
+ * Returns directives to load the relevant modules of Debian's defaults, and those that the example enables.
+ */
 function apacheModules(): string {
   const own = 'mpm_event authz_core alias dir deflate env filter setenvif reqtimeout'.split(' ');
   const [, named = ''] = /a2enmod (.*)/.exec(exampleText('apache.conf')) ?? [];

@@ -29,7 +29,7 @@ export interface Leads extends Proxy {
   put: (more: Record<string, unknown[]>) => void;
 }
 
-/** Starts with `records` by suffix under 21.T11998, or by full handle elsewhere. */
+/** Starts both servers. The keys of `records` are suffixes under 21.T11998, or full handles elsewhere. */
 export async function startLeads(
   records: Record<string, unknown[]>,
   env: Record<string, string> = {},

@@ -178,7 +178,7 @@ function checkPair(one: Chain, other: Chain, faults: Fault[]): void {
     faults.push({ kind: 'lost update', what });
     return;
   }
-  // If their writes were concurrent, the readers disagree.
+  // Reports readers that disagree about the order of concurrent writes.
   const [earlier, later] = isSecond ? [other, one] : [one, other];
   const acknowledged = earliest(later.versions.map(({ write }) => write));
   for (const read of readsOf(earlier.versions))
@@ -204,7 +204,7 @@ function countNewThenOld(chains: readonly Chain[], newThenOld: NewThenOld): void
   }
 }
 
-/** Returns by client the time at which it first saw one of the versions. */
+/** Returns the time at which each client first saw one of the versions. */
 function firstShown(versions: readonly Version[]): Map<string, number> {
   const shown = new Map<string, number>();
   for (const { reads } of versions)

@@ -26,7 +26,7 @@ interface LinkWorld {
   renewed: Promise<void>;
   /** Delays the readiness of new message connections until it resolves. */
   ready: Promise<void>;
-  /** Number of open message connections. */
+  /** Number of open subscriptions. */
   subscriptions: number;
   /** Delays the reply to a change, which Redis executes immediately, until it resolves. */
   changed: Promise<void>;

@@ -1,4 +1,4 @@
-// A clock that tests advance, which runs the timers that are due.
+// A clock that tests advance; advancing it runs due timers.
 import type { Clock } from '../../src/cache/clock.js';
 
 interface Timer {

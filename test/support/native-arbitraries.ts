@@ -70,7 +70,7 @@ export const sites = fc
 
 const TYPES = ['URL', '', 'DÉSC', 'HS_ADMIN', 'HS_ADMIN.X', 'HS_VLIST', 'HS_SITE', 'HS_PUBKEY', 'HS_SECKEY'];
 
-/** Generates a type with data that may or may not match it. */
+/** Generates types with data that may or may not match the type. */
 const contents: fc.Arbitrary<{ type: string; data: Buffer }> = fc.oneof(
   fc.record({
     type: fc.oneof(texts, fc.constantFrom(...TYPES)),

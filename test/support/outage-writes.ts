@@ -8,7 +8,9 @@ import type { RedisServer } from './redis-server.js';
 import { History, report } from './staleness.js';
 
 export const DISCONNECTED_MAX_AGE_MS = 1000;
-/** The heartbeat interval; DETECTION_MS adds two command timeouts, and SLACK_MS covers a busy machine. */
+/**
+ * Time to detect an outage: a heartbeat interval and two command timeouts. SLACK_MS covers a busy machine.
+ */
 const HEARTBEAT_MS = 1000;
 const COMMAND_TIMEOUT_MS = 50;
 const DETECTION_MS = HEARTBEAT_MS + 2 * COMMAND_TIMEOUT_MS;
@@ -35,7 +37,7 @@ export interface Outage {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Writes and reads before, during and after the outage. */
+/** Writes and reads before, during and after an outage. */
 export async function writeThroughOutage({ name, redis, away, back }: Outage): Promise<void> {
   const demo = await startDemoServer();
   for (const handle of [...BUSY, ...QUIET]) demo.put(handle, numbered(0));

@@ -96,7 +96,7 @@ const located = (...places: string[]): unknown[] => [
   value(2, 'URL', 'https://example.org/plain'),
 ];
 
-/** Returns records under 21.T11998 by suffix, which differ by version. */
+/** Returns records under 21.T11998 by suffix; each version has different records. */
 const redirecting = (version: number): Record<string, unknown[] | undefined> => ({
   ABC: [
     urlValue(`https://example.org/${version}?x=1&y=<2>`),
@@ -161,8 +161,8 @@ export const redirects: World = {
 };
 
 /**
- * Generates requests for a few targets, each read often enough to be cached, interleaved with time and
- * changes at the Handle server.
+ * Generates requests for a few targets, each read often enough to be cached, interleaved with pauses and
+ * upstream changes.
  */
 export const stepsIn = ({ prefixes, suffixes, queries, headers }: Corner) =>
   fc

@@ -25,7 +25,7 @@ export interface Proxy {
   /** Native ports, if enabled. */
   tcpPort: number;
   udpPort: number;
-  /** Closes the native listeners as during shutdown. */
+  /** Closes the native listeners as shutdown does. */
   drainNative: (timeoutMs: number) => Promise<void>;
   /** Advances the proxy's clock. */
   pass: (ms: number) => void;
@@ -38,7 +38,7 @@ export interface Proxy {
 
 export const STARTED_AT = Date.parse('2026-11-21T10:00:00Z');
 
-/** Whether nock mocks the upstream servers, which is so unless one is on loopback. */
+/** Whether nock mocks the upstream servers; servers on loopback are real. */
 const isMocked = (config: Config): boolean =>
   !upstreamServers(config)
     .flatMap(({ url, mirrors }) => [url, ...mirrors])
@@ -70,7 +70,7 @@ export async function startProxy(
   const given = {
     ...upstream,
     LOG_LEVEL: 'silent',
-    // Exceeds the default, because a busy machine may stall that long and readers would get stale records.
+    // Raises the default, because readers would get stale records when a busy machine stalls.
     ...(env['UPSTREAM_TIMEOUT'] === undefined && { UPSTREAM_STALE_AFTER: '9s' }),
     ...(ca !== undefined && { UPSTREAM_CA_FILE: fileOf(ca) }),
   };

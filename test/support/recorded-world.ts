@@ -23,7 +23,7 @@ interface Session {
 
 export interface RecordedWorld {
   options: DemoOptions;
-  /** Sets the clock and random numbers to a recording's, and replaces a signature whose key is lost. */
+  /** Sets the clock and random numbers as in a recording, and replaces a signature whose key is lost. */
   turnTo: (recording: Recording) => Recording;
 }
 

@@ -19,7 +19,7 @@ export interface RedisCluster {
 }
 
 const SLOTS = 16_384;
-/** Long enough that a node that stalls briefly on a busy machine does not count as failed. */
+/** Node timeout, longer than brief stalls on a busy machine. */
 const NODE_TIMEOUT_MS = '5000';
 
 export async function startRedisCluster(size = 3, extra: string[] = []): Promise<RedisCluster> {

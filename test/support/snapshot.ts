@@ -38,7 +38,7 @@ export async function startLogged(file: string, env: Record<string, string> = {}
   };
 }
 
-/** Writes a snapshot with the records at `paths`, from a proxy that is then stopped. */
+/** Writes a snapshot with the records at `paths`, using a temporary proxy. */
 export async function snapshotOf(file: string, paths = [PATH]): Promise<MockUpstream> {
   const upstream = mockUpstream();
   const proxy = await startLogged(file);

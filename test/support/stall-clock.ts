@@ -1,4 +1,4 @@
-// Measures how long this process stalled, so that tests can exclude delays of a busy machine.
+// Measures how long this process stalled, so that tests can exclude delays caused by a busy machine.
 import { onTestFinished } from 'vitest';
 
 const TICK_MS = 2;

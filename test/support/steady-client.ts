@@ -8,9 +8,7 @@ export interface SteadyClient {
   statuses: () => number[];
   /** Returns the number of requests without a response. */
   lost: () => number;
-  /**
-   * Settles when the server has closed the connection or announced its close; the client does not reconnect.
-   */
+  /** Settles when the server closes the connection or announces this; the client does not reconnect. */
   ended: Promise<void>;
   /** Whether `ended` has settled. */
   hasEnded: () => boolean;

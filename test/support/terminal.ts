@@ -12,7 +12,7 @@ export interface OnTerminal {
 
 export const CTRL_C = '\u0003';
 
-/** Wide enough that no line wraps. */
+/** Sets a width at which no line wraps. */
 const SIZE = 'stty cols 200 rows 50';
 
 /** Runs `handle-resolver-proxy` with only these arguments and variables. */

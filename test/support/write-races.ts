@@ -37,7 +37,7 @@ export const acts: fc.Arbitrary<Act[]> = fc.array(fc.constantFrom(...ACTS, 'read
   maxLength: 12,
 });
 
-/** A read that returned an older version than the one acknowledged before its start. */
+/** A read that returned a version older than the version acknowledged before the read started. */
 export interface Outdated {
   shown: number;
   acknowledged: number;
@@ -153,7 +153,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   outdated: Outdated[];
 } {
   let acknowledged = 0;
-  /** The newest write whose fence has expired. */
+  /** Number of the newest write whose fence has expired. */
   let settled = 0;
   let carriedOut = 0;
   let stillToCome = 0;
@@ -164,7 +164,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     const resolution = await resolver.resolve(handle, { authoritative }).catch(() => undefined);
     if (resolution?.kind !== 'entry') return;
     const shown = Number(toText(resolution.entry.values));
-    // After a write that was never acknowledged, an older record may be served stale while the upstream fails.
+    // After an unacknowledged write, an older record may be served stale while the upstream fails.
     const least = resolution.stale ? before.acknowledged : Math.max(before.acknowledged, before.settled);
     if (shown < least) outdated.push({ shown, acknowledged: least });
     // After an authoritative response, no reader may get an older record.

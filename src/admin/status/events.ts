@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.js';
 
 interface EventStreamDeps {
   status: () => Promise<object>;
-  /** Called when the statistics cannot be collected. */
+  /** Called if collecting the statistics fails. */
   onUnexpected?: ((error: unknown) => void) | undefined;
 }
 

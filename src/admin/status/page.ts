@@ -63,7 +63,7 @@ const listTile = (id: string, title: string, columns: readonly [string, string])
       <p class="more" id="${id}-more"></p>`,
   );
 
-/** Figures are large enough for a wall screen. */
+/** Style sheet, with figures large enough for a wall screen. */
 const STATUS_STYLE = `${baseStyle()}
 body{padding:0 clamp(.75rem,1.5vw,2rem);font-size:clamp(1rem,.8rem + .4vw,1.5rem);line-height:1.4}
 header{display:flex;flex-wrap:wrap;align-items:center;justify-content:space-between;gap:.25rem 1rem;padding-top:.75rem}
@@ -112,7 +112,7 @@ footer{font-size:.85em;padding-bottom:1rem}
 const PAGE = renderDocument({
   title: 'Status – handle-resolver-proxy',
   icon: {
-    // Three bars of a chart, as a data: URL so that browsers do not request /favicon.ico.
+    // Shows three bars of a chart. The data: URL stops browsers from requesting /favicon.ico.
     href: "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='%230b57d0'%3E%3Cpath d='M1 9h4v6H1zM6 5h4v10H6zM11 1h4v14h-4z'/%3E%3C/svg%3E",
     type: 'image/svg+xml',
   },

@@ -85,7 +85,7 @@ export function readAddress(text: string): bigint | undefined {
   return version === 4 ? IPV4_FROM + number : number;
 }
 
-/** Finds the address by binary search. */
+/** Whether an address is in the ranges, by binary search. */
 export function isInRanges(address: bigint, ranges: AddressRanges): boolean {
   let low = 0;
   let high = ranges.length;

@@ -29,10 +29,7 @@ export interface Candidates {
 
 const listsOf = (handles: readonly HandleLists[]): LocationList[] => handles.flatMap(({ lists }) => lists);
 
-/**
- * Orders locations: own, included, URL values, then the prefix's (recording "prefix: own 10320/loc,
- * showurls").
- */
+/** Orders locations: own, included, URL values, prefix (recording "prefix: own 10320/loc, showurls"). */
 export function candidatesOf(gathered: GatheredLists, values: readonly HandleValue[]): Candidates {
   const { own, included, prefix, prefixIncluded } = gathered;
   const before = [...own.lists, ...listsOf(included.flat())];
@@ -110,7 +107,7 @@ export interface Variation {
 export const NO_VARIATION: Variation = { headers: [], isByAddress: false };
 
 /**
- * Depends only on the lists, not on the request. HDLProxy varies only by Accept, and only if a location has a
+ * Computes the variation from the lists alone. HDLProxy varies only by Accept, and only if a location has a
  * matching `http_role`, so a shared cache may send Turtle to browsers.
  */
 export function variationOf(

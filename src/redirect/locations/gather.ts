@@ -68,7 +68,7 @@ export async function gatherLists(
 
 type KeepWithinBound = (level: readonly HandleLists[]) => HandleLists[];
 
-/** Drops all lists from the first one over the bound. The record's own lists count, but are never dropped. */
+/** Creates a filter that drops lists over the bound. The record's own lists count, but are never dropped. */
 function createBound(own: HandleLists): KeepWithinBound {
   let left = MAX_ELEMENTS - countElements(own);
   return (level) => level.filter((handle) => (left -= countElements(handle)) >= 0);
@@ -82,7 +82,7 @@ export const createSettings =
   (name) =>
     lists.find(({ settings }) => settings.has(name))?.settings.get(name);
 
-/** Returns the handles with the prefix's lists, then those of the global namespace. */
+/** Returns the handles with the prefix's lists, and then those with the global lists. */
 async function prefixListHandles(
   handle: HandleRef,
   { settings, reader }: { settings: Settings; reader: ListReader },
@@ -159,7 +159,7 @@ export interface ListReaderDeps {
 
 /** The handle's prefix record, already loaded. */
 export interface PrefixOfHandle {
-  /** A prefix handle such as 0.NA/21.T11998. */
+  /** A prefix handle, for example 0.NA/21.T11998. */
   handle: HandleRef;
   record: PrefixRecord | undefined;
 }
@@ -193,7 +193,7 @@ export class RequestListReader implements ListReader {
   chars = 0;
   /** False when a skipped handle may be readable later. */
   isComplete = true;
-  /** Whether records other than those of the prefix and of 0.NA/0.NA were read. */
+  /** Whether any record except those of the prefix and 0.NA/0.NA was read. */
   readsOthers = false;
   readonly #deps: ListReaderDeps;
   readonly #request: ReadingRequest;

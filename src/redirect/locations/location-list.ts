@@ -160,7 +160,7 @@ export interface HandleLists {
 export const MAX_ELEMENTS = 20_000;
 /** Fixed cost of a list, in addition to one element per location. */
 const ELEMENTS_PER_LIST = 20;
-/** Header lines cost one element per this many characters. */
+/** Number of header characters that cost one element. */
 const CHARS_PER_ELEMENT = 50;
 
 /**
@@ -199,7 +199,9 @@ export const countElements = ({ lists, links, headers }: HandleLists): number =>
     0,
   );
 
-/** Requires a URL or 10320/loc value (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL alone"). */
+/**
+ * Whether a value is a URL or 10320/loc (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL alone").
+ */
 export const mayRedirect = (values: readonly HandleValue[]): boolean =>
   values.some((value) => isFamily(value, 'URL') || isFamily(value, '10320/LOC'));
 
@@ -217,6 +219,6 @@ export function readDouble(text = ''): number | undefined {
   return decimal === undefined ? undefined : Number(decimal);
 }
 
-/** Formats integers with a decimal, `1` as `1.0` (recordings "legacy: …showurls"). */
+/** Formats integers with a decimal point, `1` as `1.0` (recordings "legacy: …showurls"). */
 export const writeDouble = (value: number): string =>
   Number.isInteger(value) ? value.toFixed(1) : String(value);

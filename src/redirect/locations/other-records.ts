@@ -37,7 +37,7 @@ export interface OtherRecord {
 }
 
 export interface OtherRecords {
-  /** Returns a record without an upstream request, or undefined when this is impossible. */
+  /** Returns a record without an upstream request; undefined if this is impossible. */
   known: (handle: HandleRef) => OtherRecord | undefined;
   ask: (handle: HandleRef, options: ResolveOptions) => Promise<OtherRecord>;
   /**
@@ -167,7 +167,7 @@ const isOfServer = (failure: unknown): boolean =>
 export interface Namespace {
   /** Handles whose lists apply to every redirect of the prefix. */
   listHandles: readonly string[];
-  /** False when the prefix excludes the lists of the global namespace, 0.NA/0.NA. */
+  /** False if the prefix excludes the lists of the global namespace, 0.NA/0.NA. */
   usesGlobal: boolean;
   isInactive: boolean;
   /** The operator's reason for inactivity; empty if none is given. */

@@ -51,7 +51,10 @@ export const wellFormed = (text: string): string => Buffer.from(text).toString()
 
 const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
 
-/** Encodes as Java's URLEncoder does, but a space as `%20`: only `*`, `-`, `.` and `_` stay unescaped. */
+/**
+ * Encodes like Java's URLEncoder, but a space as `%20`: of the punctuation, only `*`, `-`, `.` and `_` stay
+ * unescaped.
+ */
 const encodeComponent = (text: string): string =>
   encodeURIComponent(wellFormed(text)).replace(/[!'()~]/g, percent);
 

@@ -12,7 +12,10 @@ import type { Wire } from './callers-by-socket.js';
 export const CONNECTIONS = 64;
 const HAS_WRK = isInstalled('wrk');
 export const DRIVER = HAS_WRK ? 'wrk' : 'autocannon';
-/** This file is compiled to dist-bench/test/bench/drive; the Lua file stays in place. */
+/**
+ * Path relative to dist-bench/test/bench/drive, the compiled location of this file; the Lua file is not
+ * copied.
+ */
 const SCRIPT = fileURLToPath(new URL('../../../../test/bench/drive/wrk.lua', import.meta.url));
 const AUTOCANNON = fileURLToPath(new URL('../programs/autocannon.js', import.meta.url));
 
@@ -145,7 +148,7 @@ export function driveScheduled({
 
 interface HostileDrive {
   url: string;
-  /** Key of a row in EXPENSIVE_REQUESTS. */
+  /** Key of an entry in EXPENSIVE_REQUESTS. */
   row: string;
   connections: number;
 }
@@ -157,7 +160,7 @@ export type HostileFigures = Record<'done' | 'refused' | 'busy' | 'wrong', numbe
 const FIRST_ANSWER_MS = 10_000;
 const LAST_ANSWERS_MS = 60_000;
 
-/** Sends an expensive request repeatedly, and runs the work meanwhile, from the first response on. */
+/** Sends an expensive request repeatedly, and runs `work` meanwhile, starting after the first response. */
 export async function besideHostile<T>(
   { url, row, connections }: HostileDrive,
   work: () => Promise<T>,
@@ -208,7 +211,7 @@ async function runDriver<T>(command: readonly string[]): Promise<T> {
   }
 }
 
-/** Collects a child's output: its first line, and at the end all of it. */
+/** Collects a child's output: first the first line, and at the end the whole output. */
 function outputOf({ process: { stdout }, process: child }: Child): {
   begun: Promise<unknown>;
   whole: Promise<string>;

@@ -8,7 +8,6 @@ import { OURS } from './peer.js';
 
 export interface Build {
   name: string;
-  /** Path of the built program. */
   program: string;
 }
 

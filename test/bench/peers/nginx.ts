@@ -40,7 +40,7 @@ interface Where {
   routes: readonly Route[];
 }
 
-/** Runs workers as root if the bench is root, because they may not be able to read its folders otherwise. */
+/** Runs the workers as root if the bench is root, because other users may be unable to read its folders. */
 const user = process.getuid?.() === 0 ? 'user root;' : '';
 
 const pool = ({ url }: Route, at: number): string => `

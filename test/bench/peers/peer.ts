@@ -1,4 +1,4 @@
-// A server under load.
+// Defines a server under load, and names this proxy in the tables.
 import type { Child } from '../children.js';
 import type { Driven, TargetFile } from '../drive/drive.js';
 

@@ -12,7 +12,7 @@ interface Copy {
 
 const copies = new Map<string, Copy>();
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-/** Headers that Node adds itself. */
+/** Headers that Node sets itself. */
 const OF_THE_CONNECTION = new Set(['date', 'connection', 'keep-alive']);
 
 const server = createServer((req, res) => {

@@ -40,7 +40,7 @@ async function openBare(): Promise<Upstream> {
     asked++;
     const handle = (req.url ?? '').slice('/api/handles/'.length);
     const name = handle.slice(PREFIX.length + 1);
-    // The prefix record is missing, and so adds nothing to redirects.
+    // Only handles under PREFIX exist; the prefix record is missing, and so adds nothing to redirects.
     const isFound = handle.startsWith(`${PREFIX}/`);
     const body = isFound
       ? before + name + between + name + after

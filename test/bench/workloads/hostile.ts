@@ -18,7 +18,7 @@ const HITS_PER_SECOND = 300;
 
 export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }) => {
   const upstream = await crew.start(startUpstream('demo', 1));
-  // The upstream, which serializes records of 1 MiB, must yield to the program that times hits on the same
+  // The upstream, which serialises records of 1 MiB, must yield to the program that times hits on the same
   // core.
   await upstream.tell('yield');
   const proxy = await crew.start(startProxy({ upstreamUrl: upstream.url }));

@@ -3,7 +3,7 @@ import { putText, setLevel, element, putState } from './dom.js';
 import { span } from './format.js';
 import { render } from './render.js';
 
-/** Age at which figures are shown as old: three of the messages, one per second, are missing. */
+/** Age at which figures count as outdated; messages arrive once a second. */
 const OLD_AFTER_MS = 4000;
 /** Silence after which the stream is reopened. */
 const SILENT_MS = 12_000;
@@ -13,7 +13,7 @@ let receivedAt = -Infinity;
 let openedAt = -Infinity;
 /** Time when the page became visible. */
 let visibleAt = performance.now();
-/** Set after 401 and 403: no retry until the page is reloaded. */
+/** Set after 401 and 403, to prevent retries until the page is reloaded. */
 let isRefused = false;
 let reason = 'no response';
 
@@ -48,7 +48,7 @@ async function open() {
   try {
     await read(stream.signal);
   } catch (error) {
-    // Browsers report an unreachable server as a TypeError, each with a different text.
+    // Browsers report an unreachable server as a TypeError, with different texts.
     reason = error instanceof TypeError ? 'no response' : error.message;
   } finally {
     stream = undefined;

@@ -1,4 +1,4 @@
-// Renders one message of the event stream.
+// Renders a message from the event stream.
 import { draw } from './chart.js';
 import { putFigure, putHealth, putRows, putState, putText } from './dom.js';
 import { bytes, counted, joined, percent, plural, rate, span, time } from './format.js';
