@@ -1,13 +1,13 @@
-// `npm run build` and `npm run demo`: bundles src and its libraries to dist, because node takes longer to find and read
-// a thousand files than to run them. Packages that src loads on demand by createRequire (Redis, YAML, countries) stay
-// in node_modules.
+// `npm run build` and `npm run demo`: bundles src and its libraries to dist, because Node takes longer to
+// find and read a thousand files than to run them. Packages that src loads on demand with createRequire
+// (Redis, YAML, countries) stay in node_modules.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { build } from 'rolldown';
 
 const BROWSER = 'src/admin/status/browser';
 
-/** The scripts of the status page are sent to browsers unchanged. */
+/** Copies the status page scripts, which browsers load unchanged. */
 const statusScripts = {
   name: 'status-scripts',
   buildStart() {
@@ -21,7 +21,7 @@ const statusScripts = {
   },
 };
 
-/** Stack traces name the sources of src. Maps of the libraries would only cost parsing at each start. */
+/** Keeps source maps for src only, for stack traces. Library maps would just slow down each start. */
 const mapsOfSrcOnly = {
   name: 'maps-of-src-only',
   transform: {
@@ -31,9 +31,9 @@ const mapsOfSrcOnly = {
 };
 
 /**
- * Library modules that src does not use: fetch, WebSocket and mocks of undici; the body parsers of Express, with their
- * character sets, and its file server. They cost CPU and memory at each start. Code that needs one of them fails in the
- * built program only: test/live/internals checks for that.
+ * Excludes unused library modules, which cost CPU and memory at each start: undici's fetch, WebSocket and
+ * mocks, and Express's body parsers, character sets and file server. Code that needs one of them fails only
+ * in the built program; test/live/internals checks this.
  */
 const UNUSED_MODULES = {
   undici$: resolve('config/undici.js'),
@@ -42,7 +42,10 @@ const UNUSED_MODULES = {
   send: false,
 };
 
-/** src uses only JSON and text types (`res.type`, checked by test/live/internals); the others only cost memory. */
+/**
+ * Keeps only the JSON and text types that src uses (`res.type`, checked by test/live/internals), to save
+ * memory.
+ */
 const fewMediaTypes = {
   name: 'few-media-types',
   transform: {
@@ -61,7 +64,7 @@ function licenseOf(folder) {
   return `${name} ${version} (${license})\n\n${text}\n`;
 }
 
-/** Licences require their text in each copy. */
+/** Copies the library licences, which require their text in each copy. */
 const licenses = {
   name: 'licenses',
   generateBundle() {
@@ -74,7 +77,7 @@ const licenses = {
   },
 };
 
-/** The entry points of package.json, and the demo. */
+/** The entry points in package.json, and the demo. */
 const PROGRAMS = {
   dist: {
     main: 'src/main.ts',

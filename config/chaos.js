@@ -1,4 +1,4 @@
-// `npm run chaos -- 300 --seed 6`: the chaos test, for a given number of seconds.
+// `npm run chaos -- 300 --seed 6`: runs the chaos test for the given number of seconds.
 import { parseArgs } from 'node:util';
 import { startVitest } from 'vitest/node';
 

@@ -1,6 +1,6 @@
 // Allowed imports between modules, enforced by `npm run lint`.
 const FILES = ['errors', 'time-slicer', 'context', 'routes', 'public-listener', 'app', 'main'];
-// Files whose types any module may import; context has only types.
+// Files whose types any module may import; context contains only types.
 const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
 const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
@@ -74,7 +74,7 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
   ];
 });
 
-// The public files of the cache, and the inner files that single modules may also import.
+// The cache's public files, then its internal files by the module that may import them.
 const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
@@ -95,7 +95,7 @@ const cacheFiles = [
     ...notInCache({ path: pathOf(name) }, [...CACHE, ...files]),
   })),
 ];
-// Imports inside the cache: link → redis → coherence, snapshot → memory → coherence.
+// Import order inside the cache: link → redis → coherence, snapshot → memory → coherence.
 const inCache = (folder, may) => ({
   name: `cache-${folder}-imports-only-${may.join('-') || 'itself'}`,
   severity: 'error',

@@ -41,7 +41,7 @@ export default tseslint.config(
     },
   },
   {
-    // Matching takes linear time: no expression can match the same text in two ways.
+    // Rejects expressions that can match the same text in two ways, so that matching takes linear time.
     files: ['src/**/*.ts', 'src/**/*.js'],
     plugins: { regexp },
     rules: {
@@ -50,7 +50,7 @@ export default tseslint.config(
     },
   },
   {
-    // Scripts of the status page, which run unchanged in a browser.
+    // Status page scripts, which run unchanged in a browser.
     files: ['src/**/*.js'],
     extends: [tseslint.configs.disableTypeChecked],
     languageOptions: { globals: Object.fromEntries(BROWSER_GLOBALS.map((name) => [name, 'readonly'])) },

@@ -1,4 +1,4 @@
-// The Helm chart, made from the Kubernetes files: they differ in what values.yaml sets, and in the names.
+// Generates the Helm chart from the Kubernetes files, by replacing names and the settings in values.yaml.
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 
@@ -9,7 +9,7 @@ const RELEASE = '{{ .Release.Name }}';
 const kubernetesText = (name) => readFileSync(new URL(`${name}.yaml`, FOLDER), 'utf8');
 const onlyDocument = (name) => parseAllDocuments(kubernetesText(name))[0].toJS();
 
-/** In each file: what the template has instead. */
+/** Replacements by file, as pairs of a pattern and its template. */
 const CHANGES = {
   configmap: [[/^data:\n(?: .*\n)+/m, 'data: {{ toJson .Values.env }}\n']],
   deployment: [
@@ -18,7 +18,7 @@ const CHANGES = {
     [`secretRef: { name: ${NAME} }`, 'secretRef: { name: {{ .Values.secret }} }'],
     [/(?<=requests: ).*/, '{{ toJson .Values.resources.requests }}'],
     [/(?<=limits: ).*/, '{{ toJson .Values.resources.limits }}'],
-    // Pods read the ConfigMap when they start: another one starts them again.
+    // Restarts the pods when the ConfigMap changes, because they read it only at startup.
     [
       '    metadata:\n',
       '    metadata:\n      annotations: { checksum/config: {{ toJson .Values.env | sha256sum }} }\n',
@@ -32,7 +32,7 @@ const CHANGES = {
   service: [],
 };
 
-/** @throws Error when a Kubernetes file no longer has what the template changes */
+/** @throws Error if a Kubernetes file lacks text to replace */
 function templateOf(name) {
   let text = kubernetesText(name).replace(/^ *#.*\n/gm, '');
   for (const [found, instead] of CHANGES[name]) {
@@ -45,7 +45,7 @@ function templateOf(name) {
     .replace(new RegExp(`(?<=[ {]name: )${NAME}`, 'g'), RELEASE);
 }
 
-/** The values that change nothing, with the comments of the ConfigMap. */
+/** Returns default values that reproduce the Kubernetes files, with the comments of the ConfigMap. */
 function valuesText() {
   const { spec } = onlyDocument('deployment');
   const [{ image, resources }] = spec.template.spec.containers;
@@ -77,7 +77,7 @@ version: ${version}
 appVersion: ${version}
 `;
 
-/** The files of the chart by their paths, but for values.schema.json. */
+/** Returns the chart's files by path, except values.schema.json. */
 export const chartFiles = (project) => ({
   'Chart.yaml': chartText(project),
   'values.yaml': valuesText(),

@@ -1,4 +1,4 @@
-// The manual page, generated from the definition of the command: subcommands, arguments, options, variables.
+// Generates the manual page from the command's definition: subcommands, arguments, options, variables.
 
 /** @param {import('commander').Command} program */
 export function manPage(program) {
@@ -61,7 +61,7 @@ function optionText({ description, defaultValue, envVar, mandatory }) {
   return [`${capitalised(description)}.`, ...notes].join(' ');
 }
 
-/** Variables of options, and variables without an option: tokens and passwords are never arguments. */
+/** Lists the variables of options, and those for tokens and passwords, which are never arguments. */
 function variables(program) {
   const options = program.commands.flatMap((command) => command.options);
   const named = new Map(
@@ -82,7 +82,10 @@ const definitions = (rows) => rows.flatMap(([term, text]) => ['.TP', `.B ${escap
 const capitalised = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const uncapitalised = (text) => text.charAt(0).toLowerCase() + text.slice(1).replace(/\.$/, '');
 
-/** In roff a backslash starts an escape, a bare hyphen becomes a dash, and a leading dot or quote is a request. */
+/**
+ * Escapes text for roff, where a backslash starts an escape, a bare hyphen becomes a dash, and a leading dot
+ * or quote starts a request.
+ */
 const escape = (text) =>
   text
     .replaceAll('\\', '\\e')

@@ -1,9 +1,9 @@
-// The rows of the table of modules in README.md: every folder and file of src with its first sentence.
+// Generates the module table in README.md: every folder and file in src, with its first sentence.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 
 const src = new URL('../src/', import.meta.url);
 
-/** Main files of modules without a README, where the name differs from that of the folder. */
+/** Main files of modules without a README, if their name differs from the folder's. */
 const MAIN = {};
 
 /** @returns {string[]} */
@@ -31,5 +31,5 @@ const firstComment = (path) =>
     /^(?:#!.*\n)?\/\/ (.*(?:\n\/\/ .*)*)/.exec(readFileSync(new URL(path, src), 'utf8'))?.[1] ?? ''
   ).replaceAll('\n// ', ' ');
 
-/** Everything up to the first full stop that ends a word. */
+/** Returns the text up to the first full stop that ends a word. */
 const firstSentence = (text) => /^.*?\.(?= |$)/.exec(text)?.[0] ?? text;

@@ -1,5 +1,5 @@
-// `npm run docs`: writes config/default.yaml, the manual page, the Helm chart and the tables of keys, metrics, errors and modules.
-// Tests fail when the files are out of date.
+// `npm run docs`: writes config/default.yaml, the manual page, the Helm chart and the tables of keys,
+// metrics, errors and modules. Tests fail if these files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createViteServer } from 'vitest/node';
 import { chartFiles } from './helm-chart.js';
@@ -15,10 +15,10 @@ await sources.close();
 
 const LINE_LENGTH = 110;
 
-const MANUAL_HEAD = `# Every key of the configuration at its default. Name your own file with the variable CONFIG; it needs only the
-# keys that differ. The variable named above a key takes precedence over the file. Durations are written 250ms, 60s,
-# 5m, 24h or 7d; sizes 8KiB, 256MiB or 1GiB. SIGHUP applies a new value of the keys marked "reloadable"; the others
-# need a restart.
+const MANUAL_HEAD = `# Every configuration key with its default. The variable CONFIG names your own file, which needs only the keys
+# that differ. The variable above a key takes precedence over the file. Write durations as 250ms, 60s, 5m, 24h or
+# 7d, and sizes as 8KiB, 256MiB or 1GiB. SIGHUP applies changes to keys marked "reloadable"; other keys need a
+# restart.
 `;
 
 function wrap(text, indent) {
@@ -32,7 +32,7 @@ function wrap(text, indent) {
   return lines;
 }
 
-/** A YAML scalar, quoted where YAML would read another type. */
+/** Writes a YAML scalar, quoted if YAML would otherwise read a different type. */
 function scalar(value) {
   if (typeof value !== 'string' || /^[a-z][\w. /-]*$/i.test(value) || /^\d+(\.\d+)*[a-z]+$/i.test(value))
     return value;
@@ -61,7 +61,7 @@ function manual() {
   return `${lines.join('\n')}\n`;
 }
 
-/** Replaces the rows of the table whose first column has the given heading. */
+/** Replaces the rows of the table with the given heading in its first column. */
 function replaceTable(name, heading, rows) {
   const file = path(name);
   const lines = readFileSync(file, 'utf8').split('\n');

@@ -1,4 +1,4 @@
-// `npm pack`: writes to dist/types the types of the exports of package.json, and the types that those import.
+// `npm pack`: writes the type declarations of the exports in package.json, and their imports, to dist/types.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import ts from 'typescript';
@@ -24,7 +24,7 @@ const written = new Set();
 function write(name) {
   if (written.has(name)) return;
   const text = emitted.get(name);
-  // TypeScript omits a file if it cannot name one of its types.
+  // TypeScript omits the declarations of a file if it cannot name a type in it.
   if (text === undefined) throw new Error(`${name} is missing: run tsc with --declaration`);
   written.add(name);
   mkdirSync(dirname(name), { recursive: true });

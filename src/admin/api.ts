@@ -1,4 +1,4 @@
-// The handlers of the admin API: purge, cache inspection, statistics, log level, export, import, traffic.
+// Handles the admin API: purge, cache inspection, statistics, log level, export, import, traffic.
 import { logLevelBody, purgeBody } from './schemas.js';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
@@ -8,13 +8,13 @@ import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from
 import { type Operations, type PurgeRequest } from './operations.js';
 import { callOf, decodeParameter } from './call.js';
 
-/** Limit of a request body: enough for 10,000 handles of usual length. */
+/** Maximum body size, enough for 10,000 handles of typical length. */
 const MAX_BODY_BYTES = 4 * 1024 ** 2;
 const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 const MAX_LOGGED_HANDLES = 5;
 const BODY_ERRORS = { invalid: 'ADMIN_BAD_BODY', encoding: 'ADMIN_BAD_BODY' } as const;
 
-/** A prefix without the slash of its handles. */
+/** Whether the parameter is a prefix, without a slash. */
 const isPrefix = (given: unknown): given is string =>
   typeof given === 'string' && given !== '' && !given.includes('/');
 
@@ -28,7 +28,7 @@ type ApiHandler =
   | 'traffic'
   | 'unblockNetwork';
 
-/** Parses a body of any Content-Type, because `curl -d` declares a form. */
+/** Parses a body with any Content-Type, because `curl -d` declares a form. */
 type ReadJson = <T extends z.ZodType>(req: Request, schema: T) => Promise<z.output<T>>;
 
 const createReadJson =
@@ -101,7 +101,10 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
   };
 }
 
-/** Trailer (RFC 9110 §6.5) with the number of skipped "not found" entries, which is known only at the end. */
+/**
+ * Trailer field (RFC 9110 §6.5) with the number of skipped "not found" entries, known only after the last
+ * record.
+ */
 const NOT_FOUND_TRAILER = 'Export-Not-Found';
 
 async function* countedAtEnd(
@@ -112,7 +115,7 @@ async function* countedAtEnd(
   res.addTrailers({ [NOT_FOUND_TRAILER]: String(missing) });
 }
 
-/** @throws any error except that the client closed the connection */
+/** @throws any error except a client disconnect */
 function ignoreClientGone(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
 }
@@ -123,7 +126,7 @@ function purgeRequestOf({ soft: isSoft = false, ...target }: z.output<typeof pur
   return { isSoft, prefix: 'prefix' in target ? target.prefix : '' };
 }
 
-/** A short form of the request for the response and the log. */
+/** Summarises the request for the response and the log. */
 function summaryOf(request: PurgeRequest): object {
   if ('prefix' in request) return request.prefix === '' ? { all: true } : { prefix: request.prefix };
   const { handles } = request;

@@ -1,4 +1,4 @@
-// The admin listener: probes, metrics, status page, API, and its log.
+// Creates the admin listener: probes, metrics, status page, API and call log.
 import type { RequestListener } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { ServiceError } from '../errors.js';
@@ -22,7 +22,7 @@ import { createTokenCheck } from './token.js';
 
 export interface AdminParts {
   readiness: Readiness;
-  /** Milliseconds for which the event loop was blocked, now or in the last 10 s; undefined when it was not. */
+  /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
   blockedMs: () => number | undefined;
   operations: Operations;
 }
@@ -41,7 +41,7 @@ export function createAdmin(
   parts: AdminParts,
 ): RequestListener {
   const { log, metrics } = context;
-  /** Logs and counts an error that the caller did not cause. */
+  /** Logs and counts an internal error. */
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();
@@ -57,8 +57,8 @@ export function createAdmin(
     res.set('Cache-Control', 'no-store');
     next();
   });
-  app.use(createCallLog(context)); // before the token check, so that rejected calls are logged
-  app.use(createTokenCheck(settings().admin.token)); // before every route
+  app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
+  app.use(createTokenCheck(settings().admin.token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
@@ -75,7 +75,7 @@ export function createAdmin(
   return guard(expressListener(app), onUnexpected);
 }
 
-/** A reload may change the title and the look of the page. */
+/** Recreates the page after a configuration reload, which may change its title and branding. */
 function createCurrentOpenApi(settings: () => AdminSettings): RequestHandler {
   let current = settings();
   let openApi = createOpenApi(current, DESCRIPTION);
@@ -90,7 +90,7 @@ function createCurrentOpenApi(settings: () => AdminSettings): RequestHandler {
 
 interface HandlerDeps extends AdminParts {
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
-  /** Serves the OpenAPI document of the admin listener. */
+  /** Serves the admin listener's OpenAPI document. */
   openApi: RequestHandler;
   onUnexpected: (error: unknown) => void;
 }
@@ -154,7 +154,7 @@ function createDispatch(
   };
 }
 
-/** Collects the data of the status page: statistics since the start and of the last minute, and the traffic. */
+/** Collects the status page's data: statistics since startup and for the last minute, and traffic. */
 function createStatusReader(operations: Operations): () => Promise<object> {
   const addToHistory = createHistory(() => performance.now());
   const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
@@ -174,12 +174,12 @@ function createStatusReader(operations: Operations): () => Promise<object> {
   };
 }
 
-/** Maximum rows of a list on the status page. */
+/** Maximum rows per list on the status page. */
 const MAX_SHOWN = 10;
 
 /**
- * Logs each call, but neither headers nor the raw query, which may hold credentials. Calls that programs repeat every
- * few seconds are logged at `debug`.
+ * Logs each call without its headers and raw query, which may contain credentials. Logs routine calls, which
+ * programs repeat every few seconds, at `debug`.
  */
 function createCallLog({ log }: Context): RequestHandler {
   return function callLog(req: Request, res: Response, next: NextFunction): void {

@@ -1,4 +1,4 @@
-// A call of the admin listener: its route and its log fields.
+// The route and log fields of an admin call.
 import type { Request, Response } from 'express';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { type Route, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
@@ -6,13 +6,13 @@ import { readTarget } from '../http/target.js';
 
 interface Call {
   match: RouteMatch | undefined;
-  /** Undefined when the path is unknown or does not support the method. */
+  /** Undefined for an unknown path or an unsupported method. */
   route: Route | undefined;
-  /** The path parameter, not decoded. */
+  /** The path parameter, still percent-encoded. */
   rest: string;
-  /** Log field: the handle, purge, log level, prefix or import counts of the call. */
+  /** Log field with the call's handle, purge, log level, prefix or import counts. */
   details?: unknown;
-  /** Error code of the response. */
+  /** The response's error code. */
   code?: ErrorCode;
 }
 
@@ -24,7 +24,7 @@ export function readCall(table: RouteTable, req: Request): Call {
 
 export const callOf = (res: Response): Call => res.locals as Call;
 
-/** @throws ServiceError BAD_REQUEST */
+/** @throws ServiceError BAD_REQUEST for invalid percent-encoding */
 export function decodeParameter(raw: string): string {
   try {
     return decodeURIComponent(raw);

@@ -1,4 +1,4 @@
-// The operations behind the admin API: purge, inspection, statistics, log level, export, import, traffic.
+// Implements the admin API: purge, inspection, statistics, log level, export, import, traffic.
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
@@ -14,11 +14,11 @@ import { networkNamed } from '../server/client-address.js';
 import type { CacheCopy, Traffic } from './schemas.js';
 import { type Statistics, readRules, readStatistics } from './statistics.js';
 
-/** Handles, or all handles with the prefix; an empty prefix means every handle. */
+/** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
 
 interface PurgeResult {
-  /** False while Redis is unavailable: Redis and other instances are invalidated when it is back. */
+  /** False while Redis is unavailable; Redis and other instances are then invalidated after its recovery. */
   isShared: boolean;
 }
 
@@ -27,12 +27,12 @@ export interface Operations {
   inspect: (handle: string) => Promise<CacheCopy[]>;
   stats: () => Promise<Statistics>;
   traffic: () => Promise<Traffic>;
-  /** Ends the limit of a network, here and in Redis. Returns false when the network is not limited. */
+  /** Lifts a network's limit here and in Redis. Returns false if the network is not limited. */
   unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => void;
-  /** Puts the lines of an export into memory. */
+  /** Loads the lines of an export into memory. */
   importLines: Restoring['importLines'];
-  /** Streams the records of a prefix that are in memory. */
+  /** Streams the in-memory records of a prefix. */
   exportRecords: Restoring['exportRecords'];
 }
 
@@ -45,7 +45,7 @@ interface OperationsParts {
 
 const MAX_CONCURRENT_PURGES = 200;
 
-/** `settings` is called at each use, because a reload may change the traffic rules. */
+/** Calls `settings` on each use, because a reload may change the traffic rules. */
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
   { log, metrics, clock: { now } }: Context,

@@ -1,4 +1,4 @@
-// The routes of the admin listener.
+// Defines the admin listener's routes.
 import { openApiRoutes } from '../openapi/serve.js';
 import { z } from 'zod';
 import { PROBLEM, anyObject, json, pathText } from '../http/schemas.js';
@@ -12,7 +12,7 @@ const ADMIN_GROUP = {
   security: ['none', 'adminToken'] satisfies Security[],
 } as const;
 
-/** Calls that monitoring and the status page repeat: logged at `debug`. */
+/** Calls that monitoring and the status page repeat; the call log records them at `debug`. */
 const ROUTINE: ReadonlySet<string> = new Set([
   'health',
   'readiness',
@@ -59,7 +59,7 @@ const probeRoutes = defineRoutes(
 
 const PROBES: ReadonlySet<string> = new Set(probeRoutes.map(({ id }) => id));
 
-/** Probes of orchestrators cannot send a token. */
+/** Whether the route needs no token; orchestrator probes cannot send one. */
 export const isProbe = ({ id }: Route): boolean => PROBES.has(id);
 
 const operatorRoutes = defineRoutes(

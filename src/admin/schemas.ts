@@ -1,9 +1,9 @@
-// The schemas of the request bodies and responses of the admin API.
+// Schemas for the admin API's request bodies and responses.
 import { LOG_LEVELS } from '../config/schema-server.js';
 import { z } from 'zod';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 
-/** Maximum handles of a purge; more would block the event loop. */
+/** Maximum handles per purge; more would block the event loop. */
 const MAX_HANDLES = 10_000;
 
 const handle = z
@@ -33,7 +33,7 @@ export const logLevelBody = z
   )
   .meta({ id: 'LogLevel' });
 
-/** The cache entries of a handle, in each tier. */
+/** A handle's cache entries in memory and Redis. */
 export const cacheCopies = z
   .object({
     handle: z.string(),
@@ -53,7 +53,7 @@ export const cacheCopies = z
   })
   .meta({ id: 'CacheCopies' });
 
-/** Misses of the last five to ten minutes, refused requests included; the response cache does not count. */
+/** Misses in the last five to ten minutes, including rejected requests but excluding the response cache. */
 const clients = z.array(z.object({ name: z.string(), misses: z.int() }));
 
 export const trafficReport = z.object({

@@ -1,4 +1,4 @@
-// Statistics of the instance from its metrics: since the start, and of the last minute by the difference of readings.
+// Computes the instance's statistics from its metrics, since startup and for the last minute.
 import { CATALOGUE } from '../errors.js';
 import { type MetricEntry, METRICS, VALUES } from '../observe/metric-list.js';
 import type { Metrics, StoreUsage } from '../observe/metrics.js';
@@ -6,11 +6,11 @@ import type { Metrics, StoreUsage } from '../observe/metrics.js';
 interface Reading {
   labels: Partial<Record<string, string | number>>;
   value: number;
-  /** Name of the series of a histogram: `…_bucket`, `…_sum` or `…_count`. */
+  /** Name of a histogram series: `…_bucket`, `…_sum` or `…_count`. */
   metricName?: string;
 }
 
-/** Facts that are not metrics. */
+/** Instance properties without a metric. */
 interface InstanceFacts {
   version: string;
   startedAt: number;
@@ -48,7 +48,7 @@ export async function readStatistics(
   };
 }
 
-/** Counts of each traffic rule since the start. */
+/** Returns each traffic rule's counts since startup. */
 export async function readRules(
   { registry }: Pick<Metrics, 'registry'>,
   rules: readonly { name: string }[],
@@ -78,10 +78,10 @@ async function readRequests(read: ReadMetric) {
     misses,
     stale,
     errors,
-    /** Hits and stale hits among cacheable reads; null without any. */
+    /** Ratio of hits and stale hits to cacheable reads; null without reads. */
     hitRatio: hitRatio({ hits, misses, stale }),
     byResult,
-    /** Requests by interface, such as `record`, `redirect`, `native-udp`. */
+    /** Requests by interface, for example `record`, `redirect` or `native-udp`. */
     byInterface: sumBy(readings, 'interface'),
     latency: latencyOf(await read(METRICS.requestDuration)),
   };
@@ -118,7 +118,7 @@ async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: 
   }));
 }
 
-/** The sum of all series. Readers compute percentiles between two readings from the buckets. */
+/** Merges all series. Includes the buckets, so that readers can compute percentiles between two readings. */
 function latencyOf(readings: readonly Reading[]) {
   const counts = new Map<number, number>();
   for (const { labels, value } of readings) {
@@ -145,7 +145,7 @@ function hitRatio({ hits, misses, stale }: Reads): number | null {
 
 const sum = (readings: readonly Reading[]): number => readings.reduce((all, { value }) => all + value, 0);
 
-/** Sums by value of a label; zero values are omitted. */
+/** Sums readings by label value and omits zero values. */
 function sumBy(readings: readonly Reading[], label: string): Partial<Record<string, number>> {
   const sums: Record<string, number> = {};
   for (const { labels, value } of readings) {
@@ -158,7 +158,7 @@ function sumBy(readings: readonly Reading[], label: string): Partial<Record<stri
 interface Bucket {
   /** Upper bound in seconds. */
   le: number;
-  /** Measurements up to `le`. */
+  /** Number of measurements up to `le`. */
   count: number;
 }
 
@@ -168,7 +168,7 @@ interface Histogram {
   buckets: readonly Bucket[];
 }
 
-/** Percentiles in seconds; null without measurements. */
+/** Latency percentiles in seconds; null without measurements. */
 interface Percentiles {
   p50: number | null;
   p95: number | null;
@@ -181,7 +181,10 @@ export const percentilesOf = (histogram: Histogram): Percentiles => ({
   p99: quantile(histogram, 0.99),
 });
 
-/** Interpolates within the bucket (seconds); beyond the last bound it returns that bound, and null without measurements. */
+/**
+ * Interpolates a quantile (seconds) within its bucket. Returns the last bound for values beyond it, and null
+ * without measurements.
+ */
 function quantile({ count, buckets }: Histogram, rank: number): number | null {
   if (count === 0) return null;
   const wanted = rank * count;
@@ -196,7 +199,7 @@ function quantile({ count, buckets }: Histogram, rank: number): number | null {
   return lower.le;
 }
 
-/** The measurements between two readings. */
+/** Returns the measurements between two readings. */
 const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
   count: newer.count - older.count,
   buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),
@@ -218,7 +221,7 @@ interface StatisticsInterval {
 
 export interface History {
   lastMinute: StatisticsInterval;
-  /** One interval for each second of the last minute with a reading, oldest first. */
+  /** The intervals between successive readings of the last minute, oldest first. */
   history: StatisticsInterval[];
 }
 

@@ -1,4 +1,5 @@
-// Access to the admin listener: by token, or from this machine when no token is set; never cross-origin.
+// Restricts the admin listener to token holders, or without a token to loopback, and rejects cross-origin
+// requests.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { isLoopback } from '../config/addresses.js';
@@ -6,7 +7,7 @@ import { ServiceError } from '../errors.js';
 import { callOf } from './call.js';
 import { isProbe } from './routes.js';
 
-/** Without a token only requests to a loopback host are allowed. */
+/** Creates the access check. Without a token, it allows only requests to a loopback host. */
 export function createTokenCheck(token: string | undefined): RequestHandler {
   const isExpected = token === undefined ? undefined : secretEquals(token);
   return function checkToken(req: Request, res: Response, next: NextFunction): void {
@@ -20,7 +21,7 @@ export function createTokenCheck(token: string | undefined): RequestHandler {
       );
     } else if (isExpected === undefined || isExpected(givenToken(req))) next();
     else {
-      // One header per scheme: browsers ignore a header that begins with an unknown scheme.
+      // Sends one header per scheme, because browsers ignore a header that starts with an unknown scheme.
       res.set('WWW-Authenticate', ['Basic realm="admin"', 'Bearer realm="admin"']);
       next(new ServiceError('ADMIN_TOKEN_NEEDED', { detail: 'send "Authorization: Bearer <admin.token>"' }));
     }
@@ -28,8 +29,8 @@ export function createTokenCheck(token: string | undefined): RequestHandler {
 }
 
 /**
- * Pages of any site, in a browser on this machine, could otherwise post here, and with a host name that
- * resolves to 127.0.0.1 (DNS rebinding) also read the response.
+ * Detects requests from other sites' pages in a local browser, which could otherwise post here, or even read
+ * responses through a host name that resolves to 127.0.0.1 (DNS rebinding).
  */
 function isCrossOrigin({ headers }: Request, isAllowedHost: (host: string) => boolean): boolean {
   const { host = '', origin } = headers;
@@ -39,7 +40,7 @@ function isCrossOrigin({ headers }: Request, isAllowedHost: (host: string) => bo
   return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === url.host);
 }
 
-/** The token of Bearer, or the password of Basic, because browsers can only prompt for Basic. */
+/** Returns the Bearer token or the Basic password; browsers can prompt only for Basic. */
 function givenToken({ headers: { authorization = '' } }: Request): string {
   const [, scheme = '', given = ''] = /^(bearer|basic) +(\S+) *$/i.exec(authorization) ?? [];
   if (scheme.toLowerCase() !== 'basic') return given;
@@ -48,7 +49,7 @@ function givenToken({ headers: { authorization = '' } }: Request): string {
     .replace(/^[^:]*:/, '');
 }
 
-/** Compares in constant time; digests, because they have equal lengths. */
+/** Compares digests, which have equal lengths, in constant time. */
 function secretEquals(secret: string): (given: string) => boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   const expected = digest(secret);

@@ -1,4 +1,4 @@
-// `bench`: sends a bounded number of requests to a running proxy and reports throughput, latency and hit ratio.
+// The `bench` command: sends requests to a running proxy and reports throughput, latency and hit ratio.
 import { Pool } from 'undici';
 import { isLoopback } from '../config/addresses.js';
 import { handleToPath } from '../handle/handle.js';
@@ -22,13 +22,13 @@ interface Measurements {
   seconds: number;
   latenciesMs: number[];
   statuses: Map<number, number>;
-  /** Responses with a hit in Cache-Status. */
+  /** Responses whose Cache-Status reports a hit. */
   hits: number;
   /** Requests without a complete response. */
   failed: number;
 }
 
-/** Milliseconds that requests in flight at the end may take. */
+/** Time (ms) to complete requests that are in flight at the end. */
 const GRACE_MS = 5000;
 
 export async function bench(given: string[], options: BenchOptions): Promise<void> {
@@ -43,7 +43,7 @@ export async function bench(given: string[], options: BenchOptions): Promise<voi
   if (failures > 0) throw new Failure(`${countOf(failures, 'request')} failed`);
 }
 
-/** Protects a public service from a PROXY_URL that was left set. */
+/** Requires --remote for remote proxies, in case PROXY_URL still names a public service. */
 function assertMayBench({ proxy, remote = false }: BenchOptions): void {
   if (remote || isLoopback(new URL(proxy).hostname)) return;
   const text = `${proxy} is on another machine. Give --remote if you may put it under load.`;
@@ -88,11 +88,11 @@ async function measureOne(pool: Pool, path: string, measured: Measurements): Pro
 
 type BenchReport = ReturnType<typeof createReport>;
 
-/** `hitRatio` is from 0 to 1. Without responses it and `latencyMs` are null. */
+/** Creates the report. `hitRatio` is between 0 and 1; both it and `latencyMs` are null without responses. */
 function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements) {
   const sorted = Float64Array.from(latenciesMs).sort();
   const responses = sorted.length;
-  /** Uses the nearest rank, so each figure is a measured latency. */
+  /** Returns the nearest-rank percentile, which is a measured latency. */
   const percentile = (share: number): number => rounded(sorted[Math.ceil(share * responses) - 1] ?? 0);
   const latencyMs = { p50: percentile(0.5), p90: percentile(0.9), p99: percentile(0.99), max: percentile(1) };
   return {
@@ -108,7 +108,7 @@ function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurem
 
 const rounded = (value: number): number => Math.round(value * 100) / 100;
 
-/** 404 is a correct response, not a failure. */
+/** Counts missing responses and all statuses except 2xx and 404. */
 function countFailures({ statuses, unanswered }: BenchReport): number {
   const bad = Object.entries(statuses).filter(([status]) => status !== '404' && !status.startsWith('2'));
   return bad.reduce((sum, [, count]) => sum + count, unanswered);

@@ -1,20 +1,20 @@
-// HTTP requests of the commands to a running proxy and its admin listener.
+// Sends the commands' HTTP requests to a running proxy and its admin listener.
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { EXIT, Failure } from './terminal.js';
 
 export interface AdminOptions {
-  /** Address of the admin listener. */
+  /** Base URL of the admin listener. */
   admin: string;
 }
 
-/** Returns the JSON of the response. @throws Failure as `callAdmin` */
+/** Calls the admin listener and returns the JSON response. @throws Failure as `callAdmin` does */
 export async function askAdmin(options: AdminOptions, path: string, body?: object): Promise<unknown> {
   return (await callAdmin(options, path, body && { body: JSON.stringify(body) })).json();
 }
 
-/** Sends POST with a body and GET without one. @throws Failure when the response is not 2xx, or there is none */
+/** Sends POST with a body, or GET without. @throws Failure for a non-2xx or missing response */
 export async function callAdmin(
   { admin }: AdminOptions,
   path: string,
@@ -29,7 +29,9 @@ export async function callAdmin(
   throw refusal(path, response.status, await response.text());
 }
 
-/** Sends a GET without fetch, which does not expose trailers. @throws Failure as `callAdmin` */
+/**
+ * Sends a GET through node:http, because fetch does not expose trailers. @throws Failure as `callAdmin` does
+ */
 export async function streamAdmin({ admin }: AdminOptions, path: string): Promise<IncomingMessage> {
   const { get } = admin.startsWith('https:') ? https : http;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -54,7 +56,7 @@ function refusal(path: string, status: number, body: string): Failure {
   return new Failure(`${path}: status ${status}: ${reasonIn(body)}`);
 }
 
-/** The title, detail and code of problem JSON (RFC 9457); any other body unchanged. */
+/** Formats problem JSON (RFC 9457) as title, detail and code; returns any other body unchanged. */
 function reasonIn(body: string): string {
   try {
     const { title, detail, code } = JSON.parse(body) as { title?: string; detail?: string; code?: string };
@@ -71,7 +73,7 @@ const TOKEN_MISSING = new Failure(
 );
 const TOKEN_WRONG = new Failure('The admin listener does not accept the token in ADMIN_TOKEN.');
 
-/** @throws Failure with the address and the reason when there is no response */
+/** @throws Failure with the address and the reason if no response arrives */
 export async function fetchOrFail(url: string, init: RequestInit = {}): Promise<Response> {
   try {
     return await fetch(url, init);
@@ -83,7 +85,7 @@ export async function fetchOrFail(url: string, init: RequestInit = {}): Promise<
 const unreachable = (url: string, error: unknown): Failure =>
   new Failure(`cannot reach ${url}: ${reasonOf(error)}`);
 
-/** The message of the innermost cause: `fetch` itself reports only "fetch failed". */
+/** Returns the innermost cause's message, because `fetch` itself reports only "fetch failed". */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
   if (!(error instanceof Error)) return String(error);

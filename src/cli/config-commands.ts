@@ -1,4 +1,5 @@
-// The commands `check-config`, which prints and probes the configuration, and `site-record`, which prints its site record.
+// The commands `check-config`, which prints and probes the configuration, and `site-record`, which prints the
+// site record.
 import { ConfigError, type StartConfig, loadStartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import { encodeSite } from '../handle/site-data.js';
@@ -10,7 +11,7 @@ interface ConfigOption {
   config?: string;
 }
 
-/** @throws Failure when it is invalid */
+/** @throws Failure for an invalid configuration */
 function load({ config: file }: ConfigOption): StartConfig {
   try {
     return loadStartConfig(processSources(file));
@@ -24,11 +25,11 @@ const printJson = (value: object): boolean => print(JSON.stringify(value, undefi
 
 interface CheckConfigOptions extends ConfigOption {
   json?: boolean;
-  /** Whether to try every server once. */
+  /** Whether to probe every server once. */
   probe?: boolean;
 }
 
-/** @throws Failure when the configuration is invalid, a variable is unknown, or a server fails the probe */
+/** @throws Failure for an invalid configuration, an unknown variable, or a failed probe */
 export async function checkConfig(options: CheckConfigOptions): Promise<void> {
   const { json = false, probe = false } = options;
   const { config, keys, ignored } = load(options);
@@ -49,7 +50,7 @@ const keyLine = ({ key, shown, source }: StartConfig['keys'][number]): string =>
 type ProbeResult = Pick<Probe, 'target' | 'server'> & Awaited<ReturnType<Probe['run']>>;
 
 async function probeServers(config: Config): Promise<ProbeResult[]> {
-  // Imported on demand: without it the command starts much faster.
+  // Imported on demand, because the import slows down startup.
   const { createProbes } = await import('../process/probes.js');
   const { signal } = new AbortController();
   return Promise.all(
@@ -77,17 +78,17 @@ function probeText({ target, server, ms, version, certificate, failure }: ProbeR
 }
 
 interface SiteRecordOptions extends ConfigOption {
-  /** Index of the value in the prefix record. */
+  /** Index of the HS_SITE value in the prefix record. */
   index: number;
   caching?: boolean;
   binary?: boolean;
 }
 
 /**
- * Prints the site record of this instance: as a value of a prefix record, which makes it a mirror, or for a file that
- * makes it the only site of its clients.
+ * Prints this instance's site record, either as a prefix record value, which makes the instance a mirror, or
+ * as a file that makes it the only site of its clients.
  *
- * @throws Failure when the site has no public address or no interface
+ * @throws Failure for a site without a public address or an interface
  */
 export async function printSiteRecord({
   index,
@@ -103,7 +104,7 @@ export async function printSiteRecord({
       EXIT.usage,
     );
   }
-  // Imported on demand: `check-config` starts much faster without it.
+  // Imported on demand, because the import slows down `check-config`.
   const { siteRecord } = await import('../native/site-record.js');
   const site = siteRecord(config, { isPrimary: caching });
   if (site.servers.every(({ interfaces }) => interfaces.length === 0)) {

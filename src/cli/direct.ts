@@ -1,4 +1,4 @@
-// `resolve --direct`: reads from a Handle server without the proxy, and verifies its certificate by the given options.
+// Implements `resolve --direct`, which reads from a Handle server directly and verifies its certificate.
 import { ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import { createPools, presentedCertificate, readTrust, type Trust } from '../upstream/connections.js';
@@ -8,7 +8,7 @@ import { reasonOf } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
 export interface TrustOptions {
-  /** SHA-256 fingerprints of the only trusted certificates. */
+  /** SHA-256 fingerprints; only certificates with one of them are trusted. */
   fingerprint?: string;
   /** PEM file of the certificate authority. */
   ca?: string;
@@ -24,7 +24,7 @@ const OPTIONS: ServerKeys = {
   pin: '--fingerprint',
 };
 
-/** @throws Failure with the cause and the remedy when there is no response */
+/** @throws Failure with the cause and the remedy if no response arrives */
 export async function readDirectly(
   url: string,
   handle: string,

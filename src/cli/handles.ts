@@ -1,4 +1,4 @@
-// Handles for the commands: from an argument, a file or standard input, or listed under a prefix.
+// Reads the commands' handles from an argument, a file, standard input or a prefix listing.
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { isLoopback } from '../config/addresses.js';
@@ -6,12 +6,11 @@ import { handleInUrl, parseHandle } from '../handle/handle.js';
 import { fetchOrFail } from './client.js';
 import { EXIT, Failure, printNote, printable } from './terminal.js';
 
-/** Cannot be the start of a handle in a resolver URL, because `api` is not a prefix. */
+/** API path in a resolver URL. No handle starts like this, because `api` is not a prefix. */
 const API_PATH = /^api\/handles\//i;
 
 /**
- * Reads a handle as people write it: bare, as a URI (`hdl:…`), or as the URL of a public resolver. Only URLs are
- * percent-encoded and may have a query.
+ * Reads a bare handle, a URI (`hdl:…`) or a resolver URL. Only a URL is percent-encoded and may have a query.
  */
 export function readHandleName(text: string): string {
   const name = handleInUrl(text);
@@ -21,7 +20,7 @@ export function readHandleName(text: string): string {
   return parsed.ok ? parsed.handle : path;
 }
 
-/** Streams the handles of a file, one per line, for lists of any length; `-` is standard input. */
+/** Streams handles from a file of any length, one per line; `-` is standard input. */
 export async function* readLines(file: string): AsyncGenerator<string> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
@@ -35,12 +34,12 @@ export interface ListSource {
   proxy: string;
   prefix?: string;
   pageSize: number;
-  /** Identity at the Handle server, such as `300:21.T1/USER`. */
+  /** Identity at the Handle server, for example `300:21.T1/USER`. */
   user?: string;
   passwordFile?: string;
 }
 
-/** The handles without duplicates, from a file (`-` is standard input) or listed under `source.prefix`. */
+/** Returns unique handles from a file (`-` is standard input), or those listed under `source.prefix`. */
 export async function listHandles(file: string | undefined, source: ListSource): Promise<string[]> {
   const { prefix } = source;
   if ((file === undefined) === (prefix === undefined))
@@ -51,7 +50,9 @@ export async function listHandles(file: string | undefined, source: ListSource):
   return [...unique];
 }
 
-/** Requests pages until one is not full; a server without paging returns all handles in one response. */
+/**
+ * Requests pages up to the first partial page. A server without paging returns all handles in one response.
+ */
 async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<string> {
   const authorization = authorizationFor(source);
   const { proxy, pageSize } = source;
@@ -77,7 +78,7 @@ interface HandlePage {
 async function fetchPage(url: string, authorization: string | undefined) {
   const response = await fetchOrFail(url, {
     headers: authorization === undefined ? {} : { Authorization: authorization },
-    // A redirect would send the credentials to another server.
+    // Following a redirect would send the credentials to a different server.
     redirect: 'error',
   });
   const body = ((await response.json().catch(() => undefined)) as HandlePage | null | undefined) ?? {};
@@ -89,7 +90,7 @@ async function fetchPage(url: string, authorization: string | undefined) {
 const isList = (handles: unknown): handles is string[] =>
   Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
 
-/** Causes of the statuses with which a Handle server refuses to list. */
+/** Likely causes, by status, of a rejected listing. */
 const HINTS: Partial<Record<number, string>> = {
   401: 'the Handle server does not accept this user and password',
   403: 'the user needs the right list_handles in an HS_ADMIN of the prefix, and upstream.url must be https',
@@ -106,7 +107,7 @@ function listFailure(status: number, { message }: HandlePage, authorization: str
   return new Failure(parts.join('; '), isMissing ? EXIT.usage : EXIT.failed);
 }
 
-/** The password is never an argument: arguments are visible to every user of the machine. */
+/** Takes no password argument, because arguments are visible to every user of the machine. */
 function authorizationFor({ proxy, user, passwordFile }: ListSource): string | undefined {
   if (user === undefined || user === '') return undefined;
   const { protocol, hostname } = new URL(proxy);
@@ -114,7 +115,8 @@ function authorizationFor({ proxy, user, passwordFile }: ListSource): string | u
     const text = `Refusing to send a password to ${proxy} in the clear: use https or loopback.`;
     throw new Failure(text, EXIT.usage);
   }
-  // The first colon ends a name in HTTP Basic (RFC 7617 §2); a name without one is already encoded.
+  // Encodes colons, because the first colon ends the user name in HTTP Basic (RFC 7617 §2). A name without a
+  // colon is already encoded.
   const name = user.includes(':') ? encodeURIComponent(user) : user;
   return `Basic ${Buffer.from(`${name}:${readPassword(passwordFile)}`).toString('base64')}`;
 }

@@ -3,12 +3,12 @@ import { CommanderError } from 'commander';
 import { createProgram } from './program.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
-// A closed pipe is not a failure: `… stats --watch | head -1`.
+// Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
 });
 
-/** Adds the default command `serve`: `node dist/main.js --config proxy.yaml`. */
+/** Adds the default command `serve` to arguments such as `--config proxy.yaml`. */
 function withCommand(args: readonly string[]): readonly string[] {
   const [first = '--'] = args;
   const isOption = first.startsWith('-') && !['-h', '--help', '-V', '--version'].includes(first);

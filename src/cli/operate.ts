@@ -17,7 +17,7 @@ interface PurgeOptions extends JsonOption {
   soft?: boolean;
 }
 
-/** Invalidates the handles, those under a prefix, or all, in every instance. */
+/** Invalidates the given handles, all handles under a prefix, or all handles, in every instance. */
 export async function purge(
   given: string[],
   { json, soft = false, ...options }: PurgeOptions,
@@ -43,7 +43,9 @@ function selectionOf(handles: string[], { prefix, all }: PurgeOptions): { select
   throw new Failure('Give either handles, --prefix or --all.', EXIT.usage);
 }
 
-/** Prints the limited networks and the counts of each traffic rule, or ends the limit of the network `unblock`. */
+/**
+ * Prints limited networks and traffic rule counts; with `unblock`, lifts the limit of that network instead.
+ */
 export async function traffic({ unblock, ...options }: JsonOption & { unblock?: string }): Promise<void> {
   if (unblock !== undefined) {
     await callAdmin(options, `/traffic/blocked/${encodeURIComponent(unblock)}`, { method: 'DELETE' });
@@ -66,7 +68,7 @@ function trafficText({ blocked, rules }: Traffic): string {
 }
 
 const WATCH_MS = 1000;
-/** ANSI sequence: clears the screen and moves the cursor to the top left. */
+/** ANSI sequence that clears the screen and moves the cursor to the top left. */
 const CLEAR = '\u001b[2J\u001b[H';
 
 /** Prints the current statistics, once or every second. */
@@ -96,7 +98,10 @@ export async function stats(options: JsonOption & { watch?: boolean }): Promise<
 
 const MAX_HANDLES = 10;
 
-/** `perSecond`: request rate since the previous reading; undefined for the first. */
+/**
+ * Formats the statistics. `perSecond` is the request rate since the previous reading, undefined for the
+ * first.
+ */
 function statsText(report: Statistics, perSecond: number | undefined): string {
   const { version, uptimeSeconds, redis, requests, upstream, memory, topHandles } = report;
   const top = topHandles.slice(0, MAX_HANDLES);

@@ -1,4 +1,4 @@
-// Concurrent requests at a bounded rate, and the handling of Ctrl-C.
+// Sends concurrent requests at a bounded rate, and handles Ctrl-C.
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -6,12 +6,12 @@ interface RequestPlan<T> {
   concurrency: number;
   /** Maximum requests per second; 0 is unlimited. */
   rate: number;
-  /** The next item; undefined ends the run. */
+  /** Returns the next item, or undefined to end the run. */
   next: () => T | undefined;
   send: (item: T) => Promise<void>;
 }
 
-/** Sends until no item is left, or until SIGINT or SIGTERM. Returns whether it was interrupted. */
+/** Sends all items unless SIGINT or SIGTERM arrives first. Returns whether the run was interrupted. */
 export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPlan<T>): Promise<boolean> {
   const { signal, release } = listenForInterrupt();
   const pace = createPace(rate, signal);
@@ -28,7 +28,7 @@ export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPla
   return signal.aborted;
 }
 
-/** Returns a function whose promise resolves when the next request may be sent, or when the signal aborts. */
+/** Creates a rate limiter; its promise resolves when the next request may start or the signal aborts. */
 function createPace(rate: number, signal: AbortSignal): () => Promise<void> {
   let nextAt = 0;
   return async function pace() {
@@ -39,10 +39,10 @@ function createPace(rate: number, signal: AbortSignal): () => Promise<void> {
   };
 }
 
-/** The first SIGINT or SIGTERM aborts the signal; the second ends the process, as is Node's default. */
+/** Aborts the signal on the first SIGINT or SIGTERM; the second ends the process, as is Node's default. */
 export function listenForInterrupt(): { signal: AbortSignal; release: () => void } {
   const interrupt = new AbortController();
-  // Each concurrent sender may listen for the signal, so more than ten listeners are not a leak.
+  // Disables the listener-leak warning, because each concurrent sender may listen for the signal.
   setMaxListeners(0, interrupt.signal);
   const abort = (): void => {
     release();

@@ -1,4 +1,4 @@
-// The subcommands with their arguments and options; each is implemented in its own file.
+// Defines the subcommands with their arguments and options.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { readFingerprints } from '../config/addresses.js';
 import { VERSION, readPackageFile } from '../config/package-files.js';
@@ -11,7 +11,7 @@ const JSON_OPTION = ['--json', 'print JSON'] as const;
 
 type Run<Given extends unknown[]> = (...given: Given) => Promise<void>;
 
-/** Imports a command when it runs, so that each starts without the code of the others. */
+/** Imports a command when it runs, so that no command loads the others' code. */
 const lazy =
   <Given extends unknown[]>(load: () => Promise<Run<Given>>): Run<Given> =>
   async (...given) =>
@@ -145,7 +145,10 @@ const atAdmin = (command: Command): Command =>
     .addOption(address('admin', 'admin', 9090))
     .addHelpText('after', '\nEnvironment: ADMIN_TOKEN is the token of the admin listener (admin.token).');
 
-/** An option whose variable is PROXY_URL or ADMIN_URL; an empty text selects the default. */
+/**
+ * Creates the `--proxy` or `--admin` option, also set by PROXY_URL or ADMIN_URL. Empty text selects the
+ * default.
+ */
 function address(name: 'proxy' | 'admin', listener: string, port: number): Option {
   const byDefault = `http://127.0.0.1:${port}`;
   return new Option(`--${name} <url>`, `address of the ${listener} listener`)

@@ -1,4 +1,5 @@
-// `resolve`: prints the record of a handle and its cache entries, or resolves the handles of standard input in batches.
+// The `resolve` command: prints a handle's record and cache entries, or resolves handles from standard input
+// in batches.
 import type { CacheCopy } from '../admin/schemas.js';
 import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
@@ -23,7 +24,7 @@ interface ResolveCommandOptions extends AdminOptions, TrustOptions {
   plain?: boolean;
 }
 
-/** Resolves one handle, or the handles of standard input for `-`. */
+/** Resolves one handle, or for `-` the handles on standard input. */
 export async function resolve(given: string, options: ResolveCommandOptions): Promise<void> {
   assertOptions(given, options);
   if (given === '-') {
@@ -38,7 +39,7 @@ export async function resolve(given: string, options: ResolveCommandOptions): Pr
   if (status !== 200) throw new Failure(`status ${status}`);
 }
 
-/** @throws Failure for options that have no effect together */
+/** @throws Failure for options that cannot be combined */
 function assertOptions(given: string, { direct, fingerprint, ca, insecure }: ResolveCommandOptions): void {
   if (given === '-' && direct !== undefined)
     throw new Failure('--direct resolves one handle: a Handle server has no batches.', EXIT.usage);
@@ -51,7 +52,7 @@ async function read(
   { direct, proxy, ...trust }: ResolveCommandOptions,
 ): Promise<{ status: number; text: string; cacheStatus?: string | null }> {
   if (direct !== undefined) {
-    // Imported on demand: only `--direct` needs the upstream client.
+    // Imported on demand, because only `--direct` needs the upstream client.
     const { readDirectly } = await import('./direct.js');
     return readDirectly(direct, handle, trust);
   }
@@ -60,7 +61,7 @@ async function read(
   return { status, text: await response.text(), cacheStatus: headers.get('cache-status') };
 }
 
-/** Formats a record as a table on a terminal; in a pipe the body stays unchanged for parsers. */
+/** Formats a record as a table on a terminal, and leaves the body unchanged in a pipe. */
 function formatBody(text: string, { json = false, plain = false }: ResolveCommandOptions): string {
   const { isTTY } = process.stdout;
   const record = json ? undefined : readRecord(text);
@@ -69,7 +70,7 @@ function formatBody(text: string, { json = false, plain = false }: ResolveComman
   return isTTY ? printableLines(text.trimEnd()) : text.trimEnd();
 }
 
-/** An unreachable admin listener is not a failure: many users of `resolve` do not operate the proxy. */
+/** Tolerates an unreachable admin listener, because many users of `resolve` do not operate the proxy. */
 async function printCacheEntries(handle: string, options: AdminOptions): Promise<void> {
   try {
     const report = await askAdmin(options, `/cache?handle=${encodeURIComponent(handle)}`);
@@ -90,7 +91,7 @@ const cacheEntryLine = ({ tier, kind, state, hits, bytes, ...times }: CacheCopy)
     `${bytes} bytes`,
   ].join(', ');
 
-/** Limit of `POST /api/resolve`. */
+/** Maximum handles per `POST /api/resolve`. */
 const BATCH_SIZE = 1000;
 
 interface Element {
@@ -131,7 +132,10 @@ async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions)
   throw new Failure('the response of the proxy is incomplete');
 }
 
-/** Prints a line of JSON per handle in a pipe, a table per record on a terminal, or with `plain` a line per value. */
+/**
+ * Prints one JSON line per handle in a pipe, one table per record on a terminal, or with `plain` one line per
+ * value.
+ */
 function printElement(element: Element, { json, plain }: ResolveCommandOptions): void {
   const { isTTY } = process.stdout;
   if (json === true || !(isTTY || plain)) {
@@ -153,7 +157,7 @@ interface RecordResponse {
   values: HandleValue[];
 }
 
-/** Parses a record of the record interface; undefined for errors and any other text. */
+/** Parses a record interface response; returns undefined for errors and other text. */
 function readRecord(text: string): RecordResponse | undefined {
   const { handle, values } = (parseJson(text) ?? {}) as { handle?: unknown; values?: unknown };
   if (typeof handle !== 'string' || !Array.isArray(values) || !values.every(isValue)) return undefined;
@@ -179,10 +183,10 @@ function textOfData({ data }: HandleValue): { text: string; isText: boolean } {
   return { text: JSON.stringify(value ?? data ?? null), isText: false };
 }
 
-/** The record interface omits `ttl` when it is a day. */
+/** The record interface omits a `ttl` of one day. */
 const DEFAULT_TTL_SECONDS = 86_400;
 
-/** The cells of a row: index, type, ttl and data. */
+/** Returns a row's cells: index, type, ttl and data. */
 const cellsOf = (value: HandleValue): string[] =>
   [String(value.index), value.type, String(value.ttl ?? DEFAULT_TTL_SECONDS), textOfData(value).text].map(
     printable,
@@ -190,7 +194,7 @@ const cellsOf = (value: HandleValue): string[] =>
 
 const valueLine = (value: HandleValue): string => cellsOf(value).join('\t');
 
-/** Shows text in full so that it can be copied; cuts structured data at the width of the terminal. */
+/** Shows text in full, so that it can be copied, and truncates structured data to the terminal width. */
 function recordTable({ handle, values }: RecordResponse): string {
   const { columns } = process.stdout;
   const [head = '', ...lines] = tableLines(

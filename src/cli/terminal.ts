@@ -1,4 +1,4 @@
-// The output of commands (escaped text, tables, progress), and the failure that ends a command with an exit code.
+// Formats command output (escaped text, tables, progress), and defines failures with exit codes.
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
@@ -16,13 +16,13 @@ export const print = (text: string): boolean => process.stdout.write(`${text}\n`
 export const printNote = (text: string): boolean => process.stderr.write(`${text}\n`);
 
 /**
- * Writes control characters and direction marks as JSON escapes: handles and values are untrusted, and could move the
- * cursor, run terminal commands or disguise text.
+ * Escapes control characters and direction marks as JSON does. Handles and values are untrusted, and could
+ * move the cursor, run terminal commands or disguise text.
  */
 export const printable = (text: string): string =>
   text.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-/** `printable` for each line, which keeps line breaks. */
+/** Applies `printable` to each line, to preserve line breaks. */
 export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
 
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
@@ -42,10 +42,10 @@ export function tableLines(
   return rows.map((row) => [...row.slice(0, -1).map(pad), ...row.slice(-1)].join('  '));
 }
 
-/** Names with their values; rows without a value are omitted. */
+/** Table rows; those without a value are omitted. */
 export type Rows = readonly (readonly [name: string, value: string | undefined])[];
 
-/** Formats a heading with a table below, or with `none`. */
+/** Formats a heading with a table below; an empty table is shown as `none`. */
 export function section(heading: string, rows: Rows): string {
   const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined);
   const lines = shown.length === 0 ? ['none'] : tableLines(shown);
@@ -57,7 +57,7 @@ interface Counter {
   stop: () => void;
 }
 
-/** Prints the progress every two seconds, with the remaining time if `total` is known. */
+/** Prints progress every two seconds, with the remaining time if `total` is known. */
 export function startCounter(noun: string, total?: number): Counter {
   const startedAt = Date.now();
   let count = 0;

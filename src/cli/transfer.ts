@@ -1,4 +1,5 @@
-// `export` writes the cached records of a prefix, one per line; `import` loads them into the memory of another proxy.
+// The commands `export`, which writes a prefix's cached records, and `import`, which loads them into a
+// proxy's memory.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
@@ -15,8 +16,8 @@ interface ExportOptions extends AdminOptions {
 }
 
 /**
- * Writes a partial file and renames it when it is complete. Records that the proxy no longer has are taken from the
- * partial files of interrupted runs.
+ * Writes a partial file, and renames it after the last record. Adds records from the partial files of
+ * interrupted runs if the proxy has since dropped them.
  */
 export async function exportRecords({ prefix, output, admin }: ExportOptions): Promise<void> {
   if (prefix === '' || prefix.includes('/'))
@@ -36,7 +37,7 @@ export async function exportRecords({ prefix, output, admin }: ExportOptions): P
 
 interface Exported {
   records: number;
-  /** Records from the partial files of earlier runs. */
+  /** Number of records taken from partial files of earlier runs. */
   kept: number;
 }
 
@@ -51,7 +52,7 @@ async function* linesIn(input: Readable): AsyncGenerator<string> {
   try {
     yield* streamLines(input);
   } finally {
-    // After a failure of the output, the open connection would keep the command running.
+    // An open connection would keep the command running after an output failure.
     input.destroy();
   }
 }
@@ -67,7 +68,7 @@ async function writeFile(
   gzip?.pipe(target);
   const sink = gzip ?? target;
   const done = finished(target);
-  // After a failure nobody reads the compressed bytes, so writers that wait for `drain` must fail too.
+  // Destroys the compressor when the file fails, so that writers waiting for `drain` fail too.
   done.catch((failure: unknown) => gzip?.on('error', () => undefined).destroy(failure as Error));
   const recent = earlier.filter(isRecent).reverse();
   const write = async (): Promise<Exported> => {
@@ -79,7 +80,7 @@ async function writeFile(
   });
   const exported = await Promise.race([write(), failed]).finally(async () => {
     sink.end();
-    // The command must not end before all received lines are in the file.
+    // Waits until all received lines are in the file.
     await done.catch(() => undefined);
   });
   await done;
@@ -90,19 +91,19 @@ async function writeFile(
 
 const partialAt = (base: string, run: number): string => `${base}.${run}.partial`;
 
-/** The partial files of interrupted runs, oldest first. */
+/** Returns the partial files of interrupted runs, oldest first. */
 function partialsOf(base: string): string[] {
   const files: string[] = [];
   while (existsSync(partialAt(base, files.length + 1))) files.push(partialAt(base, files.length + 1));
   return files;
 }
 
-/** Older partial files are ignored, because their records may have been deleted since. */
+/** Maximum age of a partial file; records in older files may have been deleted since. */
 const MAX_AGE_MS = 60 * 60 * 1000;
 
 const isRecent = (file: string): boolean => Date.now() - statSync(file).mtimeMs < MAX_AGE_MS;
 
-/** The complete lines of a truncated file. */
+/** Yields the complete lines of a truncated file. */
 async function* completeLines(file: string): AsyncGenerator<string> {
   try {
     for await (const line of readFileLines(file)) {
@@ -129,14 +130,14 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
   const counter = startCounter('record');
   const copy = async (from: AsyncIterable<string>): Promise<void> => {
     for await (const line of from) {
-      // The caller reports why the file failed.
+      // The caller reports the cause of the output failure.
       if (!sink.writable) throw new Error('the output is closed');
       const handle = HANDLE.exec(line)?.[1];
       if (handle === undefined || seen.has(handle)) continue;
       seen.add(handle);
       counter.add(1);
       if (from !== fresh) kept++;
-      // Lines that arrive together are one write: compressing single lines would dominate the run time.
+      // Batches lines that arrive together, because compressing single lines would dominate the run time.
       if (chunk === '') setImmediate(flush);
       chunk += `${line}\n`;
       if (sink.writableNeedDrain) await once(sink, 'drain');
@@ -156,7 +157,7 @@ type ImportCounts = Record<(typeof COUNTS)[number], number>;
 
 const BATCH_BYTES = 1024 ** 2;
 
-/** Puts the records of an export into the memory of a running proxy. */
+/** Loads exported records into the memory of a running proxy. */
 export async function importRecords(file: string, options: AdminOptions & { skip: number }): Promise<void> {
   const { skip, ...admin } = options;
   const counts: ImportCounts = { restored: 0, kept: 0, expired: 0, full: 0, rejected: 0 };
@@ -193,7 +194,7 @@ function importedText({ restored, kept, expired, full, rejected }: ImportCounts)
 async function send(admin: AdminOptions, lines: string[], counts: ImportCounts, done: number): Promise<void> {
   try {
     const response = await callAdmin(admin, '/import', { body: lines.join('\n') });
-    // A proxy before 0.4.0 does not report all of them.
+    // Proxies before 0.4.0 omit some counts.
     const sent = (await response.json()) as Partial<ImportCounts>;
     for (const name of COUNTS) counts[name] += sent[name] ?? 0;
   } catch (error) {

@@ -1,4 +1,5 @@
-// `warm`: requests the handles of a list through the proxy to cache them; with a state file only those that are due.
+// The `warm` command: requests listed handles through the proxy to cache them. With a state file, it requests
+// only due handles.
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { MAX_HANDLE_BYTES, handleToPath } from '../handle/handle.js';
 import { reasonOf } from './client.js';
@@ -50,10 +51,10 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
   if (summary.failures.length > 0) throw new Failure(`${countOf(summary.failures.length, 'handle')} failed`);
 }
 
-/** Returns when the handle is due again (ms since the epoch); undefined when the response is not cacheable. */
+/** Requests a handle, and returns when it is due again (ms since the epoch); undefined after a failure. */
 async function warmOne(handle: string, proxy: string, summary: WarmSummary): Promise<number | undefined> {
   try {
-    // The lowest urgency is for background tasks (RFC 9218 §4.1).
+    // RFC 9218 §4.1 reserves the lowest urgency for background tasks.
     const headers = { Priority: 'u=7' };
     const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`, { headers });
     await response.arrayBuffer();
@@ -68,14 +69,16 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
   }
 }
 
-/** Remaining TTL in seconds; 0 for a stale response, whose handle is due immediately. */
+/**
+ * Returns the remaining TTL in seconds, or 0 for a stale response, which makes the handle due immediately.
+ */
 const freshSeconds = (headers: Headers): number =>
   Math.max(0, Number(OUR_TTL.exec(headers.get('Cache-Status') ?? '')?.[1] ?? 0));
 
-/** RFC 9211 §2: caches in front of the proxy add their own list members. */
+/** Matches only this proxy's list member; caches in front add their own (RFC 9211 §2). */
 const OUR_TTL = /(?:^|,)\s*handle-resolver-proxy;[^,]*\bttl=(-?\d+)/;
 
-/** Failed handles count as left: the next run requests them again. */
+/** Counts failed handles as left, because the next run retries them. */
 function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo: number): void {
   const left = todo - warmed - notFound;
   for (const { handle, reason } of failures.slice(0, MAX_PRINTED_FAILURES))
@@ -85,17 +88,17 @@ function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo
   );
 }
 
-/** The state file: one line per loaded handle. It is append-only, so a killed process loses little. */
+/** The state file, with one line per loaded handle. It is append-only, so a killed process loses little. */
 interface WarmState {
   isDue: (handle: string) => boolean;
-  /** `dueAt`: milliseconds since the epoch. */
+  /** Records when the handle is due again; `dueAt` is in ms since the epoch. */
   markDone: (handle: string, dueAt: number) => void;
   save: () => void;
 }
 
 const SAVE_EVERY_MS = 200;
 
-/** Reads the state file; undefined disables it. @throws Failure when the file is unusable, before any request */
+/** Opens the state file; undefined disables it. @throws Failure if the file is unusable */
 export function openState(file: string | undefined, now: () => number = Date.now): WarmState {
   const known = file === undefined ? new Map<string, number>() : readState(file);
   let unsaved = '';
@@ -144,14 +147,14 @@ function readLines(file: string, bytes: Buffer): Map<string, number> {
   return known;
 }
 
-/** Removes superseded lines: each run appends, so the file would grow without bound. */
+/** Removes superseded lines, because the file would otherwise grow with each run. */
 function compact(file: string, known: Map<string, number>): void {
   const temporary = `${file}.tmp`;
   writeFileSync(temporary, [...known].map(([handle, dueAt]) => lineOf(handle, dueAt)).join(''));
   renameSync(temporary, file);
 }
 
-/** A killed process may leave half a line, which could be the name of another handle. */
+/** Drops a partial line left by a killed process, because it could name a different handle. */
 function dropCutLine(file: string, end: number): void {
   truncateSync(file, end);
   printNote(`${file}: the last line is cut off, so its handle is requested again`);

@@ -1,4 +1,4 @@
-// The kinds of values of configuration keys, each with an error text that names the allowed values.
+// Builds schemas for configuration values, with error texts that name the allowed values.
 import { z } from 'zod';
 import { upperAscii } from '../handle/handle.js';
 
@@ -6,7 +6,10 @@ type Shape = Readonly<Record<string, z.ZodType>>;
 
 type Unit = 'Ms' | 'Bytes';
 
-/** `timeout` becomes `timeoutMs` and `maxBodySize` becomes `maxBodyBytes`; `gzipMinBytes` already has its unit. */
+/**
+ * Adds a unit: `timeout` becomes `timeoutMs`, `maxBodySize` becomes `maxBodyBytes`. `gzipMinBytes` already
+ * has one.
+ */
 export type NameWithUnit<Name, Value> = Name extends string
   ? Value extends z.core.$brand<'Ms'>
     ? `${Name}Ms`
@@ -26,7 +29,7 @@ export type WithUnits<T> = {
     : T[Name];
 };
 
-/** The name of a key after parsing. */
+/** Returns a key's name in the parsed configuration. */
 export function nameWithUnit(name: string, schema: z.ZodType): string {
   const unit = schema.meta()?.['unit'] as Unit | undefined;
   if (unit === 'Ms') return `${name}Ms`;
@@ -34,7 +37,7 @@ export function nameWithUnit(name: string, schema: z.ZodType): string {
   return `${name.replace(/Size$/, '')}Bytes`;
 }
 
-/** A mapping that rejects unknown keys. Parsed durations and sizes have the unit in their name. */
+/** Builds a mapping that rejects unknown keys. Parsed durations and sizes have their unit in the name. */
 export const mapping = <T extends Shape>(keys: T) => {
   const named = Object.entries(keys).map(([name, schema]) => [name, nameWithUnit(name, schema)] as const);
   return z.strictObject(keys).transform((given) => {
@@ -45,10 +48,10 @@ export const mapping = <T extends Shape>(keys: T) => {
   });
 };
 
-/** A mapping that may be omitted as a whole. */
+/** Builds a mapping that may be omitted. */
 export const section = <T extends Shape>(keys: T) => mapping(keys).prefault({} as z.input<z.ZodObject<T>>);
 
-/** Marks a key, or all keys of a section, as applied on SIGHUP without a restart. */
+/** Marks a key or section as reloadable: SIGHUP applies changes without a restart. */
 export const reloadable = <T extends z.ZodType>(schema: T): T =>
   schema.meta({ ...schema.meta(), reloadable: true });
 
@@ -64,7 +67,7 @@ interface AllowedRange<T> {
   byDefault: T;
 }
 
-/** A duration with its unit (`60s`), as milliseconds. */
+/** Parses a duration with a unit (`60s`) to milliseconds. */
 export function duration(range: AllowedRange<string>) {
   return measured(
     { kind: 'a duration with its unit (ms, s, m, h, d)', example: 's', parse: parseDuration },
@@ -75,7 +78,7 @@ export function duration(range: AllowedRange<string>) {
     .meta({ unit: 'Ms' satisfies Unit });
 }
 
-/** A size with its unit (`8KiB`), as bytes. */
+/** Parses a size with a unit (`8KiB`) to bytes. */
 export function size(range: AllowedRange<string>) {
   return measured(
     { kind: 'a size with its unit (B, KiB, MiB, GiB)', example: 'KiB', parse: parseSize },
@@ -101,7 +104,7 @@ function measured({ kind, example, parse }: Measure, { min, max }: AllowedRange<
   });
 }
 
-/** A string that is parsed; `read` returns undefined for an invalid one. */
+/** Builds a string schema whose parser, `read`, returns undefined for invalid input. */
 const parsed = <T>(errorFor: (given: unknown) => string, read: (text: string) => T | undefined) =>
   z.string({ error: ({ input }) => errorFor(input) }).transform((text, context) => {
     const value = read(text);
@@ -110,7 +113,7 @@ const parsed = <T>(errorFor: (given: unknown) => string, read: (text: string) =>
     return z.NEVER;
   });
 
-/** A number that may be given as a string: environment variables are strings. */
+/** Also accepts a number as a string, because environment variables are strings. */
 const numeric = <T extends z.ZodType>(pattern: RegExp, schema: T) =>
   z.preprocess((given) => (typeof given === 'string' && pattern.test(given) ? Number(given) : given), schema);
 
@@ -122,28 +125,28 @@ function integer(min: number, max: number) {
 export const wholeNumber = ({ min, max, byDefault }: AllowedRange<number>) =>
   integer(min, max).prefault(byDefault);
 
-/** A fraction, such as 0.9. */
+/** Parses a fraction, for example 0.9. */
 export function share({ min, max, byDefault }: AllowedRange<number>) {
   const error = `give a number from ${min} to ${max}`;
   const part = z.number({ error }).min(min, { error }).max(max, { error });
   return numeric(/^(?:\d+(?:\.\d+)?|\.\d+)$/, part).prefault(byDefault);
 }
 
-/** The port of a listener that is disabled without one. */
+/** Parses the port of an optional listener, which is disabled by default. */
 export const optionalPort = () => integer(0, 65_535).optional();
 
-/** `true` or `false`, also as a string. */
+/** Parses `true` or `false`, as a boolean or a string. */
 export function flag(byDefault: boolean) {
   const fromText = (given: unknown) => (given === 'true' ? true : given === 'false' ? false : given);
   return z.preprocess(fromText, z.boolean({ error: 'give true or false' })).prefault(byDefault);
 }
 
-/** One of the given words. */
+/** Accepts only the given words. */
 export function oneOf<const T extends readonly string[]>(words: T, byDefault: T[number]) {
   return z.enum(words, { error: `give one of ${words.join(', ')}` }).prefault(byDefault);
 }
 
-/** A string that matches a pattern. */
+/** Accepts strings that match a pattern. */
 export function text({ allowed, pattern }: { allowed: string; pattern: RegExp }) {
   const error = `give ${allowed}`;
   return z.string({ error }).regex(pattern, { error });
@@ -151,14 +154,14 @@ export function text({ allowed, pattern }: { allowed: string; pattern: RegExp })
 
 interface ReadText<T> {
   allowed: string;
-  /** Returns undefined for an invalid text. */
+  /** Returns undefined for invalid text. */
   read: (text: string) => T | undefined;
 }
 
-/** A string in normal form. */
+/** Normalises a string with `read`. */
 export const normalised = ({ allowed, read }: ReadText<string>) => parsed(() => `give ${allowed}`, read);
 
-/** Comma-separated items, or a YAML list of them. */
+/** Parses comma-separated items or a YAML list. */
 export function list<T>({ allowed, read }: ReadText<T>) {
   const joined = (given: unknown): unknown => (Array.isArray(given) ? given.join(',') : given);
   const readAll = (given: string): T[] | undefined => {
@@ -171,7 +174,7 @@ export function list<T>({ allowed, read }: ReadText<T>) {
   );
 }
 
-/** A string or a YAML list of strings; unlike in `list`, commas do not separate items. */
+/** Parses a string or a YAML list of strings. Unlike `list`, it does not split at commas. */
 export function items<T>({ allowed, read }: ReadText<T>) {
   const error = `give ${allowed}`;
   const listed = (given: unknown): unknown => (Array.isArray(given) ? given : [given]);
@@ -183,7 +186,7 @@ interface WholeList<T> {
   error: string;
 }
 
-/** A list of mappings. Its variable holds the list as JSON or YAML. */
+/** Builds a list of mappings; its variable contains JSON or YAML. */
 export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.output<T>>) =>
   z
     .array(item, { error: 'give a list of mappings; in a variable as JSON' })
@@ -194,12 +197,12 @@ export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.outpu
 const MILLISECONDS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const BYTES = { B: 1, KiB: 1_024, MiB: 1_048_576, GiB: 1_073_741_824 };
 
-/** Milliseconds of a duration such as `250ms`, `1.8s` or `24h`; undefined when it is invalid. */
+/** Parses a duration such as `250ms`, `1.8s` or `24h` to milliseconds; returns undefined for invalid text. */
 export function parseDuration(text: string): number | undefined {
   return parseQuantity(text, MILLISECONDS);
 }
 
-/** Bytes of a size such as `8KiB` or `256MiB`; undefined when it is invalid. */
+/** Parses a size such as `8KiB` or `256MiB` to bytes; returns undefined for invalid text. */
 export function parseSize(text: string): number | undefined {
   return parseQuantity(text, BYTES);
 }
@@ -210,13 +213,13 @@ function parseQuantity(text: string, units: Record<string, number>): number | un
   return amount === undefined || factor === undefined ? undefined : Math.round(Number(amount) * factor);
 }
 
-/** The period of the handles under a prefix (`21.T1`, `21.T1.*` or `*`, in capitals). */
+/** A period for the handles under a prefix (`21.T1`, `21.T1.*` or `*`, in upper case). */
 export interface PrefixPeriod {
   prefixes: readonly [string];
   ms: number;
 }
 
-/** The period of `forever`, which is finite, so that it can be sent to Redis as an expiry. */
+/** Value of `forever`: 100 years, which Redis accepts as an expiry. */
 const FOREVER_MS = 36_500 * 86_400_000;
 const MAX_MS = 365 * 86_400_000;
 
@@ -225,13 +228,15 @@ const DEFAULT = 'default';
 const PERIOD = 'a duration from 0s to 365d with its unit (ms, s, m, h, d), or forever';
 const ERROR = `give ${PERIOD}; or a mapping such as {default: 24h, 21.T1: forever} of prefixes (21.T1, 21.T1.* for those derived from it) with a default`;
 
-/** `21.T1`, `21.T1.*` or `*` in capitals, because prefixes ignore ASCII case; undefined for any other. */
+/** Converts a pattern (`21.T1`, `21.T1.*` or `*`) to upper case, because prefixes ignore ASCII case. */
 export function readPrefixPattern(given: string): string | undefined {
   const isPattern = given === '*' || /^[^\s/*.]+(?:\.[^\s/*.]+)*(?:\.\*)?$/.test(given);
   return isPattern ? upperAscii(given) : undefined;
 }
 
-/** A duration, `forever`, or a mapping of prefixes to these. A variable holds the mapping as JSON or YAML. */
+/**
+ * Parses a duration, `forever`, or a mapping from prefixes to these; its variable may contain JSON or YAML.
+ */
 export const prefixPeriods = (byDefault: string) =>
   z
     .union([z.string(), z.record(z.string(), z.string())], { error: ERROR })
@@ -244,7 +249,7 @@ export const prefixPeriods = (byDefault: string) =>
     .prefault(byDefault)
     .meta({ structured: true });
 
-/** Undefined if the default is missing, a prefix is repeated, or a prefix or period is invalid. */
+/** Returns undefined for a missing default, a repeated prefix, or an invalid prefix or period. */
 function readPeriods(given: Readonly<Record<string, string>>): PrefixPeriod[] | undefined {
   const periods: PrefixPeriod[] = [];
   for (const [name, text] of Object.entries(given)) {

@@ -1,35 +1,35 @@
-// All configuration keys with variable, default and description, and access to values by dotted key.
+// Lists all configuration keys with variable, default and description, and accesses values by path.
 import { z } from 'zod';
 import { nameWithUnit } from './fields.js';
 import { configSchema } from './schema.js';
 
 export interface ConfigKey {
-  /** Path in the YAML file, such as `cache.found.maxTtl`. */
+  /** Path in the YAML file, for example `cache.found.maxTtl`. */
   key: string;
   /** `key`, split at its dots. */
   path: readonly string[];
-  /** Path in the parsed configuration, such as `['cache', 'found', 'maxTtlMs']`. */
+  /** Path in the parsed configuration, for example `['cache', 'found', 'maxTtlMs']`. */
   parsedPath: readonly string[];
-  /** Environment variable of the key, such as `CACHE_FOUND_MAX_TTL`. */
+  /** Environment variable for the key, for example `CACHE_FOUND_MAX_TTL`. */
   variable: string;
-  /** The default as written in the file; null for "none". */
+  /** The default as written in the file; null if there is none. */
   byDefault: string | number | boolean | null;
   description: string;
   /** Whether SIGHUP applies a new value without a restart. */
   isReloadable: boolean;
-  /** Whether the value is a list or a mapping; then the variable holds it as JSON or YAML. */
+  /** Whether the value is a list or mapping; its variable then contains JSON or YAML. */
   isStructured: boolean;
 }
 
-/** Variables without the name of their section, on which scripts and containers rely. */
+/** Variables without a section name, on which scripts and containers rely. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
-/** Every key, in the order of the schema. */
+/** Returns every key in schema order. */
 export function configKeys(): ConfigKey[] {
   return keysOf(configSchema, { path: [], parsedPath: [], isReloadable: false });
 }
 
-/** The rows of the table of keys in config/README.md. */
+/** Returns the rows of the key table in config/README.md. */
 export function configRows(): string[] {
   return configKeys().map(({ key, variable, byDefault, description }) => {
     const shown = byDefault === null ? 'none' : `\`${byDefault}\``;
@@ -40,7 +40,7 @@ export function configRows(): string[] {
 interface Section {
   path: readonly string[];
   parsedPath: readonly string[];
-  /** Inherited by all keys of the section. */
+  /** Whether all keys of the section are reloadable. */
   isReloadable: boolean;
 }
 
@@ -54,7 +54,7 @@ function keysOf(schema: unknown, above: Section): ConfigKey[] {
   });
 }
 
-/** The keys of a section; undefined for a single key. */
+/** Returns a section's keys; undefined for a single key. */
 function keysOfSection(schema: unknown): Readonly<Record<string, unknown>> | undefined {
   const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
   const mapping = inner instanceof z.ZodPipe ? inner.in : inner;
@@ -82,37 +82,43 @@ function keyOf(schema: unknown, { path, parsedPath, isReloadable }: Section): Co
   };
 }
 
-/** The default as written; null for optional keys and for lists that are empty by default. */
+/** Returns the default as written in the file; null for optional keys and lists that default to empty. */
 function defaultOf(schema: z.ZodType, key: string): ConfigKey['byDefault'] {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return null;
   if (!(schema instanceof z.ZodPrefault)) throw new TypeError(`${key} has no default in the schema`);
   return schema.def.defaultValue as ConfigKey['byDefault'];
 }
 
-/** The variable of a key, or the start of the variables of a section. */
+/** Returns a key's variable, or the prefix of a section's variables. */
 export const variableOf = (key: string): string => SHORT_VARIABLES[key] ?? longVariableOf(key);
 
-/** The variable by the full path: `SERVER_PORT` for `server.port`, whose variable is `PORT`. */
+/**
+ * Returns the variable for the full path: `SERVER_PORT` for `server.port`, although its actual variable is
+ * `PORT`.
+ */
 export const longVariableOf = (key: string): string =>
   key.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase();
 
-/** True for a mapping of keys; false for lists, strings and everything else. */
+/** Whether the value is a mapping. */
 export function isTree(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value at a path such as `['cache', 'found', 'maxTtl']`. */
+/** Returns the value at a path, for example `['cache', 'found', 'maxTtl']`. */
 export const valueAt = (tree: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((at, name) => (isTree(at) && Object.hasOwn(at, name) ? at[name] : undefined), tree);
 
-/** A copy with one value set. A string or list in place of a section is kept, so that validation reports it. */
+/**
+ * Returns a copy with one value set. Keeps a string or list in place of a section, so that validation reports
+ * it.
+ */
 export function withValue(tree: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {
   if (name === undefined) return value;
   if (tree !== undefined && !isTree(tree)) return tree;
   return { ...tree, [name]: withValue(tree?.[name], rest, value) };
 }
 
-/** A copy without the keys that have no value (`url:`): like empty variables, they set nothing. */
+/** Returns a copy without keys that lack a value (`url:`), because they set nothing, like empty variables. */
 export function withoutNulls(value: unknown): unknown {
   if (value === null) return undefined;
   if (!isTree(value)) return value;

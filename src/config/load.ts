@@ -1,4 +1,5 @@
-// Loads the configuration (environment variables over the YAML file named by CONFIG over defaults) and reports every problem.
+// Loads the configuration from environment variables, the YAML file named by CONFIG, and defaults, in this
+// order of precedence.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
@@ -10,11 +11,11 @@ import { INHERITED_KEYS } from './schema-upstream.js';
 import { startProblems } from './start-problems.js';
 import { removedVariables, successorOf, unknownVariables } from './variables.js';
 
-/** Loads the package on first use, because a start with plain variables does not need it. */
+/** Loads the yaml package on first use, because a configuration from plain variables does not need it. */
 const yaml = (): typeof Yaml => createRequire(import.meta.url)('yaml') as typeof Yaml;
 
 interface ConfigProblem {
-  /** Undefined when the file itself is the problem. */
+  /** Undefined if the file itself is the problem. */
   key?: string;
   /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
   source: string;
@@ -35,24 +36,30 @@ const line = ({ key, source, text }: ConfigProblem): string =>
   key === undefined ? `  ${source}: ${text}` : `  ${key} (${source}): ${text}`;
 
 export interface ConfigSources {
-  /** Usually `process.env`. Unknown variables are ignored, and so are empty ones unless the file sets their key. */
+  /**
+   * Usually `process.env`. Unknown variables are ignored. Empty variables are errors if the file sets their
+   * key, and ignored otherwise.
+   */
   env: Readonly<Record<string, string | undefined>>;
-  /** Returns the text of a file. */
+  /** Returns a file's text. */
   readFile: (path: string) => string;
 }
 
-/** The environment and files of this process. `file` takes precedence over the variable `CONFIG`. */
+/** Returns this process's environment and files. `file` takes precedence over the variable `CONFIG`. */
 export const processSources = (file?: string): ConfigSources => ({
   env: { ...process.env, ...(file !== undefined && { CONFIG: file }) },
   readFile: (path) => readFileSync(path, 'utf8'),
 });
 
-/** The values of file and environment before validation. */
+/** File and environment values before validation. */
 interface Given {
   tree: unknown;
   file: string | undefined;
   variables: readonly ConfigKey[];
-  /** Rejected variables: empty ones whose key is set in the file (the intent is unclear), and those of removed keys. */
+  /**
+   * Rejected variables: empty variables for keys that the file sets, whose intent is unclear, and variables
+   * for removed keys.
+   */
   mistaken: readonly ConfigProblem[];
 }
 
@@ -64,7 +71,7 @@ export const loadConfig = (sources: ConfigSources): Config => validate(readGiven
 
 export interface ExplainedKey {
   key: string;
-  /** The value as written, with secrets masked. */
+  /** The configured value, with secrets masked. */
   shown: string;
   /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
   source: string;
@@ -72,14 +79,15 @@ export interface ExplainedKey {
 
 export interface StartConfig {
   config: Config;
-  /** Every key. */
   keys: ExplainedKey[];
-  /** Variables that begin like ours but set no key: a start ignores them, `check-config` rejects them. */
+  /**
+   * Variables with a section's prefix but no matching key: a start ignores them, `check-config` rejects them.
+   */
   ignored: ConfigProblem[];
 }
 
 /**
- * Loads and validates the configuration of a start. `serve`, `check-config` and a reload all use this function.
+ * Loads and validates the configuration for `serve`, `check-config` and reloads.
  *
  * @throws ConfigError that lists every problem
  */
@@ -98,14 +106,14 @@ const explain = (given: Given): ExplainedKey[] =>
   });
 
 function validate(given: Given): Config {
-  // The schema runs once per load: generating code for it takes longer than interpreting it.
+  // The schema runs once per load, so interpreting it is faster than generating code for it.
   const parsed = configSchema.safeParse(withInheritedKeys(given.tree), { jitless: true });
   if (parsed.success && given.mistaken.length === 0) return parsed.data;
   const issues = parsed.error?.issues ?? [];
   throw new ConfigError([...given.mistaken, ...issues.flatMap((issue) => problemsOf(issue, given))]);
 }
 
-/** The given values, with the keys of `upstream` as defaults in each server of `upstreams`. */
+/** Adds the keys of `upstream` as defaults to each server in `upstreams`. */
 function withInheritedKeys(tree: unknown): unknown {
   if (!isTree(tree) || !Array.isArray(tree['upstreams'])) return tree;
   const { upstream } = tree;
@@ -168,11 +176,11 @@ function readTree(file: string, readFile: (path: string) => string): unknown {
 function parseYaml(text: string): unknown {
   const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
-  // Pretty errors would quote the line, which may contain a password.
+  // Pretty errors would quote the line, which could contain a password.
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
-    // A prefix as a key, such as 10.1000, must not become a number.
+    // A prefix such as 10.1000 must not become a number.
     stringKeys: true,
   });
   const [broken] = document.errors;
@@ -190,7 +198,7 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   });
 }
 
-/** Suggests the key of that name in another section or in other case, or else lists the keys of the section. */
+/** Suggests the same name in a different section or letter case, or else lists the section's keys. */
 function hintFor(unknown: string): string {
   const known = [
     ...new Set(configKeys().flatMap(({ path }) => path.map((_, at) => path.slice(0, at + 1).join('.')))),
@@ -224,19 +232,19 @@ function sourceOf(key: string, { tree, file, variables }: Given): string {
 
 const MAX_SHOWN = 80;
 
-/** A value without secrets. Invalid URLs are hidden entirely, because they may be bare passwords. */
+/** Masks secrets in a value. Hides invalid URLs entirely, because they may be bare passwords. */
 function maskValue(key: string, value: unknown): string {
   if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'a mapping';
   if (typeof value !== 'string') return JSON.stringify(value);
   if (key.endsWith('.url')) return parseUrl(value) ? `"${maskUrl(value)}"` : '(hidden)';
-  // Lists of Redis nodes may contain a password anywhere.
+  // Lists of Redis nodes can contain a password anywhere.
   if (['admin.token', 'redis.cluster', 'redis.sentinels'].includes(key)) return '(hidden)';
   return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value);
 }
 
-/** Replaces the credentials and the query of a URL. */
+/** Masks the credentials and query of a URL. */
 function maskUrl(text: string): string {
-  // A password may hold a question mark.
+  // Masks up to the last `@` first, because a password may contain a question mark.
   const masked = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1***@');
   const query = masked.search(/[?#]/);
   return query === -1 ? masked : `${masked.slice(0, query)}?***`;

@@ -1,9 +1,10 @@
-// Files of this package. The lookup works from the sources, from the bundle and in programs that bundle `src`.
+// Reads files of this package, whether it runs from source, from the bundle, or inside a program that bundles
+// `src`.
 import { existsSync, readFileSync } from 'node:fs';
 
 const ROOT = findRoot(new URL('.', import.meta.url));
 
-/** The closest folder above with a package.json. */
+/** Returns the closest ancestor folder with a package.json. */
 function findRoot(folder: URL): URL {
   if (existsSync(new URL('package.json', folder))) return folder;
   const above = new URL('..', folder);

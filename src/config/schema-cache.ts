@@ -1,4 +1,4 @@
-// Keys of the cache: TTLs, memory, and the Redis that instances share.
+// Configuration keys for the cache: TTLs, memory and shared Redis.
 import { readRedisNode, readRedisUrl } from './addresses.js';
 import {
   duration,
@@ -16,12 +16,12 @@ import {
 const found = section({
   minTtl: reloadable(
     duration({ min: '0s', max: '365d', byDefault: '0s' }).describe(
-      'Minimum TTL of a record, even when its values have a shorter one; at most `cache.found.maxTtl`.',
+      'Minimum TTL of a record, even if its values have a shorter TTL; at most `cache.found.maxTtl`.',
     ),
   ),
   maxTtl: reloadable(
     duration({ min: '0s', max: '365d', byDefault: '1h' }).describe(
-      'Maximum TTL of a record, even when its values have a longer one.',
+      'Maximum TTL of a record, even if its values have a longer TTL.',
     ),
   ),
   maxEntries: wholeNumber({ min: 1, max: 100_000_000, byDefault: 1_000_000 }).describe(
@@ -55,16 +55,16 @@ export const cache = section({
     file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
       .optional()
       .describe(
-        'File in which the records in memory survive a restart; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
+        'Snapshot file, with which the records in memory survive a restart; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
       ),
     every: duration({ min: '1s', max: '7d', byDefault: '5m' }).describe(
-      'Interval between two snapshots; the last one is written at SIGTERM.',
+      'Interval between snapshots; a final snapshot is written on SIGTERM.',
     ),
   }),
   refreshAhead: section({
     minHits: reloadable(
       wholeNumber({ min: 0, max: 1_000_000, byDefault: 3 }).describe(
-        'Minimum hits of a record that is refreshed before its TTL ends; `0` disables refreshing ahead.',
+        'Minimum hits after which a record is refreshed before its TTL ends; `0` disables refresh-ahead.',
       ),
     ),
   }),
@@ -74,7 +74,7 @@ export const seed = section({
   file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
     .optional()
     .describe(
-      'File of `handle-resolver-proxy export` that is read at the start. Its records are served stale while the upstream fails; with `upstream.url: none` they are fresh.',
+      'Export file (`handle-resolver-proxy export`) to load at startup. Its records are served stale while the upstream fails; with `upstream.url: none` they are fresh.',
     ),
 });
 
@@ -84,11 +84,11 @@ export const redis = section({
   url: normalised({ allowed: 'a redis:// or rediss:// address', read: readRedisUrl })
     .optional()
     .describe(
-      'Address of the Redis that instances share, such as `redis://user:password@redis:6379/0`, `rediss://` for TLS; without it entries are kept in memory only.',
+      'Address of the shared Redis, such as `redis://user:password@redis:6379/0`, with `rediss://` for TLS; without it entries are cached in memory only.',
     ),
   caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
     .optional()
-    .describe('PEM file of the certificate authority that signed the certificate of Redis.'),
+    .describe("PEM file of the certificate authority that signed Redis's certificate."),
   sentinels: list({ allowed: NODE, read: readRedisNode })
     .optional()
     .describe(
@@ -108,15 +108,15 @@ export const redis = section({
       'Prefix of every Redis key and channel; instances with the same prefix and `upstream.url` share a cache. By default it is derived from `upstream.url` and the database number.',
     ),
   commandTimeout: duration({ min: '1ms', max: '10s', byDefault: '50ms' }).describe(
-    'Timeout for one Redis command; then it counts as a miss.',
+    'Timeout for one Redis command, which then counts as a miss.',
   ),
   lockWait: duration({ min: '1ms', max: '10m', byDefault: '5s' }).describe(
-    'Timeout for Redis to lock a handle on all instances, for a conditional write (other than `If-None-Match: *`) or an ePIC v2 write that changes a record; then 503.',
+    'Timeout for locking a handle across instances, for a conditional write (other than `If-None-Match: *`) or an ePIC v2 write that changes a record; then 503.',
   ),
   disconnectedWrites: oneOf(['wait', 'reject'], 'wait').describe(
-    'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches, and responds with 503 when Redis was lost three more times meanwhile; `reject` responds with 503.',
+    'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches, or responds with 503 if the connection was lost three more times meanwhile; `reject` responds with 503.',
   ),
   disconnectedMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
-    'Maximum age of a response from memory while Redis is unreachable, because invalidations of other instances are not received.',
+    "Maximum age of a response from memory while Redis is unreachable, because other instances' invalidations do not arrive.",
   ),
 });

@@ -1,4 +1,4 @@
-// Keys of the interfaces: deletion, reverse look-up, ePIC v2, redirects and pages, native protocol.
+// Configuration keys for deletion, reverse look-up, ePIC v2, redirects and pages, and the native protocol.
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { readBaseUrl, readLinkUrl, readOrigin, readWebUrl } from './addresses.js';
@@ -25,14 +25,14 @@ export const deletion = reloadable(
     allowedFor: list({ allowed: 'handles with `*` for any text', read: readPattern })
       .default([])
       .describe(
-        'Handles that may be deleted regardless, whole or by value, such as `21.T11998/TEST-*`, separated by commas.',
+        'Handles whose deletion, or deletion of single values, is always allowed, such as `21.T11998/TEST-*`, separated by commas.',
       ),
   }),
 );
 
 export const batch = section({
   enabled: flag(true).describe(
-    'Whether many handles are answered in one request, by `GET /api/handles?handle=` and `POST /api/resolve`.',
+    'Whether to serve batches of handles (`GET /api/handles?handle=` and `POST /api/resolve`).',
   ),
 });
 
@@ -42,16 +42,16 @@ export const reverseLookup = section({
     read: readOrigin,
   })
     .optional()
-    .describe('Address of the reverse look-up service for `/hrls/handles`; without it 404.'),
+    .describe('Address of the reverse look-up service for `/hrls/handles`, which is 404 without it.'),
   forwardLogin: flag(false).describe(
-    'Whether a search of ePIC v2 sends the login of the caller to the reverse look-up service too, if that service knows the logins of the Handle server.',
+    "Whether an ePIC v2 search sends the caller's login to the reverse look-up service; set it only if that service accepts the Handle server's logins.",
   ),
 });
 
 const v2Admin = reloadable(
   section({
     index: wholeNumber({ min: 1, max: 2_147_483_647, byDefault: 100 }).describe(
-      'Index of the HS_ADMIN value that is added to a PUT or POST without one; the next free index if taken.',
+      'Index of the HS_ADMIN value that is added to a PUT or POST without one; if taken, the next free index.',
     ),
     handle: text({ allowed: 'a handle, with `{prefix}` or `{identity}` in it', pattern: /^[^\s]{1,2048}$/ })
       .prefault('0.NA/{prefix}')
@@ -70,7 +70,7 @@ const v2Admin = reloadable(
 const search = reloadable(
   section({
     maxHandles: wholeNumber({ min: 0, max: 10_000_000, byDefault: 2000 }).describe(
-      'Maximum handles under a prefix that a search without `reverseLookup.url` reads; beyond it 501.',
+      'Maximum handles under a prefix for a search without `reverseLookup.url`; more are 501.',
     ),
     concurrency: wholeNumber({ min: 1, max: 1000, byDefault: 8 }).describe(
       'Maximum concurrent reads of one search.',
@@ -78,12 +78,12 @@ const search = reloadable(
   }),
 );
 
-/** Reads a prefix with or without its slash. */
+/** Parses a prefix with or without its slash. */
 function readPrefix(given: string): string | undefined {
   return /^[^\s/]+\/?$/.test(given) ? given.replace(/\/$/, '') : undefined;
 }
 
-/** A login name and its identity `index:handle`, which may be percent-encoded. */
+/** Parses a login name and its identity `index:handle`, which may be percent-encoded. */
 function readIdentity(given: string): [name: string, identity: string] | undefined {
   const [, name, encoded] = /^([^=:]+)=(.+)$/.exec(given) ?? [];
   const identity = decode(encoded ?? '');
@@ -108,7 +108,7 @@ export const v2 = section({
   realm: reloadable(
     text({ allowed: 'printable ASCII without quotes and backslashes', pattern: /^[ !#-[\]-~]{1,100}$/ })
       .prefault('handle')
-      .describe('Realm in `WWW-Authenticate` of a 401 of ePIC v2.'),
+      .describe('Realm in `WWW-Authenticate` of ePIC v2 responses with 401.'),
   ),
   publicUrl: reloadable(
     normalised({
@@ -117,7 +117,7 @@ export const v2 = section({
     })
       .optional()
       .describe(
-        'Base URL before `/api/v2/handles` in `Location`, such as `https://pid.example.org`; by default the one of the request.',
+        "Base URL before `/api/v2/handles` in `Location`, such as `https://pid.example.org`; by default the request's.",
       ),
   ),
   prefixes: reloadable(
@@ -135,7 +135,7 @@ export const v2 = section({
   admin: v2Admin,
   search,
   lockWait: duration({ min: '0s', max: '10m', byDefault: '10s' }).describe(
-    'Timeout for a write that waits for other writes to the same handle; then 503.',
+    'Timeout for a write to wait for other writes to the same handle; then 503.',
   ),
 });
 
@@ -144,7 +144,9 @@ const readHost = (given: string): string | undefined => {
   return /^(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$|^\[[0-9a-f:.]+\]$/.test(host) ? host : undefined;
 };
 
-/** Headers set by this proxy, hop-by-hop headers, and headers that control reverse proxies in front. */
+/**
+ * Headers that the proxy sets itself, hop-by-hop headers, and headers that control reverse proxies in front.
+ */
 const OWN_HEADER =
   /^(?:location|set-cookie.*|cache-control|cdn-.*|expires|age|cache-status|vary|etag|last-modified|date|server|via|www-authenticate|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-.*|access-control-.*|cross-origin-.*|strict-transport-security|referrer-policy|refresh|clear-site-data|retry-after|status|x-(?:request-id|content-type-options|frame-options|accel-.*|sendfile.*|lighttpd-.*|forwarded-.*|xss-protection))$/;
 
@@ -154,12 +156,12 @@ const readHeaderName = (given: string): string | undefined => {
 };
 
 export const redirect = section({
-  enabled: flag(true).describe('Whether `/<handle>` redirects to the object and record pages are served.'),
+  enabled: flag(true).describe('Whether to serve redirects (`/<handle>`) and record pages.'),
   allowedHosts: reloadable(
     list({ allowed: 'host names, with `*.` in front for all below', read: readHost })
       .optional()
       .describe(
-        'Allowed redirect targets, such as `example.org,*.example.org`, separated by commas; by default every host.',
+        'Hosts that redirects may lead to, such as `example.org,*.example.org`, separated by commas; by default every host.',
       ),
   ),
   allowedHeaders: reloadable(
@@ -173,12 +175,12 @@ export const redirect = section({
     text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
       .optional()
       .describe(
-        'File of a database in the MaxMind format (`.mmdb`) with the countries of addresses, for the `country` of locations; read again by SIGHUP. Without it only `?country=` counts.',
+        'Country database in the MaxMind format (`.mmdb`), used to select locations by `country`; SIGHUP reloads it. Without it only `?country=` counts.',
       ),
   ),
   prefixLocations: reloadable(
     flag(true).describe(
-      'Whether the locations that a prefix record names (HS_NAMESPACE of `0.NA/<prefix>`) take part in the redirects of the prefix.',
+      "Whether a prefix's redirects include the locations that its prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.",
     ),
   ),
 });
@@ -186,7 +188,7 @@ export const redirect = section({
 const readImage = (given: string): string | undefined =>
   /^data:image\/[a-z+.-]+[;,]/.test(given) ? given : readWebUrl(given);
 
-/** "Relative luminance" (WCAG 2.2) of `#rgb` or `#rrggbb`. */
+/** Computes the relative luminance (WCAG 2.2) of `#rgb` or `#rrggbb`. */
 function luminance(hex: string): number {
   const digits = hex.length === 4 ? hex.replace(/[^#]/g, '$&$&') : hex;
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
@@ -196,13 +198,15 @@ function luminance(hex: string): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** "Contrast ratio" (WCAG 2.2) of two colours: from 1 to 21. */
+/** Computes the contrast ratio (WCAG 2.2) of two colours, from 1 to 21. */
 export function contrastOf(one: string, other: string): number {
   const [darker = 0, lighter = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (lighter + 0.05) / (darker + 0.05);
 }
 
-/** The darkest background of text on light pages; `test/property/page-colours` checks src/html/style against it. */
+/**
+ * The darkest text background on light pages. `test/property/page-colours` checks src/html/style against it.
+ */
 const DARKEST_BACK = '#fdeceb';
 
 const isReadable = (given: string): boolean =>
@@ -248,7 +252,7 @@ export interface SiteListener {
   port: number;
 }
 
-/** Parses `tcp:2641`; undefined for an unknown protocol or an invalid port. */
+/** Parses an interface such as `tcp:2641`; returns undefined for an unknown protocol or invalid port. */
 function readInterface(given: string): SiteListener | undefined {
   const [, name = '', digits = ''] = /^([a-z]+):(\d{1,5})$/i.exec(given) ?? [];
   const protocol = SITE_PROTOCOLS.find((known) => known === name.toUpperCase());
@@ -266,7 +270,7 @@ const site = section({
   domain: text({ allowed: 'a host name', pattern: /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i })
     .optional()
     .describe(
-      'Host name in the site record, for `Host` of HTTP requests; without `native.site.address` clients look it up.',
+      'Host name in the site record, which clients send as `Host`, and resolve if `native.site.address` is not set.',
     ),
   interfaces: list({ allowed: 'interfaces such as `tcp:2641`, `udp:2641`, `http:80`', read: readInterface })
     .default([])
@@ -274,7 +278,7 @@ const site = section({
       'Public interfaces in the site record, such as `udp:2641,tcp:2641,https:443`, separated by commas; by default the enabled listeners with their ports.',
     ),
   serialNumber: wholeNumber({ min: 1, max: 65_534, byDefault: 1 }).describe(
-    'Serial number of the site record, in every native answer; raise it when the record changes.',
+    'Serial number of the site record, sent in every native response; increase it when the record changes.',
   ),
   description: text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ })
     .prefault('Caching mirror')
@@ -287,7 +291,7 @@ const site = section({
   handle: text({ allowed: 'a prefix handle such as `0.NA/21.T11998`', pattern: /^0\.[^\s/]+\/\S{1,2000}$/ })
     .optional()
     .describe(
-      'Handle whose HS_SITE value is the site record, if neither `native.site.address` nor `native.site.domain` is set; of several values the first that is not a primary site.',
+      'Handle whose HS_SITE value is the site record, if neither `native.site.address` nor `native.site.domain` is set; if it has several, the first that is not a primary site.',
     ),
 });
 
@@ -296,16 +300,16 @@ const tcp = section({
     'TCP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
   maxConnections: wholeNumber({ min: 1, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum open native connections. A new one replaces a connection that has sent nothing for a second, then a connection answered a second ago, then the connection that has been sending its message for longest, at least a second. If there is none, the new one is closed immediately.',
+    'Maximum open native connections. Beyond it, a new connection replaces a connection that has sent nothing for a second, else a connection that got its response a second ago, else the connection that has been sending its message longest, for at least a second. If there is none, the new connection is closed immediately.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 1_000_000, byDefault: 0 }).describe(
-    'Maximum open native connections of one network, as `server.maxConnectionsPerNetwork`. `0` is unlimited.',
+    'Maximum open native connections per network, as with `server.maxConnectionsPerNetwork`. `0` is unlimited.',
   ),
   idleTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
     'Timeout for a native connection without traffic.',
   ),
   requestTimeout: duration({ min: '100ms', max: '1h', byDefault: '30s' }).describe(
-    'Timeout for receiving a native message, and again for the client to read the answer and close.',
+    'Timeout for receiving a native message, and then for the client to read the response and close.',
   ),
 });
 
@@ -314,17 +318,17 @@ const udp = section({
     'UDP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
   bytesPerSecond: size({ min: '0B', max: '1GiB', byDefault: '100KiB' }).describe(
-    'Maximum bytes of answers per second to one network (IPv4 /24, IPv6 /48); beyond it every second request is directed to TCP and the others are dropped. `0B` is unlimited.',
+    'Maximum response bytes per second to one network (IPv4 /24, IPv6 /48); beyond it, every second request is directed to TCP and the others are dropped. `0B` is unlimited.',
   ),
 });
 
 export const native = section({
   tunnel: flag(true).describe(
-    'Whether the public listener answers native messages, sent with POST as `application/x-hdl-message`.',
+    'Whether the public listener accepts native messages, sent with POST as `application/x-hdl-message`.',
   ),
   host: text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ })
     .optional()
-    .describe('Address of the native listeners; by default that of the public one, `server.host`.'),
+    .describe('Address of the native listeners; by default `server.host`.'),
   tcp,
   udp,
   site,

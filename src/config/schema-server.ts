@@ -1,4 +1,4 @@
-// Keys of the listeners: server, http, admin, log and tracing.
+// Configuration keys for the listeners, HTTP, the log and tracing.
 import { readNetwork, readWebUrl } from './addresses.js';
 import {
   duration,
@@ -15,7 +15,7 @@ import {
 
 /** Log levels from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-/** Which requests have a line in the log. */
+/** Values of `log.requests`. */
 const LOGGED_REQUESTS = ['all', 'misses-and-errors', 'none'] as const;
 
 const host = text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ });
@@ -34,10 +34,10 @@ export const server = section({
     'Timeout for requests in flight after a stop signal; then their connections are closed.',
   ),
   maxConnections: wholeNumber({ min: 0, max: 10_000_000, byDefault: 10_000 }).describe(
-    'Maximum open client connections. A new one replaces a connection that has been idle for a second: first a connection without any request, then the least recently used. If none is idle, the new one is closed immediately. `0` is unlimited.',
+    'Maximum open client connections. Beyond it, a new connection replaces a connection that has been idle for a second: first a connection without any request, then the least recently used. If none is idle, the new connection is closed immediately. `0` is unlimited.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 10_000_000, byDefault: 0 }).describe(
-    'Maximum open client connections of one network (IPv4 /24, IPv6 /56); further ones are closed immediately. `http.trustedProxies` are exempt. `0` is unlimited.',
+    'Maximum open client connections per network (IPv4 /24, IPv6 /56); further connections are closed immediately. `http.trustedProxies` are exempt. `0` is unlimited.',
   ),
   headersTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
     'Timeout for receiving the headers of a request; then 408.',
@@ -52,19 +52,19 @@ export const server = section({
     'Timeout for the next request on an idle keep-alive connection.',
   ),
   idleTimeout: duration({ min: '0s', max: '1d', byDefault: '2m' }).describe(
-    'Timeout without any byte read or written while a request is in flight; then the connection is closed. More than `upstream.writeTimeout` plus `upstream.queueTimeout`; `0s` is unlimited.',
+    'Timeout without any byte read or written during a request; then the connection is closed. Must exceed `upstream.writeTimeout` plus `upstream.queueTimeout`; `0s` is unlimited.',
   ),
 });
 
 const responseCache = section({
   enabled: flag(true).describe(
-    'Whether repeated responses and native answers are prepared once and sent as they are while their entry is current.',
+    'Whether to serialise repeated HTTP and native responses once, and reuse them while their entry is current.',
   ),
   maxEntries: wholeNumber({ min: 2, max: 100_000_000, byDefault: 200_000 }).describe(
-    'Maximum prepared responses and native answers.',
+    'Maximum prepared HTTP and native responses.',
   ),
   maxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '128MiB' }).describe(
-    'Maximum bytes of prepared responses and native answers; in addition to `cache.maxBytes`.',
+    'Maximum bytes of prepared HTTP and native responses, in addition to `cache.maxBytes`.',
   ),
 });
 
@@ -86,19 +86,19 @@ export const http = section({
     'Maximum bytes of a request body; larger ones get 413.',
   ),
   maxBufferedBodyBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '64MiB' }).describe(
-    'Maximum bytes of all buffered request bodies and native messages, with room for at least one of maximum size; beyond it the request that has been receiving longest gets 503.',
+    'Maximum bytes of all buffered request bodies and native messages, at least one of maximum size; beyond it, the request whose body has been arriving longest gets 503.',
   ),
   maxUnsentResponseBytes: size({ min: '1MiB', max: '1024GiB', byDefault: '256MiB' }).describe(
-    'Maximum bytes of all responses above 64 KiB that clients have not read yet; beyond it the connections that have read nothing for longest are closed. They take up to twice as much memory.',
+    'Maximum bytes of all responses above 64 KiB that clients have not read yet; beyond it, the connections that have read nothing for longest are closed. These responses use up to twice as much memory.',
   ),
   jsonpWithCredentials: reloadable(
     flag(false).describe(
-      'Whether a GET with `callback` and `Authorization` is answered. A page of any other site could load it as a script, with the login that the browser remembers, and read private values; otherwise it gets 403.',
+      'Whether to accept GET with `callback` and `Authorization`, which otherwise gets 403. If accepted, any website could load the response as a script, with the login that the browser remembers, and read private values.',
     ),
   ),
   gzipMinBytes: reloadable(
     size({ min: '0B', max: '1GiB', byDefault: '1KiB' }).describe(
-      'Minimum bytes of a response that is compressed for clients that accept gzip.',
+      'Minimum bytes of a response to compress for clients that accept gzip.',
     ),
   ),
   trustedProxies: reloadable(
@@ -129,13 +129,13 @@ export const admin = section({
   })
     .optional()
     .describe(
-      'Token that admin requests send as `Authorization: Bearer`, except `/healthz` and `/readyz`; without it only this machine may connect.',
+      'Token that admin requests, except to `/healthz` and `/readyz`, must send as `Authorization: Bearer`; without it only this machine may connect.',
     ),
   maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
     'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after a single longer block of the event loop; `0ms` disables both.',
   ),
   readyWithoutUpstream: flag(false).describe(
-    'Whether `/readyz` reports ready before the upstream or a mirror has answered once. Otherwise an instance without records to serve is not ready.',
+    'Whether `/readyz` reports ready before the first response of the upstream or a mirror. Otherwise an instance without records to serve is not ready.',
   ),
 });
 
@@ -143,7 +143,7 @@ export const log = section({
   level: reloadable(oneOf(LOG_LEVELS, 'info').describe(`Minimum log level: ${LOG_LEVELS.join(', ')}.`)),
   requests: reloadable(
     oneOf(LOGGED_REQUESTS, 'misses-and-errors').describe(
-      'Which requests have a line in the log, at the level `info`: `all`, `misses-and-errors` (all but hits) or `none`. The line of a hit has about 230 bytes, any other about 290.',
+      'Which requests to log, at level `info`: `all`, `misses-and-errors` (all but hits) or `none`. A log line has about 230 bytes for a hit, and 290 otherwise.',
     ),
   ),
 });
@@ -158,6 +158,6 @@ export const tracing = section({
       'URL to which traces are exported (OTLP over HTTP as JSON), such as `http://collector:4318/v1/traces`; without it tracing is disabled.',
     ),
   samplePercent: wholeNumber({ min: 0, max: 100, byDefault: 100 }).describe(
-    'Percentage of requests that are traced, unless their `traceparent` decides.',
+    'Percentage of requests to trace, unless their `traceparent` decides.',
   ),
 });

@@ -1,13 +1,13 @@
-// Keys of the traffic policy: rules for requests, and networks that enumerate handles.
+// Configuration keys for traffic: rules for requests, and limits for networks that enumerate handles.
 import { z } from 'zod';
 import { readNetwork } from './addresses.js';
 import { duration, flag, items, mappings, reloadable, section, share, text, wholeNumber } from './fields.js';
 
-/** Priorities of requests in the queue of a Handle server, highest first. */
+/** Request priorities in a Handle server's queue, highest first. */
 const CLASSES = ['preferred', 'normal', 'background'] as const;
 const INTERFACES = ['record', 'v2', 'redirect', 'list', 'native'] as const;
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const;
-/** Keys of the token buckets: requests with the same key share a bucket. */
+/** Token bucket keys: requests with the same key share a bucket. */
 const LIMIT_KEYS = ['address', 'network', 'rule', 'identity'] as const;
 
 const oneWord = <const T extends readonly string[]>(words: T) =>
@@ -19,7 +19,7 @@ const wordsOf = <const T extends readonly string[]>(words: T) =>
     read: (item): T[number] | undefined => words.find((word) => word === item),
   }).optional();
 
-/** An address or a CIDR network; unlike in `http.trustedProxies`, names are invalid. */
+/** Parses an address or CIDR network. Unlike `http.trustedProxies`, it rejects named networks. */
 const readCidr = (item: string): string | undefined =>
   /^[\d.:a-f/]+$/i.test(item) ? readNetwork(item) : undefined;
 
@@ -70,10 +70,10 @@ const rule = z
 
 const enumeration = section({
   notFoundRatio: share({ min: 0.1, max: 1, byDefault: 0.9 }).describe(
-    'Minimum share of handles that do not exist among the misses of a network, above `perMinute`, at which it is limited.',
+    "Minimum ratio of missing handles among a network's misses, once above `perMinute`, for a limit.",
   ),
   perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
-    'Maximum misses a minute of one network (IPv4 /24, IPv6 /56), when most of them are for handles that do not exist, or when it makes most of the misses while a Handle server is under pressure; above it its misses are 429. `0`: no network is limited. See "Networks that enumerate handles".',
+    'Maximum misses per minute of one network (IPv4 /24, IPv6 /56), if most are for missing handles, or if the network causes most misses while a Handle server is under pressure; above it, the network\'s misses get 429. `0` limits no network. See "Networks that enumerate handles".',
   ),
   for: duration({ min: '1s', max: '24h', byDefault: '10m' }).describe('How long a network is limited.'),
 });
@@ -90,7 +90,7 @@ export const traffic = reloadable(
       isValid: hasUniqueNames,
       error: 'give each rule a name of its own',
     }).describe(
-      'Rules for requests; the first that matches decides. Each has a `name`, what to `match` (`network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and what to do (`class`, `limit`, `answer`, `log`, `shadow`). See "Traffic rules".',
+      'Rules for requests; the first match decides. Each has a `name`, conditions (`match`: `network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and actions (`class`, `limit`, `answer`, `log`, `shadow`). See "Traffic rules".',
     ),
     enumeration,
   }),

@@ -1,4 +1,4 @@
-// Keys of the Handle servers: addresses, prefixes, timeouts, limits and circuit breaker.
+// Configuration keys for Handle servers: addresses, prefixes, timeouts, limits and circuit breaker.
 import { readFingerprints, readOrigin } from './addresses.js';
 import {
   duration,
@@ -14,17 +14,17 @@ import {
   wholeNumber,
 } from './fields.js';
 
-/** Value of `upstream.url` for a proxy without a Handle server. */
+/** Value of `upstream.url` that runs the proxy without a Handle server. */
 export const NO_SERVER = 'none';
 
 const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
 
 const breaker = section({
   failures: wholeNumber({ min: 1, max: 10_000, byDefault: 10 }).describe(
-    'Number of consecutive failures that opens the circuit breaker of a server. A failed connection counts each time, any other failure once per handle; 500 and invalid responses need ten times as many handles.',
+    "Number of consecutive failures that opens a server's circuit breaker. A failed connection counts each time, any other failure once per handle; 500 and invalid responses need ten times as many handles.",
   ),
   openFor: duration({ min: '10ms', max: '1h', byDefault: '5s' }).describe(
-    'Period of an open circuit breaker: an unreachable server is not contacted in it, any other server gets requests for at most `failures` handles.',
+    'Time a circuit breaker stays open: an unreachable server is not contacted, any other server gets requests for at most `failures` handles.',
   ),
 });
 
@@ -38,16 +38,16 @@ const trust = {
   })
     .optional()
     .describe(
-      'SHA-256 fingerprints of the only accepted certificates of upstream and mirrors, in hex with or without colons, separated by commas.',
+      'SHA-256 fingerprints to pin the certificates of upstream and mirrors, in hex with or without colons, separated by commas.',
     ),
 };
 
 const times = {
   timeout: duration({ min: '10ms', max: '10m', byDefault: '10s' }).describe(
-    'Timeout for a read at the upstream, mirrors included.',
+    'Timeout for an upstream read, including mirrors.',
   ),
   failoverAfter: duration({ min: '10ms', max: '10m', byDefault: '3s' }).describe(
-    'Timeout for a read at one server; then the next mirror is tried.',
+    'Timeout for a read from one server; then the next mirror is tried.',
   ),
   writeTimeout: duration({ min: '10ms', max: '10m', byDefault: '30s' }).describe(
     'Timeout for a write or any other forwarded request.',
@@ -68,27 +68,27 @@ const limits = {
     'Minimum of the adaptive limit of concurrent reads per server, which falls while the server is slow; `upstream.concurrency` or more turns the adaptation off.',
   ),
   queue: wholeNumber({ min: 0, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum reads, and maximum forwarded requests, that wait for `upstream.concurrency`; beyond it a stale record is served, or 503.',
+    'Maximum reads, and maximum forwarded requests, queued for `upstream.concurrency`; beyond it a stale record is served, or 503.',
   ),
   queueTimeout: duration({ min: '1ms', max: '10m', byDefault: '2s' }).describe(
-    'Timeout for waiting in the queue; then a stale record is served, or 503.',
+    'Timeout in the queue; then a stale record is served, or 503.',
   ),
   maxRecordSize: size({ min: '1KiB', max: '256MiB', byDefault: '2MiB' }).describe(
-    'Maximum bytes of the JSON of one record; a larger one is a failure. The native protocol carries 256 KiB. Parsing takes about 6 ms per MiB, in which nothing else is answered.',
+    "Maximum bytes of a record's JSON; a larger record is a failure. The native protocol carries 256 KiB. Parsing blocks the event loop for about 6 ms per MiB.",
   ),
   maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '8MiB' }).describe(
-    'Maximum bytes of any other upstream response that is parsed, such as a list for ePIC v2; a larger one is a failure.',
+    'Maximum bytes of any other parsed upstream response, such as a list for ePIC v2; a larger response is a failure.',
   ),
 };
 
-/** Keys that each server of `upstreams` may override; the keys of `upstream` are the defaults. */
+/** Keys of `upstream` that each server in `upstreams` may override. */
 const perServer = { ...times, ...limits, breaker };
 
 const url = normalised({ allowed: ORIGIN, read: readOrigin });
 
 const mirrors = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
 
-/** Both ends are included. */
+/** Ports from `first` to `last`, inclusive. */
 type PortRange = readonly [first: number, last: number];
 
 function readPorts(text: string): PortRange | undefined {
@@ -118,10 +118,10 @@ export const upstream = section({
     'Time a reader waits for the upstream before a stale record is served (RFC 8767); less than `upstream.timeout`.',
   ),
   retryAfter: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
-    'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; also the time until a prefix record or include that cannot be cached is requested again; `0s` disables all three.',
+    'Backoff after a failure: the handle is not requested again (readers get the stale record or the same error), and the failed server is tried last. Also the time until an uncacheable prefix record or include is requested again; `0s` disables all three.',
   ),
   followReferrals: flag(false).describe(
-    'Whether a handle whose prefix no configured server serves is read from the server that its prefix record names, without credentials.',
+    'Whether to read handles under prefixes that no configured server serves from the server that the prefix record names, without credentials.',
   ),
   referralRoot: url
     .prefault('https://hdl.handle.net')
@@ -137,7 +137,7 @@ export const upstream = section({
   probeHandle: text({ allowed: 'a handle', pattern: /^[^/]+\/.+$/ })
     .default('0.NA/0.NA')
     .describe(
-      'Handle that each server is asked for at the start and by `check-config --probe`; it need not exist there. A gateway that lets only some prefixes through needs one of them.',
+      'Handle that the probes at startup and by `check-config --probe` read from each server; it need not exist. Behind a gateway that passes only some prefixes, choose one of these.',
     ),
   caseSensitive: flag(false).describe(
     'Whether the upstream distinguishes handles whose suffixes differ only in case.',
@@ -156,8 +156,8 @@ const server = mapping({
 });
 
 export const upstreams = mappings(server).describe(
-  'Several Handle servers instead of `upstream.url`, each with `prefixes` and `url`, and, to override `upstream.*`, with `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`. The longest matching prefix decides.',
+  'Several Handle servers instead of `upstream.url`, each with `prefixes` and `url`, and optionally `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`, which override `upstream.*`. The longest matching prefix decides.',
 );
 
-/** Keys of `upstream` that are the defaults of each server of `upstreams`. */
+/** Keys of `upstream` that are defaults for each server in `upstreams`. */
 export const INHERITED_KEYS: readonly string[] = Object.keys(perServer);

@@ -1,4 +1,4 @@
-// The schema of the whole configuration, and the rules that involve several keys.
+// Combines the schema of all sections, and adds rules across keys.
 import { z } from 'zod';
 import { isLoopback } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
@@ -34,7 +34,7 @@ const SECTIONS = {
   tracing,
 };
 
-/** Durations are in milliseconds (`…Ms`), sizes in bytes (`…Bytes`). */
+/** The parsed configuration, with durations in milliseconds (`…Ms`) and sizes in bytes (`…Bytes`). */
 export type Config = { [Name in keyof typeof SECTIONS]: z.output<(typeof SECTIONS)[Name]> };
 
 const sections: z.ZodType<Config> = z.strictObject(SECTIONS);
@@ -102,7 +102,7 @@ interface HostAndPort {
   port: number;
 }
 
-/** Port 0 never conflicts: it selects a free port. */
+/** Whether two listeners conflict. Port 0 never does, because it selects a free port. */
 const isSameListener = (one: HostAndPort, other: HostAndPort): boolean =>
   one.port === other.port && one.port !== 0 && isOverlapping(one.host, other.host);
 

@@ -1,4 +1,4 @@
-// Checks beyond the schema before a start: an upstream is given, and files can be read or written.
+// Checks what the schema cannot: that an upstream is configured, and that files are readable or writable.
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,16 +15,16 @@ const NO_UPSTREAM =
 
 const NO_REUSE_PORT = `needs Node.js 22.12 or later on Linux, FreeBSD, Solaris or AIX, and this is ${process.version} on ${process.platform}; give each instance another port and put HAProxy or nginx in front`;
 
-/** Systems that balance connections and datagrams over the sockets of a port. */
+/** Platforms that balance connections and datagrams across a port's sockets. */
 const SPREADING: readonly string[] = ['linux', 'freebsd', 'sunos', 'aix'];
 
-/** Whether several processes can share a port (SO_REUSEPORT) with this Node.js on this system. */
+/** Whether processes can share a port (SO_REUSEPORT) on this Node.js version and platform. */
 export function canReusePort(
   version: string = process.versions.node,
   platform: string = process.platform,
 ): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  // Node.js has `reusePort` of `net` and `dgram` since 23.1 and 22.12.
+  // `net` and `dgram` support `reusePort` since Node.js 23.1 and 22.12.
   const isNew = major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
   return isNew && SPREADING.includes(platform);
 }
@@ -54,7 +54,7 @@ export function startProblems(config: Config, readFile: (path: string) => string
   return problems.flatMap(([key, text]) => (text === undefined ? [] : [{ key, text }]));
 }
 
-/** The problem found by the check, or the failure of the check itself; undefined when there is none. */
+/** Runs a check, and returns its problem or the error that it throws; undefined if it passes. */
 function failureOf(failed: string, check: () => string | undefined): string | undefined {
   try {
     return check();
@@ -65,7 +65,7 @@ function failureOf(failed: string, check: () => string | undefined): string | un
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Checks access only: the file may have gigabytes, and its lines are read later. */
+/** Checks access only, because the file may have gigabytes and is parsed later. */
 function seedProblem(path: string | undefined): string | undefined {
   if (path === undefined) return undefined;
   return failureOf(`${path} cannot be read`, () => {
@@ -74,7 +74,7 @@ function seedProblem(path: string | undefined): string | undefined {
   });
 }
 
-/** Checks the folder: a snapshot is written to a temporary file next to its path and then renamed. */
+/** Checks the folder, because a snapshot is written to a temporary file there and then renamed. */
 function snapshotProblem(path: string | undefined): string | undefined {
   if (path === undefined) return undefined;
   const folder = dirname(path);
@@ -85,7 +85,7 @@ function snapshotProblem(path: string | undefined): string | undefined {
   });
 }
 
-/** The MaxMind format has this marker before its metadata. */
+/** Marker that precedes the metadata in the MaxMind format. */
 const DATABASE_MARK = 'MaxMind.com';
 
 const databaseProblem: Judge = (text, path) =>
@@ -93,7 +93,7 @@ const databaseProblem: Judge = (text, path) =>
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^]*?-----END [A-Z0-9 ]+-----/g;
 
-/** OpenSSL ignores unreadable certificates in a CA file, and every connection would then fail. */
+/** Reports broken certificates in a CA file. OpenSSL ignores them, and every connection would then fail. */
 function pemProblem(text: string, path: string): string | undefined {
   const certificates = text.match(CERTIFICATE) ?? [];
   if (certificates.length === 0)
@@ -102,7 +102,7 @@ function pemProblem(text: string, path: string): string | undefined {
   return broken < 0 ? undefined : `certificate ${broken + 1} of ${path} is broken`;
 }
 
-/** Native clients support RSA and DSA keys only, and certificates no longer use DSA. */
+/** Requires an RSA key: native clients support only RSA and DSA, and certificates no longer use DSA. */
 function siteKeyProblem(text: string, path: string): string | undefined {
   const problem = pemProblem(text, path);
   if (problem !== undefined) return problem;

@@ -1,27 +1,27 @@
-// The Handle servers behind this proxy, from `upstream` or from the list `upstreams`.
+// Lists the configured Handle servers, from `upstream` or `upstreams`.
 import type { z } from 'zod';
 import { NO_SERVER, type upstream, type upstreams } from './schema-upstream.js';
 
-/** One Handle server with its prefixes (`21.T1`, `21.T1.*` or `*`, in capitals), limits and times. */
+/** A Handle server with its prefixes (`21.T1`, `21.T1.*` or `*`, in upper case), limits and timeouts. */
 export type ServerConfig = z.output<typeof upstreams>[number];
 
-/** A server with the key of its section. */
+/** A server and its section key. */
 export interface ConfiguredServer extends ServerConfig {
-  /** Key of the section: `upstream`, or `upstreams.0` and so on. */
+  /** Section key: `upstream`, or `upstreams.0` and so on. */
   key: string;
 }
 
-/** The two sections of the configuration that name servers. */
+/** The configuration sections that name servers. */
 export interface UpstreamSections {
   upstream: z.output<typeof upstream>;
   upstreams: ServerConfig[];
 }
 
-/** False when the configuration has neither a server nor `upstream.url: none`. */
+/** Whether the configuration has a server or `upstream.url: none`. */
 export const isUpstreamGiven = (config: UpstreamSections): boolean =>
   config.upstream.url === NO_SERVER || upstreamServers(config).length > 0;
 
-/** The configured servers; empty for `upstream.url: none`. */
+/** Returns the configured servers, or none for `upstream.url: none`. */
 export function upstreamServers({ upstream, upstreams }: UpstreamSections): ConfiguredServer[] {
   const { url } = upstream;
   if (url === NO_SERVER) return [];
@@ -29,13 +29,13 @@ export function upstreamServers({ upstream, upstreams }: UpstreamSections): Conf
   return upstreams.map((server, at) => ({ ...server, key: `upstreams.${at}` }));
 }
 
-/** Maximum milliseconds that a write takes at any of these servers: in the queue, then until its timeout. */
+/** Returns the maximum write duration (ms) at any of these servers, including the queue. */
 export const maxWriteMs = (
   servers: readonly Pick<ServerConfig, 'queueTimeoutMs' | 'writeTimeoutMs'>[],
 ): number =>
   Math.max(0, ...servers.map(({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs));
 
-/** Identifies the servers behind the proxy: instances with the same text may share a cache. */
+/** Returns an identifier of the upstream servers. Instances with equal identifiers may share a cache. */
 export function describeServers(servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[]): string {
   const [first, ...others] = servers;
   if (others.length === 0) return first?.url ?? '';

@@ -1,15 +1,19 @@
-// Environment variables that set no key: those of removed keys, and unknown ones that begin like a section.
+// Finds environment variables that set no key: variables of removed keys, and unknown variables with a
+// section's prefix.
 import { type ConfigKey, configKeys, longVariableOf, variableOf } from './keys.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface VariableProblem {
-  /** Name of the variable, such as `variable REDIS_URI`. */
+  /** Source of the problem, for example `variable REDIS_URI`. */
   source: string;
   text: string;
 }
 
-/** Removed keys with their successors. Setting one prevents the start: an update must not silently drop a limit. */
+/**
+ * Removed keys and their replacements. A removed key prevents startup, because an upgrade must not silently
+ * drop a limit.
+ */
 const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'server.workers':
     'removed: an instance is one process; for more cores run several instances on one Redis, as "Several instances" in config/README.md shows',
@@ -32,7 +36,7 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
 };
 
-/** The successor of a removed key or section of a file; undefined for a name that never existed. */
+/** Returns the replacement of a removed key or section; undefined for a name that never existed. */
 export function successorOf(unknown: string): string | undefined {
   const key = unknown.replace(/^upstreams\.\d+\./, 'upstream.');
   return Object.entries(REMOVED_KEYS).find(
@@ -45,10 +49,10 @@ export const removedVariables = (env: Environment): (VariableProblem & { key: st
     .filter(([key]) => (env[variableOf(key)] ?? '').trim() !== '')
     .map(([key, text]) => ({ key, source: `variable ${variableOf(key)}`, text }));
 
-/** Variables of curl and Go, of systemd (`CacheDirectory=`), and of our own commands. */
+/** Variables that set no key: for curl and Go, systemd (`CacheDirectory=`), and our own commands. */
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
 
-/** Variables that begin like a section of the configuration but set none of its keys. */
+/** Returns variables with a section's prefix that set none of its keys. */
 export function unknownVariables(env: Environment): VariableProblem[] {
   const keys = configKeys();
   const known = new Set([...OF_OTHERS, ...keys.map(({ variable }) => variable)]);
@@ -65,11 +69,14 @@ export function unknownVariables(env: Environment): VariableProblem[] {
 
 const SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/;
 
-/** Kubernetes passes each service of the namespace to every container; a service `redis` sets `REDIS_…`. */
+/**
+ * Whether Kubernetes set the variable to describe a service; for a service `redis`, it sets `REDIS_…` in
+ * every container.
+ */
 const isOfService = (variable: string, value: string): boolean =>
   SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
 
-/** Suggests the variable with the longest common start, at least two letters beyond the section. */
+/** Suggests the variable with the longest common prefix, at least two characters beyond the section. */
 function hintFor(
   variable: string,
   { section, keys }: { section: string; keys: readonly ConfigKey[] },

@@ -1,4 +1,4 @@
-// HTML for all pages: a tagged template that escapes every value that is not already HTML.
+// A tagged template for HTML that escapes every value except `Html`.
 
 export class Html {
   constructor(readonly text: string) {}
@@ -11,7 +11,7 @@ export function html(texts: TemplateStringsArray, ...parts: HtmlPart[]): Html {
   return new Html(texts.reduce((whole, text, at) => whole + write(parts[at - 1]) + text));
 }
 
-/** Escapes text for elements and quoted attributes in HTML and XML. */
+/** Escapes text for HTML and XML elements and quoted attributes. */
 export const escapeText = (text: string): string =>
   text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 

@@ -1,10 +1,10 @@
-// The layout of every page, and the headers that restrict what a page may load.
+// Renders the layout of every page, and the headers that restrict what pages may load.
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/schema.js';
 import { Html, html } from './html.js';
 import { PAGE_SCRIPT, pageStyle } from './style.js';
 
-/** Configured name, logo, colour and footer of the service. */
+/** The service's name, logo, colour and footer, from `page.*`. */
 export interface PageBranding {
   title: string;
   logoUrl?: string | undefined;
@@ -12,9 +12,9 @@ export interface PageBranding {
   accentColor?: string | undefined;
   footer?: string | undefined;
   footerUrl?: string | undefined;
-  /** URLs with http, https or mailto. */
+  /** Links with http, https or mailto URLs. */
   footerLinks: readonly FooterLink[];
-  /** A served prefix for the example in the look-up form. */
+  /** Prefix for the example in the look-up form. */
   examplePrefix?: string | undefined;
 }
 
@@ -23,7 +23,10 @@ export const brandingOf = ({ page, ...config }: Pick<Config, 'page' | 'upstreams
   examplePrefix: ownPrefix(config),
 });
 
-/** The first prefix of `upstreams` without a wildcard that does not start with `0.`, else the first of `v2.prefixes`. */
+/**
+ * Returns the first ordinary prefix in `upstreams` (no wildcard, no `0.` prefix), or else the first in
+ * `v2.prefixes`.
+ */
 function ownPrefix({ upstreams, v2 }: Pick<Config, 'upstreams' | 'v2'>): string | undefined {
   const isPlain = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
   return upstreams.flatMap(({ prefixes }) => prefixes).find(isPlain) ?? v2.prefixes[0];
@@ -34,7 +37,7 @@ interface FooterLink {
   url: string;
 }
 
-/** A page of the public listener. */
+/** A page on the public listener. */
 export interface SitePage {
   title: string;
   main: Html;
@@ -71,7 +74,7 @@ export function renderDocument({ title, icon, resources, header, main, footer }:
 
 export interface PageLayout {
   renderPage: (page: SitePage) => string;
-  /** Headers that every page needs. */
+  /** Headers for every page. */
   securityHeaders: Record<string, string>;
 }
 
@@ -81,7 +84,7 @@ export function createPageLayout(branding: PageBranding): PageLayout {
   const logo = logoUrl === undefined ? undefined : html`<img src="${logoUrl}" alt="" />`;
   const frame = {
     icon: { href: '/favicon.ico', type: 'image/svg+xml' },
-    // Inline, so that a page takes a single request.
+    // Inlined, so that a page needs a single request.
     resources: new Html(`<style>${style}</style><script type="module">${PAGE_SCRIPT}</script>`),
     header: html`<a href="/">${logo}${branding.title}</a>`,
     footer: renderFooter(branding),
@@ -106,7 +109,9 @@ function renderFooter({ footer, footerUrl, footerLinks }: PageBranding): Html {
   }`;
 }
 
-/** Headers that forbid frames and allow a page to load only from `sources`, by directive of Content-Security-Policy. */
+/**
+ * Builds headers that forbid framing and restrict loading to `sources`, by Content-Security-Policy directive.
+ */
 export const securityHeaders = (sources: Record<string, string>): Record<string, string> => ({
   'Content-Security-Policy': [
     "default-src 'none'",
@@ -118,8 +123,8 @@ export const securityHeaders = (sources: Record<string, string>): Record<string,
 });
 
 /**
- * Allows the inline style, the inline script and the logo only. Browsers apply `form-action` to the redirects after a
- * form too, and the look-up form redirects to any site.
+ * Allows only the inline style, the inline script and the logo. `form-action` allows any site, because
+ * browsers apply it to redirects, and the look-up form may redirect to any site.
  */
 const pageSecurityHeaders = (style: string, logoUrl: string | undefined): Record<string, string> =>
   securityHeaders({

@@ -1,4 +1,4 @@
-// Sends texts, pages and redirects, with the headers for caches and scripts.
+// Sends text, pages and redirects, with caching and security headers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toBytes } from '../handle/bytes.js';
 import { varyOf } from '../http/cache-headers.js';
@@ -10,7 +10,7 @@ import { type PageBranding, type PageLayout, type SitePage, createPageLayout } f
 export const HTML_TYPE = 'text/html;charset=utf-8';
 
 interface TextResponse {
-  /** Default 200. */
+  /** 200 by default. */
   status?: number;
   contentType: string;
   text: string;
@@ -23,7 +23,7 @@ type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePag
 
 interface RedirectResponse {
   status: number;
-  /** Headers that change with time. */
+  /** Headers whose values change with time. */
   headers: Record<string, string>;
   made: Representation;
 }
@@ -31,9 +31,9 @@ interface RedirectResponse {
 /** Sends pages with the configured branding. */
 export interface PageSender extends PageLayout {
   branding: PageBranding;
-  /** Sends 304 instead of 200 when the client has the ETag. */
+  /** Sends text, or 304 if the client has the current ETag. */
   sendText: (req: IncomingMessage, res: ServerResponse, response: TextResponse) => Promise<void>;
-  /** Adds the security headers. */
+  /** Sends a page with the security headers. */
   sendPage: (req: IncomingMessage, res: ServerResponse, response: PageResponse) => Promise<void>;
   sendRedirect: (req: IncomingMessage, res: ServerResponse, response: RedirectResponse) => Promise<void>;
 }
@@ -79,13 +79,13 @@ export function createPageSender(
 
 interface RedirectTo {
   url: string;
-  /** Request headers on which the URL depends. */
+  /** Request headers that affect the URL. */
   varies?: readonly string[];
-  /** Additional headers; names may repeat. */
+  /** Additional response headers; names may repeat. */
   lines?: readonly (readonly [name: string, value: string])[];
 }
 
-/** The body links to the target, as RFC 9110 §15.4 recommends. */
+/** Represents a redirect, with a link to the target in the body, as RFC 9110 §15.4 recommends. */
 export function representRedirect({ url, varies = [], lines = [] }: RedirectTo): Representation {
   const link = escapeText(url);
   const body = toBytes(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);

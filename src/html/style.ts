@@ -1,6 +1,6 @@
-// The palette and the style sheets of all pages, and the script of the public pages.
+// The palette, the style sheets, and the script for public pages.
 
-/** Each colour in light and dark mode. */
+/** Colours in light and dark mode. */
 const PALETTE = {
   back: ['#f4f6f8', '#0f1419'],
   card: ['#fff', '#181f27'],
@@ -25,14 +25,17 @@ const PALETTE = {
 
 type Mode = 0 | 1;
 
-/** `page.accentColor` is readable on light backgrounds, so links use it only in light mode: no such colour suits dark ones. */
+/**
+ * Returns the CSS variables of a mode. Links use `page.accentColor` only in light mode, because it is
+ * unreadable on dark backgrounds.
+ */
 function coloursOf(mode: Mode, accent: string | undefined): string {
   const own = accent === undefined ? [] : [`--accent:${accent}`, '--on-accent:#fff'];
   if (accent !== undefined && mode === 0) own.push(`--link:${accent}`);
   return [...Object.entries(PALETTE).map(([name, pair]) => `--${name}:${pair[mode]}`), ...own].join(';');
 }
 
-/** The rules that all style sheets share; `accent` is `#rgb` or `#rrggbb`. */
+/** Returns the rules common to all style sheets; `accent` is `#rgb` or `#rrggbb`. */
 export const baseStyle = (accent?: string): string => `
 :root{color-scheme:light dark;${coloursOf(0, accent)}}
 @media (prefers-color-scheme:dark){:root{${coloursOf(1, accent)}}}
@@ -98,7 +101,10 @@ dd{margin-bottom:.4rem}
 }
 `;
 
-/** Script of the copy buttons. Browsers offer `navigator.clipboard` over https only, so plain HTTP needs execCommand. */
+/**
+ * Script for the copy buttons. Uses execCommand over plain HTTP, where browsers do not offer
+ * `navigator.clipboard`.
+ */
 export const PAGE_SCRIPT = `
 for (const button of document.querySelectorAll('button[data-copy]')) {
   const status = document.getElementById('copy-status');
@@ -118,5 +124,5 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
 }
 `;
 
-/** Image of `/favicon.ico`: two links of a chain. */
+/** The `/favicon.ico` image: two links of a chain. */
 export const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" fill="none" stroke="#0b57d0" stroke-width="4" stroke-linecap="round"><path d="M13 19l6-6M14.500 9.500l3-3a6 6 0 0 1 8 8l-3 3M17.500 22.500l-3 3a6 6 0 0 1-8-8l3-3"/></svg>`;

@@ -1,4 +1,4 @@
-// Readiness: named checks, those of the start, and whether the event loop is blocked.
+// Provides readiness checks, the startup checks, and detection of a blocked event loop.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Config } from '../config/schema.js';
 import type { StoreUsage } from './metrics.js';
@@ -19,7 +19,7 @@ export function createReadiness() {
   };
 }
 
-/** Redis is optional: an instance waits no longer than this for the first contact with it (ms). */
+/** Maximum wait for the first Redis connection (ms); Redis is optional. */
 const REDIS_WAIT_MS = 1000;
 
 interface StartChecksParts {
@@ -35,7 +35,10 @@ interface StartChecksParts {
 
 export type StartChecks = ReturnType<typeof addStartChecks>;
 
-/** A check that has passed stays passed: an instance whose upstream goes down later still serves readers. */
+/**
+ * Registers the startup checks. A passed check stays passed, because an instance still serves readers after
+ * an upstream failure.
+ */
 export function addStartChecks(
   { admin }: Pick<Config, 'admin'>,
   { readiness, cache, restoring }: StartChecksParts,
@@ -60,7 +63,7 @@ export function addStartChecks(
     return canAnswer;
   });
   return {
-    /** The upstream or a mirror has answered. */
+    /** Records the first response from the upstream or a mirror. */
     upstreamAnswered: (): void => {
       canAnswer = true;
     },
@@ -68,19 +71,20 @@ export function addStartChecks(
 }
 
 /**
- * By default an orchestrator probes every 10 s and restarts after three failures in a row. So a single hold fails one
- * probe at most, and a hold in each period fails all of them.
+ * Time for which a block is reported. It equals the default probe interval of Kubernetes, which restarts a
+ * container after three consecutive failures: a single block fails at most one probe, and repeated blocks
+ * fail every probe.
  */
 const REMEMBERED_MS = 10_000;
 
-/** Expects a beat at each interval; a late beat shows that the event loop was blocked. Times are monotonic (ms). */
+/** Detects a blocked event loop by late heartbeats. Times are monotonic (ms). */
 export class BlockWatch {
   readonly #everyMs: number;
   readonly #limitMs: number;
   #beatAt: number;
   #last = { blockedMs: 0, endedAt: -Infinity };
 
-  /** `limitMs`: maximum time for which the event loop may be blocked; 0 for no limit. */
+  /** `limitMs` is the maximum block duration; 0 is unlimited. */
   constructor({ everyMs, limitMs, now }: { everyMs: number; limitMs: number; now: number }) {
     this.#everyMs = everyMs;
     this.#limitMs = limitMs === 0 ? Infinity : limitMs;
@@ -93,9 +97,9 @@ export class BlockWatch {
     this.#beatAt = now;
   }
 
-  /** How long the event loop is, or was a moment ago, blocked (ms); undefined if within the limit. */
+  /** Returns the duration (ms) of a current or recent block; undefined if within the limit. */
   blockedMs(now: number): number | undefined {
-    // This call may come before the overdue beat.
+    // An overdue heartbeat may still be pending.
     const lateMs = this.#lateMs(now);
     if (lateMs > this.#limitMs) return lateMs;
     return now - this.#last.endedAt < REMEMBERED_MS ? this.#last.blockedMs : undefined;
@@ -112,13 +116,13 @@ const WINDOW_MS = 1000;
 const RESOLUTION_MS = 20;
 const BEAT_MS = 100;
 
-/** `maxBlockedMs`: 0 for no limit. */
+/** Monitors the event loop. `maxBlockedMs` is the maximum block duration; 0 is unlimited. */
 export function watchEventLoop(maxBlockedMs: number) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   let delayMs = 0;
   const timer = setInterval(() => {
-    // The histogram measures the time between two ticks, which is at least the resolution.
+    // Subtracts the sampling resolution, which the histogram includes in every delay.
     delayMs = Math.max(0, histogram.percentile(99) / 1e6 - RESOLUTION_MS);
     histogram.reset();
   }, WINDOW_MS).unref();
@@ -127,9 +131,9 @@ export function watchEventLoop(maxBlockedMs: number) {
     watch.beat(performance.now());
   }, BEAT_MS).unref();
   return {
-    /** 99th percentile of the last whole second (ms). */
+    /** 99th percentile of the delay in the last full second (ms). */
     delayMs: () => delayMs,
-    /** How long the event loop is, or was a moment ago, blocked (ms); undefined if within the limit. */
+    /** Returns the duration (ms) of a current or recent block; undefined if within the limit. */
     blockedMs: () => watch.blockedMs(performance.now()),
     close(): void {
       clearInterval(timer);

@@ -1,4 +1,4 @@
-// Counts, measures and logs prepared hits, for all interfaces.
+// Counts, times and logs prepared hits on all interfaces.
 import { type DestinationStream, pino } from 'pino';
 import type { IsLogged, Logger } from './logger.js';
 import type { LabelValue } from './metric-list.js';
@@ -6,16 +6,17 @@ import type { Metrics } from './metrics.js';
 
 type Family = LabelValue<'interface'>;
 
-/** A hit for log and metrics. One object serves all hits of a prepared answer: copy it to keep it. */
+/**
+ * Describes a hit for log and metrics. All hits of a prepared response share one object: copy it to keep it.
+ */
 export interface PreparedHit {
-  /** The interface. */
   family: Family;
-  /** HTTP method, or operation of a native message. */
+  /** HTTP method, or native operation. */
   method: string;
   handle: string;
-  /** Raw request target, of which only the path is logged; native messages have none. */
+  /** Raw request target, logged without its query; undefined for native messages. */
   target?: string;
-  /** HTTP status, or the response code of a native message. */
+  /** HTTP status, or native response code. */
   status: number;
 }
 
@@ -28,7 +29,10 @@ interface HitsDeps {
   clock: { now: () => number; monotonic: () => number };
 }
 
-/** The first 1,000 hits of a second are measured, then 1 in 16, weighted 16, because reading the clock costs time. */
+/**
+ * Maximum hits per second to time individually. Beyond it, 1 in 16 is timed and weighted 16, because reading
+ * the clock is costly.
+ */
 const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
@@ -45,7 +49,7 @@ export function createHits({ metrics, log: logger, isLogged, clock: { now, monot
     }
   });
 
-  /** @returns the duration (ms) */
+  /** Returns the duration (ms). */
   function measure({ family, handle }: PreparedHit, startedAt: number, weight: number): number {
     const endedAt = monotonic();
     if (endedAt - secondStartedAt >= SECOND_MS) {
@@ -57,10 +61,10 @@ export function createHits({ metrics, log: logger, isLogged, clock: { now, monot
   }
 
   return {
-    /** Start time of a request, for `count`; undefined if the hit is not to be measured. */
+    /** Returns a start time to pass to `count`; undefined if this hit is not sampled. */
     startTimer: (): number | undefined =>
       hitsOfSecond < MAX_EXACT || hitsOfSecond % SAMPLE === 0 ? monotonic() : undefined,
-    /** `requestId`: set only if it came with the request. */
+    /** Counts a hit. `requestId` is set only if the request had one. */
     count(hit: PreparedHit, requestId: string | undefined, startedAt: number | undefined): void {
       const { family, status } = hit;
       let hits = families.get(family);
@@ -82,7 +86,7 @@ export function createHits({ metrics, log: logger, isLogged, clock: { now, monot
 
 interface FamilyHits {
   byStatus: Map<number, number>;
-  /** Hits since the last measured one; they count with the duration of the next. */
+  /** Hits since the last timed one; the next timed hit's duration counts for them too. */
   unmeasured: number;
 }
 
@@ -95,10 +99,9 @@ const FLUSH_CHARS = 16_384;
 const FLUSH_MS = 100;
 
 /**
- * `pino.symbols` are documented for such integrations; there is no other access to the stream, nor to all bindings.
- *
- * A pino line would cost a large part of a whole response. Here lines are buffered, and everything but the times and the
- * id is cached per `PreparedHit` object.
+ * Logs hits faster than pino, whose log call costs a large part of a response. Buffers lines, and caches all
+ * but the times and the id per `PreparedHit`. Uses `pino.symbols`, documented for integrations, because
+ * nothing else gives access to the stream and the bindings.
  */
 function createHitLog(logger: Logger, now: () => number) {
   const { [pino.symbols.streamSym]: stream, [pino.symbols.chindingsSym]: bindings } =
@@ -115,7 +118,10 @@ function createHitLog(logger: Logger, now: () => number) {
     buffer = '';
   }
 
-  /** `requestId`: set only if it came with the request; not escaped. `ms`: undefined if not measured. */
+  /**
+   * Appends a line. `requestId` is set only if the request had one, and is not escaped; `ms` is undefined for
+   * untimed hits.
+   */
   function log(line: PreparedHit, requestId: string | undefined, ms: number | undefined): void {
     if (!logger.isLevelEnabled('info')) return;
     let rest = restOf.get(line);
@@ -134,7 +140,7 @@ function createHitLog(logger: Logger, now: () => number) {
   return { log, flush };
 }
 
-/** The start of a line, formatted once per millisecond. */
+/** Creates a formatter of line starts, which formats at most once per millisecond. */
 function createHead(now: () => number): () => string {
   let moment = -1;
   let text = '';

@@ -1,4 +1,4 @@
-// The logger: JSON lines with credentials redacted.
+// Creates the logger, which writes JSON lines and redacts credentials.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 
@@ -25,7 +25,7 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
   return pino(options, destination ?? bufferedStdout());
 }
 
-/** Hits are most requests, and their lines cost the most. */
+/** Decides which requests to log. By default, hits are excluded, because they are the most frequent. */
 export const createIsLogged =
   (settings: () => Pick<Config, 'log'>): IsLogged =>
   (result) => {
@@ -33,14 +33,14 @@ export const createIsLogged =
     return requests === 'all' || (requests === 'misses-and-errors' && result !== 'hit');
   };
 
-/** Buffered, because a write per line costs more than a cache hit. pino flushes the buffer when the process exits. */
+/** Buffers stdout, because a write per line costs more than a cache hit. pino flushes the buffer on exit. */
 const bufferedStdout = (): DestinationStream =>
   pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 100 });
 
 /** Maximum wait for a blocked log destination at exit (ms). */
 const FLUSH_MS = 500;
 
-/** Waits for pending writes, so that no later line is written before them or lost at exit. */
+/** Waits for pending writes, so that lines stay in order and none is lost at exit. */
 export async function flushLog(logger: Logger): Promise<void> {
   const flushed = new Promise<void>((done) => {
     logger.flush(() => {
@@ -52,15 +52,15 @@ export async function flushLog(logger: Logger): Promise<void> {
 
 const REDACTED = '***';
 
-/** Names of members and headers whose values are credentials. */
+/** Matches names of JSON members and headers that contain credentials. */
 const SECRET_NAME = /authorization|cookie|passw|secret|token|credential|api-?key/i;
 
-/** Credentials in a URL: everything between `://` and the last `@` before the path. */
+/** Matches credentials in a URL: all text between `://` and the last `@` before the path. */
 const IN_URL = /(:\/\/)[^\s/]*@/g;
 
 /**
- * Redacts the whole line: a credential may be in the message, a child logger's bindings or an error, and pino's own
- * redaction needs the exact path of each.
+ * Redacts the whole line, because credentials may be in the message, a child logger's bindings or an error.
+ * pino's own redaction needs their exact paths.
  */
 function redactLine(line: string): string {
   const isSuspect = line.includes('@') || SECRET_NAME.test(line);
@@ -76,7 +76,7 @@ function redact(value: unknown): unknown {
   );
 }
 
-/** In raw headers, flat or as pairs, the value follows its name. */
+/** Redacts list items that follow a secret name, as in raw headers, whether flat or in pairs. */
 function redactList(list: unknown[]): unknown[] {
   return list.map((inner, at) => {
     const before: unknown = at === 0 ? undefined : list[at - 1];

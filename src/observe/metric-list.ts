@@ -1,9 +1,9 @@
-// All metrics of the proxy: name, type, labels with their values, and help text.
+// Lists all metrics: name, type, labels with their values, and help text.
 import { CATALOGUE } from '../errors.js';
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** Label values that are the same in every deployment. */
+/** Label values that do not depend on the deployment. */
 export const VALUES = {
   interface: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
   store: ['found', 'notFound'],
@@ -27,13 +27,16 @@ const HTTP_FAILURES: Statuses = {
   error: [500, 502, 503, 504],
 };
 
-/** Response codes: these interfaces have no HTTP status. */
+/** Response codes by result, because native TCP and UDP have no HTTP status. */
 const NATIVE: Statuses = {
   ...{ hit: [1, 100, 200], miss: [1, 100, 200], stale: [1], authoritative: [1, 100] },
   ...{ bypass: [1, 402], local: [1, 100], refused: [2, 301, 302, 303], invalid: [2, 4, 5], error: [2] },
 };
 
-/** The usual statuses of each result. Further ones appear with their first response. */
+/**
+ * Series that exist from the start: the common statuses of each result. Others appear with their first
+ * response.
+ */
 const USUAL: Readonly<Record<LabelValue<'interface'>, Statuses>> = {
   record: {
     ...{ hit: [200, 304, 404], miss: [200, 404], stale: [200], authoritative: [200, 404] },
@@ -62,13 +65,14 @@ export interface MetricEntry {
   readonly labelNames: readonly string[];
   readonly help: string;
   /**
-   * Series of a counter or histogram that are 0 from the start: Prometheus takes the first value of a series that
-   * appears later as its baseline, and sees no increase. With a label `server`, once for each server.
+   * Label sets of a counter or histogram to initialise with 0. Prometheus takes the first value of a new
+   * series as its baseline, and would miss the first increase. With a `server` label, each server has these
+   * series.
    */
   readonly fromStart?: readonly Labels[];
 }
 
-/** Kinds of responses, and the codes of failures. */
+/** Response kinds and error codes. */
 const OUTCOMES = [
   ...['found', 'empty', 'not-found', 'refused'],
   ...Object.keys(CATALOGUE).filter((code) => code.startsWith('UPSTREAM_')),
@@ -79,14 +83,14 @@ export const METRICS = {
     name: 'handle_proxy_requests_total',
     type: 'counter',
     labelNames: ['interface', 'result', 'status'],
-    help: 'Responses by interface (record, v2, redirect, native-tunnel, native-tcp, native-udp), result (hit, miss, stale, …) and HTTP status; of native-tcp and native-udp the response code.',
+    help: 'Responses by interface (record, v2, redirect, native-tunnel, native-tcp, native-udp), result (hit, miss, stale, …) and HTTP status, or for native-tcp and native-udp response code.',
     fromStart: USUAL_REQUESTS,
   },
   batchHandles: {
     name: 'handle_proxy_batch_handles_total',
     type: 'counter',
     labelNames: ['result'],
-    help: 'Handles answered in batches, by result (hit, miss, stale, …); a batch is one response of `handle_proxy_requests_total`.',
+    help: 'Handles served in batches, by result (hit, miss, stale, …); `handle_proxy_requests_total` counts each batch as one response.',
     fromStart: ['hit', 'miss', 'stale', 'invalid', 'error'].map((result) => ({ result })),
   },
   internalErrors: {
@@ -99,8 +103,8 @@ export const METRICS = {
     name: 'handle_proxy_request_duration_seconds',
     type: 'histogram',
     labelNames: ['interface', 'result'],
-    help: 'Duration of requests, by interface and result as above; of hits above 1,000 per second 1 in 16 is measured, for all 16.',
-    // Pairs repeat for each status; the histogram ignores repetitions.
+    help: 'Request duration, by interface and result as above; beyond 1,000 hits per second, 1 hit in 16 is timed and counted 16 times.',
+    // Pairs repeat for each status; the histogram ignores duplicates.
     fromStart: USUAL_REQUESTS.map(({ interface: family = '', result = '' }) => ({
       interface: family,
       result,
@@ -110,14 +114,14 @@ export const METRICS = {
     name: 'handle_proxy_upstream_requests_total',
     type: 'counter',
     labelNames: ['server', 'outcome'],
-    help: 'Reads sent upstream, by server (address of a Handle server or mirror; `referred` for all that referrals name) and outcome (kind of response or error code).',
+    help: 'Upstream reads, by server (address of a Handle server or mirror; `referred` for all servers that referrals name) and outcome (kind of response or error code).',
     fromStart: OUTCOMES.map((outcome) => ({ outcome })),
   },
   upstreamRequestDuration: {
     name: 'handle_proxy_upstream_request_duration_seconds',
     type: 'histogram',
     labelNames: ['server'],
-    help: 'Duration of upstream reads, failures included, by server as above.',
+    help: 'Upstream read duration, including failures, by server as above.',
     fromStart: [{}],
   },
   cacheEntries: {
@@ -143,7 +147,7 @@ export const METRICS = {
     name: 'handle_proxy_snapshot_written_timestamp_seconds',
     type: 'gauge',
     labelNames: [],
-    help: 'When the last snapshot was written (seconds since 1970); 0 before the first one.',
+    help: 'Time of the last snapshot (seconds since 1970); 0 before the first.',
   },
   snapshotFailing: {
     name: 'handle_proxy_snapshot_failing',
@@ -155,7 +159,7 @@ export const METRICS = {
     name: 'handle_proxy_restored_records_total',
     type: 'counter',
     labelNames: ['source'],
-    help: 'Records put into memory without a load, by source (snapshot, seed, import).',
+    help: 'Records loaded into memory without an upstream read, by source (snapshot, seed, import).',
     fromStart: VALUES.source.map((source) => ({ source })),
   },
   staleResponses: {
@@ -175,25 +179,25 @@ export const METRICS = {
     name: 'handle_proxy_upstream_certificate_expiry_timestamp_seconds',
     type: 'gauge',
     labelNames: ['server'],
-    help: 'When the certificate of a Handle server or mirror with https expires (seconds since 1970), by address; looked at when the proxy starts and every hour.',
+    help: 'Certificate expiry of each https Handle server or mirror (seconds since 1970), by address; checked at startup and every hour.',
   },
   upstreamInFlight: {
     name: 'handle_proxy_upstream_requests_in_flight',
     type: 'gauge',
     labelNames: ['server', 'kind'],
-    help: 'Requests in flight, by Handle server (its mirrors included) and kind (read: shared by all waiting clients; forwarded: for one client).',
+    help: 'Requests in flight, by Handle server (including its mirrors) and kind (read: shared by all waiting clients; forwarded: for one client).',
   },
   upstreamQueued: {
     name: 'handle_proxy_upstream_requests_queued',
     type: 'gauge',
     labelNames: ['server', 'kind'],
-    help: 'Requests queued, by Handle server (its mirrors included) and kind (read, forwarded).',
+    help: 'Queued requests, by Handle server (including its mirrors) and kind (read, forwarded).',
   },
   upstreamConcurrencyLimit: {
     name: 'handle_proxy_upstream_concurrency_limit',
     type: 'gauge',
     labelNames: ['server', 'kind'],
-    help: 'Maximum requests in flight now, by Handle server and kind; for reads between `upstream.minConcurrency` and `upstream.concurrency`, by the latency of the server.',
+    help: "Current limit of requests in flight, by Handle server and kind; for reads it adapts to the server's latency, between `upstream.minConcurrency` and `upstream.concurrency`.",
   },
   rejected: {
     name: 'handle_proxy_upstream_rejected_total',
@@ -206,34 +210,34 @@ export const METRICS = {
     name: 'handle_proxy_traffic_rule_requests_total',
     type: 'counter',
     labelNames: ['rule', 'result'],
-    help: 'Requests that matched a rule of `traffic.rules`, by rule and result (matched: passed; limited: refused; shadowed: only counted, would have been refused).',
+    help: 'Requests that matched a rule in `traffic.rules`, by rule and result (matched: passed; limited: rejected; shadowed: only counted, would have been rejected).',
     fromStart: VALUES.ruleResult.map((result) => ({ result })),
   },
   limitedNetworks: {
     name: 'handle_proxy_limited_networks',
     type: 'gauge',
     labelNames: [],
-    help: 'Networks that are limited now because of `traffic.enumeration`.',
+    help: 'Networks currently limited by `traffic.enumeration`.',
   },
   limitedMisses: {
     name: 'handle_proxy_limited_misses_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'Reads of limited networks that memory does not answer, refused with 429, by reason (unknown-names: the network asks for handles that do not exist; most-misses: it made most of the misses while reads waited for the Handle server).',
+    help: 'Misses of limited networks, rejected with 429, by reason (unknown-names: the network requested missing handles; most-misses: it caused most misses while reads were queued for the Handle server).',
     fromStart: VALUES.limitReason.map((reason) => ({ reason })),
   },
   udpLimited: {
     name: 'handle_proxy_native_udp_limited_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'UDP requests that were not answered in full, by reason (rate: above `native.udp.bytesPerSecond`, dropped or sent to TCP; size: the answer would amplify; busy: too many unanswered).',
+    help: 'UDP requests without a complete response, by reason (rate: above `native.udp.bytesPerSecond`, dropped or directed to TCP; size: the response would amplify; busy: too many requests pending).',
     fromStart: VALUES.udpReason.map((reason) => ({ reason })),
   },
   connectionsDropped: {
     name: 'handle_proxy_connections_dropped_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'Client connections closed for a bound, by reason (total: new ones above `server.maxConnections` or `native.tcp.maxConnections`; network: new ones above `maxConnectionsPerNetwork` of either; unread: responses above `http.maxUnsentResponseBytes` that the client did not read).',
+    help: 'Client connections closed because of a limit, by reason (total: new connections above `server.maxConnections` or `native.tcp.maxConnections`; network: new connections above `maxConnectionsPerNetwork` of either; unread: unread responses above `http.maxUnsentResponseBytes`).',
     fromStart: VALUES.dropReason.map((reason) => ({ reason })),
   },
   idleConnectionsClosed: {
@@ -246,7 +250,7 @@ export const METRICS = {
     name: 'handle_proxy_event_loop_delay_seconds',
     type: 'gauge',
     labelNames: [],
-    help: 'Event loop delay, 99th percentile of the last second.',
+    help: 'Event-loop delay, 99th percentile of the last second.',
   },
   redisErrors: {
     name: 'handle_proxy_redis_errors_total',
@@ -259,11 +263,11 @@ export const METRICS = {
     name: 'handle_proxy_redis_up',
     type: 'gauge',
     labelNames: [],
-    help: '1 while Redis is connected, 0 while it is unreachable; no value where none is configured.',
+    help: '1 while Redis is connected, 0 while it is unreachable; no value if Redis is not configured.',
   },
 } as const satisfies Record<string, MetricEntry>;
 
-/** The rows of the table of metrics in README.md of this folder. */
+/** Returns the rows of the metrics table in this folder's README.md. */
 export function metricRows(): string[] {
   return Object.values<MetricEntry>(METRICS).map(({ name, type, labelNames, help }) => {
     const labels = labelNames.map((label) => `\`${label}\``).join(', ') || 'none';

@@ -1,28 +1,27 @@
-// The metrics of one process. Every module reports to them through its `Context`.
+// Creates the process's metrics, which every module updates through its `Context`.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
 import { Recent } from './recent.js';
 
 interface RequestSample {
-  /** The interface. */
   interface: LabelValue<'interface'>;
   handle?: string | undefined;
   result: string;
   status: number;
   ms: number;
-  /** Path of an HTTP request. */
+  /** Path of an HTTP request; undefined for native TCP and UDP. */
   path?: string;
   /** Code of an error response. */
   code?: string | undefined;
 }
 
-/** A measured hit, and the unmeasured ones that count with its duration. */
+/** A timed hit, which also represents the untimed hits before it. */
 export interface MeasuredHits {
   interface: LabelValue<'interface'>;
   handle: string;
   ms: number;
-  /** Number of hits. */
+  /** Number of hits that the duration counts for. */
   weight: number;
 }
 
@@ -32,7 +31,7 @@ export interface StoreUsage {
   bytes: number;
 }
 
-/** Use of a concurrency limit of a Handle server. */
+/** Usage of a Handle server's concurrency limit. */
 interface LimitUsage {
   server: string;
   /** `read` or `forwarded`. */
@@ -42,7 +41,10 @@ interface LimitUsage {
   limit: number;
 }
 
-/** Default gauges of prom-client with a counter suffix, which promtool rejects; others report the same by type. */
+/**
+ * Default prom-client gauges with a counter suffix, which promtool rejects; other gauges report the same by
+ * type.
+ */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -51,7 +53,7 @@ const MISNAMED = [
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Each call has its own registry, so that two proxies in one process (tests) do not mix. */
+/** Creates metrics with a separate registry, so that several proxies can run in one test process. */
 export function createMetrics(now: () => number = Date.now) {
   const registry = new Registry();
   const recent = new Recent(now);
@@ -63,7 +65,7 @@ export function createMetrics(now: () => number = Date.now) {
     ...createTrafficMetrics(registry),
     ...createCounters(registry),
     ...createGauges(registry, recent),
-    /** The text that Prometheus scrapes. */
+    /** Returns the text that Prometheus scrapes. */
     exposition: () => registry.metrics(),
     contentType: registry.contentType,
     registry,
@@ -79,7 +81,7 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
   const seconds = new RequestSeconds();
   seconds.register(registry);
   return {
-    /** `flush` is called before each scrape, for callers that count by themselves. */
+    /** Registers a function to call before each scrape, for callers that buffer counts. */
     registerFlush(flush: () => void): void {
       flushes.push(flush);
     },
@@ -87,7 +89,8 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       requests.inc({ interface: family, result, status });
       seconds.add(family, result, ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
-      // A relayed 5xx of the Handle server has another result; for TCP and UDP the status is a response code.
+      // A relayed upstream 5xx has a different result. Over TCP and UDP, the status is a response code and
+      // the path undefined.
       const isFailure = result === 'error' || (path !== undefined && status >= 500);
       if (isFailure) recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
     },
@@ -119,7 +122,7 @@ function createUpstreamMetrics(registry: Registry, recent: Recent) {
     buckets: UPSTREAM_BUCKETS,
   });
   return {
-    /** Sets the series of a Handle server or mirror to 0. */
+    /** Initialises a Handle server's or mirror's series with 0. */
     addServer(server: string): void {
       zeroCounter(requests, METRICS.upstreamRequests, { server });
       zeroCounter(rejected, METRICS.rejected, { server });
@@ -140,12 +143,12 @@ function createUpstreamMetrics(registry: Registry, recent: Recent) {
   };
 }
 
-/** The values of the only label of a metric. */
+/** The label values of a metric with one label. */
 type OnlyLabel<M> = M extends { labelNames: readonly [infer Label]; fromStart: readonly (infer Series)[] }
   ? Series[Label & keyof Series]
   : never;
 
-/** Counters with at most one label. */
+/** Creates the counters with at most one label. */
 function createCounters(registry: Registry) {
   const counts = (metric: MetricEntry): (() => void) => {
     const counter = addCounter(registry, metric);
@@ -162,7 +165,7 @@ function createCounters(registry: Registry) {
   };
   return {
     countInternalError: counts(METRICS.internalErrors),
-    /** A handle that was answered in a batch. */
+    /** Counts a handle in a batch. */
     countBatchHandle: countsBy(METRICS.batchHandles),
     countStale: countsBy(METRICS.staleResponses),
     countEviction: countsBy(METRICS.cacheEvictions),
@@ -178,7 +181,7 @@ function createCounters(registry: Registry) {
 function createTrafficMetrics(registry: Registry) {
   const requests = addCounter(registry, METRICS.trafficRules);
   return {
-    /** Sets the series of a traffic rule to 0. */
+    /** Initialises a traffic rule's series with 0. */
     addTrafficRule(rule: string): void {
       zeroCounter(requests, METRICS.trafficRules, { rule });
     },
@@ -188,14 +191,14 @@ function createTrafficMetrics(registry: Registry) {
   };
 }
 
-/** Gauges that are set, and gauges that are read at each scrape by registered functions. */
+/** Creates the gauges: some are set, others read by registered functions at each scrape. */
 function createGauges(registry: Registry, recent: Recent) {
   const registers = [registry];
   const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers });
   const snapshotFailing = new Gauge({ ...METRICS.snapshotFailing, registers });
   const certificateExpiry = new Gauge({ ...METRICS.certificateExpiry, registers });
   const redisUp = new Gauge({ ...METRICS.redisUp, registers });
-  // Without Redis there is no value, so that alerts can tell it from a Redis that was never reached.
+  // Removes the initial value, so that alerts can distinguish a missing Redis from an unreachable Redis.
   redisUp.remove();
   const limitOf = (field: 'running' | 'waiting' | 'limit') => (use: LimitUsage) => ({
     labels: { server: use.server, kind: use.kind },
@@ -208,11 +211,11 @@ function createGauges(registry: Registry, recent: Recent) {
     setSnapshotFailing(isFailing: boolean): void {
       snapshotFailing.set(isFailing ? 1 : 0);
     },
-    /** `expires`: ISO 8601. */
+    /** `expires` is in ISO 8601 format. */
     setCertificateExpiry(server: string, expires: string): void {
       certificateExpiry.set({ server }, Date.parse(expires) / 1000);
     },
-    /** `down`: before the first contact. */
+    /** `down` is the state before the first connection. */
     setRedisState(state: 'down' | 'up' | 'lost'): void {
       redisUp.set(state === 'up' ? 1 : 0);
       if (state === 'lost') recent.addError('redis unavailable');
@@ -237,7 +240,10 @@ function createGauges(registry: Registry, recent: Recent) {
 
 type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => { labels: Labels; value: number }];
 
-/** @returns a function that registers the source of the gauges: each of its items sets every gauge once */
+/**
+ * Returns a function that registers the source of the gauges. At each scrape, every source item sets each
+ * gauge.
+ */
 function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {
   let readAll = (): readonly T[] => [];
   for (const [metric, read] of gauges) {
@@ -254,7 +260,7 @@ function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {
   };
 }
 
-/** Starts the series at 0, except those of servers and rules, which are known later. */
+/** Initialises the series with 0, except those for servers and rules, which are not known yet. */
 function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
   const counter = new Counter({ ...metric, registers: [registry], collect });
   const isByConfiguration = metric.labelNames.includes('server') || metric.labelNames.includes('rule');
@@ -262,15 +268,15 @@ function addCounter(registry: Registry, metric: MetricEntry, collect: () => void
   return counter;
 }
 
-/** `more`: labels whose values depend on the deployment. */
+/** `more` contains labels whose values depend on the deployment. */
 function zeroCounter(counter: Counter, { fromStart = [] }: MetricEntry, more: Labels = {}): void {
   for (const labels of fromStart) counter.inc({ ...more, ...labels }, 0);
 }
 
-/** Seconds, from a fast upstream in the same network to the default `upstream.timeout`. */
+/** Bucket bounds (s), from a fast upstream in the same network to the default `upstream.timeout`. */
 const UPSTREAM_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Seconds, from a hit to the default `upstream.timeout`. */
+/** Bucket bounds (s), from a hit to the default `upstream.timeout`. */
 const REQUEST_BUCKETS = [
   ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01],
   ...[0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
@@ -278,12 +284,12 @@ const REQUEST_BUCKETS = [
 
 interface Series {
   labels: Labels;
-  /** Counts by bucket; the last bucket is for longer durations. */
+  /** Counts per bucket; the last bucket is `+Inf`. */
   counts: number[];
   sum: number;
 }
 
-/** The histogram of request durations. Observations have a weight, which prom-client does not support. */
+/** Request duration histogram with weighted observations, which prom-client does not support. */
 class RequestSeconds {
   readonly #byFamily = new Map<string, Map<string, Series>>();
 
@@ -300,7 +306,7 @@ class RequestSeconds {
     for (const { interface: family, result } of fromStart) this.#seriesOf(family, result);
     const series = (): Series[] => [...this.#byFamily.values()].flatMap((byResult) => [...byResult.values()]);
     const get = () => Promise.resolve({ name, help, type, values: series().flatMap(valuesOf) });
-    // A registry uses only these two members.
+    // The registry uses only these two members.
     registry.registerMetric({ name, get } as unknown as Histogram);
   }
 
@@ -316,7 +322,7 @@ class RequestSeconds {
   }
 }
 
-/** Buckets are cumulative. */
+/** Returns the samples of a series; buckets are cumulative. */
 function valuesOf({ labels, counts, sum }: Series) {
   const { name } = METRICS.requestDuration;
   let count = 0;

@@ -1,11 +1,12 @@
-// Recent activity that metrics cannot show: the most frequent handles, networks and agents, the last errors and why a server fails.
+// Tracks what metrics cannot show: top handles, networks and agents, recent errors, and causes of server
+// failures.
 export interface RecentError {
   /** ISO 8601. */
   at: string;
   message: string;
 }
 
-/** State of a server by its last requests; if it fails, with code, cause and remedy of the error. */
+/** A server's state after its last request, with the error's code, cause and remedy if it failed. */
 interface ServerState {
   state: 'unknown' | 'working' | 'failing';
   code?: string;
@@ -22,13 +23,13 @@ interface ClientRequest {
 
 const MAX_ERRORS = 20;
 const MAX_RANKED = 20;
-/** Longer User-Agent headers are cut (characters). */
+/** Maximum characters stored of a User-Agent header. */
 const MAX_AGENT_LENGTH = 200;
 
 const MISSES: readonly string[] = ['miss', 'authoritative', 'bypass'];
 const REFUSALS: readonly (string | undefined)[] = ['RATE_LIMITED', 'TRAFFIC_REFUSED'];
 
-/** Lists cover the last five to ten minutes. */
+/** Recent activity; its top lists cover the last five to ten minutes. */
 export class Recent {
   readonly #now: () => number;
   readonly #handles: TopList;
@@ -49,7 +50,7 @@ export class Recent {
     if (result === 'miss') this.#misses.add(handle, times);
   }
 
-  /** Counts a request that reaches the Handle server, or would if it were not refused. */
+  /** Counts a request that reaches the Handle server, or would if it were not rejected. */
   countClient({ network, agent, result, code }: ClientRequest): void {
     if (!MISSES.includes(result) && !REFUSALS.includes(code)) return;
     if (network !== undefined) this.#networks.add(network);
@@ -77,13 +78,13 @@ export class Recent {
     return { networks: this.#networks.top(MAX_RANKED), agents: this.#agents.top(MAX_RANKED) };
   }
 
-  /** Newest first. */
+  /** Returns the errors, newest first. */
   errors(): RecentError[] {
     return [...this.#errors];
   }
 }
 
-/** Copies, because a substring would keep the whole string in memory. Headers are latin1. */
+/** Copies the start, because a substring would retain the whole string. Headers are Latin-1. */
 const copyStart = (agent: string): string =>
   Buffer.from(agent.slice(0, MAX_AGENT_LENGTH), 'latin1').toString('latin1');
 
@@ -96,9 +97,9 @@ const MAX_NAMES = 500;
 const GENERATION_MS = 5 * 60_000;
 
 /**
- * Counts names over the last five to ten minutes. When twice MAX_NAMES are known, the rarer half is dropped, and a new
- * name starts with the largest dropped count (space-saving, in batches): a frequent name is never missing, and a count
- * may be too high but never too low.
+ * Counts names over the last five to ten minutes with a batched space-saving algorithm: at twice MAX_NAMES
+ * names, drops the rarer half, and starts new names at the largest dropped count. Frequent names are never
+ * missed, and counts are never too low.
  */
 class TopList {
   readonly #now: () => number;
@@ -142,7 +143,7 @@ class Sketch {
   add(name: string, count: number): void {
     this.counts.set(name, (this.counts.get(name) ?? this.#floor) + count);
     if (this.counts.size < 2 * MAX_NAMES) return;
-    // Sorts only the counts, which is faster than sorting names. Of equal counts the oldest are dropped.
+    // Sorts only the counts, which is faster than sorting names. Drops the oldest of equal counts.
     const ascending = Float64Array.from(this.counts.values()).sort();
     this.#floor = ascending.at(-MAX_NAMES - 1) ?? 0;
     for (const [known, times] of this.counts) {

@@ -1,4 +1,4 @@
-// Tracing: a span per request and per upstream read, with the W3C trace context of the caller, and their export.
+// Creates and exports trace spans, one per request and per upstream read, in the caller's W3C trace context.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -7,7 +7,7 @@ import type { Logger } from './logger.js';
 
 interface RequestTrace {
   readonly traceId: string;
-  /** Adds attributes to the span of the request. */
+  /** Adds attributes to the request's span. */
   describe: (attributes: Span['attributes']) => void;
 }
 
@@ -26,7 +26,7 @@ type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 interface TracerDeps {
   sender: { add: (span: Span) => void };
-  /** Percentage of requests without a `traceparent` that are traced. */
+  /** Percentage of requests without a `traceparent` to trace. */
   samplePercent: number;
   random: () => number;
   now: () => number;
@@ -55,11 +55,11 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
   }
 
   return {
-    /** Traces the requests of a listener. */
+    /** Traces a listener's requests. */
     wrap: (listener: RequestListener): RequestListener =>
       function traced(req, res) {
         const span = open(req.headers['traceparent']?.toString());
-        // Runs after the other listeners of `close`, which add attributes.
+        // Runs after the other `close` listeners, which add attributes.
         if (span.isSampled) {
           res.once('close', () => {
             queueMicrotask(() => {
@@ -69,7 +69,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
         }
         return storage.run(span, listener, req, res);
       },
-    /** Traces a request that is not HTTP, as a new trace. `end` sends its span. */
+    /** Starts a new trace for a non-HTTP request. `end` sends its span. */
     run<T>(name: string, work: (trace: MessageTrace) => T): T {
       const span = open();
       const end = (isFailure: boolean): void => {
@@ -77,9 +77,9 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
       };
       return storage.run(span, () => work({ ...span, end }));
     },
-    /** The trace of the current request (AsyncLocalStorage). */
+    /** Returns the current request's trace, from AsyncLocalStorage. */
     current: (): RequestTrace | undefined => storage.getStore(),
-    /** Records a call that has just ended for the current request. */
+    /** Records a call of the current request that has just ended. */
     addCall({ name, durationMs, result, isFailure }: EndedCall): void {
       const request = storage.getStore();
       if (request?.isSampled !== true) return;
@@ -116,7 +116,10 @@ interface TraceContext {
 
 const ALL_ZEROS = /^0+$/;
 
-/** Undefined for an invalid header, which starts a new trace (W3C Trace Context 2021-11-23, sections 2.2 and 4.3). */
+/**
+ * Parses `traceparent`. Returns undefined for an invalid header, which starts a new trace (W3C Trace Context
+ * 2021-11-23, sections 2.2 and 4.3).
+ */
 export function readTraceParent(header: string | undefined): TraceContext | undefined {
   const match = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/.exec(header ?? '');
   const [, traceId = '', spanId = '', flags = ''] = match ?? [];
@@ -131,7 +134,7 @@ interface Span {
   spanId: string;
   parentSpanId?: string;
   name: string;
-  /** `server`: a received request; `client`: a sent one. */
+  /** `server` for a received request, `client` for a sent request. */
   kind: 'server' | 'client';
   startedAt: number;
   endedAt: number;
@@ -146,7 +149,7 @@ interface SpanSender {
 }
 
 interface SpanSenderOptions {
-  /** URL of the collector, such as `http://collector:4318/v1/traces`. */
+  /** Collector URL, for example `http://collector:4318/v1/traces`. */
   endpoint: string;
   serviceName: string;
   onSent: () => void;
@@ -159,16 +162,16 @@ const STATUS_ERROR = 2;
 const BATCH = 512;
 const SEND_EVERY_MS = 1000;
 const TIMEOUT_MS = 5000;
-/** Maximum buffered spans while the collector is unreachable; further ones are dropped. */
+/** Maximum spans buffered while the collector is unreachable; further spans are dropped. */
 const MAX_BUFFERED = 4096;
 
 export interface Tracing {
   tracer: Tracer;
-  /** Sends the buffered spans. */
+  /** Exports the buffered spans. */
   close: () => Promise<void>;
 }
 
-/** @returns undefined if no tracing endpoint is configured */
+/** Returns undefined if no tracing endpoint is configured. */
 export function createTracing(
   { tracing: { endpoint, samplePercent } }: Pick<Config, 'tracing'>,
   { log, clock: { now } }: { log: Pick<Logger, 'warn'>; clock: { now: () => number } },
@@ -182,7 +185,7 @@ export function createTracing(
       wasFailing = false;
     },
     onFailure(error) {
-      // Logged once per outage, not for each batch.
+      // Logs once per outage, not per batch.
       if (!wasFailing) log.warn({ err: error }, 'trace export failed');
       wasFailing = true;
     },
@@ -191,8 +194,8 @@ export function createTracing(
 }
 
 /**
- * Exports spans to a collector as OTLP over HTTP with JSON (OpenTelemetry Protocol 1.x). A failing collector loses spans
- * and affects nothing else.
+ * Exports spans to a collector by OTLP/HTTP with JSON (OpenTelemetry Protocol 1.x). A collector failure loses
+ * only spans.
  */
 function createSpanSender(options: SpanSenderOptions): SpanSender {
   const { endpoint, serviceName, onSent, onFailure } = options;
@@ -240,7 +243,7 @@ function createSpanSender(options: SpanSenderOptions): SpanSender {
   };
 }
 
-/** The body of an export request. */
+/** Returns the body of an export request. */
 function exportRequest(spans: readonly Span[], serviceName: string): unknown {
   return {
     resourceSpans: [
@@ -264,7 +267,9 @@ const toOtlp = (span: Span): unknown => ({
   status: { code: span.isFailure ? STATUS_ERROR : STATUS_UNSET },
 });
 
-/** A string, as OTLP writes 64-bit integers in JSON: they exceed the exact range of a number. */
+/**
+ * Returns a string, because OTLP/JSON encodes 64-bit integers as strings; they exceed a number's exact range.
+ */
 const nanoseconds = (ms: number): string => (BigInt(Math.round(ms * 1000)) * 1000n).toString();
 
 const attributesOf = (attributes: Span['attributes']): unknown[] =>

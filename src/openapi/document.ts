@@ -1,4 +1,4 @@
-// Generates the OpenAPI 3.1 document of a listener from its routes.
+// Generates a listener's OpenAPI 3.1 document from its routes.
 import { z } from 'zod';
 import { CATALOGUE } from '../errors.js';
 import {
@@ -16,7 +16,7 @@ interface Described {
   description: string;
 }
 
-/** Schemas by media type. */
+/** Schemas and examples by media type. */
 type Media = Record<string, { schema: Schema; example?: unknown }>;
 
 export interface Parameter extends Described {
@@ -43,7 +43,7 @@ export interface Operation {
   security?: Record<string, string[]>[];
 }
 
-/** Methods in the order of the page. */
+/** Methods in the page's order. */
 export const METHODS = ['get', 'head', 'put', 'post', 'delete'] as const;
 export type OperationMethod = (typeof METHODS)[number];
 type PathItem = { [method in OperationMethod]?: Operation };
@@ -86,17 +86,17 @@ export function createDocument(
     info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
     tags: [...new Map(routes.map(({ tag }) => [tag.name, tag])).values()],
-    // Default of operations without `security`: no login is needed.
+    // Operations without `security` need no login by default.
     security: [{}],
     paths,
     components: { schemas: writer.schemas, securitySchemes: Object.fromEntries(securitySchemes) },
   };
-  // zod refers to definitions inside the schema, which are components here.
+  // zod references definitions inside the schema, which are components in OpenAPI.
   const text = JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/');
   return JSON.parse(text) as typeof document;
 }
 
-/** Writes operations, and collects the named schemas. */
+/** Writes operations and collects named schemas. */
 class OperationWriter {
   readonly schemas: Record<string, Schema> = {};
   readonly #written = new Map<z.ZodType, JsonSchema>();
@@ -196,7 +196,7 @@ class OperationWriter {
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** Input schemas allow unknown members, which bodies of Handle servers may have. */
+/** Uses input schemas, which allow unknown members, because Handle server bodies may have them. */
 const OPTIONS: z.core.ToJSONSchemaParams = {
   io: 'input',
   unrepresentable: 'any',
@@ -212,7 +212,7 @@ const mapValues = <T, R>(
 ): Record<string, R> =>
   Object.fromEntries(Object.entries(from).map(([name, value]) => [name, map(value, name)]));
 
-/** Merges two routes with the same method and path; a request belongs to the conditional one if its condition holds. */
+/** Merges two routes with the same method and path, of which one is conditional. */
 function merge(one: Operation, other: Operation, isOtherPlain: boolean): Operation {
   const [plain, conditional] = isOtherPlain ? [other, one] : [one, other];
   const description = [plain.description, conditional.description].filter(Boolean).join(' ');
@@ -239,7 +239,7 @@ const unique = <T>(list: readonly T[]): T[] => [
   ...new Map(list.map((each) => [JSON.stringify(each), each])).values(),
 ];
 
-/** A parameter is required if both routes require it. */
+/** Merges parameters; the result is required only if both routes require it. */
 function mergeParameters(one: readonly Parameter[], other: readonly Parameter[]): Parameter[] {
   const isSame = (a: Parameter) => (b: Parameter) => a.name === b.name && a.in === b.in;
   const all = [...one, ...other.filter((parameter) => !one.some(isSame(parameter)))];
@@ -274,7 +274,7 @@ function mergeResponses(one: ResponseObject, other: ResponseObject): ResponseObj
   };
 }
 
-/** The HEAD of a GET: the same headers, no body (RFC 9110 §9.3.2). */
+/** Derives HEAD from GET: the same headers, but no body (RFC 9110 §9.3.2). */
 const headOf = ({ operationId, summary, responses, ...get }: Operation): Operation => ({
   ...get,
   operationId: `${operationId}Head`,

@@ -1,4 +1,4 @@
-// Renders the document as a page, with a form for every GET.
+// Renders the OpenAPI document as a page with a form for every GET.
 import { type Html, html } from '../html/html.js';
 import type { SitePage } from '../html/layout.js';
 import {
@@ -14,7 +14,7 @@ export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
   const entries = Object.entries(paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const operation = item[method];
-      // A HEAD is described with its GET.
+      // Omits HEAD, which GET describes too.
       return operation === undefined || method === 'head' ? [] : [{ path, method, operation }];
     }),
   );
@@ -60,7 +60,7 @@ function renderOperation({ path, method, operation }: PageOperation): Html {
   </section>`;
 }
 
-/** Descriptions mark code with backticks. */
+/** Renders text between backticks as code. */
 const withCode = (words: string): Html =>
   html`${words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`;
 
@@ -103,7 +103,7 @@ function optionalFields(operationId: string, fields: readonly Parameter[]): Html
 }
 
 /**
- * The URL of the call of a form, with its fields; undefined for an unknown operation. It cannot lead to another host,
+ * Returns the URL that a form calls; undefined for an unknown operation. It cannot name a different host,
  * because every field is percent-encoded.
  */
 export function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {

@@ -1,4 +1,4 @@
-// Serves the document as JSON and as a page: the routes for each listener, and their handler.
+// Serves the OpenAPI document as JSON and as a page.
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { VERSION } from '../config/package-files.js';
@@ -34,7 +34,7 @@ export const openApiRoutes = (group: Pick<Route, 'interface' | 'tag'>) =>
   );
 
 interface OpenApiParts {
-  /** The routes of the listener. */
+  /** The routes to describe. */
   routes: readonly Route[];
   summary: string;
   cacheControl: string;

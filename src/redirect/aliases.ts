@@ -6,7 +6,7 @@ import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { isOfType, redirectValues, textOf } from './values.js';
 
-/** HDLProxy's limit. */
+/** Equals HDLProxy's limit. */
 const MAX_ALIASES = 20;
 
 export interface ResolvedHandle {
@@ -15,25 +15,28 @@ export interface ResolvedHandle {
 }
 
 interface AliasChain {
-  /** The last handle: a record, a refusal, or a handle that does not exist. */
+  /** The last handle, which may be missing or refused by the Handle server. */
   end: ResolvedHandle;
-  /** The values of its record that redirects depend on and the request selects. */
+  /** The values of the last record that affect redirects and match the request's selection. */
   values: readonly HandleValue[];
-  /** The aliases before the last handle, in order. */
+  /** The aliases that led to the last handle, in order. */
   aliases: string[];
-  /** The resolution that expires first. A response made from several records expires with it. */
+  /** The resolution that expires first, and so bounds the lifetime of the response. */
   earliest: FromEntry | undefined;
 }
 
 interface AliasDeps {
-  /** `type` and `index` hide an alias (recording "alias: type=10320/loc hides it"). */
+  /** `type` and `index` can deselect an alias (recording "alias: type=10320/loc hides it"). */
   query: Selection & { followAliases: boolean };
   resolve: (handle: HandleRef) => Promise<Resolution>;
   refOf: (text: string) => HandleRef;
   run: RunSteps;
 }
 
-/** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop or more than 20 aliases, REDIRECT_NOT_FOUND for an alias longer than a handle */
+/**
+ * @throws ServiceError REDIRECT_ALIAS_LOOP for a loop or over 20 aliases, REDIRECT_NOT_FOUND for an overlong
+ * alias
+ */
 export async function followAliases(
   first: ResolvedHandle,
   { query, resolve, refOf, run }: AliasDeps,
@@ -69,9 +72,9 @@ function aliasIn(values: readonly HandleValue[]): string | undefined {
   const found = values.find((value) => isOfType(value, 'HS_ALIAS'));
   const text = found && textOf(found)?.trim();
   if (text === undefined || text === '') return undefined;
-  // Lone surrogates become U+FFFD, as in the request to the Handle server.
+  // Replaces lone surrogates with U+FFFD, as the request to the Handle server does.
   const bytes = Buffer.from(text);
-  // The request to the Handle server and each page that names the alias would be as long.
+  // Rejects an overlong alias, because the upstream request and every page with its name would be as long.
   if (bytes.length > MAX_HANDLE_BYTES) {
     throw new ServiceError('REDIRECT_NOT_FOUND', { detail: 'Its alias is longer than a handle can be.' });
   }
@@ -84,6 +87,9 @@ const earlier = (known: FromEntry | undefined, resolution: Resolution): FromEntr
 export const earlierOf = (one: FromEntry, other: FromEntry): FromEntry =>
   expiryOf(other) < expiryOf(one) ? other : one;
 
-/** Stale entries sort before all fresh ones: after a missed invalidation `staleAt` may be in the future. */
+/**
+ * Sorts stale entries before fresh ones. After a missed invalidation, the `staleAt` of a stale entry may be
+ * in the future.
+ */
 const expiryOf = ({ entry, stale }: FromEntry): number =>
   stale === undefined ? entry.staleAt : entry.staleAt - entry.deleteAt;

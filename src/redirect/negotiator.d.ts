@@ -1,8 +1,8 @@
-// The part of negotiator that is used here; the package has no types.
+// Minimal types for negotiator, which ships none.
 declare module 'negotiator' {
   export default class Negotiator {
     constructor(request: { headers: { accept: string | undefined } });
-    /** The acceptable types among `available`, the most preferred first. */
+    /** Returns the acceptable types among `available`, most preferred first. */
     mediaTypes(available: readonly string[]): string[];
   }
 }

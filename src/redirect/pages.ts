@@ -1,4 +1,4 @@
-// The front page with the look-up form, and the page of an error: what happened, and what the reader can do next.
+// Renders the front page with its look-up form, and error pages with suggested next steps.
 import { handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type Html, html } from '../html/html.js';
@@ -7,7 +7,7 @@ import type { Problem } from '../http/error-reply.js';
 
 interface LookUp {
   handle?: string | undefined;
-  /** Prefix of the example in an empty field. */
+  /** Prefix in the placeholder of the input field. */
   prefix: string | undefined;
 }
 
@@ -38,17 +38,17 @@ export const frontPage = ({ examplePrefix }: PageBranding): SitePage => ({
     </section>`,
 });
 
-/** Resolver that knows the Handle server of every prefix. */
+/** Public resolver for all prefixes. */
 const GLOBAL_RESOLVER = 'https://hdl.handle.net/';
 
 interface ProblemView {
   problem: Problem;
-  /** Undefined on a page that may be stored. */
+  /** Undefined for a cacheable page. */
   requestId: string | undefined;
-  /** URL of the same request; relative to the page. */
+  /** Relative URL to retry the request. */
   retryUrl: string;
   branding: PageBranding;
-  /** Contact of the operator of the prefix, as in the prefix record. */
+  /** The prefix operator's contact from the prefix record. */
   contact?: string | undefined;
 }
 
@@ -70,7 +70,7 @@ export function problemPage({ problem, requestId, retryUrl, branding, contact }:
   };
 }
 
-/** Statuses after which the same request may succeed. */
+/** Statuses after which a retry may succeed. */
 const TEMPORARY: readonly number[] = [408, 429, 500, 502, 503, 504];
 
 function stepsAfter({ status, code, responseCode, handle }: Problem, retryUrl: string): Html[] {
@@ -94,7 +94,7 @@ function elsewhere(handle: string | undefined): Html[] {
   ];
 }
 
-/** Untrusted text: it becomes a link only if it is a mail address. */
+/** Renders untrusted text: only an email address becomes a link. */
 function prefixContactSteps(contact = ''): Html[] {
   if (contact === '') return [];
   const shown = html`<bdi>${contact}</bdi>`;
@@ -104,7 +104,7 @@ function prefixContactSteps(contact = ''): Html[] {
   ];
 }
 
-/** The first footer link to a mail address is the contact. */
+/** Uses the first `mailto:` footer link as the contact. */
 function contactSteps({ footerLinks }: PageBranding): Html[] {
   const contact = footerLinks.find(({ url }) => url.startsWith('mailto:'));
   if (contact === undefined) return [];

@@ -1,4 +1,4 @@
-// Redirects that depend only on the URL values of a record, as nearly all do; they are found synchronously.
+// Synchronously finds redirects that depend only on a record's URL values, as nearly all do.
 import type { Entry } from '../cache/entry.js';
 import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
 import { representRedirect } from '../html/send.js';
@@ -14,20 +14,20 @@ import { isFamily, isOfType, mayMatter } from './values.js';
 
 export interface PlainDeps {
   target: TargetRules;
-  /** Undefined when lists of prefixes are turned off. */
+  /** Undefined when `redirect.prefixLocations` is off. */
   prefixRecords: Pick<PrefixRecords, 'plainPrefixOf'> | undefined;
 }
 
 export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
 
-/** Longer records are read in slices. */
+/** Maximum record length here; longer records are parsed in slices elsewhere. */
 const MAX_CHARS = 16 * 1024;
-/** A match nearly always means that an alias or a location list decides, so such a record is not parsed here. */
+/** Types that usually imply an alias or a location list; matching records are not parsed here. */
 const OTHER_TYPES = /10320\/|HS_ALIAS/i;
 
 /**
- * Finds the redirect of a request without parameters. Undefined when an alias, a list, the prefix or the request headers
- * may take part, or when there is no redirect.
+ * Finds the redirect for a request without parameters. Returns undefined without a redirect target, or if an
+ * alias, a list, the prefix or request headers may affect the result.
  */
 export function plainRedirect(
   { entry, stale }: FromEntry,
@@ -49,7 +49,7 @@ function urlOf(entry: Entry, rules: TargetRules): RedirectUrl | undefined {
   return chosen && toRedirectUrl(chosen.text, rules);
 }
 
-/** Finds the redirect of a GET by its raw request target, for the read path; undefined unless memory has the record. */
+/** Creates the read path's lookup of a redirect by raw request target; it finds only records in memory. */
 export function createFindRedirect(
   refOf: (text: string) => HandleRef,
   { resolver, ...deps }: PlainDeps & { resolver: Pick<Resolver<unknown>, 'fromMemory'> },
@@ -64,11 +64,14 @@ export function createFindRedirect(
   };
 }
 
-/** The handle in a target without query and fragment; empty for any other target. Parameters may select values. */
+/**
+ * Returns the handle in a target, or an empty string if the target has a query or fragment, which may select
+ * values.
+ */
 function handleIn(target: string): string {
   if (/[?#]/.test(target)) return '';
   const { path } = readTarget(target);
-  // A path of one segment may be a file of the site.
+  // A single-segment path may be a site file such as `/robots.txt`.
   if (ownerOf(path) !== 'redirect' || !path.includes('/', 1)) return '';
   const parsed = parseHandle(path.slice(1));
   return parsed.ok ? handleInUrl(parsed.handle) : '';

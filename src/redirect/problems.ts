@@ -1,4 +1,4 @@
-// Errors of the redirects: a page for browsers, problem JSON (RFC 9457) for programs, with the same text.
+// Sends redirect errors as a page to browsers and as problem JSON (RFC 9457) to programs.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
@@ -23,9 +23,11 @@ import { problemPage } from './pages.js';
 interface ProblemResponse {
   failure: ServiceError;
   handle?: string | undefined;
-  /** Contact of the operator of the prefix. */
+  /** The prefix operator's contact. */
   contact?: string | undefined;
-  /** Headers of a response that caches may store; without them the response has the request id and is not stored. */
+  /**
+   * Headers for a cacheable response; without them, the response is uncacheable and contains the request id.
+   */
   headers?: Record<string, string>;
   sender: PageSender;
 }
@@ -44,7 +46,7 @@ export async function sendProblem(
     variesByAccept: true,
   };
   if (!prefersJson(req.headers.accept)) {
-    // The look-up form of HDLProxy posts to `/`.
+    // HDLProxy's look-up form posts to `/`.
     const retryUrl = req.method === 'POST' && handle !== undefined ? `/${handleToPath(handle)}` : '';
     const page = problemPage({ problem, requestId, retryUrl, branding: sender.branding, contact });
     await sender.sendPage(req, res, { ...response, page });
@@ -61,13 +63,16 @@ export async function sendProblem(
 interface EndOfChain {
   /** The requested handle. */
   handle: string;
-  /** The handle after all aliases. */
+  /** The handle at the end of the alias chain. */
   end: string;
   isFound: boolean;
   namespace: Namespace | undefined;
 }
 
-/** An inactive prefix has no pages and no redirects, not even for handles that exist; its JSON stays (recordings "prefix: inactive, …"). */
+/**
+ * Returns an error for a missing handle, and for any handle under an inactive prefix. JSON responses ignore
+ * inactivity (recordings "prefix: inactive, …").
+ */
 export function missingError({ handle, end, isFound, namespace }: EndOfChain): ServiceError | undefined {
   if (namespace?.isInactive === true) return inactiveError(end, namespace.statusMessage);
   return isFound ? undefined : notFoundError(handle, end);
@@ -83,7 +88,6 @@ function notFoundError(handle: string, end: string): ServiceError {
   return new ServiceError('REDIRECT_NOT_FOUND', { detail, responseCode });
 }
 
-/** The operator of the prefix has set it inactive. */
 function inactiveError(handle: string, statusMessage: string): ServiceError {
   const [prefix = ''] = handle.split('/', 1);
   return new ServiceError('REDIRECT_INACTIVE', {
@@ -92,9 +96,9 @@ function inactiveError(handle: string, statusMessage: string): ServiceError {
 }
 
 /**
- * Whether the text can be a handle: a prefix begins with a digit (`10.5072`, `2014`, `0.NA`) or has a dot
- * (`loc.music`). Everything else is a wrong API path, such as `/foo/21.T11998/x`: a client that read code 100
- * there would treat the handle as missing.
+ * Whether the text can be a handle: a prefix starts with a digit (`10.5072`, `2014`, `0.NA`) or contains a
+ * dot (`loc.music`). Anything else, for example `/foo/21.T11998/x`, is a mistyped API path: response code 100
+ * would make clients treat the handle as missing.
  */
 export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
@@ -114,7 +118,10 @@ export function refusedError(handle: string, { status, members, retryAfter }: Re
   });
 }
 
-/** Sends errors of all paths outside the APIs; in the form of the record interface for `action=api`. */
+/**
+ * Creates the error sender for all paths outside the APIs. With `action=api` it uses the record interface's
+ * format.
+ */
 export function createSendProblem(deps: { sender: PageSender; onUnexpected: ReportUnexpected }): SendError {
   const sendRecordError = createSendError(deps);
   return async function sendProblemOf(req, res, error) {

@@ -1,4 +1,4 @@
-// The record page: redirect target, values, and state of the cache entry, in words.
+// Renders the record page: redirect target, values and cache state.
 import { handleToPath } from '../handle/handle.js';
 import { DEFAULT_PERMISSIONS, type HandleValue } from '../handle/value.js';
 import { type Html, html } from '../html/html.js';
@@ -13,9 +13,9 @@ import type { Steps } from '../time-slicer.js';
 
 interface RecordView {
   handle: string;
-  /** The aliases that were followed to this handle. */
+  /** The aliases that led to this handle. */
   aliases: readonly string[];
-  /** The values selected by the request. */
+  /** The values that match the request's selection. */
   values: readonly HandleValue[];
   target: RedirectTarget;
   resolution: FromEntry;
@@ -94,7 +94,7 @@ function actions({ handle, target: { url } }: RecordView): Html {
   </div>`;
 }
 
-/** Maximum for an invalid target, which may be as long as the record. */
+/** Maximum displayed length of an invalid target, which may be as long as the record. */
 const MAX_TARGET_CHARS = 2000;
 
 function renderTarget({ chosen, url, status }: RedirectTarget): Html {
@@ -148,13 +148,16 @@ function cacheState({ resolution: { entry, from, stale }, authoritative, now }: 
   </dl>`;
 }
 
-/** An invalidated entry has `staleAt` 0. */
+/** Describes the expiry time. An invalidated entry has `staleAt` 0. */
 function expiryOf(staleAt: number, now: number): string {
   if (staleAt > now) return `in ${coarseDuration(staleAt - now)}, at ${formatInstant(staleAt)}`;
   return staleAt > 0 ? `expired at ${formatInstant(staleAt)}` : 'expired: the record may have changed';
 }
 
-/** Permissions that all values share are one sentence below the table. `jsonUrl`: URL of the whole record. */
+/**
+ * Renders the values; permissions common to all values become a sentence below the table. `jsonUrl` is the
+ * full record's URL.
+ */
 export function* valuesTable(values: readonly HandleValue[], jsonUrl: string): Steps<Html> {
   if (values.length === 0) return html`<p>The record has no public value that matches the request.</p>`;
   const shown = shownPart(values);
@@ -185,7 +188,7 @@ function restNote(
   return html`<p class="note">${part} <a href="${jsonUrl}">The JSON has everything.</a></p>`;
 }
 
-// The roles are explicit because `display: block` on narrow screens removes those of a table.
+// Sets roles explicitly, because `display: block` on narrow screens removes the implicit table roles.
 const renderTable = (names: readonly string[], rows: readonly Html[]): Html =>
   html`<table role="table">
     <thead role="rowgroup">
@@ -227,7 +230,7 @@ const CONTENT: Readonly<Record<string, (value: ShownValue) => Html | string | nu
 const renderCell = (name: string, value: ShownValue): Html =>
   html`<td role="cell" data-label="${name}" class="${CLASSES[name]}">${CONTENT[name]?.(value)}</td>`;
 
-/** Seconds, or an absolute time. */
+/** Renders a TTL in seconds or an absolute expiry time. */
 function renderTtl(ttl: HandleValue['ttl']): Html | string {
   if (ttl === undefined) return '';
   if (typeof ttl === 'string') {
@@ -249,7 +252,7 @@ const list = new Intl.ListFormat('en-GB');
 
 const countOf = (count: number, unit: string): string => (count === 1 ? `one ${unit}` : `${count} ${unit}s`);
 
-/** Whole seconds, exactly: `90_000` is `one day and one hour`. */
+/** Formats whole seconds exactly: `90_000` becomes `one day and one hour`. */
 function exactDuration(seconds: number): string {
   let left = seconds;
   const parts: string[] = [];
@@ -261,7 +264,7 @@ function exactDuration(seconds: number): string {
   return list.format(parts);
 }
 
-/** Coarse, so that a page stays the same for a minute and revalidates. `7_300_000` is `2 hours`. */
+/** Rounds down, so that a page keeps its ETag for a minute: `7_300_000` becomes `2 hours`. */
 function coarseDuration(ms: number): string {
   for (const [unit, unitSeconds] of UNITS.slice(0, -1)) {
     const count = Math.floor(ms / 1000 / unitSeconds);

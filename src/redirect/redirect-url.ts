@@ -1,28 +1,28 @@
-// Makes a value of a record a URL that is safe in a Location header.
+// Converts a record value to a URL that is safe in a Location header.
 import { domainToASCII } from 'node:url';
 
 export type RedirectUrl =
   { ok: true; url: string } | { ok: false; problem: 'scheme' | 'malformed' | 'too-long' | 'host' };
 
 interface UrlRules {
-  /** Host names, or `*.example.org` for its subdomains; undefined allows any host. */
+  /** Host names, or `*.example.org` for subdomains; undefined allows any host. */
   allowedHosts?: readonly string[] | undefined;
 }
 
-/** Clients and proxies do not accept longer headers. */
+/** Maximum URL length. Clients and proxies reject longer headers. */
 const MAX_URL_CHARS = 8000;
 
 const SCHEMES: readonly string[] = ['http', 'https', 'ftp', 'mailto'];
 
 /**
- * Unlike HDLProxy, allows only http, https, ftp and mailto: with `javascript:` or `data:` the author of a
- * record could run scripts in the browsers of its readers.
+ * Unlike HDLProxy, allows only http, https, ftp and mailto, because `javascript:` and `data:` URLs could run
+ * scripts in readers' browsers.
  */
 export function toRedirectUrl(value: string, { allowedHosts }: UrlRules): RedirectUrl {
   const trimmed = value.trim();
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(trimmed)?.[1]?.toLowerCase() ?? '';
   if (!SCHEMES.includes(scheme)) return { ok: false, problem: 'scheme' };
-  // Checked before the escapes, which make the text longer, and again after them.
+  // Checked before escaping to bound its cost, and again afterwards because escapes lengthen the URL.
   if (trimmed.length > MAX_URL_CHARS) return { ok: false, problem: 'too-long' };
   const url = escapeUnsafe(scheme === 'mailto' ? trimmed : withAsciiHost(trimmed));
   const problem = scheme === 'mailto' ? problemOfMail(url) : problemOfHost(url, allowedHosts);
@@ -45,8 +45,9 @@ function problemOfHost(
 }
 
 /**
- * Percent-encodes characters that RFC 3986 does not allow in a URL. Line ends are encoded, so a value cannot add
- * a header. Escapes in the value stay (recordings "unicode in URL value", "spaces and quotes in URL value").
+ * Percent-encodes characters that RFC 3986 forbids in URLs, including line breaks, which could inject
+ * headers. Leaves existing escapes unchanged (recordings "unicode in URL value", "spaces and quotes in URL
+ * value").
  */
 export const escapeUnsafe = (text: string): string =>
   text.replace(/[^\x21-\x7e]+|["<>\\^`{|}]/g, (unsafe) => {
@@ -54,7 +55,7 @@ export const escapeUnsafe = (text: string): string =>
     return bytes.replace(/../g, '%$&');
   });
 
-/** Writes an internationalised host name in its ASCII form (RFC 5890). */
+/** Converts an internationalised host name to its ASCII form (RFC 5890). */
 function withAsciiHost(url: string): string {
   const [whole = '', before = '', host = ''] = /^([a-z]+:\/\/(?:[^/?#@]*@)?)([^/?#:@]*)/i.exec(url) ?? [];
   if (/^[\x21-\x7e]*$/.test(host)) return url;
@@ -62,13 +63,13 @@ function withAsciiHost(url: string): string {
 }
 
 /**
- * Appends a text to a URL; undefined when the result has another origin: HDLProxy makes `https://example.org`
- * and `.evil.org` one host name.
+ * Appends text to a URL. Returns undefined if this changes the origin, as `.evil.org` after
+ * `https://example.org` does.
  */
 export function appendToUrl(value: string, text: string): string | undefined {
   const base = value.trim();
   const whole = base + text;
-  // Origins are compared only if they can differ and toRedirectUrl will not refuse the length.
+  // Skips the comparison if the origin cannot change or toRedirectUrl will reject the length.
   if (text === '' || base.length > MAX_URL_CHARS || /^mailto:/i.test(base)) return whole;
   return originOf(base) === originOf(whole) ? whole : undefined;
 }

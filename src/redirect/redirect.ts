@@ -1,4 +1,4 @@
-// Handlers of the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`.
+// Handles the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
@@ -30,19 +30,19 @@ type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | '
 interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'findClient'> {
   resolver: Resolver<unknown>;
   cache: Pick<Cache, 'memory' | 'trustedSince'>;
-  /** Memory budget of request bodies. */
+  /** Memory budget for request bodies. */
   bodies: MemoryBudget;
   refusalOfHandle: RefusalOfHandle | undefined;
 }
 
-/** Responds to a request that has a context. */
+/** Handles a request that already has a context. */
 type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export interface RedirectInterface {
   handlers: Readonly<Record<string, Handler>>;
   /** Finds redirects for the read path. */
   findRedirect: ReturnType<typeof createFindRedirect>;
-  /** Sends errors of all paths outside the APIs. */
+  /** Sends errors for all paths outside the APIs. */
   sendError: SendError;
 }
 
@@ -103,7 +103,7 @@ function createRespondDeps(
   };
 }
 
-/** Keeps the last handle: the read path has parsed it before the handler of the same request does. */
+/** Caches the last handle, because the read path has already parsed it for the same request. */
 function keepLast(refOf: (text: string) => HandleRef): (text: string) => HandleRef {
   let last: HandleRef | undefined;
   return (text) => (last = last?.text === text ? last : refOf(text));
@@ -120,7 +120,7 @@ function createRoute(
     else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
     else {
       const handle = deps.refOf(parseHandleInUrl(encodeURIComponent(text)));
-      // The traffic rules have seen only the request line, which lacks the handle of a form.
+      // Applies the traffic rules again, because the request line lacks the handle, which is in the form.
       const refusal = await refusalOfHandle?.(req, handle);
       if (refusal !== undefined) throw refusal;
       await respondToHandle(req, res, { handle, query: readRedirectQuery(parameters), deps });
@@ -141,13 +141,13 @@ function createRoute(
   };
 }
 
-/** As on HDLProxy (recording "page: /robots.txt"). */
+/** Equals HDLProxy's file (recording "page: /robots.txt"). */
 const ROBOTS = 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n';
 
-/** Drops a fragment, which correct clients do not send (recording "more: # in the request line"). */
+/** Drops a fragment, which only broken clients send (recording "more: # in the request line"). */
 const withoutFragment = (text: string): string => text.split('#', 1)[0] ?? '';
 
-/** Decodes `+` as a space in a posted form and in `hdl`; elsewhere in the query it stays. */
+/** Decodes `+` as a space in posted forms and in `hdl`, and keeps it in other query parameters. */
 function parametersOf(query: string, form: string): URLSearchParams {
   const parameters = readRedirectParameters(query);
   const handle = readParameters(query).get('hdl');
@@ -159,8 +159,8 @@ function parametersOf(query: string, form: string): URLSearchParams {
 const FORM = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 /**
- * The body of a GET is ignored: its response may be stored for other clients. A `charset` is ignored too: this media type
- * is always UTF-8 (URL Standard, section 5).
+ * Ignores the body of a GET, whose response may be cached for other clients, and any `charset`, because forms
+ * are always UTF-8 (URL Standard, section 5).
  */
 function readForm(req: IncomingMessage, withBody: WithBody): string | Promise<string> {
   if (req.method !== 'POST' || !FORM.test(req.headers['content-type'] ?? '')) return '';
@@ -172,7 +172,10 @@ function readForm(req: IncomingMessage, withBody: WithBody): string | Promise<st
   return withBody(req, async (body) => new TextDecoder().decode(await decompress(body, options)));
 }
 
-/** Our form uses GET, so that the result has a URL to share; HDLProxy's form posts `hdl=`. */
+/**
+ * Redirects the form's GET to the handle's own URL, which readers can share. HDLProxy's form posts `hdl=`
+ * instead.
+ */
 function redirectToHandle(res: ServerResponse, handle: string, parameters: URLSearchParams): void {
   parameters.delete('hdl');
   const pairs = [...parameters].map((pair) => pair.map(encodeURIComponent).join('='));
@@ -183,7 +186,7 @@ function redirectToHandle(res: ServerResponse, handle: string, parameters: URLSe
   res.end();
 }
 
-/** @throws ServiceError when a percent-encoded path is not a handle */
+/** @throws ServiceError if the percent-encoded path is not a handle */
 function parseHandleInUrl(rawPath: string): string {
   const handle = handleInUrl(readHandle(rawPath));
   if (handle === '') throw new ServiceError('EMPTY_HANDLE');

@@ -1,29 +1,34 @@
-// Reads the query parameters of a redirect request, as HDLProxy reads them, and whether it wants JSON.
+// Parses redirect query parameters as HDLProxy does, and negotiates JSON or HTML.
 import Negotiator from 'negotiator';
 import { type RecordQuery, readParameters } from '../http/query.js';
 import type { WantedAttribute } from './locations/select.js';
 
 export interface RedirectQuery extends RecordQuery {
-  /** `page`: the record, as a page or as JSON; `locations`: `action=showurls`; `api`: as the record interface. */
+  /**
+   * `page` shows the record as HTML or JSON, `locations` the XML for `showurls`, `api` the record interface's
+   * response.
+   */
   show: 'redirect' | 'page' | 'locations' | 'api';
   followAliases: boolean;
-  /** Appended to the URL. */
+  /** Text to append to the target URL. */
   urlAppend: string;
-  /** `locatt`: attributes that select a location. */
+  /** Location attributes from `locatt`. */
   locationAttributes: readonly WantedAttribute[];
   wantsMetadata: boolean;
   country: string | undefined;
-  /** `ip`: the address whose country is looked up, instead of the client's. */
+  /** Address from `ip`, which replaces the client address in the country lookup. */
   address: string | undefined;
-  /** `redirectionHeaders`: the headers of the redirect with status 200. */
+  /** Set by `redirectionHeaders`: sends the redirect's headers with status 200. */
   isDry: boolean;
 }
 
-/** `;` separates parameters too, and `+` is itself (recordings "locatt: locatt=id:b+", "urlappend: plus"). */
+/**
+ * Parses `;` as a separator and `+` as a plus sign (recordings "locatt: locatt=id:b+", "urlappend: plus").
+ */
 export const readRedirectParameters = (query: string): URLSearchParams =>
   readParameters(query.replace(/;/g, '&').replace(/\+/g, '%2B'));
 
-/** A flag is on when present: `auth=false` is on (recording "redirect: auth=false"). */
+/** Reads flags by presence: `auth=false` counts as set (recording "redirect: auth=false"). */
 export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
   return {
     show: readShow(parameters),
@@ -44,8 +49,8 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
 const actionOf = (parameters: URLSearchParams): string | undefined => parameters.get('action')?.toLowerCase();
 
 /**
- * A known action wins over `noredirect` (recording "action=redirect&noredirect"). HDLProxy ignores
- * parameters named `api` or `metadata`; they are actions only.
+ * Lets a known action override `noredirect` (recording "action=redirect&noredirect"). As in HDLProxy, `api`
+ * and `metadata` are valid as actions, not as parameters.
  */
 export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
   const action = actionOf(parameters);
@@ -55,13 +60,13 @@ export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
   return action === 'showvalues' || parameters.has('noredirect') ? 'page' : 'redirect';
 }
 
-/** An invalid index is ignored; the record interface refuses it (recording "redirect: index=abc"). */
+/** Ignores an invalid index, which the record interface rejects (recording "redirect: index=abc"). */
 const isIndex = (index: string): boolean => /^[+-]?\d{1,10}$/.test(index);
 
-/** Each attribute is compared with every location. */
+/** Maximum `locatt` parameters, because each is compared with every location. */
 const MAX_LOCATION_ATTRIBUTES = 50;
 
-/** The name is trimmed; the value is all text after the first colon. Without a colon any value matches. */
+/** Splits each attribute at its first colon and trims the name. Without a colon, any value matches. */
 const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] =>
   parameters
     .getAll('locatt')
@@ -71,14 +76,14 @@ const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] 
       return { name: name.trim(), value: rest.length === 0 ? undefined : rest.join(':'), by: 'locatt' };
     });
 
-// HTML comes first: it wins at equal quality and without an Accept header.
+// HTML is first because it wins at equal quality and without an Accept header.
 const TYPES = ['text/html', 'application/json', 'application/problem+json'];
 
-/** True for programs that prefer JSON; browsers prefer HTML. */
+/** Whether the client prefers JSON; browsers prefer HTML. */
 export function prefersJson(accept: string | undefined): boolean {
   const [best = 'text/html'] = new Negotiator({ headers: { accept } }).mediaTypes(TYPES);
   return best !== 'text/html';
 }
 
-/** The query of most requests. */
+/** The parsed query of a request without parameters, shared by most requests. */
 export const NO_PARAMETERS = readRedirectQuery(new URLSearchParams());

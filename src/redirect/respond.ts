@@ -1,4 +1,4 @@
-// Responds to a request for a handle: with a redirect, its page, its JSON, or its locations as XML.
+// Responds to a handle request with a redirect, a page, JSON, or the locations as XML.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type HandleRef, handleToPath, prefixRecordOf } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
@@ -35,13 +35,13 @@ export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   target: TargetRules;
   random: () => number;
   findClient: (req: IncomingMessage) => { address: string };
-  /** Undefined when no database of countries is configured. */
+  /** Undefined without `redirect.countryDatabase`. */
   countryOf: ((address: string) => string | undefined) | undefined;
   sender: PageSender;
   redirectFreshness: Freshness;
 }
 
-/** A request and the dependencies of its response. */
+/** A request and the dependencies for its response. */
 interface RedirectCall {
   req: IncomingMessage;
   res: ServerResponse;
@@ -50,26 +50,26 @@ interface RedirectCall {
   run: RunSteps;
 }
 
-/** A request with the record for its response, after all aliases. */
+/** A request with the record at the end of its alias chain. */
 interface FoundRecord extends RedirectCall {
   handle: HandleRef;
   aliases: readonly string[];
   resolution: FromEntry;
-  /** The selected values on which redirects depend. */
+  /** The selected values that affect redirects. */
   values: readonly HandleValue[];
-  /** The record that expires first; the response expires with it. */
+  /** The record that expires first, and so bounds the lifetime of the response. */
   earliest: FromEntry;
 }
 
-/** A request with the lists that other handles add to its record. */
+/** A request with its location lists, including those from other handles. */
 interface ResolvedRequest extends FoundRecord {
-  /** The lists that take part; undefined for a record that is not redirected. */
+  /** The location lists; undefined for a record without a redirect. */
   gathered: GatheredLists | undefined;
-  /** Characters of all records that take part. */
+  /** Total characters of all records involved. */
   chars: number;
-  /** Whether the response depends on the record and its prefix alone. */
+  /** Whether the response depends only on the record and its prefix. */
   isOfRecordAlone: boolean;
-  /** False when an included handle or the prefix could not be read now: the response is not stored. */
+  /** False if reading an include or the prefix failed; the response is then uncacheable. */
   isComplete: boolean;
 }
 
@@ -117,7 +117,7 @@ export async function respondToHandle(
   await respond(request);
 }
 
-/** Sends a redirect that depends only on the URL values of the record; false for any other response. */
+/** Sends a redirect that depends only on the record's URL values; returns false if there is none. */
 async function sendPlain(
   { req, res, deps, query }: RedirectCall,
   { handle, resolution }: ResolvedHandle,
@@ -131,14 +131,17 @@ async function sendPlain(
   return true;
 }
 
-/** A response is stale when one of its records is. */
+/** Reports the response as stale if one of its records is stale. */
 function reportStale({ res, deps, query, earliest }: FoundRecord): void {
   if (earliest.stale === undefined) return;
   deps.context.metrics.countStale(earliest.stale);
   contextOf(res).result = resultOf(earliest, query);
 }
 
-/** Sends the error for a missing handle or an inactive prefix, else false. `handle`: as requested. */
+/**
+ * Sends the error for a missing handle or inactive prefix; returns false otherwise. `handle` is the requested
+ * handle.
+ */
 async function sendMissing(
   found: FoundRecord,
   handle: string,
@@ -164,7 +167,7 @@ async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<Resol
   }
   const { authoritative } = query;
   const { caller } = contextOf(res);
-  // A limited network still gets redirects of cached records, for which prefix records may have to be read.
+  // A limited network still gets redirects for cached records, which may require reading prefix records.
   const unjudged = unjudgedCaller(res);
   const reader = new RequestListReader(deps, { authoritative, prefix, caller, unjudged, run });
   const own = await run(listsIn(values, deps.parseList), chars);
@@ -186,7 +189,7 @@ function headersOf({ query, earliest, deps }: FoundRecord, freshness: Freshness)
 
 async function respond(request: ResolvedRequest): Promise<void> {
   const { req, query, handle, values, gathered, deps, run, chars } = request;
-  // Without a URL or a location the record is shown, whatever the action.
+  // A record without a URL or location is shown regardless of the action.
   if (query.show === 'locations' && gathered !== undefined) {
     await sendLocations(request, gathered);
     return;
@@ -205,14 +208,14 @@ async function respond(request: ResolvedRequest): Promise<void> {
   else await sendRecordPage(request, target);
 }
 
-/** Redirects an alias permanently to the URL of the last handle on this proxy; false when nothing was sent. */
+/** Redirects an alias permanently to the last handle on this proxy; returns false if nothing was sent. */
 async function sendAlias(request: FoundRecord): Promise<boolean> {
   const { req, res, handle, aliases, deps } = request;
   if (request.query.show !== 'redirect' || aliases.length === 0 || req.method === 'POST') return false;
   reportStale(request);
   const { query } = contextOf(res).target;
   const path = `/${handleToPath(handle.text)}`;
-  // Node reads raw bytes as Latin-1; RFC 3986 requires them escaped.
+  // Node decodes raw bytes as Latin-1; RFC 3986 requires them to be escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
   const headers = headersOf(request, deps.redirectFreshness);
   const status = request.query.isDry ? 200 : 301;
@@ -224,7 +227,7 @@ async function redirect(request: ResolvedRequest, target: RedirectTarget, url: s
   const { req, res, deps } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
-  // The client may store a random choice; a shared cache would give it to every client.
+  // Allows only the client to cache a random or address-based choice; a shared cache would serve it to all.
   if (isRandom || variation.isByAddress) {
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
@@ -236,7 +239,7 @@ async function redirect(request: ResolvedRequest, target: RedirectTarget, url: s
   }
 }
 
-/** Prepares the redirect for later requests, which the read path answers. */
+/** Prepares the redirect for the read path, which serves later requests. */
 function prepareRedirect(
   { req, deps, handle, resolution }: ResolvedRequest,
   status: number,
@@ -256,17 +259,17 @@ function prepareRedirect(
 
 function redirectHeaders(request: ResolvedRequest): Record<string, string> {
   const headers = headersOf(request, request.deps.redirectFreshness);
-  // An invalid date counts as past (RFC 9111 section 5.3).
+  // An invalid `Expires` counts as past (RFC 9111 section 5.3).
   return request.isComplete ? headers : { ...headers, 'Cache-Control': 'no-store', Expires: '0' };
 }
 
-/** RFC 9110 section 15.4: HTTP/1.0 does not have 303, 307 and 308. */
+/** Replaces 303, 307 and 308, which HTTP/1.0 lacks, with 302 (RFC 9110 section 15.4). */
 function statusFor({ req, query }: ResolvedRequest, { status }: RedirectTarget): number {
   if (query.isDry) return 200;
   return req.httpVersion === '1.0' && status > 302 ? 302 : status;
 }
 
-/** The read path recognises redirects by these statuses. */
+/** The read path recognises only these redirect statuses. */
 const isPreparable = (status: number): boolean => status === 301 || status === 302;
 
 const isPlainHit = ({ req, res, resolution }: ResolvedRequest): boolean =>
@@ -286,7 +289,7 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
   const now = deps.context.clock.now();
   const making = recordPage({ handle: handle.text, aliases, values, target, resolution, authoritative, now });
   const page = await run(making, entry.values.length);
-  // Browsers revalidate a page; the response is usually a 304.
+  // Browsers revalidate pages, usually with a 304.
   const headers = { ...headersOf(request, deps.freshness), 'Cache-Control': 'no-cache' };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
 }

@@ -1,4 +1,4 @@
-// The routes for browsers: redirects and pages of handles, the front page, and the files of a site.
+// Defines the browser routes: redirects, record pages, the front page and site files.
 import { z } from 'zod';
 import { PROBLEM, optionalText, pathText } from '../http/schemas.js';
 import { type Content, defineRoutes } from '../http/route-table.js';

@@ -1,4 +1,4 @@
-// Finds the redirect target of a record: one of its locations, else its URL value, else none. Pure.
+// Finds a record's redirect target: a location, or else a URL value. Pure.
 import { ServiceError } from '../errors.js';
 import type { HandleValue } from '../handle/value.js';
 import type { Steps } from '../time-slicer.js';
@@ -26,47 +26,47 @@ import { isOfType, isUrlSubtype, textOf } from './values.js';
 
 export interface TargetRules {
   allowedHosts?: readonly string[] | undefined;
-  /** Headers that 10320/headers may set, in lower case. */
+  /** Lower-case names of the headers that 10320/headers may set. */
   allowedHeaders: readonly string[];
 }
 
 interface TargetRequest {
   handle: string;
-  /** The values of the record that the request selects. */
+  /** The record values that match the request's selection. */
   values: readonly HandleValue[];
   query: RedirectQuery;
   headers: Omit<NegotiationFacts, 'wantsMetadata'>;
-  /** Address of the client. */
+  /** Client address. */
   address: string;
-  /** The country of an address; undefined when no database is configured. */
+  /** Looks up a country by address; undefined without `redirect.countryDatabase`. */
   countryOf: ((address: string) => string | undefined) | undefined;
   random: number;
 }
 
-/** The value that was chosen and the reason. */
+/** The chosen value and the reason for the choice. */
 export interface ChosenTarget {
-  /** The URL as in the record, with `urlappend`. */
+  /** The unescaped URL from the record, with `urlappend`. */
   text: string;
   /** The URL value; undefined for a location. */
   value: HandleValue | undefined;
-  /** The selection among `count` locations; undefined for the URL value of a record without lists. */
+  /** The choice among `count` locations; undefined for a record without lists. */
   choice?: Choice<Candidate> & { count: number };
 }
 
 export interface RedirectTarget {
-  /** Undefined when the record has neither a location nor a URL. */
+  /** Undefined for a record with neither a location nor a URL. */
   chosen: ChosenTarget | undefined;
-  /** The URL of `chosen`, or the reason for its refusal. */
+  /** The URL of `chosen`, or the reason for its rejection. */
   url: RedirectUrl | undefined;
   status: number;
-  /** True when the same request may get another target next time. */
+  /** Whether a repeated request may get a different target. */
   isRandom: boolean;
   variation: Variation;
-  /** Link headers and those of 10320/headers. */
+  /** Link headers, and headers from 10320/headers. */
   headers: readonly HeaderLine[];
 }
 
-/** @throws ServiceError BAD_PARAMETER when `urlappend` changes the host */
+/** @throws ServiceError BAD_PARAMETER if `urlappend` changes the host */
 export function* findTarget(
   request: TargetRequest,
   gathered: GatheredLists | undefined,
@@ -99,7 +99,7 @@ const urlOf = (
   rules: TargetRules,
 ): Pick<RedirectTarget, 'chosen' | 'url'> => ({ chosen, url: chosen && toRedirectUrl(chosen.text, rules) });
 
-/** Without any list, link or header the first URL value is the target. */
+/** Whether lists, links or headers affect the redirect; if none does, the first URL value is the target. */
 function takesPart(gathered: GatheredLists | undefined): gathered is GatheredLists {
   if (gathered === undefined) return false;
   const { own, included, prefix, prefixIncluded } = gathered;
@@ -108,7 +108,7 @@ function takesPart(gathered: GatheredLists | undefined): gathered is GatheredLis
   );
 }
 
-/** The first value of type URL in the order of the record, else the first of a subtype. */
+/** Returns the first URL value in record order, or else the first URL subtype. */
 export function pickUrl(values: readonly HandleValue[]): ChosenTarget | undefined {
   if (!mayRedirect(values)) return undefined;
   const isUsable = (value: HandleValue): boolean => (textOf(value) ?? '').trim() !== '';
@@ -118,7 +118,9 @@ export function pickUrl(values: readonly HandleValue[]): ChosenTarget | undefine
   return value && { text: textOf(value) ?? '', value };
 }
 
-/** Undefined when the chosen location has no address (recording "loc xml: one location without href"). */
+/**
+ * Returns undefined if the chosen location has no address (recording "loc xml: one location without href").
+ */
 function* pickLocation(
   { locations, chooseBy, mayHave }: Candidates,
   { handle, query, headers, address, countryOf, random }: TargetRequest,
@@ -148,6 +150,6 @@ function withAppended(
   throw new ServiceError('BAD_PARAMETER', { detail: 'urlappend changes the host of the URL' });
 }
 
-/** Only exactly these texts count (recording "http_sc=" 303" on the location"). */
+/** Compares the text exactly, with no trimming (recording "http_sc=" 303" on the location"). */
 const statusOf = (text: string | undefined): number =>
   text !== undefined && ['301', '302', '303', '307', '308'].includes(text) ? Number(text) : 302;

@@ -1,4 +1,4 @@
-// The values of a record page as HTML: the part that is shown, their data and their permissions in words.
+// Renders record values as HTML: truncates them, and describes data and permissions.
 import { handleToPath } from '../handle/handle.js';
 import { RIGHT } from '../handle/predefined-data.js';
 import { type HandleValue, lastFourPermissions } from '../handle/value.js';
@@ -6,13 +6,13 @@ import { type Html, html } from '../html/html.js';
 import { toRedirectUrl } from './redirect-url.js';
 import { isOfType, textOf } from './values.js';
 
-/** Real records have at most some dozens of values. */
+/** Maximum values per page. Real records have a few dozen at most. */
 const MAX_SHOWN_VALUES = 200;
-/** Maximum for all values of a page together. */
+/** Maximum total length of a page's values. */
 const MAX_SHOWN_CHARS = 64 * 1024;
-/** Maximum for the data of one value, so that a long value does not hide those behind it. */
+/** Maximum data length per value, so that a long value leaves room for later values. */
 const MAX_VALUE_CHARS = 16 * 1024;
-/** Maximum for type, TTL, timestamp and permissions of one value together. */
+/** Maximum total length of a value's type, TTL, timestamp and permissions. */
 const MAX_FIELD_CHARS = 1000;
 
 export interface ShownValue extends HandleValue {
@@ -40,18 +40,18 @@ export function shownPart(values: readonly HandleValue[]): ShownValue[] {
 }
 
 interface Cutter {
-  /** Copies the beginning of a JSON value as valid JSON. */
+  /** Copies the start of a JSON value as valid JSON. */
   cut: (json: unknown) => unknown;
   usedChars: () => number;
   isCut: () => boolean;
 }
 
-/** Counted per element, so that lists of empty elements have a length too. */
+/** Cost per element, so that empty elements count. */
 const ELEMENT_CHARS = 4;
-/** Counted per level, because indentation makes deeply nested JSON long. */
+/** Cost per nesting level, because indentation lengthens deeply nested JSON. */
 const INDENT_CHARS = 2;
 
-/** All calls of `cut` share one budget. */
+/** Creates a cutter whose calls share one budget. */
 function createCutter(maxChars: number): Cutter {
   let used = 0;
   let isCut = false;
@@ -77,7 +77,7 @@ function createCutter(maxChars: number): Cutter {
       if (!hasRoom()) break;
       shown.push(cut(element, depth));
     }
-    // The last element may be truncated, and a reference without its index is invalid.
+    // Drops the last element, which may be truncated: a reference without its index is invalid.
     if (isCut && shown.length > 1) shown.pop();
     return shown;
   }
@@ -92,13 +92,13 @@ function createCutter(maxChars: number): Cutter {
   return { cut, usedChars: () => used, isCut: () => isCut };
 }
 
-/** Longer data are collapsed. */
+/** Maximum length of data shown in full; longer data are collapsed. */
 const MAX_EXPANDED_CHARS = 1200;
 
 export function renderData(value: ShownValue): Html {
   const text = textOf(value);
   if (text === undefined) return renderStructure(value.data);
-  // A truncated text is neither a handle nor a URL.
+  // Truncated text must not become a link.
   if (value.isCut) return collapsed(text, html`<bdi>${text}</bdi>`);
   if (isOfType(value, 'HS_ALIAS')) return handleLink(text.trim());
   if (isOfType(value, 'EMAIL') && /^[^\s@/:]+@[^\s@/:]+$/.test(text)) return link(`mailto:${text}`, text);
@@ -108,7 +108,7 @@ export function renderData(value: ShownValue): Html {
   );
 }
 
-/** A link when the whole text is a URL that may be redirected to. */
+/** Returns a link if the whole text is a valid redirect target. */
 function urlLink(text: string): Html | undefined {
   const address = toRedirectUrl(text, { allowedHosts: undefined });
   return address.ok && !/\s/.test(text.trim()) ? link(address.url, text) : undefined;
@@ -132,7 +132,7 @@ function renderStructure(data: unknown): Html {
   return collapsed(json, html`<pre>${json}</pre>`);
 }
 
-/** Empty for a value without data. */
+/** Returns an empty string for a value without data. */
 const jsonOf = (data: unknown): string => (data === undefined ? '' : JSON.stringify(data, null, 2));
 
 interface AdminReference {
@@ -177,7 +177,7 @@ const verbsOf = (read: string | undefined, write: string | undefined): string =>
   [read === '1' ? 'read' : '', write === '1' ? 'write' : ''].filter((verb) => verb !== '').join(' and ') ||
   'neither read nor write';
 
-/** Describes the permission digits of a value: admin read, admin write, public read, public write. */
+/** Describes the four permission digits: admin read, admin write, public read, public write. */
 export function describeAccess(permissions: string | undefined): string {
   const [adminRead, adminWrite, publicRead, publicWrite] = lastFourPermissions(permissions);
   return `everyone may ${verbsOf(publicRead, publicWrite)}, administrators may ${verbsOf(adminRead, adminWrite)}`;
@@ -198,7 +198,7 @@ const RIGHTS: readonly [bit: number, name: string][] = [
   [RIGHT.listHandles, 'list handles'],
 ];
 
-/** The twelve digits of an HS_ADMIN, the highest bit first; undefined for any other text. */
+/** Describes the twelve HS_ADMIN digits, highest bit first; returns undefined for any other text. */
 function describeRights(permissions: string): string | undefined {
   if (!/^[01]{12}$/.test(permissions)) return undefined;
   const bits = parseInt(permissions, 2);

@@ -1,17 +1,20 @@
-// The values of a record that redirects read, with their types and texts.
+// Selects the record values that affect redirects, and reads their types and texts.
 import { upperAscii } from '../handle/handle.js';
 import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
 import type { Entry } from '../cache/entry.js';
 import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 
-/** Values read between two yields. */
+/** Number of values checked between yields. */
 const VALUES_PER_STEP = 200;
 
-/** Results for large records, found once per parsed record. */
+/** Cached results for large records, by parsed record. */
 const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
 
-/** The values on which redirects depend. A record may hold ten thousand others, which are checked only once. */
+/**
+ * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
+ * other values.
+ */
 export function* redirectValues(entry: Pick<Entry, 'kind' | 'values'>): Steps<readonly HandleValue[]> {
   const all = yield* readValues(entry);
   if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);
@@ -22,7 +25,7 @@ export function* redirectValues(entry: Pick<Entry, 'kind' | 'values'>): Steps<re
   return kept;
 }
 
-/** All values that a request selects, in the order of the record. */
+/** Returns the values that match the selection, in record order. */
 export function* selectedValues(
   entry: Pick<Entry, 'kind' | 'values'>,
   selection: Selection,
@@ -43,20 +46,20 @@ function* filterInSteps(
   return kept;
 }
 
-/** The data of a value if it is text. */
+/** Returns a value's data if it is text. */
 export function textOf({ data }: HandleValue): string | undefined {
   const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
   return format === 'string' && typeof value === 'string' ? value : undefined;
 }
 
-/** Ignores ASCII case: ePIC records hold `url` and `10320/LOC`. */
+/** Ignores ASCII case, because ePIC records contain `url` and `10320/LOC`. `types` must be in upper case. */
 export const isOfType = ({ type }: HandleValue, ...types: string[]): boolean =>
   types.some((wanted) => type.length === wanted.length && beginsWith(type, wanted));
 
-/** `URL.` and its subtypes. */
+/** Whether the type is `URL.` or one of its subtypes. */
 export const isUrlSubtype = ({ type }: HandleValue): boolean => beginsWith(type, 'URL.');
 
-/** The type itself and its subtypes; `family` in upper case. */
+/** Whether the type is `family` or one of its subtypes; `family` must be in upper case. */
 export const isFamily = ({ type }: HandleValue, family: string): boolean =>
   (type.length === family.length || type[family.length] === '.') && beginsWith(type, family);
 
@@ -65,11 +68,11 @@ const FAMILIES: readonly string[] = ['URL', '10320/LOC', '10320/LINKS', '10320/H
 export const mayMatter = (value: HandleValue): boolean =>
   isOfType(value, 'HS_ALIAS', '0.TYPE/URL') || FAMILIES.some((family) => isFamily(value, family));
 
-/** Called for all values of a record on each redirect; nearly all differ in the first letter, which is compared first. */
+/** Compares the first letter first, because each redirect checks all values and most differ there. */
 const beginsWith = (type: string, wanted: string): boolean =>
   type.startsWith(wanted) ||
   (((type.charCodeAt(0) ^ wanted.charCodeAt(0)) & ~CASE_BIT) === 0 &&
     upperAscii(type.slice(0, wanted.length)) === wanted);
 
-/** The bit in which upper- and lower-case ASCII letters differ. */
+/** The bit that distinguishes upper- and lower-case ASCII letters. */
 const CASE_BIT = 0x20;

@@ -1,4 +1,4 @@
-// Child processes of the bench: pinned to a core, awaited, and always ended.
+// Starts the bench's child processes, pins each to a core, and ensures that all end.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -12,11 +12,11 @@ import { type Place, isInstalled, pinned } from './cores.js';
 export interface Child {
   pid: number;
   process: ChildProcess;
-  /** Ends the process and its descendants. */
+  /** Stops the process and its descendants. */
   stop: () => Promise<void>;
 }
 
-/** A program that the bench can do without. */
+/** Thrown for an optional program that is not installed. */
 export class Missing extends Error {
   constructor(program: string) {
     super(`${program} is not installed`);
@@ -30,7 +30,7 @@ export function assertInstalled(program: string): void {
 const groups = new Set<number>();
 const folders = new Set<string>();
 
-/** Remaining children end with the bench, however it ends. */
+/** Kills remaining children when the bench exits, for any reason. */
 process.on('exit', () => {
   for (const pid of groups) killGroup(pid, 'SIGKILL');
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -54,7 +54,7 @@ export function start(
   { place, env = {}, stdout = 'ignore' }: StartOptions,
 ): Child {
   const [file = '', ...args] = pinned(place, command);
-  // A separate process group, so that children end together with their parent.
+  // Uses a separate process group, so that descendants end together with the child.
   const child = spawn(file, args, {
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', stdout, 'pipe'],
@@ -85,7 +85,7 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // The group is empty.
+    // All processes of the group have already exited.
   }
 }
 
@@ -95,7 +95,10 @@ function keepTail(stream: Readable | null): () => string {
   return () => tail;
 }
 
-/** Creates a folder that is deleted when the bench ends. Servers started by root read it as another user. */
+/**
+ * Creates a folder and deletes it when the bench ends. It is world-readable, because servers started by root
+ * switch users.
+ */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'handle-bench-'));
   chmodSync(folder, 0o755);
@@ -103,7 +106,7 @@ export function scratchFolder(): string {
   return folder;
 }
 
-/** Waits until a URL answers with a status below 500. */
+/** Waits until a request for the URL gets a status below 500. */
 export async function untilAnswers(url: string, child: Child): Promise<void> {
   await until(`${url} is answered`, child, async () => {
     const answer = await fetch(url, { signal: AbortSignal.timeout(2000) }).catch(() => undefined);

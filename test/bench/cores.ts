@@ -1,11 +1,11 @@
-// Assigns the available cores: the server under test has one to itself.
+// Assigns the available cores, one of them exclusively to the server under test.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 export const isInstalled = (program: string): boolean =>
   spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 
-/** Numbers of the cores this process may use; in a container they can be any. */
+/** Returns the numbers of the cores that this process may use, which are arbitrary in a container. */
 function allowedCores(): string[] {
   const list = /^Cpus_allowed_list:\s+(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
   return list.split(',').flatMap((range) => {
@@ -18,7 +18,7 @@ const [first = '0', second = first, ...others] = allowedCores();
 
 export const CAN_PIN = first !== second && isInstalled('taskset');
 
-/** With two cores driver and upstream share one; with three or more each has its own. */
+/** Core assignment. With two cores, driver and upstream share one. */
 export const CORES = {
   server: first,
   driver: second,
@@ -31,7 +31,7 @@ export function pinned(place: Place, command: readonly string[]): string[] {
   return CAN_PIN ? ['taskset', '-c', CORES[place], ...command] : [...command];
 }
 
-/** This process drives some workloads itself, so it avoids the server's core. */
+/** Keeps this process off the server's core, because it drives some workloads itself. */
 export function pinThisProcess(): void {
   if (CAN_PIN) spawnSync('taskset', ['-a', '-c', '-p', CORES.driver, String(process.pid)]);
 }

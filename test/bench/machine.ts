@@ -1,4 +1,4 @@
-// The machine of the measurements.
+// Describes the machine that runs the measurements.
 import { spawnSync } from 'node:child_process';
 import { cpus, release, totalmem } from 'node:os';
 import { CAN_PIN, CORES } from './cores.js';
@@ -11,7 +11,7 @@ export interface Machine {
   memoryGiB: number;
   kernel: string;
   node: string;
-  /** Versions as reported by the programs; omitted if not installed. */
+  /** Program versions, omitting programs that are not installed. */
   versions: Record<string, string>;
   driver: string;
   pinning: string;

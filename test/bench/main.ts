@@ -1,4 +1,5 @@
-// `npm run bench`: drives the proxy and its peers alternately, prints tables and writes the figures as JSON.
+// `npm run bench`: measures the proxy and its peers alternately, prints tables, and writes the figures as
+// JSON.
 import { writeFileSync } from 'node:fs';
 import { pinThisProcess } from './cores.js';
 import { describeMachine } from './machine.js';
@@ -13,7 +14,7 @@ import { STAGES, type Stage } from './stages.js';
 
 const EXIT_USAGE = 2;
 
-/** Figures go to stdout, progress to stderr. */
+/** Prints figures to stdout; `say` prints progress to stderr. */
 const print = (text: string): boolean => process.stdout.write(`${text}\n`);
 const say = (line: string): boolean => process.stderr.write(`${line}\n`);
 
@@ -62,7 +63,7 @@ const results: Result[] = [];
 try {
   for (const stage of STAGES) results.push(...(await runStage(stage, plan)));
 } finally {
-  // Includes the results from before a workload failed.
+  // Reports the results so far even if a workload failed.
   report(results);
 }
 print(plan.quick ? `The quick form shows that it works, not how fast.` : `All figures are in ${plan.json}.`);

@@ -1,4 +1,4 @@
-// The amount of work, read from the command line; everything without options, a small part with `--quick`.
+// Reads the amount of work from the command line: by default everything, with `--quick` a small part.
 import { parseArgs } from 'node:util';
 
 export const WORKLOADS = [
@@ -25,21 +25,21 @@ export interface Plan {
   quick: boolean;
   workloads: readonly WorkloadName[];
   rounds: number;
-  /** Duration for each peer in a round; five times that in each part of `overload`. */
+  /** Duration per peer and round; each part of `overload` takes five times as long. */
   seconds: number;
-  /** Number of handles of the Zipf loads. */
+  /** Number of handles in the Zipf loads. */
   handles: number;
   /** Number of requests drawn for a Zipf load before it repeats. */
   length: number;
-  /** Number of callers of the herd. */
+  /** Number of callers in `herd`. */
   callers: number;
-  /** Number of different handles in a round of `miss`. */
+  /** Number of handles per round of `miss`. */
   misses: number;
-  /** Number of records of `memory`. */
+  /** Number of records in `memory`. */
   records: number;
-  /** Upstream requests per second in `mixed`, and of all three servers in `servers`. */
+  /** Upstream capacity in `mixed`, and of all three servers together in `servers` (requests per second). */
   capacityPerSecond: number;
-  /** Commit whose proxy is an additional peer. */
+  /** Commit to measure as an additional peer. */
   compare?: string;
   json: string;
 }
@@ -77,7 +77,7 @@ export const USAGE = `npm run bench -- [options]
   --json FILE         where the figures are written (bench.json)
 `;
 
-/** @throws Error that names the invalid option */
+/** @throws Error with the invalid option */
 export function readPlan(args: string[]): Plan | 'help' {
   const { values } = parseArgs({
     args,

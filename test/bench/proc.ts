@@ -1,7 +1,7 @@
-// Resources used by a server and its descendants, as the kernel counts them.
+// Reads from the kernel the resource usage of a server and its descendants.
 import { readFileSync, readdirSync } from 'node:fs';
 
-/** USER_HZ is 100 on every Linux that Node runs on. */
+/** USER_HZ, which is 100 on every Linux platform of Node. */
 const TICKS_PER_SECOND = 100;
 
 interface Member {
@@ -27,7 +27,7 @@ function family(pid: number): Member[] {
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => readMember(Number(name)) ?? []);
   const pids = new Set([pid]);
-  // A child may precede its parent in the list.
+  // Repeats until no descendant is added, because a child may precede its parent in the list.
   for (let before = 0; before !== pids.size;) {
     before = pids.size;
     for (const member of all) if (pids.has(member.parent)) pids.add(member.pid);
@@ -38,12 +38,12 @@ function family(pid: number): Member[] {
 function readMember(pid: number): Member | undefined {
   const text = readOf(pid, 'stat');
   if (text === '') return undefined;
-  // The name in parentheses may hold spaces; the state follows, then the parent.
+  // The name in parentheses may contain spaces; state and parent PID follow.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return { pid, parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) };
 }
 
-/** Empty if the process has exited. */
+/** Returns an empty string if the process has exited. */
 function readOf(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');

@@ -1,9 +1,9 @@
-// Random numbers that are the same in every run.
+// Generates reproducible random numbers.
 
-/** A number from 0 to below 1. */
+/** Returns a number in [0, 1). */
 export type Random = () => number;
 
-/** mulberry32: small, fast, and the same everywhere. */
+/** Creates a mulberry32 generator, which is small, fast, and reproducible on every platform. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -14,7 +14,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Draws from 1 to `count`, each with weight 1/rank^0.99. */
+/** Creates a generator of ranks from 1 to `count`, with weight 1/rank^0.99. */
 export function createZipf(count: number, random: Random): () => number {
   const sums = new Float64Array(count);
   let sum = 0;

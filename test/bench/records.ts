@@ -1,8 +1,8 @@
-// The records of the bench: about 600 bytes of JSON each, handles numbered from 1.
+// Builds the bench's records, about 600 bytes of JSON each, with handles numbered from 1.
 import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../handle-server/seed.js';
 
 export const PREFIX = DEMO_PREFIX;
-/** Prefixes of `servers`, each with a separate Handle server. */
+/** Prefixes in `servers`, each on a separate Handle server. */
 export const PREFIXES = [PREFIX, '21.T11997', '20.500.12345'] as const;
 export const BASIC = `Basic ${Buffer.from(`300%3A${PREFIX}/USER01:${DEMO_PASSWORD}`).toString('base64')}`;
 
@@ -14,7 +14,7 @@ export const targetOf = (name: string, prefix: string = PREFIX): string => targe
 
 export const redirectTargetOf = (name: string): string => `/${PREFIX}/${name}`;
 
-/** The values of a record as in a PUT. `version` distinguishes a record from its predecessor. */
+/** Returns a record's values for a PUT. `version` distinguishes a record from its predecessor. */
 export function valuesOf(name: string, version = 0): Record<string, unknown>[] {
   return [
     textValue(1, 'URL', `https://repository.example.org/objects/${name}`),
@@ -24,16 +24,16 @@ export function valuesOf(name: string, version = 0): Record<string, unknown>[] {
   ];
 }
 
-/** Values as a Handle server stores them. */
+/** Returns values as a Handle server stores them. */
 const storedValuesOf = (name: string): Record<string, unknown>[] =>
   valuesOf(name).map((value) => ({ ...value, ttl: 86_400, timestamp: '2026-01-01T00:00:00Z' }));
 
-/** The whole response of a Handle server for a record. */
+/** Returns a Handle server's response for a record. */
 export function answerOf(name: string): string {
   return JSON.stringify({ responseCode: 1, handle: `${PREFIX}/${name}`, values: storedValuesOf(name) });
 }
 
-/** A line of an export. */
+/** Returns a record as a line of an export. */
 export function exportedRecord(number: number): string {
   const name = nameOf(number);
   const times = { requestedAt: '2026-01-01', staleAt: '2026-01-01', deleteAt: '2126-01-01' };

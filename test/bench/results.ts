@@ -1,8 +1,8 @@
-// Results of measurements, and the merge of several rounds.
+// Defines the results of measurements, and merges rounds.
 import type { WorkloadName } from './plan.js';
 import { median } from './statistics.js';
 
-/** Everything a workload may measure; the table shows the measured ones, in this order. */
+/** All possible measurements, in table order. */
 export const COLUMNS = {
   answersPerSecond: 'answers/s',
   p50Ms: 'p50 ms',
@@ -42,19 +42,19 @@ export type Figures = Partial<Record<Column, number>>;
 
 export interface Row {
   peer: string;
-  /** The median of the rounds. */
+  /** Median over the rounds. */
   median: Figures;
   rounds: Figures[];
 }
 
 export interface Result {
   workload: WorkloadName;
-  /** One sentence. */
+  /** Description in one sentence. */
   about: string;
   rows: Row[];
 }
 
-/** Collects the figures of peers that alternate. */
+/** Collects figures by peer and round. */
 export class Ledger {
   readonly #rounds = new Map<string, Figures[]>();
 
@@ -74,7 +74,7 @@ function medianOf(rounds: readonly Figures[]): Figures {
   );
 }
 
-/** Responses per second, from whichever column the workload has. */
+/** Returns responses per second, from the column that the workload uses. */
 export const speedOf = ({ answersPerSecond, busyAnswersPerSecond }: Figures): number | undefined =>
   answersPerSecond ?? busyAnswersPerSecond;
 
@@ -84,7 +84,7 @@ export interface Spread {
   most: number;
 }
 
-/** Speed ratio of two peers, by round; undefined if speed is not measured. */
+/** Returns the speed ratio of two peers over the rounds; undefined if speed was not measured. */
 export function ratioOf(one: Row, other: Row): Spread | undefined {
   const ratios = one.rounds.flatMap((figures, round) => {
     const [mine, theirs] = [speedOf(figures), speedOf(other.rounds[round] ?? {})];

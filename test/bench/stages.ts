@@ -1,4 +1,4 @@
-// The workloads in the order of their run; those of one stage share their servers.
+// Lists the workloads in run order; the workloads of a stage share servers.
 import type { WorkloadName } from './plan.js';
 import type { Result } from './results.js';
 import { herd } from './workloads/herd.js';
@@ -16,7 +16,7 @@ import { write } from './workloads/write.js';
 
 export interface Stage {
   names: readonly WorkloadName[];
-  /** Runs the wanted workloads, which belong to this stage. */
+  /** Runs the selected workloads of this stage. */
   run: (bench: Bench, wanted: readonly WorkloadName[]) => Promise<Result[]>;
 }
 

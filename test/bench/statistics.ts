@@ -1,6 +1,6 @@
-// Medians and percentiles.
+// Computes medians and percentiles.
 
-/** `share`: from 0 to 1. */
+/** Returns the quantile at `share`, a number from 0 to 1. */
 export function quantile(numbers: readonly number[], share: number): number {
   const sorted = numbers.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN;

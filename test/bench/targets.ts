@@ -1,26 +1,27 @@
-// The requests of a workload in order: the same for every peer, and in every run.
+// Generates a workload's requests, identical for every peer and in every run.
 import { type Random, createRandom, createZipf } from './random.js';
 import { PREFIX, nameOf, redirectTargetOf, targetOf, valuesOf } from './records.js';
 
 export interface Size {
-  /** Number of handles. */
   handles: number;
   /** Number of requests to draw. */
   length: number;
   seed: number;
 }
 
-/** Handle number `n`, spread evenly over these prefixes; in each prefix the names are numbered from 1. */
+/**
+ * Maps a handle number to a prefix and a name; spreads numbers evenly, and numbers names from 1 per prefix.
+ */
 export function spreadOver(prefixes: readonly string[], number: number): { prefix: string; name: string } {
   const prefix = prefixes[(number - 1) % prefixes.length] ?? PREFIX;
   return { prefix, name: nameOf(Math.ceil(number / prefixes.length)) };
 }
 
-/** Before a target that is sent with credentials. */
+/** Prefix of a target to request with credentials. */
 export const WITH_CREDENTIALS = '+';
-/** Before a target, a space and the body of a PUT. */
+/** Prefix of a target to write, followed by a space and the PUT body. */
 export const WRITTEN = '!';
-/** Before a target, a space and the ETag for If-None-Match. */
+/** Prefix of a target to revalidate, followed by a space and the ETag for If-None-Match. */
 export const REVALIDATED = '~';
 
 export const everyHandle = (count: number, from = 1): string[] =>
@@ -36,7 +37,7 @@ export function redirectTargets({ handles, length, seed }: Size): string[] {
   return Array.from({ length }, () => redirectTargetOf(nameOf(draw())));
 }
 
-/** One request in a hundred is a PUT of the current record. */
+/** Generates a Zipf load in which one request in a hundred is a PUT of the current record. */
 export function writingTargets({ handles, length, seed }: Size): string[] {
   const random = createRandom(seed);
   const draw = createZipf(handles, random);
@@ -47,7 +48,7 @@ export function writingTargets({ handles, length, seed }: Size): string[] {
   });
 }
 
-/** Filters of resolvers and curators: mostly for the address. */
+/** Typical filters of resolvers and curators, mostly for the URL. */
 const FILTERS = [
   ...['type=URL', 'type=URL', 'type=URL', 'type=URL', 'index=1', 'index=1'],
   ...[
@@ -69,8 +70,8 @@ const SPELLINGS: readonly ((name: string, prefix: string) => string)[] = [
 ];
 
 /**
- * 30 % with a filter, 10 % in another spelling, 5 % of handles that do not exist, 2 % with auth=true, 1 %
- * with credentials, the others plain. Unknown handles are requested repeatedly, as broken links are.
+ * Generates a mix: 30 % with a filter, 10 % in a different spelling, 5 % for missing handles, 2 % with
+ * auth=true, 1 % with credentials, and the rest plain. Missing handles repeat, as broken links do.
  */
 export function mixedTargets({
   handles,

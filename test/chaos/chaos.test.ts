@@ -1,4 +1,4 @@
-// A short chaos run for every change; `npm run chaos` is the long one.
+// Runs a short chaos test for every change; `npm run chaos` runs a long test.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import { describeWithRedis } from '../support/redis-server.js';

@@ -1,4 +1,5 @@
-// Judges every response: right, stale within the limits, of another handle, private, or an avoidable failure.
+// Judges every response: correct, stale within limits, for a different handle, private, or an avoidable
+// failure.
 import type { Asked } from '../support/ask.js';
 import type { Ledger } from './ledger.js';
 import { CALM, SECRET, numberOf } from './records.js';
@@ -8,24 +9,26 @@ export interface Figures {
   answers: number;
   fresh: number;
   stale: number;
-  /** Responses of proxies that had a usable entry, and the failures among them. */
+  /** Responses from proxies with a usable entry; `failedOfKept` counts failures among them. */
   ofKept: number;
   failedOfKept: number;
-  /** Responses of proxies whose entry was in their snapshot; also counted above. */
+  /** Responses from proxies that restored the entry from a snapshot, included in `ofKept`. */
   ofRestored: number;
-  /** 5xx responses, including those without an entry while the upstream was down. */
+  /** All 5xx responses, including those without an entry while the upstream was down. */
   failures: number;
-  /** Connections that broke because their proxy was killed. */
+  /** Connections broken because the proxy was killed. */
   broken: number;
   writes: number;
   writesOfUnknownEnd: number;
   wrong: string[];
 }
 
-/** Snapshot interval, the longest freeze, and slack for a busy machine: an entry older than this is in the snapshot. */
+/**
+ * Age from which an entry is in the snapshot: the snapshot interval, the longest freeze, and slack for a busy
+ * machine.
+ */
 const IN_SNAPSHOT_AFTER_MS = 6000;
 
-/** An anonymous read of a handle. */
 export interface Read {
   handle: string;
   life: ProxyLife;
@@ -48,9 +51,9 @@ export class Judge {
     wrong: [],
   };
   readonly #ledger: Ledger;
-  /** Number of changes at the last hit, by proxy life and handle. */
+  /** Number of changes at the last hit, by proxy life and handle name. */
   readonly #kept = new Map<string, number>();
-  /** Time since which a proxy has an entry, by proxy life and handle that is never written. */
+  /** Time of the first hit on each handle that is never written, by proxy life and handle name. */
   readonly #since = new Map<string, number>();
   readonly #from = Date.now();
 
@@ -58,14 +61,14 @@ export class Judge {
     this.#ledger = ledger;
   }
 
-  /** Whether the entry of this handle cannot have been dropped since. */
+  /** Whether the proxy must still have the handle's entry. */
   #isKept({ handle, life, sizeBefore }: Read): boolean {
     return (
       this.#kept.get(`${life.name} ${handle}`) === sizeBefore && this.#ledger.size(handle) === sizeBefore
     );
   }
 
-  /** Time since which a proxy has had the entry of this handle, by its snapshots. */
+  /** Returns the time since which a proxy must have the handle's entry, derived from its snapshots. */
   #restoredSince({ before, restored }: ProxyLife, handle: string): number {
     if (before === undefined || restored === undefined) return Infinity;
     const known = this.#since.get(`${before.name} ${handle}`) ?? this.#restoredSince(before, handle);
@@ -105,8 +108,8 @@ export class Judge {
     }
     const fault = this.#ledger.fault({ handle, number, askedAt, by: life.name, isMarkedStale });
     if (fault !== undefined) report(fault);
-    // Only a hit shows that the entry is kept: a load may have met a fence or a Redis that just reconnected. A 404 is
-    // kept too, but not for long enough to rely on it.
+    // Only a hit proves that the entry is cached: a load may have met a fence or a Redis that had just
+    // reconnected. A 404 is not cached for long enough to rely on.
     const isHit = String(answer.headers['cache-status']).includes('; hit;');
     if (isFound && isHit && this.#ledger.isSettled(handle, askedAt)) this.#keep(read);
   }

@@ -1,14 +1,16 @@
-// The log of all writes, and the versions that a reader may see.
+// Logs all writes, and determines which versions a reader may see.
 
-/** A change of a handle. Changes are numbered and do not overlap. */
+/** A change to a handle. Changes are numbered and do not overlap. */
 interface Change {
   isGone: boolean;
   startedAt: number;
   /** Time of the acknowledgement (ms); undefined if the outcome is unknown. */
   acknowledgedAt?: number;
-  /** Life of the proxy that forwarded the change. */
+  /** The proxy life that forwarded the change. */
   by: string;
-  /** Whether its message to the other proxies is lost: they may serve their entry until its TTL ends. */
+  /**
+   * Whether the message to other proxies was lost, so that they may serve their entry until its TTL expires.
+   */
   isMessageLost?: boolean;
 }
 
@@ -22,13 +24,15 @@ export interface Shown {
 }
 
 export interface LedgerOptions {
-  /** Maximum time for which an old record counts as fresh while messages are lost (ms). */
+  /** Maximum time (ms) for which an old record may count as fresh while messages are lost. */
   boundMs: number;
-  /** Time without stores after a write with an unknown outcome (ms). */
+  /** Time (ms) without stores after a write with unknown outcome. */
   fenceMs: number;
-  /** Whether messages between proxies may have been lost or late within this span. */
+  /** Whether messages between proxies may have been lost or late within the period. */
   wasRedisTroubled: (fromMs: number, toMs: number) => boolean;
-  /** Whether a proxy was frozen within this span, and may have read a request before a message. */
+  /**
+   * Whether a proxy was frozen within the period, and so may have read a request before an earlier message.
+   */
   wasFrozen: (fromMs: number, toMs: number) => boolean;
 }
 
@@ -40,12 +44,12 @@ export class Ledger {
     this.#options = options;
   }
 
-  /** Sets the state before the run. */
+  /** Sets a handle's state before the run. */
   stands(handle: string, { isGone }: Pick<Change, 'isGone'>): void {
     this.#changes.set(handle, [{ isGone, startedAt: -Infinity, acknowledgedAt: -Infinity, by: '' }]);
   }
 
-  /** @returns the number of the change */
+  /** Records the start of a change, and returns its number. */
   begin(handle: string, change: Pick<Change, 'isGone' | 'startedAt' | 'by'>): number {
     const changes = this.#changes.get(handle) ?? [];
     return changes.push({ ...change }) - 1;
@@ -55,7 +59,7 @@ export class Ledger {
     this.#changes.get(handle)![number]!.acknowledgedAt = at;
   }
 
-  /** Ends this life of a proxy: its unsent messages are lost. */
+  /** Ends a proxy life, whose unsent messages are lost. */
   killed(by: string, now: number): void {
     for (const change of [...this.#changes.values()].flat()) {
       const { acknowledgedAt } = change;
@@ -64,12 +68,12 @@ export class Ledger {
     }
   }
 
-  /** Number of changes of this handle: each may invalidate entries. */
+  /** Returns the number of changes to a handle, each of which may invalidate entries. */
   size(handle: string): number {
     return this.#changes.get(handle)?.length ?? 0;
   }
 
-  /** Whether every proxy has received all changes: entries of the handle stay from then on. */
+  /** Whether every proxy has received all changes, so that the handle's entries now stay cached. */
   isSettled(handle: string, now: number): boolean {
     const { boundMs, fenceMs, wasRedisTroubled } = this.#options;
     return (this.#changes.get(handle) ?? []).every(({ startedAt, acknowledgedAt }) => {
@@ -79,7 +83,7 @@ export class Ledger {
     });
   }
 
-  /** Describes the fault of a response, if any. */
+  /** Describes the fault in a response; returns undefined for a correct response. */
   fault(shown: Shown): string | undefined {
     const changes = this.#changes.get(shown.handle) ?? [];
     const number = shown.number ?? changes.findLastIndex(({ isGone }) => isGone);
@@ -95,7 +99,7 @@ export class Ledger {
     const { boundMs, wasRedisTroubled, wasFrozen } = this.#options;
     if (acknowledgedAt === undefined || askedAt < acknowledgedAt) return false;
     if (change.by === by) return true;
-    // A proxy that has not received the message may serve its record stale while the upstream fails too.
+    // A proxy without the message may also serve its record stale while the upstream fails.
     if (!wasRedisTroubled(startedAt, askedAt)) return !isMarkedStale || !wasFrozen(startedAt, askedAt);
     if (change.isMessageLost || askedAt < acknowledgedAt + boundMs) return false;
     return !isMarkedStale || !wasRedisTroubled(acknowledgedAt, acknowledgedAt);

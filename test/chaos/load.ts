@@ -1,4 +1,4 @@
-// Readers of many handles, and writers that change and delete some of them, at any running proxy.
+// Runs readers of many handles, and writers that change and delete some of them, through any running proxy.
 import { Agent, request } from 'node:http';
 import type { Asked, Question } from '../support/ask.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';
@@ -17,23 +17,25 @@ export interface LoadDeps {
 
 const READERS = 8;
 const WRITERS = 2;
-/** Low enough for a small machine that does other work too. */
+/** Pause between reads, for a load that a small, shared machine can handle. */
 const READ_PAUSE_MS = 4;
 const WRITE_PAUSE_MS = 25;
-/** Longer than any time limit of the proxy. */
+/** Client timeout, longer than any timeout of the proxy. */
 const PATIENCE_MS = 15_000;
-/** A slow upstream may still carry out a write of unknown outcome: its handle is not written for this time. */
+/**
+ * Pause in writes to a handle after an unknown outcome, because a slow upstream may still execute the write.
+ */
 const UNKNOWN_REST_MS = 4000;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 interface Writer {
   own: string[];
-  /** Time (ms) until which a handle is not written. */
+  /** Time (ms) before which a handle must not be written again. */
   resting: Map<string, number>;
 }
 
-/** Runs until it is stopped; the stop waits for the requests in flight. */
+/** Starts the load, and returns a function that stops it and waits for in-flight requests. */
 export function startLoad(deps: LoadDeps): () => Promise<void> {
   let isRunning = true;
   const agent = new Agent({ keepAlive: true });
@@ -58,7 +60,7 @@ export function startLoad(deps: LoadDeps): () => Promise<void> {
   };
 }
 
-/** The same handle in other spellings, and queries whose part of the record has all checked values. */
+/** Queries that select at least the checked values of a record. */
 const QUERIES = ['', '', '', '?index=1&index=2', '?type=URL&type=DESC', '?pretty'];
 
 async function readOne({ world, ledger, judge, random }: LoadDeps, agent: Agent): Promise<void> {
@@ -67,7 +69,7 @@ async function readOne({ world, ledger, judge, random }: LoadDeps, agent: Agent)
   const life = random.pick(lives);
   const handle = random.pick(random.next() < 0.5 ? CALM : random.next() < 0.9 ? WRITTEN : UNKNOWN);
   const spelled = random.next() < 0.2 ? handle.toLowerCase() : handle;
-  // With a login the response has private values too, for this caller only.
+  // With a login, the response also has private values, for this caller only.
   const hasLogin = random.next() < 0.05;
   const read = { handle, life, askedAt: Date.now(), sizeBefore: ledger.size(handle) };
   const target = `/api/handles/${spelled}${random.pick(QUERIES)}`;
@@ -76,7 +78,7 @@ async function readOne({ world, ledger, judge, random }: LoadDeps, agent: Agent)
     const answer = await send(life.url + target, agent, { headers });
     if (!hasLogin) judge.answered(read, answer);
   } catch (error) {
-    // Forwarded as received: an upstream that aborts breaks this connection too.
+    // A request with a login is forwarded, so an aborting upstream also breaks the client's connection.
     if (!hasLogin) judge.broke(read, error);
   }
 }
@@ -100,7 +102,8 @@ async function writeOne(
     : { method: 'PUT', headers: WRITE_HEADERS, body: JSON.stringify(recordOf(handle, number)) };
   try {
     const { status } = await send(`${life.url}/api/handles/${handle}`, agent, question);
-    // A 404 to a deletion is no acknowledgement: an earlier deletion may have succeeded without a response.
+    // A 404 does not acknowledge a deletion, because an earlier deletion may have succeeded without a
+    // response.
     if (status < 300) ledger.acknowledged(handle, number, Date.now());
     else throw new Error(`HTTP ${status}`);
   } catch {

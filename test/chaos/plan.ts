@@ -1,4 +1,4 @@
-// The plan of faults: three independent tracks, which may overlap.
+// Plans the faults in three independent tracks, which may overlap.
 import { FAULT_KINDS, type FaultKind } from '../handle-server/control.js';
 import type { Random } from './random.js';
 
@@ -10,7 +10,7 @@ export type Event = { atMs: number; forMs: number } & (
 
 const UPSTREAM_FAULTS = [...FAULT_KINDS, 'slow'] as const;
 
-/** No faults at the start and at the end, for this time each: the run has to begin, and to recover. */
+/** Time without faults at the start and the end, for startup and recovery. */
 const CALM_MS = 3000;
 
 export function makePlan(random: Random, totalMs: number, proxies: number): Event[] {

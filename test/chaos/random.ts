@@ -1,12 +1,12 @@
-// Reproducible random numbers: the same seed gives the same run.
+// Generates random numbers that are reproducible by seed.
 export interface Random {
-  /** A number from 0 to below 1. */
+  /** Returns a number in [0, 1). */
   next: () => number;
   between: (least: number, most: number) => number;
   pick: <T>(from: readonly T[]) => T;
 }
 
-/** Mulberry32. */
+/** Creates a mulberry32 generator. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

@@ -1,4 +1,4 @@
-// The records of a chaos run: each holds its name, its number and a private value.
+// Builds the records of a chaos run, each with its name, its number and a private value.
 import type { DemoServer } from '../handle-server/server.js';
 import { adminValue, textValue } from '../handle-server/seed.js';
 
@@ -6,12 +6,12 @@ export const SECRET = 'nobody-may-read-this';
 
 const PREFIX = '21.T11998';
 
-/** Handles that are never written: once read, they must always be readable. */
+/** Handles that are never written, and so must stay readable after the first read. */
 export const CALM = Array.from({ length: 30 }, (_, at) => `${PREFIX}/calm-${at}`);
 export const WRITTEN = Array.from({ length: 40 }, (_, at) => `${PREFIX}/written-${at}`);
 export const UNKNOWN = Array.from({ length: 10 }, (_, at) => `${PREFIX}/unknown-${at}`);
 
-/** Half of them have a TTL so short that they are mostly stale. */
+/** Gives half of the handles a TTL so short that they are mostly stale. */
 const ttlOf = (handle: string): number => (Number(handle.split('-')[1]) % 2 === 0 ? 1 : 3600);
 
 export function recordOf(handle: string, number: number): Record<string, unknown>[] {
@@ -28,7 +28,7 @@ export function seedRecords(demo: DemoServer): void {
   for (const handle of [...CALM, ...WRITTEN]) demo.put(handle, recordOf(handle, 0));
 }
 
-/** The number in a record; undefined unless the record is of this handle. */
+/** Returns the number in a record; undefined if the record belongs to a different handle. */
 export function numberOf(handle: string, body: string): number | undefined {
   const { handle: named, values } = JSON.parse(body) as { handle?: string; values?: ValueLike[] };
   const [url, name] = [1, 2].map((wanted) => values?.find(({ index }) => index === wanted)?.data.value);

@@ -1,4 +1,4 @@
-// A chaos run: load, faults by a seeded plan, a check of every response, and figures at the end.
+// Runs chaos: a load, faults from a seeded plan, a check of every response, and a summary.
 import { type Figures, Judge } from './judge.js';
 import { Ledger } from './ledger.js';
 import { startLoad } from './load.js';
@@ -12,7 +12,7 @@ export interface ChaosOptions {
   seed: number;
 }
 
-/** Additional delay of a busy machine. */
+/** Allowance for delays on a busy machine. */
 const SLACK_MS = 1000;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -50,7 +50,7 @@ const TRACKS = (['upstream', 'redis', 'proxy'] as const).map(
       plan.filter((event) => event.what === what),
 );
 
-/** Runs the events in sequence: a proxy takes longer to start on a busy machine. */
+/** Runs the events in sequence, because a proxy may take long to start on a busy machine. */
 async function strikeAll(world: World, events: Event[], startedAt: number): Promise<void> {
   for (const event of events) {
     await pause(startedAt + event.atMs - Date.now());

@@ -1,4 +1,4 @@
-// Two built proxies on one Redis in front of one demo server, and their faults.
+// Runs two built proxies on one Redis in front of a demo server, and injects faults.
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,37 +10,37 @@ import type { Event } from './plan.js';
 import { freePort } from '../support/free-port.js';
 
 export interface ProxyLife {
-  /** Unique for each start of a proxy. */
+  /** Unique name for each start of a proxy. */
   name: string;
   url: string;
   startedAt: number;
-  /** False from just before it is killed. */
+  /** False from just before the kill. */
   isAlive: boolean;
-  /** The life of the same proxy before the kill. */
+  /** The same proxy's life before the kill. */
   before: ProxyLife | undefined;
-  /** Times at which its snapshot was read and written; undefined until it was read. */
+  /** Times at which the snapshot was read and written; undefined until it was read. */
   restored?: { at: number; writtenAt: number };
 }
 
 export interface World {
   demo: DemoServer;
-  /** The proxies that are running. */
+  /** Returns the running proxies. */
   lives: () => ProxyLife[];
   strike: (event: Event) => Promise<void>;
   wasRedisTroubled: Troubles['were'];
-  /** Whether a proxy was frozen at some time between these two. */
+  /** Whether a proxy was frozen at any time in the period. */
   wasFrozen: Troubles['were'];
   close: () => Promise<void>;
 }
 
 export const DISCONNECTED_MAX_AGE_MS = 1000;
-/** A heartbeat each second and the time limit of its command. */
+/** Time to detect a lost Redis: a heartbeat each second, plus its command timeout. */
 export const DETECTION_MS = 1300;
-/** Time limits of queue and write, 15 s for the fence, and slack for a busy machine. */
+/** Queue and write timeouts, 15 s for the fence, and slack for a busy machine. */
 export const FENCE_MS = 25_000;
-/** Time after a fault until both proxies have sent and received all missed messages. */
+/** Time after a fault for both proxies to send and receive all missed messages. */
 const SETTLE_MS = 5000;
-/** Time that a thawed proxy needs to read its backlog on a busy machine. */
+/** Time for a thawed proxy to read its backlog on a busy machine. */
 const THAW_MS = 1000;
 
 const ENVIRONMENT = {
@@ -70,7 +70,7 @@ export async function startWorld(
   const frozen = createTroubles(THAW_MS);
   const env = { ...ENVIRONMENT, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url };
   const folder = mkdtempSync(join(tmpdir(), 'chaos-'));
-  // A proxy that was killed starts with its last snapshot.
+  // A killed proxy restarts from its last snapshot.
   const proxies = ['a', 'b'].map((letter) => {
     const snapshot = join(folder, letter);
     return createProxy(
@@ -138,11 +138,11 @@ interface Troubles {
   during: (trouble: () => Promise<void>) => Promise<void>;
 }
 
-/** Records the times of trouble, each with some time after it. */
+/** Records periods of trouble, each extended by `settleMs`. */
 function createTroubles(settleMs: number): Troubles {
   const troubles: { from: number; to: number }[] = [];
   return {
-    // Includes some time before it: a message may be in flight when Redis freezes.
+    // Extends periods into the past too, because a message may be in flight when Redis freezes.
     were: (fromMs, toMs) => troubles.some(({ from, to }) => fromMs < to && toMs > from - settleMs),
     async during(trouble) {
       const known = { from: Date.now(), to: Infinity };
@@ -157,7 +157,7 @@ interface Proxy {
   life: () => ProxyLife | undefined;
   start: () => Promise<void>;
   kill: () => Promise<void>;
-  /** Freezes a process for this time. */
+  /** Freezes the process for `forMs`. */
   freeze: (forMs: number) => Promise<void>;
 }
 
@@ -196,7 +196,7 @@ function createProxy(letter: string, env: Record<string, string>, snapshot: stri
   };
 }
 
-/** Waits until the metrics count the restored entries. */
+/** Waits until the metrics report restored entries. */
 async function noteRestored(
   life: ProxyLife,
   { adminUrl, writtenAt }: { adminUrl: string; writtenAt: number },

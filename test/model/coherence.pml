@@ -1,16 +1,17 @@
 /*
- * Model of cache coherence: one key, N instances, one Redis server. It follows src/cache/coherence/README.md;
- * coherence.test.ts has Spin visit every state of it.
+ * Model of cache coherence with one key, N instances and one Redis server, as specified in
+ * src/cache/coherence/README.md. coherence.test.ts explores all its states with Spin.
  *
- * Every step of a process and of Redis may be delayed for any time, so slow lines, frozen processes, a frozen or
- * unreachable Redis need no separate fault. Faults that happen at most FAULTS times are chosen with -D: LOSE
- * (a message), CUT (a connection), RESTART (empty, or with earlier data: an old dump, a stale
- * replica), EVICT (the state of the group or the list of members), KILL, PAUSE (a virtual machine), FAILBACK (the master
- * hangs, another one replaces it, and the first one comes back unchanged). With LATE the last instance starts at any
- * time. With AUTH the first writer is an authoritative read of a record that was changed elsewhere. With -DNO_... a rule of the protocol is left out: Spin must find an old response.
+ * Every step of a process and of Redis may be delayed indefinitely, so slow connections, frozen processes and a
+ * frozen or unreachable Redis need no separate fault. -D selects faults, which occur at most FAULTS times: LOSE
+ * (a message), CUT (a connection), RESTART (empty, or with earlier data from an old dump or a stale replica),
+ * EVICT (the group state or the member list), KILL, PAUSE (a virtual machine), FAILBACK (the master hangs, is
+ * replaced, and returns unchanged). With LATE, the last instance starts at any time. With AUTH, the first writer
+ * is an authoritative read of a record that was changed elsewhere. -DNO_... omits a protocol rule, and Spin must
+ * then find an old response.
  *
- * Not in the model: clocks that run at different rates, more than 128 members, bans, several masters of a cluster,
- * the expiry of a fence.
+ * The model excludes clocks with different rates, more than 128 members, bans, clusters with several masters,
+ * and the expiry of a fence.
  */
 #ifndef N
 #define N 2
@@ -25,16 +26,16 @@
 #define FAULTS 1
 #endif
 
-/* Times in ticks. Only their order matters: a membership is longer than a lease, and others wait longer than it lasts. */
+/* Times in ticks, of which only the order matters: a membership and a wait for leases outlast a lease. */
 #define LEASE 2
 #define LEASE_WAIT 3
 #define MEMBERSHIP 3
-#define LATENESS 1 /* a renewal that Redis runs later than this is void */
-#define FENCED_ENTRY 3 /* lifetime of an entry in Redis under a fence */
+#define LATENESS 1 /* maximum age of a renewal when Redis executes it; older renewals are void */
+#define FENCED_ENTRY 3 /* lifetime of a fenced entry in Redis */
 #define UNKNOWN (LATENESS + MEMBERSHIP + LEASE_WAIT)
-#define NEVER 15 /* a timer that does not run */
+#define NEVER 15 /* value of a stopped timer */
 
-#define NONE 7 /* no version, no server run */
+#define NONE 7 /* no version or server run */
 #ifndef NUMBERS
 #define NUMBERS 7 /* maximum number of messages */
 #endif
@@ -47,7 +48,7 @@ mtype = { raise, changed, forget, soften, pong };
 mtype = { down, subscribed, entered, joined, linked };
 mtype = { idle, raising, fenced, answered, published, awaiting, expelling, away, back, done };
 
-/* Data of the group in Redis. An entry is valid only in the server run in which it was stored. */
+/* The group's data in Redis. An entry is valid only in the server run that stored it. */
 typedef GroupState {
   byte ofRun; byte seq; byte floor; byte lastChange; byte fences;
   byte entry; bit isFresh; byte entryRun; byte entryLeft;
@@ -55,23 +56,23 @@ typedef GroupState {
 };
 GroupState state, dump;
 #ifdef FAILBACK
-/* The first master, which hangs while another one replaces it. */
+/* The first master, which hangs while a replacement is the master. */
 GroupState hung;
 byte hungMember[N], hungLeased;
 bit isHung, isReturned;
 #endif
 bit isDumped, wasStarted;
-byte delayed, cut; /* instances with unbounded delay, and instances cut off from Redis */
-byte server, newest = 1; /* run of the server; the highest number of any run */
-/* Time to the end of each membership, and MEMBERSHIP more until it is removed. NEVER: not listed. */
+byte delayed, cut; /* bit sets of instances: with unbounded delay, and cut off from Redis */
+byte server, newest = 1; /* current server run; highest message number of all runs */
+/* Time until each membership is removed, which is MEMBERSHIP after it has lapsed; NEVER for unlisted instances. */
 byte listRun, listAge = LEASE_WAIT, member[N] = NEVER, expelled, leased = BIT(N) - 1, eras = 1;
 
 typedef Instance {
   bit isUp; bit isPaused; mtype link; byte known; byte knownRun; byte era; byte numberRead; byte lease; byte returning; byte pending;
-  byte memory; bit isFresh; byte fences; byte watched; /* fences by writer, as bits; watched: until the writer has lapsed */
-  /* Load: 1 begun, 2 answered by the upstream, 3 stored in memory, not in Redis yet, 4 read from Redis. */
+  byte memory; bit isFresh; byte fences; byte watched; /* bit sets of writers: with a fence, and watched until their membership lapses */
+  /* Load: 1 started, 2 received from the upstream, 3 stored in memory but not in Redis yet, 4 read from Redis. */
   byte load; byte loaded; bit isCurrent; bit isAuthCurrent; byte ticketSeq; byte ticketRun;
-  /* Renewal: 1 sent, 2 replied to. */
+  /* Renewal: 1 sent, 2 reply received. */
   byte renewal; byte renewalAge; bit isIgnored; bit isPonged; bit isRenewed; bit isAbsent; bit isLate; byte lapsedNow; bit isVouched
 };
 Instance at[N];
@@ -120,7 +121,7 @@ byte upstream, acknowledged, loads, faults = FAULTS;
 
 inline select_instance(i) { if :: i = 0 :: i = 1 :: N > 2 -> i = N - 1 fi }
 
-/* A renewal that was in flight may be run when Redis is back. */
+/* Redis may still execute an in-flight renewal after the connection is restored. */
 inline cut_off(i) {
   if
   :: !(cut & BIT(i)) && at[i].isUp ->
@@ -141,7 +142,7 @@ inline copy_state(to, from) {
 
 #define FOR_EACH(...) j = 0; do :: j < N -> __VA_ARGS__; j++ :: else -> break od; j = 0
 
-/* ---- Redis: a script runs alone ---- */
+/* ---- Redis, which executes scripts atomically ---- */
 
 inline open_state() {
   if
@@ -193,7 +194,7 @@ inline renew(i, joins) {
   fi
 }
 
-/* An era is a time in which one server was the master without interruption. Data of an earlier era is not used. */
+/* An era is an uninterrupted period with the same master. Data from earlier eras is not used. */
 #ifdef FAILBACK
 #define HAS_ENTERED(i) (at[i].knownRun == server)
 inline begin_era(i) {
@@ -218,7 +219,7 @@ inline enter_era(i) { skip }
 
 /* ---- The link of an instance ---- */
 
-/* Without a lease it may miss messages: writers do not wait for it. */
+/* Ends the lease. The instance may then miss messages, because writers do not wait for it. */
 inline end_lease(i) {
   at[i].lease = 0;
 #ifndef NO_REREAD
@@ -233,7 +234,7 @@ inline drop(i) { at[i].memory = NONE; at[i].isFresh = 0; void_loads(i) }
 inline disconnect(i) {
   at[i].link = down; at[i].isPonged = 0; at[i].numberRead = 0;
   if
-  :: at[i].renewal == 1 -> at[i].isIgnored = 1 /* Redis may run it later */
+  :: at[i].renewal == 1 -> at[i].isIgnored = 1 /* Redis may execute it later */
   :: else -> at[i].renewal = 0
   fi;
   do :: nempty(sub[i]) -> sub[i]?_,_,_,_ :: empty(sub[i]) -> break od
@@ -298,14 +299,14 @@ inline end_renewal(i) {
      :: else
      fi;
      if
-     :: at[i].lease == 0 && at[i].link != linked /* the numbers are read first */
+     :: at[i].lease == 0 && at[i].link != linked /* reads the message numbers first */
 #ifndef NO_WAIT_FOR_LAPSED
      :: at[i].lease == 0 && at[i].link == linked && at[i].lapsedNow && at[i].returning > 0
 #endif
      :: else ->
 #ifdef FAILBACK
 #ifndef NO_ERA_OF_LOST
-        /* The lost members may have been linked to another master since. */
+        /* The lapsed members may have been linked to a different master meanwhile. */
         if :: at[i].lease == 0 && at[i].lapsedNow && !at[i].isVouched -> begin_era(i); at[i].era = state.era; at[i].known = state.seq; distrust(i) :: else fi;
 #endif
 #endif
@@ -330,9 +331,9 @@ inline begin_load(i) {
      :: else
      fi;
      if
-     :: IS_READABLE && !state.fences -> if :: at[i].loaded = state.entry; at[i].load = 4 :: true /* refreshed ahead */ fi
+     :: IS_READABLE && !state.fences -> if :: at[i].loaded = state.entry; at[i].load = 4 :: true /* refresh-ahead */ fi
 #ifndef NO_FENCED_LOAD
-     :: state.fences -> at[i].isCurrent = 0 /* Redis will reject it, and memory waits for the reply */
+     :: state.fences -> at[i].isCurrent = 0 /* Redis would reject the entry, and memory waits for Redis */
 #endif
      :: else
      fi
@@ -344,7 +345,7 @@ inline end_load(i) { at[i].load = 0; at[i].loaded = 0; at[i].isCurrent = 0; at[i
 #ifdef NO_LINKED_KEEP
 #define IS_LINKED_LOAD(i) 1
 #else
-#define IS_LINKED_LOAD(i) (at[i].ticketSeq > 0) /* without Redis: for redis.disconnectedMaxAge, here 0 */
+#define IS_LINKED_LOAD(i) (at[i].ticketSeq > 0) /* without Redis, entries are valid for redis.disconnectedMaxAge, here 0 */
 #endif
 
 inline keep(i) {
@@ -389,7 +390,7 @@ inline read_members(i) {
   write[i].gone = expelled; write[i].step = awaiting
 }
 
-/* An authoritative load: it takes a ticket, stores its record, and voids every older load. */
+/* An authoritative load takes a ticket, stores its record, and voids every older load. */
 inline begin_authoritative(i) {
   at[i].isAuthCurrent = 1; write[i].step = fenced;
   if
@@ -440,7 +441,7 @@ inline end_write(i) {
   write[i].wait = 0; write[i].listWait = 0
 }
 
-/* Members that have renewed since the list was read, and not acknowledged, have missed the message. */
+/* Members that have renewed after the list was read without acknowledging have missed the message. */
 inline end_of_round(i) {
   write[i].others = MISSING(i) & write[i].renewed & ~write[i].gone; write[i].renewed = 0; write[i].gone = 0; write[i].acked = 0;
   if
@@ -478,7 +479,7 @@ proctype Process(byte i) {
   byte j, lost, number, from, call; bit isLost; mtype kind;
   do
   :: d_step { RUNS(i) && nempty(sub[i]) -> receive(i) }
-  /* Return: subscribe; enter the era; report and join; read the number; report, renew. */
+  /* Reconnect: subscribe, enter the era, report and join, read the message number, report, renew. */
   :: atomic { RUNS(i) && at[i].link == down && !(cut & BIT(i)) -> at[i].link = subscribed }
   :: atomic { RUNS(i) && at[i].link == subscribed && HAS_ROOM -> open_state(); enter_era(i); at[i].link = entered }
   :: atomic { RUNS(i) && CAN_PUBLISH(i) && at[i].pending && HAS_ROOM -> report(i) }
@@ -505,7 +506,7 @@ proctype Process(byte i) {
   :: atomic { RUNS(i) && at[i].load == 1 -> at[i].loaded = upstream; at[i].load = 2 }
   :: d_step { RUNS(i) && (at[i].load == 2 || at[i].load == 4) -> keep(i) }
   :: atomic { RUNS(i) && at[i].load == 3 -> if :: store(i) :: GIVES_UP(i) -> end_load(i) /* Redis is unreachable */ fi }
-  /* The write. Redis may run a command whose reply does not arrive. */
+  /* The write. Redis may execute a command whose reply is lost. */
   :: d_step { RUNS(i) && STEP(i, idle) && IS_AUTH(i) -> begin_authoritative(i) }
   :: d_step { RUNS(i) && STEP(i, idle) && !IS_AUTH(i) ->
        at[i].fences = at[i].fences | BIT(i); void_loads(i);
@@ -525,10 +526,10 @@ proctype Process(byte i) {
   :: atomic { RUNS(i) && STEP(i, published) && GIVES_UP(i) -> write[i].isUnread = 1; write[i].wait = LEASE_WAIT; write[i].step = awaiting }
   :: atomic { RUNS(i) && STEP(i, awaiting) && HAS_WAITED(i) && HAS_ROOM -> end_of_round(i) }
   :: atomic { RUNS(i) && STEP(i, expelling) && !write[i].wait -> acknowledge(i) }
-  /* Without a fence that all others know, and while others reach Redis, or reach it earlier, the first of the exceptions holds. */
+  /* Acknowledges without Redis if all others know the fence, or all are cut off; otherwise the first documented exception applies. */
   :: atomic { RUNS(i) && STEP(i, away) && write[i].sinceRenewal == UNKNOWN ->
        if :: write[i].isRaised || ALL_ARE_CUT_OFF -> acknowledge(i) :: else -> end_write(i) fi }
-  /* Redis runs a renewal, perhaps of a process that no longer waits for it. */
+  /* Redis executes a renewal, even if the process no longer waits for it. */
   :: d_step { at[i].renewal == 1 && !(cut & BIT(i)) ->
 #ifdef NO_LATENESS
        renew(i, 0);
@@ -544,7 +545,7 @@ proctype Process(byte i) {
   od
 }
 
-/* Time advances when all instances without a delaying fault have received their messages, and renewed. */
+/* Time advances after all instances without a delaying fault have received their messages and renewed. */
 #define IS_PROMPT(i) (!RUNS(i) || ((delayed | cut) & BIT(i)) || (empty(sub[i]) && at[i].isRenewed))
 
 proctype Clock() {

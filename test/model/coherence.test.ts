@@ -1,4 +1,4 @@
-// Spin visits every state of the model of cache coherence. `npm run test:model` runs the larger ones to completion.
+// Checks every state of the cache coherence model with Spin. `npm run test:model` includes the larger models.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,12 +12,12 @@ const run = promisify(execFile);
 const MODEL = fileURLToPath(new URL('coherence.pml', import.meta.url));
 const isLong = process.env['MODEL'] === 'long';
 
-/** Parameters of the model: see its first comment. */
+/** Model parameters, explained at the top of coherence.pml. */
 type Choice = Record<string, number>;
 
 const NO_LOADS = { LOADS: 0 };
 
-/** The guarantee holds with these faults, each of them once, or two in any order. */
+/** Faults, single or two in any order, under which the guarantee holds. */
 const HOLDS: [faults: string, choice: Choice][] = [
   ['no fault', {}],
   ['a lost message', { LOSE: 1 }],
@@ -33,10 +33,10 @@ const HOLDS: [faults: string, choice: Choice][] = [
   ['an eviction', { EVICT: 1, ...NO_LOADS }],
 ];
 
-/** With three instances these have more states than memory can hold. */
+/** Faults that have too many states for memory with three instances. */
 const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE', 'AUTH'];
 
-/** Without the rule an old record is found. */
+/** Protocol rules without which Spin must find an old record. */
 const BREAKS: [rule: string, choice: Choice][] = [
   ['a writer waits for the others', { NO_BARRIER: 1 }],
   ['a load from before a write is not stored', { NO_MARK: 1 }],
@@ -83,7 +83,7 @@ interface Found {
   errors: number;
 }
 
-/** Builds the verifier in a separate folder, and runs it to completion or to the first old record. */
+/** Builds the verifier in a temporary folder, and runs it to completion or to the first old record. */
 async function verify(choice: Choice): Promise<Found> {
   const folder = await mkdtemp(join(tmpdir(), 'coherence-model-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -101,12 +101,12 @@ async function verify(choice: Choice): Promise<Found> {
   );
   const { stdout } = await run('./verify', ['-m1000000', '-n', '-E'], inFolder);
   const numberOf = (pattern: RegExp): number => Number(pattern.exec(stdout)?.[1]);
-  // A search that was cut short proves nothing.
+  // A truncated search proves nothing.
   const isComplete = !/max search depth too small|Search not completed|out of memory/.test(stdout);
   return { isComplete, states: numberOf(/(\d+) states, stored/), errors: numberOf(/errors: (\d+)/) };
 }
 
-/** Number of instances, and faults. */
+/** Cases by number of instances and faults. */
 const CASES: [count: number, faults: string, choice: Choice][] = (
   isLong ? [...HOLDS, ...LONG_HOLDS] : HOLDS
 ).map(([faults, choice]) => [2, faults, choice]);

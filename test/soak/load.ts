@@ -1,4 +1,4 @@
-// All requests of clients in a loop, nearly always for new handles, so that leaks show.
+// Sends all kinds of client requests in a loop, mostly for new handles, to reveal leaks.
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import type { Question } from '../support/ask.js';
@@ -6,7 +6,7 @@ import { WRITE_HEADERS, numberedBody } from '../support/demo-writes.js';
 
 const CLIENTS = 6;
 const RECORDS = 5000;
-/** Queries that select a part of a record. */
+/** Queries that select parts of a record. */
 const PARTS = ['', '?index=1', '?type=URL', '?pretty', '?callback=f', '?index=100&type=HS_ADMIN'];
 
 export const NAMES = Array.from({ length: RECORDS }, (_, at) => `21.T11998/kept-${at}`);
@@ -53,7 +53,7 @@ export function startLoad(url: string): Load {
     }
   };
   const running = Promise.all(Array.from({ length: CLIENTS }, (_, at) => client(at)));
-  // A failure is reported when the load is stopped.
+  // `stop` reports load failures.
   running.catch(() => undefined);
   return {
     counts,
@@ -81,7 +81,7 @@ function sendOn(agent: Agent, url: string, { method = 'GET', headers = {}, body 
   });
 }
 
-/** Sends a request and disconnects. */
+/** Sends a request and disconnects before the response. */
 function leaveEarly(url: string, target: string): Promise<void> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// Memory stays flat over a long run: SOAK_SECONDS=300 is the long form (`npm run soak`).
+// Checks that memory stays flat; `npm run soak` sets SOAK_SECONDS=300 for a long run.
 import '../support/real-sockets.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
@@ -11,12 +11,12 @@ import { NAMES, startLoad } from './load.js';
 const SECONDS = Number(process.env['SOAK_SECONDS'] ?? '9');
 const SAMPLES_PER_THIRD = 4;
 const MIB = 1024 * 1024;
-/** Enough requests to fill every bounded structure; their duration depends on the machine. */
+/** Number of requests that fill every bounded structure. */
 const FILLING_REQUESTS = 5000;
-/** Allowed growth from the second to the last third: code compiled late, lists that fill up. */
+/** Allowed growth from the second to the last third, for late compilation and lists that still fill up. */
 const MARGIN_MIB = 3;
 
-/** Preloaded into the program: collects garbage at a signal and prints the heap size. */
+/** Preloaded into the program: on a signal, collects garbage and prints the heap size. */
 const PRELOADED = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';

@@ -1,4 +1,4 @@
-// The admin listener alone, with calls that do nothing.
+// Creates the admin listener alone, with no-op operations.
 import type { RequestListener } from 'node:http';
 import { type AdminParts, createAdmin } from '../../src/admin/app.js';
 import type { Operations } from '../../src/admin/operations.js';
@@ -30,11 +30,11 @@ interface AloneOptions extends Partial<AdminParts> {
   token?: string | undefined;
   metrics?: Metrics;
   context?: Context;
-  /** Called with the errors of the log. */
+  /** Called with each logged error. */
   onUnexpected?: (error: unknown) => void;
 }
 
-/** An admin listener without a token by default. */
+/** Creates an admin listener, by default without a token. */
 export function createAdminAlone({
   token = '',
   metrics = createMetrics(),

@@ -1,4 +1,4 @@
-// Random records of a Handle server, and random queries.
+// Generates random Handle server records and random queries.
 import fc from 'fast-check';
 import type { HandleValue } from '../../src/handle/value.js';
 
@@ -67,7 +67,7 @@ const pieces = fc.constantFrom(
   ],
   ...['\ud800', '😀', '\u2028', '\u202e', 'xn--', 'a'.repeat(300)],
 );
-/** Pieces of URLs and markup in any order. */
+/** Pieces of URLs and markup in random order. */
 export const jumble = fc
   .array(fc.oneof({ weight: 5, arbitrary: pieces }, noise), { maxLength: 12 })
   .map((some) => some.join(''));

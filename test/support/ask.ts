@@ -1,4 +1,4 @@
-// Sends a request with exactly the bytes of the test: the path is not normalised.
+// Sends a request byte for byte, without normalising its path.
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 
 export interface Asked {
@@ -14,7 +14,7 @@ export interface Question {
   method?: string;
   headers?: Record<string, string | string[]>;
   body?: string | Buffer;
-  /** By default each request has a new connection. */
+  /** By default, each request opens a new connection. */
   agent?: Agent;
 }
 

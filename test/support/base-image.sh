@@ -1,7 +1,7 @@
 #!/bin/sh
-# Stands in for the base image of the Dockerfile, where no registry can be reached: the essential packages of this Debian, apt, and
-# Node.js with npm. The packages are listed as installed, so that apt-get can add others.
-#   base-image.sh IMAGE BUILDAH…
+# Builds a substitute for the Dockerfile's base image where no registry is reachable: this Debian's essential
+# packages, apt, and Node.js with npm. Lists the packages as installed, so that apt-get can add others.
+# Usage: base-image.sh IMAGE BUILDAH…
 set -eu
 image=$1
 shift
@@ -9,7 +9,7 @@ container=$("$@" from scratch)
 root=$("$@" mount "$container")
 
 essential=$(dpkg-query --show --showformat '${Essential} ${Package}\n' | awk '$1 == "yes" { print $2 }')
-# mawk: base-files needs any awk, which apt-cache does not follow.
+# Adds mawk, because base-files needs an awk, a dependency that apt-cache does not follow.
 packages=$(apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
   --no-enhances $essential mawk apt ca-certificates debian-archive-keyring libstdc++6 | grep '^[a-z0-9]')
 packages=$(dpkg-query --show --showformat '${db:Status-Abbrev} ${Package}\n' $packages 2>/dev/null | awk '$1 == "ii" { print $2 }' | sort -u)
@@ -37,7 +37,7 @@ cp -r "$(dirname "$(readlink -f "$(command -v npm)")")/.." usr/local/lib/node_mo
 ln -s ../lib/node_modules/npm/bin/npm-cli.js usr/local/bin/npm
 
 cd /
-# The authorities are those of this machine.
+# Uses this machine's certificate authorities.
 "$@" config --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
   --env NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt "$container"
 "$@" commit --quiet --rm "$container" "$image"

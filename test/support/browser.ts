@@ -1,4 +1,4 @@
-// A real browser (Debian's Chromium) and the problems that it reports.
+// Runs tests in a real browser (Debian's Chromium) and collects the problems that it reports.
 import { existsSync } from 'node:fs';
 import axe, { type AxeResults } from 'axe-core';
 import { type Browser, type BrowserContextOptions, type Page, chromium } from 'playwright-core';
@@ -18,21 +18,24 @@ const FLAGS = [
 
 const shots = process.env['SHOTS'];
 
-/** Screenshots of the pages: `SHOTS=<folder> npm run test:browser`. */
+/** Options to save a screenshot, with `SHOTS=<folder> npm run test:browser`. */
 export const shot = (name: string): { path?: string } =>
   shots === undefined ? {} : { path: `${shots}/${name}.png` };
 
 export interface Visit {
   page: Page;
-  /** Errors in the console, uncaught exceptions, and everything that the Content-Security-Policy blocked. */
+  /** Console errors, uncaught exceptions and Content-Security-Policy violations. */
   complaints: string[];
-  /** Serious and critical findings of axe, one per line. */
+  /** Returns axe's serious and critical findings, one per element. */
   findings: () => Promise<string[]>;
 }
 
 export type OpenVisit = (options?: BrowserContextOptions) => Promise<Visit>;
 
-/** A `describe` that needs Chromium: skipped and listed without one; with `CI` set it fails. */
+/**
+ * Defines a `describe` that needs Chromium. Without Chromium it is skipped and listed, or fails if `CI` is
+ * set.
+ */
 export function describeInBrowser(name: string, suite: (open: OpenVisit) => void): void {
   if (existsSync(EXECUTABLE)) {
     describe(name, () => {

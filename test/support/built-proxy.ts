@@ -1,4 +1,4 @@
-// The built program as a separate process: `npm run build` has to have run before.
+// Runs the built program as a separate process; needs `npm run build` first.
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -17,17 +17,17 @@ export interface Exit {
 
 export interface Program {
   child: ChildProcess;
-  /** Settles when the process has exited and all its output is read. */
+  /** Resolves after the process has exited and all its output is read. */
   exited: Promise<Exit>;
   stdout: () => string;
   stderr: () => string;
 }
 
-/** Starts `node` with only these arguments and variables; killed when the test ends. */
+/** Starts `node` with only these arguments and variables, and kills it when the test ends. */
 export const startProgram = (args: string[], env: Record<string, string>): Program =>
   follow(spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] }));
 
-/** Collects the output of a child process, and kills it when the test ends. */
+/** Collects a child process's output, and kills the process when the test ends. */
 export function follow<T extends ChildProcessWithOutput>(child: T): Program & { child: T } {
   const texts = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -45,7 +45,7 @@ export function follow<T extends ChildProcessWithOutput>(child: T): Program & { 
   return { child, exited, stdout: () => texts.stdout, stderr: () => texts.stderr };
 }
 
-/** Starts the program, on free ports unless variables set them, without waiting for it. */
+/** Starts the program without waiting for it, on free ports unless `env` sets them. */
 export function startMain(env: Record<string, string>): Program {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
   return startProgram(['--enable-source-maps', 'dist/main.js'], { ...ports, ...env });
@@ -55,21 +55,24 @@ export interface BuiltProxy {
   url: string;
   adminUrl: string;
   pid: number;
-  /** Sends a signal, SIGTERM by default, and waits for the exit. */
+  /** Sends a signal, by default SIGTERM, and waits for the exit. */
   stop: (signal?: NodeJS.Signals) => Promise<Exit>;
   /** Sends SIGHUP. */
   hangUp: () => void;
-  /** The lines of the log so far. */
+  /** Returns the log lines so far. */
   logs: () => Record<string, unknown>[];
-  /** Output so far, stdout and stderr. */
+  /** Returns stdout and stderr so far. */
   output: () => string;
   exited: Promise<Exit>;
 }
 
-/** A program starts in half a second, and takes up to twenty times that while other tests use all cores. */
+/**
+ * Timeout for a start, which usually takes half a second, but up to twenty times longer while other tests use
+ * all cores.
+ */
 export const START_TIMEOUT_MS = 120_000;
 
-/** Starts the program and waits until /readyz is 200. */
+/** Starts the program and waits until `/readyz` returns 200. */
 export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {
   const proxy = await startListeningProxy(env);
   await expect
@@ -78,7 +81,9 @@ export async function startBuiltProxy(env: Record<string, string>): Promise<Buil
   return proxy;
 }
 
-/** Starts the program and waits until it listens. The log names its ports, at the default level. */
+/**
+ * Starts the program and waits until it listens. Reads its ports from the log, which needs the default level.
+ */
 export async function startListeningProxy(env: Record<string, string>): Promise<BuiltProxy> {
   const { child, exited, stdout, stderr } = startMain(env);
   const logs = (): Record<string, unknown>[] =>
@@ -109,7 +114,7 @@ export async function startListeningProxy(env: Record<string, string>): Promise<
   };
 }
 
-/** Starts the program and waits until it is connected to Redis too. */
+/** Starts the program and waits until it is ready and connected to Redis. */
 export async function startConnectedProxy(env: Record<string, string>): Promise<BuiltProxy> {
   const proxy = await startBuiltProxy({ ...PATIENCE, ...env });
   await expect.poll(() => proxy.output(), { timeout: START_TIMEOUT_MS }).toContain('redis connected');

@@ -1,15 +1,15 @@
-// Throw-away certificates for loopback servers with TLS.
+// Creates temporary certificates for TLS servers on loopback.
 import { X509Certificate } from 'node:crypto';
 import { generate } from 'selfsigned';
 
 export interface Certificate {
   key: string;
   cert: string;
-  /** SHA-256, upper-case hexadecimal with colons. */
+  /** SHA-256 fingerprint in upper-case hexadecimal with colons. */
   fingerprint: string;
 }
 
-/** A self-signed certificate, for 127.0.0.1 by default. */
+/** Creates a self-signed certificate, by default for 127.0.0.1. */
 export async function createCertificate({
   ip = '127.0.0.1',
   notAfterDate = new Date(Date.now() + 3_600_000),

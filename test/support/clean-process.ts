@@ -1,7 +1,8 @@
-// Before each test file, because files share processes: removes nock and the fake timers of the previous file.
+// Runs before each test file, and removes the previous file's nock and fake timers, because files share
+// processes.
 import nock from 'nock';
 import { vi } from 'vitest';
 
-// The import has replaced node:http.
+// Importing nock has replaced node:http.
 nock.restore();
 vi.useRealTimers();

@@ -1,4 +1,4 @@
-// The command of the package, run in a pipe.
+// Runs the package's command in a pipe.
 import { spawn } from 'node:child_process';
 import { ROOT, follow, startProgram } from './built-proxy.js';
 
@@ -11,7 +11,7 @@ export async function cli(args: string[], env: Record<string, string> = {}) {
   return { code, stdout: stdout(), stderr: stderr() };
 }
 
-/** Runs the command with a text as its standard input. */
+/** Runs the command with `input` as standard input. */
 export async function cliWith(input: string, args: string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [PROGRAM, ...args], { cwd: ROOT, env, stdio: 'pipe' });
   const { exited, stdout, stderr } = follow(child);

@@ -1,15 +1,15 @@
-// The context of a part that is tested alone: unread metrics, and the log as a list of lines.
+// Creates a context for testing a part alone, with the log as a list of lines.
 import { systemClock } from '../../src/cache/clock.js';
 import type { Context } from '../../src/context.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 
 interface TestContext extends Context {
-  /** Lines of the log, oldest first. */
+  /** Log lines, oldest first. */
   lines: Record<string, unknown>[];
 }
 
-/** Shared, because each instance watches the whole process. A test that reads its metrics creates its own. */
+/** Shared, because each registry monitors the whole process. A test that reads metrics creates a registry. */
 const METRICS = createMetrics();
 
 export function testContext(changes: Partial<Context> = {}): TestContext {
@@ -19,7 +19,7 @@ export function testContext(changes: Partial<Context> = {}): TestContext {
     log: createLogger({ level: 'trace', destination: { write } }),
     isLogged: () => true,
     metrics: METRICS,
-    // Read at each call, because a test may set the clock of the process.
+    // Calls Date.now each time, because a test may fake it.
     clock: { ...systemClock, now: () => Date.now() },
     tracer: undefined,
     lines,

@@ -1,5 +1,6 @@
-// Counts work: how often blocks of our source are run. V8 counts exactly, so the figure does not depend on the machine.
-// Import it first, in a test file with a separate process: V8 counts functions compiled earlier only as a whole.
+// Measures work as the number of executed blocks of our source, which V8 counts exactly on every machine.
+// Import this file first, in a test file with a separate process: V8 does not count blocks in functions
+// compiled earlier.
 import { type Profiler, Session } from 'node:inspector';
 import { onTestFinished, vi } from 'vitest';
 import { TimeSlicer } from '../../src/time-slicer.js';
@@ -9,10 +10,12 @@ session.connect();
 session.post('Profiler.enable');
 session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
 
-/** Blocks since the last call. A builtin (`indexOf`, a regular expression) counts as one. */
+/**
+ * Returns the blocks executed since the last call. A builtin (`indexOf`, a regular expression) counts as one.
+ */
 function takeBlocks(): number {
   let scripts: Profiler.ScriptCoverage[] = [];
-  // Within one thread the callback runs before `post` returns.
+  // The callback runs before `post` returns, because the session belongs to this thread.
   session.post('Profiler.takePreciseCoverage', (error, coverage) => {
     if (error !== null) throw error;
     scripts = coverage.result;
@@ -24,7 +27,10 @@ function takeBlocks(): number {
     .reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Blocks of each work, run in sequence. Other work in src counts too: call it when nothing else runs. */
+/**
+ * Runs tasks in sequence and counts the blocks of each. Nothing else may run, because other work in src
+ * counts too.
+ */
 export async function countEach(works: readonly (() => Promise<void>)[]): Promise<number[]> {
   const counts: number[] = [];
   takeBlocks();
@@ -37,14 +43,14 @@ export async function countEach(works: readonly (() => Promise<void>)[]): Promis
 
 export interface CountedTurns {
   blocks: number;
-  /** Maximum between two turns of the event loop; the milliseconds include the counting. */
+  /** The most expensive event-loop turn; the milliseconds include the counting. */
   longestTurn: { blocks: number; ms: number };
 }
 
-/** Counting takes about this time. */
+/** Minimum time between counts, because counting takes about this long. */
 const IDLE_MS = 4;
 
-/** Blocks of one work, in total and in its longest turn of the event loop. */
+/** Counts a task's blocks, in total and in its longest event-loop turn. */
 export async function countTurns(work: () => Promise<void>): Promise<CountedTurns> {
   const longestTurn = { blocks: 0, ms: 0 };
   let blocks = 0;
@@ -58,7 +64,7 @@ export async function countTurns(work: () => Promise<void>): Promise<CountedTurn
   };
   let isDone = false;
   const watch = (): void => {
-    // Blocks of idle turns count with the next turn.
+    // Blocks of short turns count towards the next turn.
     if (performance.now() - since >= IDLE_MS) endTurn();
     if (!isDone) setImmediate(watch);
   };
@@ -73,10 +79,10 @@ export async function countTurns(work: () => Promise<void>): Promise<CountedTurn
   }
 }
 
-/** Duration of a step by the clock of `sliceBySteps` (ms): five hundred steps fill a slice. */
+/** Duration of a step (ms) on the clock of `sliceBySteps`: 500 steps fill a slice. */
 const STEP_MS = 0.01;
 
-/** Until the test ends, slices have the same number of steps on every machine. */
+/** Gives slices the same number of steps on every machine, until the test ends. */
 export function sliceBySteps(): void {
   let time = 0;
   const monotonic = (): number => (time += STEP_MS);

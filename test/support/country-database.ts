@@ -1,9 +1,9 @@
-// Writes a small database of countries in the MaxMind format, version 2.0.
+// Writes a small country database in the MaxMind format, version 2.0.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A type above 7 takes another byte. */
+/** Encodes a control byte; a type above 7 needs a second byte. */
 const control = (type: number, size: number): number[] =>
   type > 7 ? [size, type - 7] : [(type << 5) | size];
 const text = (value: string): number[] => [...control(2, value.length), ...Buffer.from(value)];
@@ -17,7 +17,7 @@ const uint32 = (value: number): number[] => [
   ...Buffer.from(value.toString(16).padStart(8, '0'), 'hex'),
 ];
 
-/** A child is another node, or the country of all addresses below. */
+/** A binary tree node. A child is a node, or the country of all addresses below. */
 type Node = (Node | string | undefined)[];
 
 function insert(root: Node, network: string, country: string): void {
@@ -63,7 +63,7 @@ function databaseOf(countries: Record<string, string>): Buffer {
   return Buffer.from([...tree, ...Array<number>(16).fill(0), ...data, ...marker, ...metadata]);
 }
 
-/** Writes networks such as `192.0.2.0/24` with their countries. @returns the path of the file */
+/** Writes countries by network, for example `192.0.2.0/24`, and returns the file's path. */
 export function writeCountryDatabase(
   countries: Record<string, string>,
   path = join(mkdtempSync(join(tmpdir(), 'countries-')), 'country.mmdb'),

@@ -1,6 +1,6 @@
-// Processor time of work, independent of the other load of the machine.
+// Measures CPU time, which does not depend on other load on the machine.
 
-/** CPU time of all threads of this process (ms). */
+/** Returns the CPU time (ms) of all threads of this process during `work`. */
 export async function cpuMs(work: () => unknown): Promise<number> {
   const from = process.cpuUsage();
   await work();

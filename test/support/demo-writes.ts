@@ -1,4 +1,4 @@
-// Writes that the demo server accepts, and their number in a record.
+// Sends numbered writes to the demo server, and reads the number from a record.
 import { adminValue, textValue } from '../handle-server/seed.js';
 import { type Asked, ask } from './ask.js';
 import { basic } from './demo.js';
@@ -8,7 +8,7 @@ export const WRITE_HEADERS = {
   'Content-Type': 'application/json',
 };
 
-/** A record that holds the number of its write. */
+/** Returns a record that contains its write's number. */
 export const numbered = (count: number): unknown[] => [
   textValue(1, 'URL', `https://example.org/${count}`),
   adminValue(),
@@ -16,10 +16,10 @@ export const numbered = (count: number): unknown[] => [
 
 export const numberedBody = (count: number): string => JSON.stringify(numbered(count));
 
-/** Writes a numbered record through a server or a proxy. */
+/** Writes a numbered record through a server or proxy. */
 export const putNumbered = (baseUrl: string, path: string, count: number): Promise<Asked> =>
   ask(baseUrl, path, { method: 'PUT', headers: WRITE_HEADERS, body: numberedBody(count) });
 
-/** Number of the write that a reader is shown; 0 if it shows none. */
+/** Returns the write number in a response, or 0 if there is none. */
 export const numberIn = ({ text }: Pick<Asked, 'text'>): number =>
   Number(/https:\/\/example\.org\/(\d+)/.exec(text)?.[1] ?? 0);

@@ -1,8 +1,8 @@
-// Starts demo servers for a test file and closes them after it.
+// Starts demo servers, and closes them at the end of the test file.
 import { afterAll } from 'vitest';
 import { type DemoOptions, type DemoServer, createDemoServer } from '../handle-server/server.js';
 
-/** A listening demo server and its URL; closed at the end of the test file. */
+/** Starts a demo server and returns it with its URL; closes it at the end of the test file. */
 export async function startDemoServer(options: DemoOptions = {}): Promise<DemoServer & { url: string }> {
   const server = createDemoServer(options);
   afterAll(() => server.close());
@@ -10,7 +10,7 @@ export async function startDemoServer(options: DemoOptions = {}): Promise<DemoSe
   return Object.assign(server, { url });
 }
 
-/** The Authorization header for a handle user. */
+/** Returns the Authorization header for a handle user. */
 export function basic(identity: string, password: string): string {
   return `Basic ${Buffer.from(`${encodeURIComponent(identity)}:${password}`).toString('base64')}`;
 }

@@ -1,4 +1,4 @@
-// The contract of every dispatcher with the upstream client.
+// The contract between dispatchers and the upstream client.
 import { once } from 'node:events';
 import net from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -74,7 +74,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
         sockets.add(socket);
       });
       const send = open(server);
-      // The connection exists already, so the time limit passes while the server processes the request.
+      // Opens the connection first, so that the timeout expires while the server processes the request.
       await send();
       const [socket] = sockets as unknown as [net.Socket];
       const closed = new Promise((resolve) => socket.once('close', resolve));

@@ -1,4 +1,4 @@
-// Endpoints whose recorded response differs on purpose from that of the proxy, and the reasons.
+// Endpoints whose response deliberately differs from the recording, with reasons.
 
 const BODY = 'same 405; the reason is in the body';
 

@@ -1,4 +1,4 @@
-// Reads the files of config/examples.
+// Reads the files in config/examples.
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type CollectionTag, parseAllDocuments } from 'yaml';
@@ -9,14 +9,14 @@ const FOLDER = new URL('../../config/examples/', import.meta.url);
 export const exampleText = (name: string): string => readFileSync(new URL(name, FOLDER), 'utf8');
 export const examplePath = (name: string): string => fileURLToPath(new URL(name, FOLDER));
 
-/** Names relative to the folder. */
+/** Returns file names relative to the folder. */
 export const exampleNames = (ending: string): string[] =>
   readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith(ending));
 
-/** Compose replaces a list instead of adding to it. */
+/** The Compose tag that replaces a list instead of extending it. */
 const OVERRIDE: CollectionTag = { tag: '!override', collection: 'seq', default: false };
 
-/** All documents of a YAML file. @throws YAMLError if it is not well-formed */
+/** Parses all documents in a YAML file. @throws YAMLError for malformed YAML */
 export function exampleDocuments(name: string): unknown[] {
   return parseAllDocuments(exampleText(name), { strict: true, uniqueKeys: true, customTags: [OVERRIDE] }).map(
     (document) => {
@@ -26,7 +26,7 @@ export function exampleDocuments(name: string): unknown[] {
   );
 }
 
-/** Seconds until a stopped proxy has exited, with one second for its last log lines. */
+/** Returns the maximum seconds until a stopped proxy exits, including one for its last log lines. */
 export const shutdownSeconds = ({ server }: Config): number => server.shutdownTimeoutMs / 1000 + 1;
 
 export interface Probe {

@@ -1,5 +1,5 @@
-// The most expensive requests that we know, each for any size of its input: counted in test/attack, and sent
-// during hits in test/bench. Included records: test/redirect/included-records.
+// The most expensive known requests, for any input size. test/attack counts their work, and test/bench sends
+// them during hits. test/redirect/included-records covers includes.
 import { DEMO_PASSWORD, DEMO_PREFIX, textValue } from '../handle-server/seed.js';
 import type { Question } from './ask.js';
 import { nativeRequest } from './native-messages.js';
@@ -7,23 +7,29 @@ import { nativeRequest } from './native-messages.js';
 type Values = Record<string, unknown>[];
 
 export interface ExpensiveRequest {
-  /** Values of a record of this size. */
+  /** Returns a record's values for this size. */
   record: (size: number) => Values;
-  /** The number makes each request different, so that no prepared response serves it. */
+  /** Returns a request; `number` makes it unique, so that no prepared response serves it. */
   request: (size: number, number: number) => [target: string, question?: Question];
-  /** Sizes that are compared with each other, 500 and 1,000 by default. */
+  /** Sizes to compare with each other, by default 500 and 1,000. */
   sizes?: readonly [number, number];
-  /** Largest size, 10,000 by default: of a record 1 MiB, of a list 20,000, of a batch 1,000, of headers 16 KiB. */
+  /**
+   * Largest size, by default 10,000. Limits are 1 MiB for records, 20,000 for lists, 1,000 for batches, 16
+   * KiB for headers.
+   */
   largest?: number;
-  /** Number of times that the record is read, once by default. */
+  /** Returns the number of record reads, by default 1. */
   reads?: (size: number) => number;
-  /** Maximum blocks of one event-loop turn at the largest size, where a part runs without slices. */
+  /** Maximum blocks per event-loop turn at the largest size, for requests with an unsliced part. */
   turnBlocks?: number;
-  /** Size to count instead of the largest, where that takes minutes. */
+  /** Size to count if the largest takes minutes. */
   counted?: number;
 }
 
-/** A record, a redirect, no such handle, a failed condition. A rejected request costs nothing. */
+/**
+ * Statuses of processed requests: a record, a redirect, a missing handle, a failed condition. Rejected
+ * requests cost nothing.
+ */
 export const ANSWERED: readonly number[] = [200, 302, 404, 412];
 
 export const NAME = `${DEMO_PREFIX}/cost`;

@@ -1,11 +1,11 @@
-// A port on which nothing listens, for programs that cannot choose one themselves.
+// Finds free ports for programs that cannot choose one themselves.
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the ports that the kernel assigns to connections and to listeners on port 0, which could take one meanwhile. */
+/** Excludes the kernel's ephemeral ports, which connections and listeners on port 0 could take meanwhile. */
 const PORTS = { from: 15_000, to: 32_000 };
 
-/** Random, because other processes look for free ports too. */
+/** Picks a random port, because other processes look for free ports too. */
 const randomPort = (): number => PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
 
 async function isFree(port: number): Promise<boolean> {
@@ -23,7 +23,7 @@ async function isFree(port: number): Promise<boolean> {
 
 const given = new Set<number>();
 
-/** A free port, never the same one twice in a process. */
+/** Returns a free port, and never returns a port twice in a process. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomPort();

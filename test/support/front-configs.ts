@@ -1,25 +1,25 @@
-// The web servers in front as config/examples has them, with paths, ports and addresses of this machine.
+// Adapts the web server examples in config/examples to this machine's paths, ports and addresses.
 import { join } from 'node:path';
 import { exampleText } from './examples.js';
 
-/** The name that the examples serve. */
+/** The host name in the examples. */
 export const NAME = 'hdl.example.org';
 
 export interface Place {
   folder: string;
   port: number;
   plainPort: number;
-  /** Host and port of each proxy. */
+  /** Address (host:port) of each proxy. */
   backends: string[];
-  /** Admin port of each proxy for health checks; without them all proxies count as healthy. */
+  /** Admin port of each proxy, for health checks; without it, all proxies count as healthy. */
   adminPorts?: number[];
 }
 
 interface FrontSetUp {
-  /** The file `front.conf` in the folder. */
+  /** Returns the content of `front.conf`. */
   config: (place: Place) => string;
   args: (folder: string) => string[];
-  /** Arguments that check the file instead of serving. */
+  /** Returns the arguments to check the configuration instead of serving. */
   check: (folder: string) => string[];
 }
 
@@ -65,11 +65,13 @@ const caddyArguments = (folder: string): string[] => [
   join(folder, 'front.conf'),
 ];
 
-/** The modules that Debian enables by default, as far as they matter here, and those that the example names. */
+/**
+ * Returns directives to load the relevant modules of Debian's defaults, and those that the example enables.
+ */
 function apacheModules(): string {
   const own = 'mpm_event authz_core alias dir deflate env filter setenvif reqtimeout'.split(' ');
   const [, named = ''] = /a2enmod (.*)/.exec(exampleText('apache.conf')) ?? [];
-  // Modules that a2enmod enables as dependencies.
+  // a2enmod enables these as dependencies.
   const needed = ['socache_shmcb', 'proxy', 'slotmem_shm'];
   return [...own, ...needed, ...named.split(' ')]
     .map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`)

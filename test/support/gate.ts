@@ -1,6 +1,6 @@
-// A gate that a test opens.
+// Creates a gate that a test opens.
 
-/** A promise, and the function that resolves it. */
+/** Returns a promise and the function that resolves it. */
 export function gate(): { opened: Promise<void>; open: () => void } {
   let open: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {

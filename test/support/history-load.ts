@@ -1,4 +1,4 @@
-// Clients that read and write a few handles at several instances and record what they see, and random stops of processes.
+// Reads and writes handles through several instances, records a history, and pauses processes at random.
 import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Random } from '../chaos/random.js';
@@ -7,7 +7,7 @@ import { WRITE_HEADERS, numberIn, numberedBody } from './demo-writes.js';
 import type { Operation } from './linearizability.js';
 import type { RedisServer } from './redis-server.js';
 
-/** The version that a handle holds at first. */
+/** The initial version of every handle. */
 export const INITIAL = '0';
 const WRITES = 0.08;
 const MAX_PAUSE_MS = 10;
@@ -20,7 +20,7 @@ interface Instance {
 }
 
 export interface Load {
-  /** Half of them get only conditional writes, the others only unconditional ones, which wait for no lock. */
+  /** Half receive only conditional writes, the others only unconditional writes, which need no lock. */
   handles: readonly string[];
   instances: readonly Instance[];
   random: Random;
@@ -33,11 +33,11 @@ export class HistoryRecorder {
     reads: 0,
     unconditional: 0,
     conditional: 0,
-    /** 412: nothing was written. */
+    /** Conditional writes rejected with 412. */
     refused: 0,
-    /** Writes with another status or without a response. */
+    /** Writes with a different status or without a response. */
     unknown: 0,
-    /** Reads that were marked as stale, which promises nothing, or that failed. */
+    /** Stale reads, which guarantee nothing. */
     markedStale: 0,
     failed: 0,
   };
@@ -48,7 +48,7 @@ export class HistoryRecorder {
     this.#load = load;
   }
 
-  /** Sends requests in sequence; after a write it reads at all instances at the same time. */
+  /** Sends requests in sequence; after a write, reads from all instances concurrently. */
   async client(name: string): Promise<void> {
     const { random, handles, instances, isOver } = this.#load;
     const agent = new Agent({ keepAlive: true });
@@ -66,7 +66,7 @@ export class HistoryRecorder {
     agent.destroy();
   }
 
-  /** A read at one instance. Undefined if it shows no version. */
+  /** Reads from one instance; returns undefined if the response has no version. */
   async read(
     client: string,
     handle: string,
@@ -89,7 +89,7 @@ export class HistoryRecorder {
     return { version, tag: answer.headers.etag ?? '' };
   }
 
-  /** `seen`: the write replaces only that version. */
+  /** Writes a new version; with `seen`, only if it replaces that version. */
   async #write(
     client: string,
     { handle, agent, seen }: { handle: string; agent: Agent; seen?: Seen },
@@ -123,7 +123,7 @@ export class HistoryRecorder {
   }
 }
 
-/** A version, and the ETag of the response that showed it. */
+/** A version and the ETag of its response. */
 interface Seen {
   version: string;
   tag: string;
@@ -134,11 +134,11 @@ interface Begun {
   operation: Omit<Operation, 'respondedAt' | 'version'>;
 }
 
-/** Undefined if the connection broke. */
+/** Sends a request; returns undefined after a connection error. */
 const send = ({ url, operation }: Begun, question: Question): Promise<Asked | undefined> =>
   ask(url, `/api/handles/${operation.handle}`, question).catch(() => undefined);
 
-/** Repeatedly stops a chosen process for a moment. @returns the number of stops */
+/** Repeatedly pauses a chosen process briefly, and returns the number of pauses. */
 export async function keepStopping({ random, isOver }: Load, choose: () => Stoppable): Promise<number> {
   let stops = 0;
   while (!isOver()) {

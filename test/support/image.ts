@@ -1,4 +1,4 @@
-// The image of the Dockerfile, built by buildah and run by runc: neither needs a daemon, both need root.
+// Builds the Dockerfile's image with buildah and runs it with runc; both need root but no daemon.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BASE_IMAGE = fileURLToPath(new URL('base-image.sh', import.meta.url));
 
 const execute = promisify(execFile);
-/** Standard output of a program. Rejects with both outputs if it fails. */
+/** Runs a program and returns its stdout. Rejects with stdout and stderr if it fails. */
 const run = async (program: string, args: string[], cwd = ROOT): Promise<string> =>
   (await execute(program, args, { cwd, maxBuffer: 2 ** 26 })).stdout.trim();
 
@@ -27,11 +27,11 @@ export interface ImageConfig {
 
 export interface Image {
   config: ImageConfig;
-  /** The mounted file system. */
+  /** Path of the mounted file system. */
   root: string;
 }
 
-/** Builds the image from files of this machine. Removed when the test ends. */
+/** Builds the image from this machine's files, and removes it when the test ends. */
 export async function buildImage(): Promise<Image> {
   const folder = mkdtempSync(join(tmpdir(), 'image-'));
   const storage = [
@@ -50,7 +50,7 @@ export async function buildImage(): Promise<Image> {
   });
   const [, base = ''] = /^FROM (\S+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
   await run(BASE_IMAGE, [`docker.io/library/${base}`, 'buildah', ...storage]);
-  // Docker's format has HEALTHCHECK, the OCI format does not.
+  // Docker's format supports HEALTHCHECK, unlike the OCI format.
   await buildah('bud', '--isolation', 'chroot', '--pull-never', '--format', 'docker', '--tag', 'built', '.');
   const container = await buildah('from', '--pull-never', 'localhost/built');
   const inspected = JSON.parse(await buildah('inspect', container)) as { Docker: { config: ImageConfig } };
@@ -61,7 +61,7 @@ export interface Container {
   output: () => string;
   /** Runs a command in the container. Rejects if the command fails. */
   execute: (...command: string[]) => Promise<string>;
-  /** Sends SIGTERM. Resolves with the exit code. */
+  /** Sends SIGTERM and resolves with the exit code. */
   stop: () => Promise<number | null>;
 }
 
@@ -77,7 +77,7 @@ interface RuntimeConfig {
   linux: { namespaces: { type: string }[] };
 }
 
-/** Runs the image as an engine does: read-only, with the network of this machine. Killed when the test ends. */
+/** Runs the image read-only with the host network, and kills it when the test ends. */
 export async function runImage({ config, root }: Image, env: Record<string, string>): Promise<Container> {
   const folder = mkdtempSync(join(tmpdir(), 'container-'));
   const id = `handle-resolver-proxy-${process.pid}`;

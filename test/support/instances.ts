@@ -1,4 +1,4 @@
-// Instances of the cache without a server: memory, the hub, and the link to a real Redis.
+// Opens cache instances without a server: memory, the hub, and the link to a real Redis.
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { type Clock, systemClock } from '../../src/cache/clock.js';
 import type { Message } from '../../src/cache/coherence/message.js';
@@ -11,11 +11,11 @@ import { PATIENT_MS } from './redis-server.js';
 import { NOW } from './store-contract.js';
 
 export const bounds = { maxBytes: 10_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 1000 } };
-/** Longer than a busy machine stalls: entries in Redis expire with the fence. */
+/** Fence lifetime, longer than any stall of a busy machine, because Redis entries expire with the fence. */
 export const FENCE_LIFE_MS = 60_000;
 export const PREFIX = 'test:';
 
-/** Runs so slowly that no lease ends while a busy machine stalls. All times begin a minute after NOW. */
+/** Slows the clock down, so that no lease expires while a busy machine stalls. Starts a minute after NOW. */
 const SLOWNESS = 20;
 const steady = (): number => performance.now() / SLOWNESS;
 export const slowClock: Clock = { ...systemClock, monotonic: steady, now: () => NOW + 60_000 + steady() };
@@ -23,15 +23,15 @@ export const slowClock: Clock = { ...systemClock, monotonic: steady, now: () => 
 export interface OpenInstance extends Instance {
   memory: MemoryStore;
   store: TieredStore;
-  /** Set if Redis is used. */
+  /** Set if the instance uses Redis. */
   redisStore?: RedisStore;
   commands?: RedisCommands;
-  /** The messages to this process, in order. */
+  /** Messages delivered to this process, in order. */
   delivered: Message[];
 }
 
 export interface InstanceOptions {
-  /** URL of Redis; memory only without it. */
+  /** Redis URL; without it, the instance uses memory only. */
   url?: string;
   redis?: Partial<RedisOptions>;
   clock?: Clock;
@@ -68,7 +68,7 @@ export function openInstance(options: InstanceOptions = {}): OpenInstance {
   return { ...instance, memory, store, delivered, ...(redisStore && { redisStore }) };
 }
 
-/** Opens an instance and waits until it has its lease. */
+/** Opens an instance and waits until it holds a lease. */
 export function openLinked(options: InstanceOptions & { url: string }): Promise<OpenInstance> {
   return new Promise((resolve) => {
     const instance: OpenInstance = openInstance({

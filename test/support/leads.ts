@@ -1,11 +1,11 @@
-// A proxy in front of a Handle server with the records of a test, and the redirects of their handles.
+// Starts a proxy and a Handle server with a test's records, and reads redirects.
 import type { Asked, Question } from './ask.js';
 import { type Proxy, startProxy } from './proxy.js';
 import { type MockUpstream, mockUpstream, notFound, recordOf } from './upstream.js';
 
 export const PREFIX = '21.T11998';
 
-/** A value in the form of the record interface. */
+/** Returns a value in the record interface's format. */
 export const value = (
   index: number,
   type: string,
@@ -21,15 +21,15 @@ export const value = (
 
 export interface Leads extends Proxy {
   upstream: MockUpstream;
-  /** Status and Location of `/21.T11998/<path>`. */
+  /** Returns status and Location of `/21.T11998/<path>`. */
   to: (path: string, question?: Question) => Promise<[status: number, location: string | undefined]>;
-  /** The whole response. */
+  /** Returns the whole response. */
   get: (path: string, headers?: Record<string, string>, question?: Question) => Promise<Asked>;
-  /** Replaces records upstream, unnoticed by the proxy. */
+  /** Replaces upstream records without notifying the proxy. */
   put: (more: Record<string, unknown[]>) => void;
 }
 
-/** `records` by suffix under 21.T11998, or by the whole handle elsewhere. */
+/** Starts both servers. The keys of `records` are suffixes under 21.T11998, or full handles elsewhere. */
 export async function startLeads(
   records: Record<string, unknown[]>,
   env: Record<string, string> = {},
@@ -58,7 +58,7 @@ export async function startLeads(
 const handleIn = (target: string): string =>
   decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0]!);
 
-/** Prefix records are read once for the redirects of all their handles: test/redirect/prefixes.test.ts. */
+/** Whether the request reads a prefix record, which test/redirect/prefixes.test.ts covers. */
 export const isPrefixRead = (target: string): boolean => target.startsWith('/api/handles/0.NA/');
 
 const withoutPrefixes = ({ targets, answers }: MockUpstream): MockUpstream => ({

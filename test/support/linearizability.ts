@@ -1,13 +1,14 @@
-// Checks a history of reads and writes for linearizability: each handle is a register, and each write has its own version.
+// Checks a history of reads and writes for linearizability. Each handle is a register, and each write a
+// unique version.
 
-/** A request as its client saw it. All times are of one clock. */
+/** A request as its client saw it. All times use the same clock. */
 export interface Operation {
   kind: 'read' | 'write';
   handle: string;
   client: string;
   instance: string;
   invokedAt: number;
-  /** Infinity for a write of unknown outcome, which may take effect at any later time, or never. */
+  /** Infinity for a write with unknown outcome, which may take effect at any later time, or never. */
   respondedAt: number;
   /** The version read or written. */
   version: string;
@@ -20,12 +21,15 @@ export interface Fault {
   what: string;
 }
 
-/** Reads that began after another read had shown a newer version that was not acknowledged yet. */
+/** Reads that started after a different read had returned a newer, unacknowledged version. */
 export interface NewThenOld {
   count: number;
-  /** Cases in which one client saw both. */
+  /** Cases in which one client saw both versions. */
   ofOneClient: number;
-  /** From the end of the first read of the newer version to the start of the last read of the older one. */
+  /**
+   * Maximum time from the end of the first read of the newer version to the start of the last read of the
+   * older version.
+   */
   longestMs: number;
 }
 
@@ -34,25 +38,25 @@ export interface Verdict {
   newThenOld: NewThenOld;
 }
 
-/** A version and its reads. */
+/** A version, its write and its reads. */
 interface Version {
   write: Operation;
   reads: Operation[];
-  /** The version that replaces it by a conditional write. */
+  /** The version that replaced it in a conditional write. */
   next?: Version;
 }
 
-/** Versions without others between them: each replaces the previous one by a conditional write. */
+/** Consecutive versions, each of which replaced its predecessor in a conditional write. */
 interface Chain {
   versions: Version[];
-  /** First acknowledgement of any of them: later requests come after the chain, or belong to it. */
+  /** First acknowledgement in the chain: later requests belong to the chain or follow it. */
   acknowledgedAt: number;
-  /** Start of the last write, and of the last request, for any of them. */
+  /** Start of the chain's last write, and of its last request. */
   lastWriteAt: number;
   lastUseAt: number;
 }
 
-/** Every handle holds the version `initial` at first. */
+/** Checks a history in which every handle starts with the version `initial`. */
 export function checkHistory(history: readonly Operation[], initial: string): Verdict {
   const verdict: Verdict = { faults: [], newThenOld: { count: 0, ofOneClient: 0, longestMs: 0 } };
   const byHandle = new Map<string, Operation[]>();
@@ -75,7 +79,7 @@ function checkRegister(operations: Operation[], initial: string, { faults, newTh
   countNewThenOld(chains, newThenOld);
 }
 
-/** The write of the version that a handle holds at first. */
+/** The write of the initial version. */
 const START: Omit<Operation, 'version'> = {
   kind: 'write',
   handle: '',
@@ -85,7 +89,7 @@ const START: Omit<Operation, 'version'> = {
   respondedAt: -Infinity,
 };
 
-/** Leaves out unseen writes of unknown outcome: they need not have happened. */
+/** Omits unseen writes with unknown outcome, which may never have happened. */
 function versionsOf(operations: readonly Operation[], initial: string, faults: Fault[]): Version[] {
   const versions = new Map<string, Version>([
     [initial, { write: { ...START, version: initial }, reads: [] }],
@@ -97,7 +101,7 @@ function versionsOf(operations: readonly Operation[], initial: string, faults: F
     if (version !== undefined && version.write.invokedAt <= read.respondedAt) version.reads.push(read);
     else faults.push({ kind: 'never written', what: describe(read) });
   }
-  // Later versions first: a version that was replaced has happened too.
+  // A seen version implies that the versions it replaced were written too.
   const happened = new Set<Version>();
   const mark = (version: Version | undefined): void => {
     if (version === undefined || happened.has(version)) return;
@@ -150,7 +154,7 @@ function chainFrom(head: Version): Chain {
 
 const readsOf = (versions: readonly Version[]): Operation[] => versions.flatMap(({ reads }) => reads);
 
-/** A request about a version may not begin after the acknowledgement of a version that replaced it. */
+/** Reports requests for a version that started after the acknowledgement of its replacement. */
 function checkChain({ versions }: Chain, faults: Fault[]): void {
   versions.forEach(({ write, reads }, at) => {
     const later = earliest(versions.slice(at + 1).map((version) => version.write));
@@ -161,8 +165,9 @@ function checkChain({ versions }: Chain, faults: Fault[]): void {
 }
 
 /**
- * Neither of two chains can come first if each was acknowledged before a request about the other began. Pairs are
- * enough: in a longer cycle the two acknowledged first are such a pair (Gibbons and Korach, Testing Shared Memories).
+ * Reports chains without a valid order: each was acknowledged before a request for the other started.
+ * Checking pairs is sufficient, because every longer cycle contains such a pair, the two acknowledged first
+ * (Gibbons and Korach, Testing Shared Memories).
  */
 function checkPair(one: Chain, other: Chain, faults: Fault[]): void {
   if (!isBefore(one, other) || !isBefore(other, one)) return;
@@ -173,7 +178,7 @@ function checkPair(one: Chain, other: Chain, faults: Fault[]): void {
     faults.push({ kind: 'lost update', what });
     return;
   }
-  // If both were written at the same time, their readers disagree.
+  // Reports readers that disagree about the order of concurrent writes.
   const [earlier, later] = isSecond ? [other, one] : [one, other];
   const acknowledged = earliest(later.versions.map(({ write }) => write));
   for (const read of readsOf(earlier.versions))
@@ -199,7 +204,7 @@ function countNewThenOld(chains: readonly Chain[], newThenOld: NewThenOld): void
   }
 }
 
-/** Time at which a client was first shown one of the versions, by client. */
+/** Returns the time at which each client first saw one of the versions. */
 function firstShown(versions: readonly Version[]): Map<string, number> {
   const shown = new Map<string, number>();
   for (const { reads } of versions)

@@ -1,36 +1,36 @@
-// A Redis for a link: it answers scripts as the test sets, and records the order of the calls.
+// A fake Redis for a link. It returns the replies that the test sets, and records the calls.
 import { CHANGE, ENTER, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
 import type { Renewal } from '../../src/cache/link/member-list.js';
 
 interface LinkWorld {
-  /** The calls, in order. */
+  /** Calls, in order. */
   asked: string[];
   was: Renewal['was'];
   lapsed: string[];
-  /** Whether another member has a lease. */
+  /** Whether a different member has a lease. */
   isVouched: boolean;
-  /** Whether the list of members belongs to this run of the server. */
+  /** Whether the member list belongs to this server run. */
   isListKnown: boolean;
-  /** Lease in the reply to each renewal: 0 none, 1 new, 2 long held. */
+  /** Lease in each renewal reply: 0 for none, 1 for new, 2 for long-held. */
   leases: unknown[];
-  /** Number of the last message of every group. */
+  /** Last message number of every group. */
   number: string;
-  /** ID of the run of the server. */
+  /** ID of the server run. */
   run: string;
   isConnected: boolean;
   hasFailed: boolean;
-  /** Whether renewals get no reply. */
+  /** Whether renewals remain without a reply. */
   isSilent: boolean;
-  /** Resolves when replies to renewals arrive. Redis executes them immediately. */
+  /** Delays the replies to renewals, which Redis executes immediately, until it resolves. */
   renewed: Promise<void>;
-  /** Resolves when a newly opened message connection is ready. */
+  /** Delays the readiness of new message connections until it resolves. */
   ready: Promise<void>;
-  /** Number of open message connections. */
+  /** Number of open subscriptions. */
   subscriptions: number;
-  /** Resolves when the reply to a change arrives. Redis executes it immediately. */
+  /** Delays the reply to a change, which Redis executes immediately, until it resolves. */
   changed: Promise<void>;
-  /** Delivers a message from another member. */
+  /** Delivers a message from a different member. */
   send: (text: string) => void;
 }
 

@@ -1,4 +1,4 @@
-// Loads a configuration from a text and variables, as main.ts does from a file and the environment.
+// Loads a configuration from text and variables, as main.ts does from a file and the environment.
 import { ConfigError, loadConfig } from '../../src/config/load.js';
 import type { Config } from '../../src/config/schema.js';
 
@@ -12,7 +12,7 @@ export function configFrom({ env = {}, yaml }: GivenConfig): Config {
   return loadConfig({ env: named, readFile: () => yaml ?? '' });
 }
 
-/** The lines of the error, without its heading. */
+/** Returns the lines of the configuration error, without its heading. */
 export function problemsFrom(given: GivenConfig): string[] {
   try {
     configFrom(given);

@@ -1,4 +1,4 @@
-// Location choices that differ on purpose from the recorded HDLProxy, and the reasons.
+// Location choices that deliberately differ from the HDLProxy recordings, with reasons.
 
 const BROKEN = 'a broken value is left out: HDLProxy responds with 500';
 const QUOTE = 'a quote in rel is escaped: at HDLProxy it ends the parameter';

@@ -1,4 +1,4 @@
-// The records of the HDLProxy recordings at a demo server, and a proxy in front of it.
+// Starts a demo server with the records of the HDLProxy recordings, and a proxy in front.
 import { readFileSync } from 'node:fs';
 import { onTestFinished, vi } from 'vitest';
 import { DEMO_PREFIXES } from '../handle-server/seed.js';
@@ -15,18 +15,18 @@ const ENV = {
   HTTP_TRUSTED_PROXIES: 'loopback',
   REDIRECT_ALLOWED_HEADERS: 'link,x-one,x-two,x-a,x-b,x-sub,x-ns,x-inc,x-own',
 };
-/** The headers that records set. */
+/** Matches headers that records set. */
 export const OF_RECORDS = /^(?:link|x-(?:one|two|a|b|sub|ns|inc|own)): /;
 
-/** The countries of the recorded look-up. */
+/** Countries in the recorded lookup. */
 const COUNTRIES = { '192.0.2.0/24': 'DE', '198.51.100.0/24': 'US' };
 
 export const isSetup = ({ name }: Recording): boolean => name.startsWith('setup');
 
-/** Whether the recording is of an endpoint of the Handle server API. */
+/** Whether the recording covers a Handle server API endpoint. */
 export const isOfApi = ({ name }: Recording): boolean => /^path: server: .*\/api/.test(name);
 
-/** Starts without records: `putRecorded` writes them. Closed when the test ends. */
+/** Starts both without records, which `putRecorded` writes, and closes them when the test ends. */
 export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: Proxy }> {
   const demo = createDemoServer({
     prefixes: [...DEMO_PREFIXES, ...'ABCDEFGHIJKLM'.replace(/./g, ' 21.T7NS$&').trim().split(' ')],
@@ -41,7 +41,7 @@ export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: P
   return { demo, proxy };
 }
 
-/** Writes a record at the Handle server, where HDLProxy did not see it either. */
+/** Writes a record directly to the Handle server, which bypassed HDLProxy in the recording too. */
 export function putRecorded(demo: DemoServer, { request }: Recording): void {
   if (request.method !== 'PUT') return;
   const body = JSON.parse(request.body ?? '') as unknown[] | { values: unknown[] };
@@ -50,13 +50,13 @@ export function putRecorded(demo: DemoServer, { request }: Recording): void {
 }
 
 export type DrawnQuestion = Question & {
-  /** The random number, 0.5 by default. */
+  /** Random number for the draw, by default 0.5. */
   random?: number;
 };
 
 /**
- * A world with all recorded records, but without HS_NAMESPACE for 21.T11998. Sends requests to the proxy; a path that
- * begins with `rec` is that of a handle under 21.T11998.
+ * Starts a world with all recorded records except the HS_NAMESPACE of 21.T11998. Returns a function that
+ * sends requests to the proxy; paths that start with `rec` are suffixes under 21.T11998.
  */
 export async function startRecordedLocations(): Promise<
   (path: string, question?: DrawnQuestion) => Promise<Asked>

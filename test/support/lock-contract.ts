@@ -1,4 +1,4 @@
-// The contract of a key lock, in one process and across instances.
+// The contract for key locks, in one process and across instances.
 import { expect, onTestFinished, test } from 'vitest';
 import { gate } from './gate.js';
 import { systemClock } from '../../src/cache/clock.js';
@@ -7,14 +7,14 @@ import { type KeyLock, createKeyLock } from '../../src/coordination/key-lock.js'
 import { createRedisLock } from '../../src/coordination/redis-lock.js';
 import { PATIENT_MS as REDIS_PATIENT_MS } from './redis-server.js';
 
-/** Creates two handles to the same lock: in one process, or in two instances. */
+/** Creates two views of the same lock, in one process or in two instances. */
 export type MakeLocks = (waitMs: number) => Promise<[KeyLock, KeyLock]> | [KeyLock, KeyLock];
 
-/** Longer than any test: on a busy machine forty grants can take seconds. */
+/** Lock timeout longer than any test; on a busy machine, forty grants can take seconds. */
 const PATIENT_MS = 60_000;
 const SHORT_MS = 100;
 
-/** The lock of an instance that is connected to Redis. */
+/** Creates the lock of an instance connected to Redis. */
 export async function lockOfInstance(url: string, waitMs: number): Promise<KeyLock> {
   const redis = new RedisCommands({ url, keyPrefix: 't:', commandTimeoutMs: REDIS_PATIENT_MS });
   onTestFinished(() => redis.close());

@@ -1,4 +1,4 @@
-// A clock that the test drives: advancing it runs its timers.
+// A clock that tests advance; advancing it runs due timers.
 import type { Clock } from '../../src/cache/clock.js';
 
 interface Timer {
@@ -7,9 +7,9 @@ interface Timer {
 }
 
 export interface ManualClock extends Clock {
-  /** Settles pending promises, advances both clocks by `ms`, and runs the timers that are due, in order. */
+  /** Settles pending promises, advances both clocks by `ms`, and runs due timers in order. */
   pass: (ms: number) => Promise<void>;
-  /** Sets the wall clock only. */
+  /** Moves only the wall clock, by `ms`. */
   setBy: (ms: number) => void;
 }
 
@@ -51,12 +51,12 @@ export function createManualClock(): ManualClock {
   };
 }
 
-/** Waits until nothing is left to run without the passing of time. */
+/** Waits for all work that does not depend on time. */
 export async function settled(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Whether a promise settles without the passing of time. */
+/** Whether a promise settles before time advances. */
 export async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let is = false;
   const note = (): void => {

@@ -1,12 +1,12 @@
-// Reads tables of the documents, to compare them with the code.
+// Reads tables in documents, to compare them with the code.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 
-/** The text of a document, by its path from the root. */
+/** Returns a document's text by its path from the root. */
 export const readDocument = (path: string): string =>
   readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-/** All documents of the repository. */
+/** Returns all documents in the repository. */
 export const documents = (): string[] =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], {
     encoding: 'utf8',
@@ -15,11 +15,11 @@ export const documents = (): string[] =>
     .split('\n')
     .filter((path) => existsSync(path));
 
-/** The blocks of shell commands of a document. */
+/** Returns a document's blocks of shell commands. */
 export const shellBlocks = (markdown: string): string[] =>
   [...markdown.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block = '']) => block);
 
-/** The rows of all tables whose heading row starts with these cells. */
+/** Returns the rows of all tables whose heading row starts with `heading`. */
 export function tableRows(markdown: string, heading: string): string[] {
   const lines = markdown.split('\n');
   return lines.flatMap((line, at) => {
@@ -30,7 +30,7 @@ export function tableRows(markdown: string, heading: string): string[] {
   });
 }
 
-/** The cells of a row, with single spaces. */
+/** Returns a row's cells, with runs of spaces collapsed. */
 export const cells = (row: string): string[] =>
   row
     .split('|')

@@ -1,4 +1,4 @@
-// Random values of a record as a Handle server writes them in JSON, with every data format.
+// Generates random record values in a Handle server's JSON, with every data format.
 import fc from 'fast-check';
 import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/predefined-data.js';
 import { encodeSite } from '../../src/handle/site-data.js';
@@ -8,7 +8,7 @@ import { decodeData } from './value-data.js';
 export const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 const uint8 = fc.nat(0xff);
 const uint16 = fc.nat(0xffff);
-/** Without lone surrogates, which UTF-8 cannot hold. */
+/** Excludes lone surrogates, which UTF-8 cannot represent. */
 export const texts = fc.string({ unit: 'binary', maxLength: 30 });
 export const bytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array));
 const references = fc.array(fc.record({ handle: texts, index: int32 }), { maxLength: 4 });
@@ -31,7 +31,7 @@ const addresses = fc.oneof(
   ipv6.map((groups) => groups.map((group) => group.toString(16)).join(':')),
 );
 
-/** Any site, in the order of members that a server writes. */
+/** Generates sites, with members in a server's order. */
 export const sites = fc
   .record({
     version: uint16,
@@ -70,7 +70,7 @@ export const sites = fc
 
 const TYPES = ['URL', '', 'DÉSC', 'HS_ADMIN', 'HS_ADMIN.X', 'HS_VLIST', 'HS_SITE', 'HS_PUBKEY', 'HS_SECKEY'];
 
-/** A type with data, which may or may not fit the type. */
+/** Generates types with data that may or may not match the type. */
 const contents: fc.Arbitrary<{ type: string; data: Buffer }> = fc.oneof(
   fc.record({
     type: fc.oneof(texts, fc.constantFrom(...TYPES)),
@@ -93,7 +93,7 @@ const contents: fc.Arbitrary<{ type: string; data: Buffer }> = fc.oneof(
   }),
 );
 
-/** A value as the JSON interface of a server shows it. */
+/** Generates values as a server's JSON interface returns them. */
 export const serverValues: fc.Arbitrary<HandleValue> = fc
   .record({
     index: int32,

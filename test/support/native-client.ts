@@ -1,5 +1,5 @@
-// A client of the native protocol that sends and receives as the Java client does: one request per connection; on UDP
-// packets in any order, assembled by sequence number and length.
+// A native protocol client that behaves like the Java client: one request per TCP connection; UDP packets in
+// any order, assembled by sequence number and length.
 import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec.js';
 import { type NativeQuestion, type NativeResponse, nativeRequest, readResponse } from './native-messages.js';
 
-/** An open connection that stays half-open when the peer ends it; closed when the test ends. */
+/** Opens a connection that stays half-open after the peer's end; closes it when the test ends. */
 export async function openNativeSocket(port: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   socket.on('error', () => undefined);
@@ -26,7 +26,7 @@ export async function readToEnd(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Sends bytes in these pieces, and reads to the end of the connection. */
+/** Sends the pieces, and reads to the end of the connection. */
 export async function exchangeTcp(
   port: number,
   pieces: readonly Buffer[],
@@ -49,7 +49,7 @@ export async function askTcp(
   return readResponse(await exchangeTcp(port, [nativeRequest(handle, question)]));
 }
 
-/** A bound UDP socket, closed when the test ends. */
+/** Opens a bound UDP socket, and closes it when the test ends. */
 export async function openUdp(): Promise<UdpSocket> {
   const socket = createSocket('udp4');
   socket.bind(0, '127.0.0.1');
@@ -66,7 +66,7 @@ export const sendUdp = (socket: UdpSocket, port: number, packet: Buffer): void =
   socket.send(packet, port, '127.0.0.1');
 };
 
-/** The packets of the next whole message, in the order of arrival. */
+/** Returns the packets of the next complete message, in order of arrival. */
 export function nextMessage(socket: UdpSocket): Promise<Buffer[]> {
   const packets = new Map<number, Buffer>();
   return new Promise((resolve) => {

@@ -1,4 +1,5 @@
-// The client side of the native protocol (RFC 3652 §3.2): writes resolutions, reads responses and their values.
+// The client side of the native protocol (RFC 3652 §3.2): encodes resolutions, and decodes responses with
+// their values.
 import { ByteReader, int32, sized } from '../../src/handle/bytes.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl } from '../../src/handle/value.js';
@@ -23,12 +24,12 @@ export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest):
   ]);
 
 interface Response {
-  /** As `encodeDigest` writes it; empty without a digest. */
+  /** The digest as `encodeDigest` writes it; empty if there is none. */
   digest: Buffer;
   body: ResponseBody;
 }
 
-/** `hasDigest`: the flag of the response, or of a request before 2.1. */
+/** Decodes a response. `hasDigest` is the flag of the response, or before protocol 2.1 of the request. */
 export function decodeResponse(
   message: NativeMessage,
   { hasDigest }: { hasDigest: boolean },
@@ -40,7 +41,7 @@ export function decodeResponse(
   });
 }
 
-/** MD5 with either of its codes, SHA-1, SHA-256. */
+/** Digest lengths by code: MD5 (two codes), SHA-1, SHA-256. */
 const DIGEST_BYTES = new Map([
   [0, 16],
   [1, 16],
@@ -66,7 +67,7 @@ function readBody(reader: ByteReader, { opCode, responseCode }: Header): Respons
   return { kind: 'record', ...readRecord(reader) };
 }
 
-/** A referral may end after the handle. */
+/** Reads a handle and its values. A referral may end after the handle. */
 function readRecord(reader: ByteReader): { handle: Buffer; values: HandleValue[] } {
   const handle = reader.sized();
   return { handle, values: reader.remaining === 0 ? [] : reader.list(() => readValue(reader)) };
@@ -74,7 +75,7 @@ function readRecord(reader: ByteReader): { handle: Buffer; values: HandleValue[]
 
 const ABSOLUTE = 1;
 
-/** Reads a value with the members and the order of a Handle server. */
+/** Reads a value into JSON with a Handle server's members and order. */
 export function readValue(reader: ByteReader): HandleValue {
   const index = reader.int32();
   const timestamp = reader.int32();

@@ -1,4 +1,4 @@
-// Requests of the native protocol as a Java client sends them, and the contents of responses.
+// Builds native protocol requests as a Java client sends them, and reads responses.
 import { handleRef } from '../../src/handle/handle.js';
 import type { NativeAnswer } from '../../src/native/answer.js';
 import {
@@ -18,7 +18,7 @@ import {
 import type { Transport } from '../../src/native/reply.js';
 import { decodeResponse, encodeResolution } from './native-codec.js';
 
-/** The flags of an ordinary resolution. */
+/** The flags of a normal resolution. */
 export const PUBLIC = OP_FLAG.recursive | OP_FLAG.cacheCertify | OP_FLAG.publicOnly;
 
 export interface NativeQuestion {
@@ -34,7 +34,7 @@ export interface NativeQuestion {
 
 const VERSION: Version = { major: 2, minor: 11 };
 
-/** Envelope and message of a request. */
+/** Returns the envelope and message of a request. */
 export function nativeRequest(handle: string, question: NativeQuestion = {}): Buffer {
   const { opCode = OP_CODE.resolution, flags = PUBLIC, indexes = [], types = [] } = question;
   const { version = VERSION, requestId = 1, sessionId = 0, isEncrypted = false } = question;
@@ -68,7 +68,7 @@ export interface NativeResponse {
   body: ResponseBody;
 }
 
-/** @throws Error unless the bytes are exactly one whole response */
+/** @throws Error unless the bytes are exactly one complete response */
 export function readResponse(bytes: Buffer): NativeResponse {
   const envelope = decodeEnvelope(bytes);
   const message = readMessage(bytes.subarray(ENVELOPE_BYTES));
@@ -80,7 +80,7 @@ export function readResponse(bytes: Buffer): NativeResponse {
   return { envelope, header: message.header, body: response.value.body };
 }
 
-/** Cache arguments of a response that bypasses the cache. */
+/** Cache dependencies that bypass the cache. */
 export const NO_CACHE = {
   prepared: { answer: () => undefined, prepare: () => undefined },
   resolver: { refOf: (text: string) => handleRef(text, false) },
@@ -101,7 +101,7 @@ export async function askNative(
 
 export const codeOf = ({ header }: NativeResponse): number => header.responseCode;
 
-/** The indexes of the values in a response. */
+/** Returns the indexes of the values in a response. */
 export const indexesIn = ({ body }: NativeResponse): number[] | undefined =>
   body.kind === 'record' ? body.values.map(({ index }) => index) : undefined;
 

@@ -1,11 +1,14 @@
-// Messages of the native Handle protocol, recorded from a Handle server 9.3.1, HDLProxy and the Java client.
+// Native protocol messages recorded from a Handle server 9.3.1, HDLProxy and the Java client.
 import { readFileSync } from 'node:fs';
 import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec.js';
 
 export interface NativeExchange {
   name: string;
   transport: 'tcp' | 'udp' | 'http';
-  /** Hexadecimal: packets for UDP, otherwise one text; empty if no message was sent or returned. */
+  /**
+   * Hexadecimal bytes: one text per UDP packet, otherwise a single text; empty if no message was sent or
+   * returned.
+   */
   request: string[];
   response: string[];
   httpRequest?: { line: string; headers: [name: string, value: string][] };
@@ -15,10 +18,10 @@ export interface NativeExchange {
 type JsonAnswer = [status: number, body: string];
 
 interface Recorded {
-  /** Response of the JSON interface of the same server: plain, and with `publicOnly=false` where that differs. */
+  /** JSON responses of the same server: plain, and with `publicOnly=false` if that differs. */
   records: Record<string, [plain: JsonAnswer, all?: JsonAnswer]>;
   exchanges: NativeExchange[];
-  /** Messages between Java clients and servers, including messages that no server sends. */
+  /** Messages from Java clients, including messages that no server sends. */
   clients: { name: string; packets: string[] }[];
 }
 
@@ -27,7 +30,7 @@ export const native = JSON.parse(readFileSync(fixture, 'utf8')) as Recorded;
 
 export const bytesOf = (hex: string): Buffer => Buffer.from(hex, 'hex');
 
-/** Assembles the message from packets in any order; undefined if a part is missing. */
+/** Assembles a message from packets in any order; returns undefined if a packet is missing. */
 export function assembled(packets: readonly string[]): Buffer | undefined {
   const bytes = packets.map(bytesOf);
   if (bytes.length === 0 || bytes.some(({ length }) => length < ENVELOPE_BYTES)) return undefined;

@@ -1,8 +1,8 @@
-// The Handle server behind the recorded messages: its JSON interface, mocked by nock.
+// Mocks the JSON interface of the Handle server behind the recorded messages with nock.
 import { type Answer, mockUpstream } from './upstream.js';
 import { native } from './native-recordings.js';
 
-/** The handle of a target, as the proxy writes it. */
+/** Returns the handle in a target that the proxy requested. */
 function handleIn(target: string): string {
   const path = target.slice('/api/handles/'.length).split('?', 1)[0] ?? '';
   return Buffer.from(decodeURIComponent(path)).toString();

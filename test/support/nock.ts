@@ -1,8 +1,8 @@
-// Shared set-up for tests with nock: only loopback is real, and no mock is left over.
+// Sets up tests with nock: only loopback is real, and no mock outlives its test.
 import nock from 'nock';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 
-/** Call once at the top of a test file. */
+/** Activates nock; call it once at the top of a test file. */
 export function useNock(): void {
   beforeAll(() => {
     if (!nock.isActive()) nock.activate();

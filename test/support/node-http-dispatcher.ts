@@ -1,11 +1,14 @@
-// A dispatcher that sends over node:http, which nock replaces: nock does not see undici's connections.
+// A dispatcher over node:http, which nock replaces, because nock does not intercept undici's connections.
 import http from 'node:http';
 import https from 'node:https';
 import { urlToHttpOptions } from 'node:url';
 import type { Dispatcher } from 'undici';
 import { type ClosableDispatcher, type ConnectionOptions, TlsAgent } from '../../src/upstream/connections.js';
 
-/** Accepts the options of `createPools` and keeps the same contract as far as tests with nock need it. */
+/**
+ * Creates a dispatcher with the options of `createPools`, and as much of its contract as tests with nock
+ * need.
+ */
 export function createNodeHttpDispatcher({ connections, ...trust }: ConnectionOptions): ClosableDispatcher {
   const options = { keepAlive: true, maxSockets: connections };
   const agents = { 'http:': new http.Agent(options), 'https:': new TlsAgent(options, trust) };
@@ -13,7 +16,7 @@ export function createNodeHttpDispatcher({ connections, ...trust }: ConnectionOp
     dispatch({ origin, path, method, headers, body, reset }, handler) {
       const { hostname, port, protocol, host } = new URL(String(origin));
       const isTls = protocol === 'https:';
-      // Looked up at each call: nock replaces it.
+      // Reads `request` on each call, because nock replaces it.
       const { request } = isTls ? https : http;
       const sent = request({
         ...urlToHttpOptions(new URL(String(origin))),
@@ -47,7 +50,7 @@ const freshAgent = (isTls: boolean, trust: Pick<ConnectionOptions, 'ca' | 'finge
 const lengthOf = (body: unknown): string[] =>
   typeof body === 'string' ? ['Content-Length', String(Buffer.byteLength(body))] : [];
 
-/** Translates the events of node:http into the calls of undici's handler. */
+/** Translates node:http events into calls of undici's handler. */
 function receive(sent: http.ClientRequest, handler: Dispatcher.DispatchHandler): void {
   let isOver = false;
   const end = (callback: () => void): void => {

@@ -1,4 +1,4 @@
-// Checks requests and responses against the OpenAPI documents of the two listeners.
+// Checks requests and responses against the OpenAPI documents of both listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/routes.js';
@@ -42,13 +42,13 @@ const TABLES = new Map([
   [ADMIN_DOCUMENT, new RouteTable(routesOfAdmin)],
 ]);
 
-/** The operation of the document for a request; undefined if the document has none. */
+/** Returns the document's operation for a request; undefined if there is none. */
 export function operationOf(method: string, target: string, document = DOCUMENT): Operation | undefined {
   const [route] = TABLES.get(document)?.at(target.split('?', 1)[0] ?? '')?.routes ?? [];
   return route && document.paths[documentPath(route.path)]?.[method.toLowerCase() as OperationMethod];
 }
 
-/** Differences between a response and the document. */
+/** Returns the differences between a response and the document. */
 export function complaintsAbout(exchange: Exchange, document = DOCUMENT): string[] {
   const operation = operationOf(exchange.method, exchange.target, document);
   if (operation === undefined) return [`there is no ${exchange.method} ${exchange.target}`];
@@ -57,7 +57,7 @@ export function complaintsAbout(exchange: Exchange, document = DOCUMENT): string
   if (response === undefined) return [`there is no status ${exchange.status}`];
   if (exchange.method === 'HEAD') return [];
   if (exchange.body === '') return response.content ? [`${exchange.status} has a body`] : [];
-  // A missing login is answered with JSON, a wrong one with an empty body: no schema fits both.
+  // A missing login gets JSON and a wrong login an empty body, which no schema can express.
   if (exchange.status === 401 && response.content === undefined) return [];
   return complaintsAboutBody(response, exchange, document);
 }
@@ -73,7 +73,7 @@ function complaintsAboutBody(
   return type.endsWith('json') ? complaints(schema, JSON.parse(body), document) : [];
 }
 
-/** Differences between a request body, which must be JSON, and the document. */
+/** Returns the differences between a JSON request body and the document. */
 export function complaintsAboutRequest({ method, target, sent }: Exchange, document = DOCUMENT): string[] {
   const schema = operationOf(method, target, document)?.requestBody?.content['application/json']?.schema;
   return schema === undefined || sent === undefined ? [] : complaints(schema, JSON.parse(sent), document);

@@ -1,4 +1,4 @@
-// The real app in this process with both of its listeners open, for commands that run as separate processes.
+// Runs the real app in this process with both listeners open, for commands in separate processes.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,11 +7,11 @@ import type { Proxy } from './proxy.js';
 import { startSeparated } from './sharing-proxies.js';
 
 export interface Operated extends Proxy {
-  /** The variables that give a command the address of the proxy. */
+  /** Variables that tell a command the proxy's addresses. */
   place: { PROXY_URL: string; ADMIN_URL: string };
 }
 
-/** Starts immediately, where the built program takes a second; closed when the test ends. */
+/** Starts the app, which is a second faster than the built program; closes it when the test ends. */
 export async function startOperated(
   upstreamUrl: string,
   env: Record<string, string> = {},

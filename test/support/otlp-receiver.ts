@@ -1,4 +1,4 @@
-// A trace collector: receives OTLP over HTTP as JSON, and returns the spans as received.
+// A trace collector that receives OTLP/HTTP with JSON, and exposes the received spans.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -36,7 +36,7 @@ export interface OtlpReceiver {
 const plain = (attributes: Attribute[]): ReceivedSpan['attributes'] =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
 
-/** `status`: status of its responses. */
+/** Starts a collector that responds with `status`. */
 export async function startOtlpReceiver(status = 200): Promise<OtlpReceiver> {
   const requests: ExportRequest[] = [];
   const server = createServer((req, res) => {

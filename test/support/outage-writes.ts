@@ -1,4 +1,4 @@
-// Writes over two built proxies during a Redis outage, and the age of the records shown meanwhile.
+// Writes through two built proxies during a Redis outage, and measures how stale reads are.
 import { expect } from 'vitest';
 import { ask } from './ask.js';
 import { type BuiltProxy, startConnectedProxy } from './built-proxy.js';
@@ -8,19 +8,24 @@ import type { RedisServer } from './redis-server.js';
 import { History, report } from './staleness.js';
 
 export const DISCONNECTED_MAX_AGE_MS = 1000;
-/** A heartbeat each second, the time limit of its command, and the delay of a busy machine. */
+/**
+ * Time to detect an outage: a heartbeat interval and two command timeouts. SLACK_MS covers a busy machine.
+ */
 const HEARTBEAT_MS = 1000;
 const COMMAND_TIMEOUT_MS = 50;
 const DETECTION_MS = HEARTBEAT_MS + 2 * COMMAND_TIMEOUT_MS;
 const SLACK_MS = 400;
 export const BOUND_MS = DISCONNECTED_MAX_AGE_MS + DETECTION_MS + SLACK_MS;
 
-/** `OUTAGE_SECONDS=10` measures the figures of src/cache/coherence/README.md; the default is enough to fail the test. */
+/**
+ * Duration of the outage. `OUTAGE_SECONDS=10` measures the figures in src/cache/coherence/README.md; the
+ * default suffices to detect a failure.
+ */
 const AWAY_MS = 1000 * Number(process.env['OUTAGE_SECONDS'] ?? '4');
 const BEFORE_MS = 500;
 const AFTER_MS = 2500;
 const BUSY = Array.from({ length: 40 }, (_, at) => `21.T11998/busy-${at}`);
-/** Read at one proxy before the outage, written there meanwhile, read everywhere afterwards. */
+/** Handles read at one proxy before the outage, written there during it, and read everywhere afterwards. */
 const QUIET = Array.from({ length: 10 }, (_, at) => `21.T11998/quiet-${at}`);
 
 export interface Outage {
@@ -32,11 +37,11 @@ export interface Outage {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Writes and reads before, during and after the outage. */
+/** Writes and reads before, during and after an outage. */
 export async function writeThroughOutage({ name, redis, away, back }: Outage): Promise<void> {
   const demo = await startDemoServer();
   for (const handle of [...BUSY, ...QUIET]) demo.put(handle, numbered(0));
-  // Half a beat apart, so that one proxy reconnects before the other.
+  // Starts half a heartbeat apart, so that one proxy reconnects before the other.
   const proxies = [await startOne(redis, demo.url), await startOne(redis, demo.url, HEARTBEAT_MS / 2)];
   const history = new History();
   const load = startLoad(proxies, history);
@@ -73,15 +78,18 @@ async function startOne(redis: RedisServer, upstreamUrl: string, after = 0): Pro
 }
 
 interface Load {
-  /** Handles that are read in addition to the busy ones. */
+  /** Handles to read in addition to the busy handles. */
   alsoRead: string[];
   read: (url: string, handle: string) => Promise<number>;
   write: (url: string, handle: string) => Promise<void>;
-  /** Resolves with the number of writes by handle. */
+  /** Stops the load, and resolves with the number of writes by handle. */
   stop: () => Promise<Map<string, number>>;
 }
 
-/** Starts a writer that cycles through all handles and proxies, and a reader at each; with pauses for a small machine. */
+/**
+ * Starts a writer that cycles through all handles and proxies, and a reader per proxy. Both pause to spare a
+ * small machine.
+ */
 function startLoad(proxies: BuiltProxy[], history: History): Load {
   const alsoRead: string[] = [];
   const made = new Map<string, number>();

@@ -1,4 +1,4 @@
-// Random requests for records and redirects, and the Handle server that answers them.
+// Generates random requests for records and redirects, and the Handle server's responses.
 import fc from 'fast-check';
 import { value } from './leads.js';
 import { type Answer, notFound, recordOf, urlValue } from './upstream.js';
@@ -28,7 +28,7 @@ const HEADERS = [
   ['Accept: text/html', 'User-Agent: x'],
 ];
 
-/** Headers of browsers on other sites and of proxies, and invalid ones. */
+/** Headers from cross-origin browsers and from proxies, and invalid headers. */
 const ORIGINS_AND_PROXIES = [
   ['Origin: https://app.example.org'],
   ['Origin: https://app.example.org', 'Accept-Encoding: gzip'],
@@ -71,7 +71,7 @@ interface Corner {
   headers: string[][];
 }
 
-/** Parts of the requests of a run, and the Handle server that answers them. */
+/** The parts of a run's requests, and the Handle server's responses. */
 interface World {
   name: string;
   corner: Corner;
@@ -96,7 +96,7 @@ const located = (...places: string[]): unknown[] => [
   value(2, 'URL', 'https://example.org/plain'),
 ];
 
-/** Records under 21.T11998 by suffix; they change with each version. */
+/** Returns records under 21.T11998 by suffix; each version has different records. */
 const redirecting = (version: number): Record<string, unknown[] | undefined> => ({
   ABC: [
     urlValue(`https://example.org/${version}?x=1&y=<2>`),
@@ -161,8 +161,8 @@ export const redirects: World = {
 };
 
 /**
- * Requests for a few targets, so that each is read often enough to be cached, with time and changes
- * at the Handle server between them.
+ * Generates requests for a few targets, each read often enough to be cached, interleaved with pauses and
+ * upstream changes.
  */
 export const stepsIn = ({ prefixes, suffixes, queries, headers }: Corner) =>
   fc

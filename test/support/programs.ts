@@ -1,15 +1,15 @@
-// Tests that need a program of the distribution, such as promtool or nginx.
+// Defines tests that need a program of the distribution, for example promtool or nginx.
 import { spawnSync } from 'node:child_process';
 import { it } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
 
 export interface Ran {
   code: number | null;
-  /** Output to stdout and stderr. */
+  /** Combined stdout and stderr. */
   output: string;
 }
 
-/** Runs a program to its exit. */
+/** Runs a program until it exits. */
 export function runProgram(program: string, args: string[], input?: string): Ran {
   const { status, stdout, stderr } = spawnSync(program, args, {
     encoding: 'utf8',
@@ -21,7 +21,10 @@ export function runProgram(program: string, args: string[], input?: string): Ran
 const isThere = (program: string): boolean =>
   spawnSync('/bin/sh', ['-c', `command -v ${program}`]).status === 0;
 
-/** An `it` that needs a program: skipped and listed without it; with `CI` set it fails. */
+/**
+ * Defines an `it` that needs a program. Without the program it is skipped and listed, or fails if `CI` is
+ * set.
+ */
 export function itWithProgram(program: string, name: string, test: () => Promise<void> | void): void {
   if (isThere(program)) {
     it(name, test);
@@ -35,7 +38,10 @@ export function itWithProgram(program: string, name: string, test: () => Promise
   }
 }
 
-/** An `it` that needs programs, root and a network: skipped and listed if one is missing. */
+/**
+ * Defines an `it` that needs programs, root and a network. It is skipped and listed if any of these is
+ * missing.
+ */
 export function itWithRoot(
   programs: readonly string[],
   name: string,
@@ -48,7 +54,10 @@ export function itWithRoot(
   it.skipIf(missing.length > 0)(name, test, timeoutMs);
 }
 
-/** An `it` for two instances on one port: skipped and listed if Node.js or the system has no support, even with `CI`. */
+/**
+ * Defines an `it` for two instances on one port. It is skipped and listed if Node.js or the system lacks
+ * support, even with `CI`.
+ */
 export function testWithReusePort(name: string, test: () => Promise<void>): void {
   if (canReusePort()) {
     it(name, test);

@@ -1,4 +1,4 @@
-// Metrics and labels in a Prometheus expression: parses enough of PromQL for the files in config.
+// Extracts metrics and labels from Prometheus expressions, with just enough PromQL for the files in config.
 import { METRICS, type MetricEntry } from '../../src/observe/metric-list.js';
 
 export interface Used {
@@ -6,12 +6,12 @@ export interface Used {
   labels: string[];
 }
 
-/** Labels that Prometheus itself adds to every series. */
+/** Labels that Prometheus adds to every series. */
 const OF_THE_TARGET = ['job', 'instance'];
 
 const own = new Map<string, MetricEntry>(Object.values(METRICS).map((entry) => [entry.name, entry]));
 
-/** The series names of an expression, each with the labels of its selector. */
+/** Returns the series in an expression, each with its selector's labels. */
 export function selected(expression: string): Used[] {
   return [...expression.matchAll(/\b((?:handle_proxy|process|nodejs)_\w+|up)\b(?:\{([^}]*)\})?/g)].map(
     ([, metric = '', selector = '']) => ({
@@ -21,14 +21,17 @@ export function selected(expression: string): Used[] {
   );
 }
 
-/** The labels of `by (…)`. */
+/** Returns the labels in `by (…)`. */
 export function groupedBy(expression: string): string[] {
   return [...expression.matchAll(/\bby\s*\(([^)]*)\)/g)].flatMap(([, names = '']) =>
     names.split(',').map((name) => name.trim()),
   );
 }
 
-/** The labels of a series; undefined if the series does not exist. `process`: names of Node's default metrics. */
+/**
+ * Returns a series's labels; undefined for an unknown series. `process` contains the names of Node's default
+ * metrics.
+ */
 export function labelsOf(series: string, process: ReadonlySet<string>): string[] | undefined {
   if (series === 'up' || process.has(series)) return OF_THE_TARGET;
   const exact = own.get(series);

@@ -1,4 +1,4 @@
-// Recorded responses of a Handle server that the proxy does not give, each with the reason.
+// Recorded Handle server responses that the proxy does not reproduce, with reasons.
 
 const RAW_BYTES = 'node:http refuses request targets with bytes beyond ASCII (400), Jetty reads them wrongly';
 const INDEX = 'same status and code; the text names our parameter instead of a Java exception';

@@ -1,4 +1,4 @@
-// The real app on a real socket, configured by the test.
+// Starts the real app on a real socket, with a test's configuration.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,29 +22,29 @@ export interface Proxy {
   url: string;
   app: App;
   ask: (target: string, question?: Question) => Promise<Asked>;
-  /** The ports of the native listeners, if enabled. */
+  /** Native ports, if enabled. */
   tcpPort: number;
   udpPort: number;
-  /** Closes the native listeners as at the end of the process. */
+  /** Closes the native listeners as shutdown does. */
   drainNative: (timeoutMs: number) => Promise<void>;
   /** Advances the proxy's clock. */
   pass: (ms: number) => void;
-  /** Contents of `/metrics`. */
+  /** Returns the metrics as JSON. */
   metrics: () => ReturnType<Metrics['registry']['getMetricsAsJSON']>;
-  /** Number of connected clients. */
+  /** Returns the number of open client connections. */
   connections: () => Promise<number>;
   close: () => Promise<void>;
 }
 
 export const STARTED_AT = Date.parse('2026-11-21T10:00:00Z');
 
-/** Servers on loopback are real; all others are mocked by nock. */
+/** Whether nock mocks the upstream servers; servers on loopback are real. */
 const isMocked = (config: Config): boolean =>
   !upstreamServers(config)
     .flatMap(({ url, mirrors }) => [url, ...mirrors])
     .some((url) => url.includes('://127.0.0.1:'));
 
-/** The path of a file with this text, for keys that name a PEM file. */
+/** Writes text to a temporary file and returns its path, for keys that name a PEM file. */
 function fileOf(text: string): string {
   const path = join(mkdtempSync(join(tmpdir(), 'pem-')), 'ca.pem');
   writeFileSync(path, text);
@@ -59,8 +59,8 @@ const onLoopback = (config: Config): Config => ({
 const portOf = (url: string | undefined): number => (url === undefined ? 0 : Number(url.split(':').at(-1)));
 
 /**
- * `env` as in the configuration manual, such as `{ CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the text of
- * `upstream.caFile`. Closed when the test ends.
+ * Starts a proxy and closes it when the test ends. `env` contains configuration variables, for example `{
+ * CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the content of `upstream.caFile`.
  */
 export async function startProxy(
   env: Record<string, string> = {},
@@ -70,7 +70,7 @@ export async function startProxy(
   const given = {
     ...upstream,
     LOG_LEVEL: 'silent',
-    // The machine may stall for longer than a reader by default waits before it gets the stale record.
+    // Raises the default, because readers would get stale records when a busy machine stalls.
     ...(env['UPSTREAM_TIMEOUT'] === undefined && { UPSTREAM_STALE_AFTER: '9s' }),
     ...(ca !== undefined && { UPSTREAM_CA_FILE: fileOf(ca) }),
   };

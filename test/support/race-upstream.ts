@@ -1,16 +1,16 @@
-// The Handle server of a race: one record, which a load reads at some moment of its flight.
+// A Handle server with one record for race tests.
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 
-/** A moment at which other actors may run. */
+/** A point at which other actors may run. */
 export type Step = (label: string) => Promise<unknown>;
 
-/** The record is the number of the write that made it. A load reads it at some moment between its start and end. */
+/** The record is the number of its last write. A load reads it at some point between its start and end. */
 export class RaceUpstream {
   record = 0;
   failures = 0;
-  /** The record at the start of each load in flight. */
+  /** The record at the start of each in-flight load. */
   readonly underWay = new Set<{ record: number }>();
 
   constructor(readonly step: Step) {}

@@ -1,4 +1,4 @@
-// Sends raw bytes over a socket, and parses the response strictly as HTTP/1.1.
+// Sends raw bytes over a socket, and parses responses strictly as HTTP/1.1.
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 export interface RawAnswer {
   version: string;
   status: number;
-  /** Names in lower case; repeated headers are joined by a comma. */
+  /** Header values by lower-case name; repeated headers are joined with commas. */
   headers: Record<string, string>;
   body: string;
 }
@@ -17,7 +17,9 @@ export interface Exchange {
   closed: boolean;
 }
 
-/** An open connection that is closed when the test ends; `localAddress`: another loopback address. */
+/**
+ * Opens a connection and closes it when the test ends. `localAddress` selects a different loopback address.
+ */
 export async function openSocket(url: string, localAddress?: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect({ port: Number(port), host: hostname, localAddress });
@@ -30,9 +32,9 @@ export async function openSocket(url: string, localAddress?: string): Promise<So
 }
 
 /**
- * Sends bytes and reads this number of whole responses, or all until the server closes the connection.
+ * Sends bytes, and reads `answers` complete responses, by default until the server closes the connection.
  *
- * @throws SyntaxError if a response is not HTTP/1.1
+ * @throws SyntaxError for a response that is not HTTP/1.1
  */
 export async function exchange(
   url: string,
@@ -62,7 +64,7 @@ export async function exchange(
   });
 }
 
-/** Sends one request over an open connection, and leaves the connection open. */
+/** Sends one request over an open connection, and keeps the connection open. */
 export function exchangeOn(socket: Socket, bytes: string): Promise<RawAnswer> {
   let received = Buffer.alloc(0);
   return new Promise((resolve, reject) => {
@@ -115,7 +117,7 @@ function readHead(text: string): Omit<RawAnswer, 'body'> {
   return { version: version!, status: Number(status), headers };
 }
 
-/** The body and its length in the stream; undefined until it is complete. */
+/** Returns the body and its encoded length; undefined while it is incomplete. */
 function readBody(
   stream: string,
   headers: Record<string, string>,

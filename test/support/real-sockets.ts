@@ -1,4 +1,4 @@
-// Imported for its side effect: node:http is not replaced by nock, whatever else the test imports.
+// Restores node:http, which nock replaces, as a side effect of the import.
 import nock from 'nock';
 
 nock.restore();

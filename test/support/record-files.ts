@@ -1,14 +1,14 @@
-// Files of records, as `export` writes them.
+// Builds record files as `export` writes them.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { STARTED_AT } from './proxy.js';
 import { newFolder } from './snapshot.js';
 import { urlValue } from './upstream.js';
 
-/** This number of milliseconds after the start of the test's clock. */
+/** Returns the ISO time `ms` milliseconds after the start of the test clock. */
 export const isoTime = (ms: number): string => new Date(STARTED_AT + ms).toISOString();
 
-/** A record that became stale at the start. */
+/** Returns the line of a record that became stale at the start. */
 export const recordLine = (
   handle: string,
   values: unknown[] = [urlValue('https://example.org/seed')],

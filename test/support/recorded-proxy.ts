@@ -1,4 +1,4 @@
-// Replays recordings of a Handle server through the proxy in front of the demo server, in the recorded state.
+// Replays Handle server recordings through a proxy in front of a demo server in the recorded state.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { type DemoServer, createDemoServer } from '../handle-server/server.js';
 import { waivers } from './proxy-waivers.js';
@@ -7,7 +7,7 @@ import { type Answer, type Recording, handleServerRecordings, recordedAnswer, re
 import { serve, type Service } from '../../src/process/serve.js';
 import { loadConfig } from '../../src/config/load.js';
 
-/** Only status and body are compared; the headers are the proxy's. */
+/** The compared parts of a response. Headers differ, because they are the proxy's. */
 interface Compared {
   status: number;
   body: string | null;
@@ -18,10 +18,13 @@ const isWrite = ({ request }: Recording): boolean => ['PUT', 'DELETE', 'POST'].i
 export const recordedWrites = handleServerRecordings.filter(isWrite);
 export const recordedReads = handleServerRecordings.filter((recording) => !isWrite(recording));
 
-/** Two recordings were made over a plain http port that the operator had marked as secure. */
+/**
+ * Whether the request arrived securely; two recordings used an http port that the operator had marked as
+ * secure.
+ */
 const cameSecurely = ({ secure, name }: Recording): boolean => secure || name.includes('secure-marked');
 
-/** Replays all recordings in order, because later ones depend on earlier ones. @returns the responses by name */
+/** Replays all recordings in order, because they depend on each other, and returns the responses by name. */
 export function replayThroughProxy(): Map<string, Compared> {
   const answers = new Map<string, Compared>();
   let demo: DemoServer;
@@ -63,7 +66,7 @@ const compared = ({ status, body }: Answer, { response }: Recording): Compared =
   body: response.html === true ? null : body,
 });
 
-/** Compares a response with its recording; a response that no longer needs its waiver fails. */
+/** Compares a response with its recording, and fails if its waiver is no longer needed. */
 export function expectRecorded(recording: Recording, answer: Compared | undefined): void {
   const recorded = compared(recordedAnswer(recording), recording);
   if (recording.name in waivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);

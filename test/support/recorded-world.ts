@@ -1,11 +1,11 @@
-// The server at the time of the recordings: its records, its clock and its random numbers.
+// Recreates the recorded server: its records, clock and random numbers.
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { adminValue, textValue, userRecord } from '../handle-server/seed.js';
 import type { DemoOptions } from '../handle-server/server.js';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { type Recording, handleServerRecordings } from './recordings.js';
 
-/** The first recording of each second, by the timestamps in later responses. */
+/** The first recording of each second, derived from timestamps in later responses. */
 const CLOCK: [fromRecording: string, time: string][] = [
   ['create: {values} with URL+HS_ADMIN', '2026-11-21T09:29:42Z'],
   ['create: suffix with raw UTF-8 bytes', '2026-11-21T09:29:43Z'],
@@ -23,11 +23,11 @@ interface Session {
 
 export interface RecordedWorld {
   options: DemoOptions;
-  /** Sets clock and random numbers to those of a recording, and renews the signature where the key is lost. */
+  /** Sets the clock and random numbers as in a recording, and replaces a signature whose key is lost. */
   turnTo: (recording: Recording) => Recording;
 }
 
-/** Creates the options of a demo server that gives the recorded responses. */
+/** Creates the options for a demo server that reproduces the recorded responses. */
 export function createRecordedWorld(recordings = handleServerRecordings): RecordedWorld {
   const user04 = generateKeyPairSync('rsa', { modulusLength: 2048 });
   let time = Date.parse('2026-11-21T09:29:39Z');
@@ -44,7 +44,7 @@ export function createRecordedWorld(recordings = handleServerRecordings): Record
     seed: {
       '0.NA/21.T11998': find('resolve: prefix only', recordings).values as unknown[],
       '0.NA/21.T99999': [],
-      // Its values are readable by server administrators only.
+      // Only server administrators can read its values.
       '0.SITE/status': [{ ...textValue(1, 'STATUS', 'running'), permissions: '1100' }],
       '21.T11998/USER01': userRecord('password'),
       '21.T11998/USER02': userRecord('secret2'),
@@ -58,7 +58,7 @@ export function createRecordedWorld(recordings = handleServerRecordings): Record
         },
       ],
       '21.T11998/SERVERADMIN': userRecord('serveradmin'),
-      // The lists name them, but their requests are waived or not recorded.
+      // Recorded lists name these handles, but their requests are waived or missing.
       '21.T11998/BIG64K': [],
       '21.T11998/MANY': [],
       '21.T11998/\ufffdraw': [],
@@ -80,14 +80,14 @@ function find(name: string, recordings: Recording[]): Record<string, unknown> {
   return JSON.parse(body!) as Record<string, unknown>;
 }
 
-/** The session that the recorded response opened or named. */
+/** Returns the session that the recorded response opened or named. */
 function sessionIn({ response }: Recording): Session | undefined {
   const text = [response.body ?? '', ...response.headers.map(([, value]) => value)].join('\n');
   const [, sessionId, nonce] = /sessionId"?[=:]"([^"]+)",\s*"?nonce"?[=:]"([^"]+)"/.exec(text) ?? [];
   return sessionId === undefined ? undefined : { sessionId, nonce: nonce! };
 }
 
-/** The private key of USER04 was not recorded: another one replaces it. */
+/** Replaces the signature of USER04, whose private key was not recorded. */
 function resigned(
   recording: Recording,
   signWith: (signed: Buffer) => Buffer,

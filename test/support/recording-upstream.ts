@@ -1,13 +1,13 @@
-// An upstream of bare sockets: records every byte, and parses requests strictly by RFC 9112.
+// An upstream on raw sockets that records every byte, and parses requests strictly by RFC 9112.
 import { once } from 'node:events';
 import { type AddressInfo, type Socket, createServer } from 'node:net';
 
 export interface RecordedRequest {
-  /** Number of the connection that carried it. */
+  /** Number of the request's connection. */
   connection: number;
   method: string;
   target: string;
-  /** Names in lower case; all values of each. */
+  /** All values by lower-case name. */
   headers: Record<string, string[]>;
   body: string;
 }
@@ -15,20 +15,20 @@ export interface RecordedRequest {
 export interface RecordingUpstream {
   url: string;
   requests: RecordedRequest[];
-  /** Bytes that no HTTP/1.1 sender may send, or that belong to no whole request. */
+  /** Returns bytes that violate HTTP/1.1 or belong to no complete request. */
   violations: () => string[];
-  /** Open connections, in the order of opening. */
+  /** Open connections, oldest first. */
   sockets: Set<Socket>;
   close: () => Promise<void>;
 }
 
-/** The bytes of a response. */
+/** Returns the raw bytes of a response. */
 export type AnswerWith = (request: RecordedRequest) => string;
 
 export const jsonReply = (text: string, status = '200 OK'): string =>
   `HTTP/1.1 ${status}\r\nContent-Type: application/json;charset=UTF-8\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 
-/** Accepts everything by default. The caller closes it. */
+/** Starts an upstream that by default responds with success; the caller closes it. */
 export async function startRecordingUpstream(
   answerWith: AnswerWith = () => jsonReply('{"responseCode":1}'),
 ): Promise<RecordingUpstream> {
@@ -84,7 +84,7 @@ interface Read {
   rest: string;
 }
 
-/** @throws SyntaxError for bytes that begin no HTTP/1.1 request with a known length */
+/** @throws SyntaxError unless the bytes start an HTTP/1.1 request of known length */
 function readRequest(text: string): Read | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
@@ -110,7 +110,7 @@ function readHeaders(lines: readonly string[]): Record<string, string[]> {
 
 const NEVER_SENT = ['transfer-encoding', 'trailer', 'te', 'expect', 'upgrade', 'keep-alive'];
 
-/** A sender that knows the body has only one way to frame it. */
+/** Returns the body length, and rejects any framing but Content-Length, the only choice for a known body. */
 function lengthOf(headers: Record<string, string[]>, method: string): number {
   for (const name of NEVER_SENT) {
     if (headers[name] !== undefined) throw new SyntaxError(`a header ${name}`);

@@ -1,28 +1,28 @@
-// Requests recorded from a real Handle.Net 9.3.1 server, and their exact replay.
+// Reads requests recorded from a Handle.Net 9.3.1 server, and replays them exactly.
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 
 export type Header = [name: string, value: string];
 
-/** A recorded exchange; later ones depend on earlier ones. */
+/** A recorded exchange, which may depend on earlier exchanges. */
 export interface Recording {
   name: string;
-  /** False if the request came over plain http, where the real server ignores credentials. */
+  /** False for plain http, over which the real server ignores credentials. */
   secure: boolean;
   request: { method: string; path: string; headers: Header[]; body?: string };
   response: {
     status: number;
     headers: Header[];
-    /** Null for pages, missing when compressed. */
+    /** Null for pages, undefined for compressed bodies. */
     body?: string | null;
     bodyBase64?: string;
-    /** Whether this is a page whose text was left out. */
+    /** Whether the body is a page, whose text was not recorded. */
     html?: boolean;
   };
 }
 
-/** A response in the form in which two are compared. */
+/** A response, normalised for comparison. */
 export interface Answer {
   status: number;
   headers: string[];
@@ -32,7 +32,7 @@ export interface Answer {
 const fixture = new URL('../fixtures/handle-server.json', import.meta.url);
 export const handleServerRecordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
 
-/** Sends a recorded request: same raw target, same bytes, new connection. */
+/** Sends a recorded request with the same raw target and bytes over a new connection. */
 export async function replay(recording: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
   const { method, path, headers, body } = recording.request;
   const { hostname, port } = new URL(baseUrl);
@@ -54,13 +54,13 @@ export async function replay(recording: Recording, { baseUrl }: { baseUrl: strin
   });
 }
 
-/** The recorded response. */
+/** Returns the recorded response. */
 export function recordedAnswer({ response }: Recording): Answer {
   const { status, headers, body, bodyBase64 = '' } = response;
   return asAnswer(status, headers, body == null ? Buffer.from(bodyBase64, 'base64') : Buffer.from(body));
 }
 
-/** Drops the text of a page, which was not recorded. */
+/** Drops a page's text, which was not recorded. */
 export function withoutPageText(answer: Answer, { response }: Recording): Answer {
   if (response.html !== true) return answer;
   return {
@@ -70,14 +70,14 @@ export function withoutPageText(answer: Answer, { response }: Recording): Answer
   };
 }
 
-/** One line for each value of a name that occurs more than once. */
+/** Groups headers by name, so that repeated names are sent as separate lines. */
 function grouped(headers: Header[]): Record<string, string[]> {
   const values: Record<string, string[]> = {};
   for (const [name, value] of headers) (values[name] ??= []).push(value);
   return values;
 }
 
-/** Node takes a path as one character per byte. */
+/** Converts a path to one character per byte, as Node expects. */
 const asRawBytes = (path: string): string => Buffer.from(path, 'utf8').toString('latin1');
 
 function bodyBytes(body: string, headers: Header[]): Buffer {
@@ -88,12 +88,12 @@ function bodyBytes(body: string, headers: Header[]): Buffer {
 const pairs = (rawHeaders: string[]): Header[] =>
   Array.from({ length: rawHeaders.length / 2 }, (_, at) => [rawHeaders[at * 2]!, rawHeaders[at * 2 + 1]!]);
 
-/** Headers of the connection rather than of the response. */
+/** Headers that describe the connection instead of the response. */
 const OF_THE_CONNECTION = ['date', 'connection', 'keep-alive', 'transfer-encoding'];
 
 function asAnswer(status: number, headers: Header[], bytes: Buffer): Answer {
   const isZipped = headers.some(([name]) => name.toLowerCase() === 'content-encoding');
-  // The size of a gzip body depends on the compressor, and that of a server signature on its key.
+  // The length of a gzip body depends on the compressor, and of a server signature on its key.
   const ignored = isZipped ? [...OF_THE_CONNECTION, 'content-length'] : OF_THE_CONNECTION;
   const lines = headers
     .map(([name, value]): Header => [name.toLowerCase(), value])
@@ -103,6 +103,6 @@ function asAnswer(status: number, headers: Header[], bytes: Buffer): Answer {
   return { status, headers: lines.sort(), body: maskSignature(body) };
 }
 
-/** Only the signature cannot be reproduced by clock and random numbers: it needs the private key. */
+/** Masks the signature, which cannot be reproduced without the private key. */
 const maskSignature = (body: string): string =>
   body.replace(/"serverSignature":"[A-Za-z0-9+/=]{344}"/, '"serverSignature":"…"');

@@ -1,4 +1,4 @@
-// Redirects that differ on purpose from the recorded HDLProxy, and the reasons.
+// Redirects that deliberately differ from the HDLProxy recordings, with reasons.
 
 const LOT = 'the choice is drawn by lot: test/redirect/weighted.test.ts holds it to the weights';
 const OTHER_SERVER =
@@ -11,7 +11,7 @@ export const redirectWaivers: Readonly<Record<string, string>> = {
   'page: /static/images/res_tool.gif': 'an image of the pages of HDLProxy',
 };
 
-/** These responses are compared without their Location, which is random. */
+/** Recordings to compare without their Location, which is random. */
 export const drawnByLot: Readonly<Record<string, string>> = Object.fromEntries(
   [1, 2, 3, 4, 5, 6].map((count) => [`loc: weighted choice ${count}`, LOT]),
 );

@@ -1,4 +1,4 @@
-// A Redis Cluster for tests: masters that share all slots, on free ports.
+// Starts a Redis Cluster for tests: masters that share all slots, on free ports.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ export interface RedisCluster {
   /** Value of `redis.cluster`. */
   nodes: string;
   servers: RedisServer[];
-  /** All keys, with the node that holds each. */
+  /** Returns all keys, each with its node. */
   keys: (pattern: string) => Promise<{ key: string; node: number }[]>;
   /** Waits until every node reports the cluster as healthy. */
   isWell: () => Promise<void>;
@@ -19,7 +19,7 @@ export interface RedisCluster {
 }
 
 const SLOTS = 16_384;
-/** A node that stalls for a moment, as on a busy machine, does not count as failed. */
+/** Node timeout, longer than brief stalls on a busy machine. */
 const NODE_TIMEOUT_MS = '5000';
 
 export async function startRedisCluster(size = 3, extra: string[] = []): Promise<RedisCluster> {

@@ -1,4 +1,4 @@
-// A master, its replica and the Sentinel that monitors both, on free ports.
+// Starts a master, its replica and a Sentinel on free ports.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -13,11 +13,11 @@ export interface Guarded {
   /** Value of `redis.sentinels`. */
   sentinels: string;
   servers: RedisServer[];
-  /** The current master, as the Sentinel reports it. */
+  /** Returns the current master, as reported by the Sentinel. */
   master: () => Promise<RedisServer>;
   /** Waits until a different server is the master and accepts writes. */
   hasFollowed: (before: RedisServer) => Promise<void>;
-  /** Waits until the Sentinel knows a replica that could be promoted. */
+  /** Waits until the Sentinel knows a promotable replica. */
   isSafe: () => Promise<void>;
   stop: () => Promise<void>;
 }
@@ -28,7 +28,7 @@ export async function startGuardedRedis(): Promise<Guarded> {
   const folder = await mkdtemp(join(tmpdir(), 'redis-sentinel-'));
   const first = await startRedis();
   const servers = [first, await startRedis(['--replicaof', '127.0.0.1', String(first.port)])];
-  // A Sentinel polls every ten seconds: the set-up has to be complete at its first poll.
+  // Completes replication before the Sentinel's first poll, because the next is ten seconds later.
   await untilMasterHas(servers[1]!);
   const port = await freePort();
   const sentinel = await launchSentinel(join(folder, 'sentinel.conf'), { port, masterPort: first.port });
@@ -75,7 +75,7 @@ async function untilMasterHas(replica: RedisServer): Promise<void> {
   client.disconnect();
 }
 
-/** A failed failover is retried some seconds later. */
+/** Waits for a condition, for long enough to include a second failover attempt. */
 const until = (isSo: () => Promise<boolean>, otherwise: string): Promise<void> =>
   vi.waitFor(
     async () => {

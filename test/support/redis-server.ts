@@ -1,4 +1,4 @@
-// A redis-server for tests, on a free port, that can be frozen, killed and restarted.
+// Starts a redis-server on a free port, which tests can freeze, kill and restart.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -8,28 +8,31 @@ import { freePort } from './free-port.js';
 export interface RedisServer {
   url: string;
   port: number;
-  /** Sends SIGSTOP: connections stay open, nothing is answered. */
+  /** Sends SIGSTOP, so that connections stay open without replies. */
   freeze: () => void;
   thaw: () => void;
-  /** Ends the server; its data is lost. */
+  /** Stops the server, which loses its data. */
   stop: () => Promise<void>;
-  /** Starts it again, empty, on the same port. */
+  /** Restarts the server, empty, on the same port. */
   restart: () => Promise<void>;
 }
 
 /**
- * On a busy machine a command may take longer than the default time limit of 50 ms, and Redis then counts as
- * lost. Only tests that freeze or slow Redis down cover that; all others wait.
+ * Command timeout for tests. On a busy machine, commands may exceed the default of 50 ms, and Redis then
+ * counts as lost; only tests that freeze or slow down Redis cover this.
  */
 export const PATIENT_MS = 2000;
 export const PATIENCE = { REDIS_COMMAND_TIMEOUT: `${PATIENT_MS}ms` };
 
-/** For tests that freeze Redis and wait until the proxy notices. */
+/** Command timeout for tests that freeze Redis and wait until the proxy notices. */
 export const LITTLE_PATIENCE = { REDIS_COMMAND_TIMEOUT: '500ms' };
 
 const isInstalled = spawnSync('redis-server', ['--version']).status === 0;
 
-/** A `describe` that needs redis-server: skipped and listed without one; with `CI` set it fails. */
+/**
+ * Defines a `describe` that needs redis-server. Without it, the suite is skipped and listed, or fails if `CI`
+ * is set.
+ */
 export function describeWithRedis(name: string, suite: () => void): void {
   if (isInstalled) {
     describe(name, suite);
@@ -74,7 +77,7 @@ async function launch(port: number, extra: string[]): Promise<ChildProcess> {
     '',
     '--appendonly',
     'no',
-    // A replica would otherwise leave the copy that it received as a file in the working folder.
+    // Without this option, a replica would leave the received copy as a file in the working folder.
     '--repl-diskless-load',
     'swapdb',
     ...extra,

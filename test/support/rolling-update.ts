@@ -1,4 +1,4 @@
-// Instances behind a web server that are restarted in sequence, under load with writes.
+// Restarts instances behind a web server in sequence, under a load of reads and writes.
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { DemoServer } from '../handle-server/server.js';
@@ -18,11 +18,11 @@ const handleOf = (writer: number, at: number): string => `21.T11998/rolling-${wr
 interface Load {
   answers: () => number;
   writes: () => number;
-  /** Ends when the requests in flight have been answered, and resolves with the failed ones. */
+  /** Stops the load, waits for in-flight requests, and resolves with the failures. */
   stop: () => Promise<string[]>;
 }
 
-/** Readers on kept and on new connections, and writers with a few handles each. */
+/** Starts readers on kept-alive and new connections, and writers with a few handles each. */
 function startLoad(front: Front, history: History): Load {
   const counts = { answers: 0, writes: 0 };
   const failures: string[] = [];
@@ -66,7 +66,7 @@ function startLoad(front: Front, history: History): Load {
   };
 }
 
-/** Whether the web server has sent requests to this proxy. */
+/** Whether the web server has sent requests to the proxy. */
 const isUsed = async ({ adminUrl }: BuiltProxy): Promise<boolean> =>
   /^handle_proxy_requests_total\{.*\} [1-9]/m.test((await ask(adminUrl, '/metrics')).text);
 
@@ -74,16 +74,15 @@ interface Update {
   demo: DemoServer & { url: string };
   redis: RedisServer;
   places: readonly InstancePlace[];
-  /** Instances in the order of their restarts. */
+  /** Instance numbers in restart order. */
   order: readonly number[];
   front: FrontName;
   env?: Record<string, string>;
 }
 
 /**
- * Fails if a request is answered with a record older than the last acknowledged one.
- *
- * @returns the responses of the failed requests
+ * Restarts the instances in sequence, and returns the responses of failed requests. Fails if a read returns a
+ * record older than the last acknowledged write.
  */
 export async function updateOneByOne(update: Update): Promise<string[]> {
   const { demo, redis, places, order, env } = update;
@@ -94,14 +93,14 @@ export async function updateOneByOne(update: Update): Promise<string[]> {
       UPSTREAM_URL: demo.url,
       REDIS_URL: redis.url,
       HTTP_TRUSTED_PROXIES: 'loopback',
-      // If the machine stalls, an instance may lose Redis, and could then show an old record.
+      // On a busy machine an instance may lose Redis, and would then return an old record.
       REDIS_DISCONNECTED_MAX_AGE: '0s',
       ...env,
     });
   for (const writer of [0, 1]) for (const at of [0, 1, 2]) demo.put(handleOf(writer, at), numbered(0));
   const instances = await Promise.all(places.map(start));
   const front = await startBalancer(update.front, places);
-  // Keeps loads and writes in flight when a signal comes.
+  // Keeps loads and writes in flight when a signal arrives.
   demo.delay(20);
   const history = new History();
   const load = startLoad(front, history);

@@ -1,4 +1,4 @@
-// The scripts of cache coherence on a real Redis, without a link: no lease, and a fixed clock.
+// Runs the coherence scripts on a real Redis without a link: no lease, and a fixed clock.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { Bans } from '../../src/cache/coherence/bans.js';
@@ -14,19 +14,19 @@ import { type RedisServer, describeWithRedis, startRedis } from './redis-server.
 import { NOW } from './store-contract.js';
 
 export const PREFIX = 'test:';
-/** A minute after all entries were loaded. */
+/** Time of all scripts, a minute after the entries were loaded. */
 export const SCRIPTS_NOW = NOW + 60_000;
-/** Longer than a busy machine stalls. */
+/** Fence lifetime, longer than any stall of a busy machine. */
 export const FENCE_MS = 60_000;
 
-/** A run ID of the right length. */
+/** Returns a run ID of the required length. */
 export const runNamed = (name: string): string => name.padEnd(RUN_LENGTH, '0');
 
 export interface ScriptClient {
   commands: LinkCommands;
   store: RedisStore;
   bans: Bans;
-  /** ID that this client assumes for the run of the server. */
+  /** The server run ID that this client assumes. */
   run: string;
   publish: (change: Change) => Promise<number>;
   change: (change: Change) => ReturnType<typeof publishChange>;
@@ -98,7 +98,7 @@ export interface ScriptWorld {
   scripts: ScriptClient;
 }
 
-/** Tests on a Redis that is empty except for the states of all groups. */
+/** Defines tests on a Redis that contains only the states of all groups. */
 export function describeScripts(name: string, suite: (world: ScriptWorld) => void): void {
   describeWithRedis(name, () => {
     const world = {} as ScriptWorld;

@@ -1,28 +1,28 @@
-// Proxies that share a real Redis in front of one demo server, and their Redis metrics.
+// Starts proxies that share a real Redis and a demo server, and reads their metrics.
 import nock from 'nock';
 import request from 'supertest';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 import { type Proxy, startProxy } from './proxy.js';
 import { PATIENCE, type RedisServer, describeWithRedis, startRedis } from './redis-server.js';
 
-// The upstream is real here; mocks of sockets would only cost time.
+// The upstream is real here, so nock would only cost time.
 nock.restore();
 
 export interface Sharing {
-  /** Absent if `env` has the URL of Redis. */
+  /** Undefined if `env` contains the Redis URL. */
   redisUrl?: string;
   upstreamUrl: string;
   env?: Record<string, string>;
 }
 
-/** A proxy that is connected to Redis. */
+/** Starts a proxy and waits until it is connected to Redis. */
 export async function startSharing(sharing: Sharing): Promise<Proxy> {
   const proxy = await startSeparated(sharing);
   await redisIs(proxy, 1);
   return proxy;
 }
 
-/** A proxy whose Redis may be unavailable. */
+/** Starts a proxy whose Redis may be unavailable. */
 export const startSeparated = ({ redisUrl, upstreamUrl, env }: Sharing): Promise<Proxy> =>
   startProxy({
     ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
@@ -38,7 +38,7 @@ export interface TwoProxies {
   other: Proxy;
 }
 
-/** A `describe` with one Redis, and two new proxies with empty caches for each test. */
+/** Defines a `describe` with one Redis, and two new proxies with empty caches for each test. */
 export function describeTwoProxies(
   sharing: Omit<Sharing, 'redisUrl'>,
   tests: (two: TwoProxies) => void,
@@ -62,7 +62,7 @@ export function describeTwoProxies(
 export const redisIs = (proxy: Proxy, up: 0 | 1): Promise<void> =>
   expect.poll(() => metric(proxy, 'handle_proxy_redis_up')).toBe(up);
 
-/** The sum over all labels of a metric. */
+/** Returns the sum of a metric over all labels. */
 export async function metric(proxy: Proxy, name: string): Promise<number> {
   const { text } = await request(proxy.app.admin).get('/metrics');
   return text

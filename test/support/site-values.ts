@@ -1,6 +1,6 @@
-// HS_SITE values that name a test server.
+// Builds HS_SITE values that name a test server.
 
-/** The value at index 1 that names a server by its URL. */
+/** Returns an HS_SITE value with index 1 for a server's URL. */
 export function siteOf({ url }: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {
   const port = Number(new URL(url).port);
   const interfaces = protocols.map((protocol) => ({ query: true, admin: false, protocol, port }));

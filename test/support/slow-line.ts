@@ -1,14 +1,14 @@
-// A TCP relay with a delay.
+// Relays TCP with a delay.
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export interface SlowLine {
   port: number;
-  /** Delay of each piece in each direction. */
+  /** Delay of each chunk, in both directions. */
   delayMs: number;
 }
 
-/** Relays connections to a port of this machine; closed when the test ends. */
+/** Starts a relay to a local port, and closes it when the test ends. */
 export async function startSlowLine(toPort: number, delayMs: number): Promise<SlowLine> {
   const open = new Set<Socket>();
   const line: SlowLine = { port: 0, delayMs };

@@ -1,4 +1,4 @@
-// Proxies with a snapshot, and a log that a test can wait for.
+// Starts proxies with a snapshot and a log that a test can wait for.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { createLogger } from '../../src/observe/logger.js';
 import { type Proxy, startProxy } from './proxy.js';
 import { type MockUpstream, PATH, mockUpstream } from './upstream.js';
 
-/** A folder that is removed when the test ends. */
+/** Creates a folder, and removes it when the test ends. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'snapshot-'));
   onTestFinished(() => {
@@ -21,7 +21,7 @@ export interface LoggedProxy extends Proxy {
   line: (msg: string) => Promise<Record<string, unknown>>;
 }
 
-/** A proxy with a log that a test can wait for. */
+/** Starts a proxy with a log that a test can wait for. */
 export async function startLogged(file: string, env: Record<string, string> = {}): Promise<LoggedProxy> {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
@@ -38,7 +38,7 @@ export async function startLogged(file: string, env: Record<string, string> = {}
   };
 }
 
-/** A file with the records of one run. */
+/** Writes a snapshot with the records at `paths`, using a temporary proxy. */
 export async function snapshotOf(file: string, paths = [PATH]): Promise<MockUpstream> {
   const upstream = mockUpstream();
   const proxy = await startLogged(file);

@@ -1,4 +1,4 @@
-// A history of writes and reads, and how long after an acknowledgement an older record was still shown.
+// Records writes and reads, and computes for how long reads after an acknowledgement returned older records.
 
 interface Read {
   handle: string;
@@ -6,19 +6,19 @@ interface Read {
   shown: number;
 }
 
-/** Records are numbered: each write of a handle has the next number. */
+/** A history of numbered records: each write of a handle has the next number. */
 export class History {
   readonly #acknowledgedAt = new Map<string, number[]>();
   readonly #reads: Read[] = [];
 
-  /** Called when the response to the write has arrived. */
+  /** Records the acknowledgement of a write. */
   acknowledged(handle: string, count: number): void {
     const times = this.#acknowledgedAt.get(handle) ?? [];
     times[count] = performance.now();
     this.#acknowledgedAt.set(handle, times);
   }
 
-  /** Records the number that a read shows. */
+  /** Records the number that a read returns. */
   async read(handle: string, ask: () => Promise<number>): Promise<number> {
     const startedAt = performance.now();
     const shown = await ask();
@@ -30,7 +30,10 @@ export class History {
     return this.#reads.length;
   }
 
-  /** For each acknowledged write, the delay after which a read that was shown an older record began (ms). */
+  /**
+   * Returns for each acknowledged write the delay (ms) until the start of the last read that returned an
+   * older record.
+   */
   delays(): number[] {
     const delays = new Map<string, number>();
     for (const [handle, times] of this.#acknowledgedAt) {
@@ -49,7 +52,7 @@ export class History {
   }
 }
 
-/** The value at a quantile; `part` is from 0 to 1. */
+/** Returns the value at a quantile between 0 and 1. */
 export function percentile(values: number[], part: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;

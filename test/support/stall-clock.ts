@@ -1,9 +1,9 @@
-// Measures how long this process stalled, so that a busy machine does not count as a slow program.
+// Measures how long this process stalled, so that tests can exclude delays caused by a busy machine.
 import { onTestFinished } from 'vitest';
 
 const TICK_MS = 2;
 
-/** A clock (ms) that runs only while the event loop is stalled. */
+/** Starts a clock (ms) that advances only while the event loop is stalled. */
 export function startStallClock(): () => number {
   let stalled = 0;
   let tickedAt = performance.now();

@@ -4,11 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 
 export interface SteadyClient {
-  /** The status of every answer so far. */
+  /** Returns the statuses of all responses so far. */
   statuses: () => number[];
-  /** Number of requests without a response, for any reason. */
+  /** Returns the number of requests without a response. */
   lost: () => number;
-  /** Settles when the server has ended the connection, or announced its end; no other connection is opened then. */
+  /** Settles when the server closes the connection or announces this; the client does not reconnect. */
   ended: Promise<void>;
   /** Whether `ended` has settled. */
   hasEnded: () => boolean;
@@ -16,7 +16,7 @@ export interface SteadyClient {
 
 export interface SteadyOptions {
   pauseMs?: number;
-  /** The next target. */
+  /** Returns the next target. */
   next: () => string;
 }
 

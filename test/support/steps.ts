@@ -1,4 +1,4 @@
-// Runs sliced work to the end, and counts its steps.
+// Runs sliced work to completion, and counts its steps.
 import type { Steps } from '../../src/time-slicer.js';
 
 export function countSteps<T>(work: Steps<T>): { steps: number; value: T } {

@@ -1,4 +1,4 @@
-// The contract of the store, whatever tiers it has. The suite runs for each tier set-up.
+// The contract of the cache store, run for each combination of tiers.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import type { AuthoritativeAnswer, Store } from '../../src/cache/store.js';
@@ -11,7 +11,7 @@ export function entryOf(text: string, more: Partial<Entry> = {}): Entry {
   return { kind: 'found', values: toBytes(JSON.stringify([text])), message: '', ...times, ...more };
 }
 
-/** An authoritative response with a record other than the cached one. */
+/** Returns an authoritative response with a record that differs from the cached record. */
 const answerOf = <Ticket>(entry: Entry, ticket: Ticket): AuthoritativeAnswer<Ticket> => ({
   entry,
   ticket,
@@ -23,7 +23,7 @@ export interface Opened<Ticket> {
   close: () => Promise<void>;
 }
 
-/** Several suites may share one Redis. */
+/** Makes keys unique, because several suites may share one Redis. */
 let keys = 0;
 
 export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void {

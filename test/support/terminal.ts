@@ -1,9 +1,9 @@
-// The command of the package on a terminal that `script` of util-linux creates.
+// Runs the package's command on a terminal created by `script` (util-linux).
 import { spawn } from 'node:child_process';
 import { ROOT, follow } from './built-proxy.js';
 
 export interface OnTerminal {
-  /** Output so far, stdout and stderr, including lines that were overwritten. */
+  /** Returns stdout and stderr so far, including overwritten lines. */
   screen: () => string;
   exited: Promise<{ code: number | null }>;
   /** Presses these keys. */
@@ -12,7 +12,7 @@ export interface OnTerminal {
 
 export const CTRL_C = '\u0003';
 
-/** Wide enough that no line wraps. */
+/** Sets a width at which no line wraps. */
 const SIZE = 'stty cols 200 rows 50';
 
 /** Runs `handle-resolver-proxy` with only these arguments and variables. */

@@ -1,4 +1,5 @@
-// Starts a web server in front, with its configuration of config/examples, and sends requests through it.
+// Starts a web server with its configuration from config/examples in front of proxies, and sends requests
+// through it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -14,7 +15,7 @@ import { freePort } from './free-port.js';
 
 export interface Front {
   port: number;
-  /** Port for plain http; Caddy opens it only for certificates that it manages. */
+  /** Port for plain http, which Caddy opens only for certificates that it manages. */
   plainPort: number;
   ask: (target: string, question?: FrontQuestion) => Promise<FrontAnswer>;
 }
@@ -22,7 +23,7 @@ export interface FrontQuestion {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Whether the connection is kept for the next request. */
+  /** Whether to keep the connection for the next request. */
   keepAlive?: boolean;
 }
 export interface FrontAnswer {
@@ -31,7 +32,7 @@ export interface FrontAnswer {
   text: string;
 }
 
-/** A folder with `cert.pem`, `key.pem` and `both.pem`, removed when the test ends. */
+/** Creates a folder with `cert.pem`, `key.pem` and `both.pem`, and removes it when the test ends. */
 export async function folderWithCertificate(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
   onTestFinished(() => {
@@ -44,7 +45,7 @@ export async function folderWithCertificate(): Promise<string> {
   return folder;
 }
 
-/** Starts the program in front of these proxies (host and port); ended when the test ends. */
+/** Starts the program in front of the backends (host:port), and stops it when the test ends. */
 export const startFront = (name: FrontName, ...backends: string[]): Promise<Front> =>
   start(name, { backends });
 
@@ -53,7 +54,9 @@ export interface InstancePlace {
   adminPort: number;
 }
 
-/** Starts a program that checks the health of each proxy on its admin listener, if the program can. */
+/**
+ * Starts a program in front of the proxies, with health checks on their admin listeners if it supports them.
+ */
 export const startBalancer = (name: FrontName, places: readonly InstancePlace[]): Promise<Front> =>
   start(name, {
     backends: places.map(({ port }) => `127.0.0.1:${port}`),

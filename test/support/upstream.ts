@@ -1,4 +1,4 @@
-// A Handle server made of nock mocks: gives scripted responses and counts its requests.
+// Mocks a Handle server with nock: returns scripted responses and counts requests.
 import nock from 'nock';
 
 export const UPSTREAM_URL = 'http://upstream.test:8000';
@@ -7,17 +7,17 @@ export interface Answer {
   status: number;
   body: unknown;
   headers?: Record<string, string>;
-  /** Answers only after this promise has resolved. */
+  /** Delays the response until this promise resolves. */
   after?: Promise<unknown>;
-  /** Aborts the connection with this error code instead of answering. */
+  /** Aborts the connection with this error code instead of responding. */
   error?: string;
 }
 
 export interface MockUpstream {
-  /** Raw targets, in the order of arrival. */
+  /** Raw targets, in order of arrival. */
   targets: string[];
   readonly asked: number;
-  /** Sets the response from now on. */
+  /** Sets the response to later requests. */
   answers: (answer: Answer | ((target: string) => Answer)) => void;
 }
 
@@ -60,11 +60,11 @@ export const urlValue = (value: string, ttl: number | string = 86400): unknown =
   ttl,
 });
 
-/** Texts and bytes as they are. */
+/** Returns the body; text and bytes are sent unchanged. */
 const bodyOf = ({ body }: Answer): string | Buffer =>
   typeof body === 'string' || body instanceof Buffer ? body : JSON.stringify(body);
 
-/** Answers every GET under `/api`. Mocks end with their test (see nock.ts). */
+/** Mocks every GET under `/api` until the test ends (see nock.ts). */
 export function mockUpstream(first: Answer | ((target: string) => Answer) = recordOf()): MockUpstream {
   let answer = first;
   const targets: string[] = [];

@@ -1,8 +1,8 @@
-// Values of one record in the forms of both interfaces.
+// A record's values in the formats of both interfaces.
 
 export const STAMP = '2026-11-21T09:00:00Z';
 
-/** The value in the form of the record interface. */
+/** A value in the record interface's format. */
 export const URL_VALUE = {
   index: 1,
   type: 'URL',
@@ -28,14 +28,14 @@ export const SECRET_VALUE = {
   timestamp: STAMP,
 };
 
-/** The same value as sent to the server, which stamps values itself. */
+/** Returns the value as sent to the server, which sets timestamps itself. */
 export function withoutStamp<T extends { timestamp: string }>(value: T): Omit<T, 'timestamp'> {
   const rest: Omit<T, 'timestamp'> & Partial<T> = { ...value };
   delete rest.timestamp;
   return rest;
 }
 
-/** The first value as a v2 client sends it. */
+/** URL_VALUE as a v2 client sends it. */
 export const URL_INPUT = { type: 'URL', parsed_data: 'https://example.org/one' };
 
 export const RECORD = [ADMIN_VALUE, URL_VALUE];

@@ -1,4 +1,4 @@
-// A Handle server that answers from a script by nock, and records exactly the requests that it got.
+// Mocks a Handle server with nock: responds from a script and records the received requests.
 import nock from 'nock';
 import { expect, onTestFinished, vi } from 'vitest';
 import { UPSTREAM_URL } from './upstream.js';
@@ -7,9 +7,9 @@ export interface Scripted {
   status: number;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Aborts the connection with this error code instead. */
+  /** Aborts the connection with this error code instead of responding. */
   error?: string;
-  /** Never answers: the time limit of the request passes immediately. */
+  /** Never responds; the request times out immediately. */
   hangs?: boolean;
 }
 
@@ -22,10 +22,13 @@ export interface SentUpstream {
   body: unknown;
 }
 
-/** More than the defaults of `upstream.timeout` and `upstream.writeTimeout`. */
+/** Exceeds the defaults of `upstream.timeout` and `upstream.writeTimeout`. */
 const TIME_LIMIT_MS = 60_000;
 
-/** A time limit passes on demand: no test waits for it, and a stalled machine times out no other request. */
+/**
+ * Makes timeouts expire on demand, so that no test waits for them and a stalled machine times out no other
+ * request.
+ */
 function fakeTimeLimits(script: Scripted[]): void {
   if (!script.some(({ hangs }) => hangs)) return;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -34,7 +37,7 @@ function fakeTimeLimits(script: Scripted[]): void {
   });
 }
 
-/** Answers in this order, whatever is requested; a request beyond the script gets 599 and is recorded too. */
+/** Responds in script order to any request. Further requests get 599 and are recorded too. */
 export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } {
   fakeTimeLimits(script);
   const sent: SentUpstream[] = [];
@@ -74,7 +77,7 @@ const textOf = (value: unknown): string | undefined =>
 
 export const NAME = '21.T11998/abc';
 
-/** Responses of a Handle server, as recorded. */
+/** Recorded Handle server responses. */
 export const reply = {
   record: (values: unknown[], handle = NAME): Scripted => ({
     status: 200,
@@ -89,7 +92,7 @@ export const reply = {
   wrongLogin: { status: 401, body: '' },
 } satisfies Record<string, Scripted | ((...given: never[]) => Scripted)>;
 
-/** Requests as expected with the login of USER01. */
+/** Returns the request that a test expects upstream. */
 export const sends = (
   method: string,
   target: string,

@@ -1,4 +1,4 @@
-// Shorthands for values of the record interface and for the translation of a v2 body.
+// Shorthands for record interface values, and for translating v2 bodies.
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import * as schema from '../../src/v2/translation/schema.js';
 import { runToEnd } from '../../src/time-slicer.js';
@@ -44,16 +44,16 @@ export const adminValue = (index: number, { handle, index: adminIndex }: ValueRe
   ttl: 86400,
 });
 
-/** The values that a body becomes upstream. */
+/** Returns the upstream values for a v2 body. */
 export const sent = (body: unknown, current: readonly HandleValue[] = []): HandleValue[] =>
   toRecord(readInputs(body), { automaticAdmin, current });
 
-/** Reads one value of type X with these members; its content is a text unless they set one. */
+/** Reads a value of type X with these members, and by default with text data. */
 export const readOne = (members: object): V2Input => {
   const content = 'data' in members || 'parsed_data' in members ? {} : { parsed_data: 'x' };
   return readInputs([{ type: 'X', ...content, ...members }])[0]!;
 };
 
-/** Index and type of each value. */
+/** Returns each value's index and type. */
 export const places = (values: readonly HandleValue[]): string[] =>
   values.map(({ index, type }) => `${index} ${type}`);

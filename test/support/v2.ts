@@ -1,4 +1,4 @@
-// Calls of ePIC v2 as its clients send them.
+// Sends ePIC v2 requests as its clients do.
 import { type Asked, ask } from './ask.js';
 import { basic } from './demo.js';
 
@@ -7,7 +7,7 @@ export const USER02 = basic('300:21.T11998/USER02', 'secret2');
 
 export interface V2Question {
   method?: string;
-  /** The Authorization header; null for none. */
+  /** Authorization header; null for none. */
   as?: string | null;
   body?: unknown;
   headers?: Record<string, string>;
@@ -15,7 +15,7 @@ export interface V2Question {
 
 export type AskV2 = (path: string, question?: V2Question) => Promise<Asked>;
 
-/** Sends a request under `/api/v2/handles`; a body is sent as JSON. */
+/** Creates a function that sends requests under `/api/v2/handles`, with JSON bodies. */
 export function askV2(url: string): AskV2 {
   return (path, { method = 'GET', as = USER01, body, headers = {} } = {}) =>
     ask(url, `/api/v2/handles${path}`, {
@@ -34,10 +34,10 @@ export const urlTo = (place: string): { type: string; parsed_data: string } => (
   parsed_data: `https://example.org/${place}`,
 });
 
-/** The body of an answer as JSON. */
+/** Parses the body of a response as JSON. */
 export const read = ({ text }: Asked): unknown => JSON.parse(text);
 
-/** Index, type and parsed data of each value of a v2 record. */
+/** Returns index, type and parsed data of each value in a v2 record. */
 export const gist = (answer: Asked): [number, string, unknown][] =>
   (read(answer) as { idx: number; type: string; parsed_data: unknown }[]).map((value) => [
     value.idx,

@@ -1,4 +1,4 @@
-// The data of a value as a Handle server shows it, from its bytes: the inverse of src/handle.
+// Decodes a value's bytes to data in a Handle server's JSON: the inverse of src/handle.
 import { isUtf8 } from 'node:buffer';
 import { ByteReader, tryDecode } from '../../src/handle/bytes.js';
 import { adminToJson, decodeAdmin, decodeVlist } from '../../src/handle/predefined-data.js';
@@ -11,7 +11,7 @@ interface OwnFormat {
   decode: (bytes: Buffer) => unknown;
 }
 
-/** Types whose bytes a Handle server shows decoded, if they can be decoded. */
+/** Types that a Handle server decodes if their bytes are valid. */
 const OWN_FORMATS: OwnFormat[] = [
   { types: /^HS_ADMIN(\..*)?$/, format: 'admin', decode: (bytes) => adminToJson(decodeAdmin(bytes)) },
   { types: /^HS_VLIST$/, format: 'vlist', decode: decodeVlist },
@@ -19,7 +19,7 @@ const OWN_FORMATS: OwnFormat[] = [
   { types: /^HS_PUBKEY$/, format: 'key', decode: decodePublicKey },
 ];
 
-/** The data as a Handle server shows it: in the format of its type, else as text, else in base64. */
+/** Decodes data as a Handle server does: in the type's format, else as text, else as base64. */
 export function decodeData(type: string, bytes: Buffer): ValueData {
   const own = OWN_FORMATS.find(({ types }) => types.test(type));
   const decoded = own && tryDecode(own.decode, bytes);
@@ -28,7 +28,10 @@ export function decodeData(type: string, bytes: Buffer): ValueData {
   return { format: 'base64', value: bytes.toString('base64') };
 }
 
-/** Bytes 9 to 19 pass as text, the other control bytes do not (hdllib Util.looksLikeBinary). */
+/**
+ * Whether the bytes are text, in which only the control bytes 9 to 19 are allowed (hdllib
+ * Util.looksLikeBinary).
+ */
 function isText(bytes: Buffer): boolean {
   const isControl = (byte: number): boolean => byte < 9 || (byte > 19 && byte < 32) || byte === 0x7f;
   return isUtf8(bytes) && !bytes.some(isControl);
@@ -39,7 +42,7 @@ const KEYS = [
   { kty: 'DSA', name: 'DSA_PUB_KEY', binaryOrder: ['q', 'p', 'g', 'y'], jsonOrder: ['y', 'p', 'q', 'g'] },
 ];
 
-/** A JSON Web Key with its numbers in base64url. */
+/** Decodes a key to a JSON Web Key with numbers in base64url. */
 export function decodePublicKey(bytes: Buffer): Record<string, string> {
   const reader = new ByteReader(bytes);
   const name = reader.text();
@@ -64,7 +67,7 @@ const MULTI_PRIMARY = 0x40;
 
 type SiteServer = SiteJson['servers'][number];
 
-/** @throws RangeError when the bytes are not a site */
+/** @throws RangeError for bytes that are not a site */
 export function decodeSite(bytes: Buffer): SiteJson {
   const reader = new ByteReader(bytes);
   const version = reader.int16();

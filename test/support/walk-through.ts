@@ -1,4 +1,4 @@
-// Walks through a document: runs its shell commands in order, and compares their output with the document.
+// Runs a document's shell commands in order, and compares their output with the document.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ interface Step {
   shown: RegExp | undefined;
 }
 
-/** The command blocks of a document, each with the output that follows it. */
+/** Returns a document's command blocks, each with the output that follows. */
 export const stepsOf = (markdown: string): Step[] =>
   [...markdown.matchAll(/^```sh\n([^]*?)^```\n(?:\n```text\n([^]*?)^```\n)?/gm)].map(
     ([, commands = '', shown]) => ({ commands, shown: shown === undefined ? undefined : pattern(shown) }),
@@ -28,7 +28,7 @@ const pattern = (shown: string): RegExp =>
 
 const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Runs commands in a shell that keeps its state between calls. */
+/** Creates a shell that keeps its state between calls. */
 export function createShell(): (commands: string) => Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
   onTestFinished(() => {

@@ -1,4 +1,4 @@
-// Readers and writers of one handle in an order that fast-check chooses, on one instance without network.
+// Runs readers and writers of one handle in an order chosen by fast-check, on one instance without a network.
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { Hub, type Membership } from '../../src/cache/coherence/hub.js';
@@ -14,7 +14,7 @@ import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const FENCE_LIFE_MS = 45_000;
 
-/** The actions. `late`: the writer gets a timeout, and the upstream carries the write out afterwards. */
+/** The actions. In `late`, the writer times out and the upstream executes the write afterwards. */
 export const ACTS = [
   'read',
   'failing read',
@@ -37,7 +37,7 @@ export const acts: fc.Arbitrary<Act[]> = fc.array(fc.constantFrom(...ACTS, 'read
   maxLength: 12,
 });
 
-/** A read of a version older than one acknowledged before its request. */
+/** A read that returned a version older than the version acknowledged before the read started. */
 export interface Outdated {
   shown: number;
   acknowledged: number;
@@ -45,7 +45,7 @@ export interface Outdated {
 
 /** Runs races on one instance. */
 export interface RaceTrack {
-  /** Runs all acts concurrently, and resolves with the reads that are too old. */
+  /** Runs all acts concurrently, and resolves with the outdated reads. */
   race: (scheduler: fc.Scheduler, acts: Act[]) => Promise<Outdated[]>;
 }
 
@@ -62,7 +62,7 @@ export function createRaceTrack(): RaceTrack {
   return createTrackWith(tiered);
 }
 
-/** A track with another store in the place of the real one. */
+/** Creates a track with a substitute for the real store. */
 export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack {
   let now = 1_000_000;
   let races = 0;
@@ -82,7 +82,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     },
   });
   let seq = 0;
-  // Redis publishes a change some time after it was sent, and the other instances acknowledge it later.
+  // Redis publishes a change some time after it was sent, and other instances acknowledge it later.
   const member: Membership = {
     id: 'me',
     isJoining: () => false,
@@ -143,7 +143,7 @@ interface Stage {
   resolver: Pick<Resolver<unknown>, 'resolve' | 'fence' | 'purge'>;
   upstream: RaceUpstream;
   step: Step;
-  /** Lets the lifetime of a fence pass. */
+  /** Advances the clock by the lifetime of a fence. */
   pass: () => void;
   handle: HandleRef;
 }
@@ -153,7 +153,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   outdated: Outdated[];
 } {
   let acknowledged = 0;
-  /** The newest write whose fence has expired. */
+  /** Number of the newest write whose fence has expired. */
   let settled = 0;
   let carriedOut = 0;
   let stillToCome = 0;
@@ -164,10 +164,10 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     const resolution = await resolver.resolve(handle, { authoritative }).catch(() => undefined);
     if (resolution?.kind !== 'entry') return;
     const shown = Number(toText(resolution.entry.values));
-    // After a write that was never acknowledged, an older record may be served stale while the upstream fails.
+    // After an unacknowledged write, an older record may be served stale while the upstream fails.
     const least = resolution.stale ? before.acknowledged : Math.max(before.acknowledged, before.settled);
     if (shown < least) outdated.push({ shown, acknowledged: least });
-    // After an authoritative response no reader is shown an older one.
+    // After an authoritative response, no reader may get an older record.
     if (authoritative) acknowledged = Math.max(acknowledged, shown);
   }
 
@@ -177,13 +177,13 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     await carryOut(fence);
   }
 
-  /** A write with an unknown outcome. */
+  /** Executes a write with an unknown outcome. */
   function carry(carryOut: (fence: Fence) => Promise<void>): Promise<void> {
     stillToCome++;
     return write(carryOut);
   }
 
-  /** Purges a record that was changed without the proxy. */
+  /** Purges a record that was changed outside the proxy. */
   async function purge(target: PurgeTarget, isSoft: boolean): Promise<void> {
     const written = ++upstream.record;
     await step('the purge travels');
@@ -196,7 +196,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   const deeds: Record<Act, () => Promise<void>> = {
     read: () => read(false),
     authoritative: () => read(true),
-    // A write at the Handle server itself: only an authoritative read finds it.
+    // A write that bypasses the proxy; only an authoritative read finds it.
     silent: () => {
       upstream.record++;
       return Promise.resolve();
@@ -235,8 +235,8 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     'purge prefix': () => purge({ prefix }, false),
     'soft purge': () => purge({ handle }, true),
     'soft purge prefix': () => purge({ prefix }, true),
-    // A fence lives longer than a write and a load together: when it expires, the write behind it is
-    // carried out, and no load from before that is in flight.
+    // A fence outlives a write plus a load: when it expires, its write has been executed, and no earlier load
+    // is in flight.
     pass: () => {
       const isTooSoon = stillToCome > 0 || [...upstream.underWay].some(({ record }) => record < carriedOut);
       if (!isTooSoon) {

@@ -1,4 +1,4 @@
-// The upstream side of writes, made of nock mocks: records its requests and answers as a test sets.
+// Mocks the upstream side of writes with nock: records requests and returns a test's responses.
 import nock from 'nock';
 import { HANDLE, UPSTREAM_URL } from './upstream.js';
 
@@ -7,29 +7,29 @@ export interface Sent {
   /** Path and query as received. */
   target: string;
   headers: Record<string, string>;
-  /** nock returns bytes that are not UTF-8 in hexadecimal: see `asNockTells`. */
+  /** nock returns non-UTF-8 bytes in hexadecimal: see `asNockTells`. */
   body: string;
 }
 
 export interface WriteAnswer {
   status: number;
   body?: string | Buffer;
-  /** Names and values alternate; a name may occur twice. */
+  /** Alternating names and values; names may repeat. */
   rawHeaders?: string[];
-  /** Aborts the connection with this error code when the request has arrived, instead of answering. */
+  /** Aborts the connection with this error code after the request has arrived, instead of responding. */
   error?: string;
-  /** Answers only after this promise has resolved. */
+  /** Delays the response until this promise resolves. */
   after?: Promise<unknown>;
 }
 
 export const JSON_HEADERS = ['Content-Type', 'application/json;charset=utf-8'];
 
-/** A response of the record interface. */
+/** Returns a record interface response. */
 export function jsonAnswer(status: number, members: Record<string, unknown>): WriteAnswer {
   return { status, body: JSON.stringify({ ...members, handle: HANDLE }), rawHeaders: JSON_HEADERS };
 }
 
-/** Answers every PUT, DELETE and POST, and other named methods. @returns the requests received */
+/** Mocks every PUT, DELETE and POST, or `methods`, and returns the received requests. */
 export function mockWrites(
   answer: WriteAnswer = jsonAnswer(200, { responseCode: 1 }),
   { methods = ['PUT', 'DELETE', 'POST'], origin = UPSTREAM_URL, path = /^\/api/ } = {},

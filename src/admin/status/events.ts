@@ -1,24 +1,24 @@
-// The event stream of the status page: statistics once a second as server-sent events.
+// Streams statistics to the status page once a second as server-sent events.
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../errors.js';
 
 interface EventStreamDeps {
   status: () => Promise<object>;
-  /** Called when the statistics cannot be collected. */
+  /** Called if collecting the statistics fails. */
   onUnexpected?: ((error: unknown) => void) | undefined;
 }
 
 const INTERVAL_MS = 1000;
 
-/** Each viewer takes a connection and about 10 kB a second. */
+/** Maximum viewers. Each costs a connection and about 10 kB a second. */
 export const MAX_VIEWERS = 16;
 
-/** A viewer that misses more messages in a row is disconnected. */
+/** Maximum consecutive missed messages before a viewer is disconnected. */
 const MAX_SKIPPED = 30;
 
-/** The statistics are collected once for all viewers, and only while there are viewers. */
+/** Collects statistics once for all viewers, and only while a viewer is connected. */
 export function createEventStream({ status, onUnexpected }: EventStreamDeps): RequestHandler {
-  /** Messages missed in a row, by viewer. */
+  /** Consecutive missed messages by viewer. */
   const viewers = new Map<Response, number>();
   let timer: NodeJS.Timeout | undefined;
   let latest: string | undefined;
@@ -31,7 +31,7 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
       for (const [viewer, skipped] of viewers) viewers.set(viewer, send(viewer, message, skipped));
     } catch (error) {
       onUnexpected?.(error);
-      // The page shows the lost connection and reconnects.
+      // The page reports the lost connection and reconnects.
       for (const viewer of viewers.keys()) viewer.destroy();
     }
   }
@@ -57,7 +57,7 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
   return function events(req: Request, res: Response): void {
     if (viewers.size >= MAX_VIEWERS)
       throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_VIEWERS}` });
-    // Without this header nginx buffers the stream.
+    // X-Accel-Buffering stops nginx from buffering the stream.
     res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
     if (req.method === 'HEAD') {
       res.end();
@@ -68,7 +68,10 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
   };
 }
 
-/** Sends a message unless the viewer has not read the previous one, so that no backlog grows. Returns the missed messages. */
+/**
+ * Sends a message unless the previous one is still unread, which bounds the backlog. Returns the number of
+ * consecutive missed messages.
+ */
 function send(viewer: Response, message: string, skipped: number): number {
   if (!viewer.writableNeedDrain) {
     viewer.write(message);

@@ -1,4 +1,4 @@
-// The status page: HTML without data, which the scripts fill in by element id, and its style sheet.
+// Renders the status page and its style sheet. The HTML has no data; scripts fill it in by element id.
 import { readFileSync } from 'node:fs';
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../errors.js';
@@ -16,7 +16,7 @@ const section = (id: string, title: string, content: Html): Html =>
     ${content}
   </section>`;
 
-/** A figure with a chart of the last minute. */
+/** Renders a figure with a chart of the last minute. */
 const chartTile = (id: string, title: string, label: string): Html =>
   section(
     id,
@@ -63,7 +63,7 @@ const listTile = (id: string, title: string, columns: readonly [string, string])
       <p class="more" id="${id}-more"></p>`,
   );
 
-/** Figures are large enough for a wall screen. */
+/** Style sheet, with figures large enough for a wall screen. */
 const STATUS_STYLE = `${baseStyle()}
 body{padding:0 clamp(.75rem,1.5vw,2rem);font-size:clamp(1rem,.8rem + .4vw,1.5rem);line-height:1.4}
 header{display:flex;flex-wrap:wrap;align-items:center;justify-content:space-between;gap:.25rem 1rem;padding-top:.75rem}
@@ -108,11 +108,11 @@ footer{font-size:.85em;padding-bottom:1rem}
 .old .tiles{filter:grayscale(1)}
 `;
 
-/** URLs are relative, because a reverse proxy may serve the listener under a path. */
+/** Uses relative URLs, because a reverse proxy may serve the listener under a path. */
 const PAGE = renderDocument({
   title: 'Status – handle-resolver-proxy',
   icon: {
-    // Three bars of a chart, as a data: URL so that browsers do not request /favicon.ico.
+    // Shows three bars of a chart. The data: URL stops browsers from requesting /favicon.ico.
     href: "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='%230b57d0'%3E%3Cpath d='M1 9h4v6H1zM6 5h4v10H6zM11 1h4v14h-4z'/%3E%3C/svg%3E",
     type: 'image/svg+xml',
   },
@@ -171,7 +171,7 @@ export function statusPage(_req: Request, res: Response): void {
 
 const SCRIPTS = ['main.js', 'render.js', 'health.js', 'format.js', 'dom.js', 'chart.js', 'traffic.js'];
 
-/** The scripts and the style sheet of the page, by name. */
+/** Serves the page's scripts and style sheet by name. */
 export function createStatusFiles(): RequestHandler {
   const files = new Map(SCRIPTS.map((name) => [name, readScript(name)]));
   files.set('style.css', STATUS_STYLE);
@@ -183,7 +183,10 @@ export function createStatusFiles(): RequestHandler {
   };
 }
 
-/** Reads a script of `browser`, which the build copies next to the bundle; drops the comment of a source map. */
+/**
+ * Reads a script from `browser`, which the build copies next to the bundle, and strips its source-map
+ * comment.
+ */
 function readScript(name: string): string {
   const text = readFileSync(new URL(`./browser/${name}`, import.meta.url), 'utf8');
   return text.replace(/^\/\/# sourceMappingURL=.*$/m, '');

@@ -1,4 +1,4 @@
-// Client addresses in locations: `addresses` as sorted intervals, and the country of an address.
+// Parses the `addresses` attribute of locations into sorted intervals, and looks up countries by address.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
@@ -7,7 +7,7 @@ import type * as Maxmind from 'maxmind';
 import type { CountryResponse } from 'maxmind';
 import type { Steps } from '../../time-slicer.js';
 
-/** First number of an IPv4 address: the numbers of IPv4 follow those of IPv6. */
+/** The number of 0.0.0.0: IPv4 addresses are numbered after all IPv6 addresses. */
 const IPV4_FROM = 1n << 128n;
 
 type Interval = readonly [first: bigint, last: bigint];
@@ -15,13 +15,16 @@ type Interval = readonly [first: bigint, last: bigint];
 /** Sorted and disjoint intervals. */
 export type AddressRanges = readonly Interval[];
 
-/** Longer texts are not ranges. */
+/** Maximum length of an address or range; longer texts are invalid. */
 const MAX_RANGE_CHARS = 64;
 
-/** Ranges read between two yields. */
+/** Number of ranges parsed between yields. */
 const RANGES_PER_STEP = 200;
 
-/** Reads addresses and ranges separated by commas; an empty item means 127.0.0.1, as in Java (recordings "addresses …"). */
+/**
+ * Parses comma-separated addresses and ranges. As in Java, an empty item means 127.0.0.1 (recordings
+ * "addresses …").
+ */
 export function* readRanges(text: string): Steps<AddressRanges> {
   const found: Interval[] = [];
   let count = 0;
@@ -34,7 +37,7 @@ export function* readRanges(text: string): Steps<AddressRanges> {
   return merge(found.sort(byFirst));
 }
 
-/** Number of ranges that `readRanges` would read. */
+/** Returns the number of comma-separated items that `readRanges` would parse. */
 export function countRanges(text: string): number {
   let count = 1;
   for (let at = text.indexOf(','); at !== -1; at = text.indexOf(',', at + 1)) count++;
@@ -53,14 +56,14 @@ function merge(sorted: readonly Interval[]): AddressRanges {
   return merged;
 }
 
-/** Names are not resolved; HDLProxy queries DNS, and responds with 500 for an unknown name. */
+/** Rejects host names. HDLProxy resolves them through DNS and responds with 500 if this fails. */
 function readRange(text: string): Interval | undefined {
   if (text.length > MAX_RANGE_CHARS) return undefined;
   const [given = '', length] = (text === '' ? '127.0.0.1' : text).split('/', 2);
   const network = readAddress(given);
   if (network === undefined) return undefined;
   const bits = network < IPV4_FROM ? 128 : 32;
-  // A longer prefix counts as the whole address (recording "addresses "127.0.0.1/33"").
+  // An overlong prefix matches the single address (recording "addresses "127.0.0.1/33"").
   const prefix = length === undefined ? bits : Math.min(bits, Number(length));
   if (!Number.isInteger(prefix) || prefix < 0) return undefined;
   const hostBits = BigInt(bits - prefix);
@@ -68,21 +71,21 @@ function readRange(text: string): Interval | undefined {
   return [first, first + (1n << hostBits) - 1n];
 }
 
-/** A dual-stack socket reports an IPv4 client as an IPv4-mapped IPv6 address. */
+/** Unwraps the IPv4-mapped IPv6 address that a dual-stack socket reports for an IPv4 client. */
 const plainAddress = (text: string): string => text.replace(/^::ffff:(?=\d+\.)/i, '');
 
-/** Undefined for a text that is not an address. */
+/** Converts an address to its number; returns undefined for an invalid address. */
 export function readAddress(text: string): bigint | undefined {
   const plain = plainAddress(text);
   const version = isIP(plain);
   if (version === 0 || plain.includes('%')) return undefined;
-  // ipaddr.js reads `::1.2.3.4` as `::ffff:1.2.3.4`, unless a zero precedes it.
+  // ipaddr.js parses `::1.2.3.4` as `::ffff:1.2.3.4` unless a zero precedes it.
   const parsed = ipaddr.parse(plain.replace(/^::(?=\d+\.)/, '0::'));
   const number = BigInt(`0x${Buffer.from(parsed.toByteArray()).toString('hex')}`);
   return version === 4 ? IPV4_FROM + number : number;
 }
 
-/** Binary search. */
+/** Whether an address is in the ranges, by binary search. */
 export function isInRanges(address: bigint, ranges: AddressRanges): boolean {
   let low = 0;
   let high = ranges.length;
@@ -95,12 +98,12 @@ export function isInRanges(address: bigint, ranges: AddressRanges): boolean {
   return nearest !== undefined && address <= nearest[1];
 }
 
-/** Loads the package on first use, because it would slow down every start. */
+/** Loads maxmind only when a database is configured, because the import slows down startup. */
 const maxmind = (): typeof Maxmind => createRequire(import.meta.url)('maxmind') as typeof Maxmind;
 
 export type CountryOf = (address: string) => string | undefined;
 
-/** Reads the whole database, so that a look-up opens no file. */
+/** Loads the whole database into memory, so lookups need no file access. */
 export function openCountries(path: string): CountryOf {
   const { Reader, validate } = maxmind();
   const reader = new Reader<CountryResponse>(readFileSync(path));

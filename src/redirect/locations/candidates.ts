@@ -1,4 +1,4 @@
-// The locations from which one is selected, the settings of their lists, and the `Vary` of the selection. Pure.
+// Collects the candidate locations of a redirect and their settings, and computes `Vary`. Pure.
 import type { HandleValue } from '../../handle/value.js';
 import { isOfType, isUrlSubtype, textOf } from '../values.js';
 import { type GatheredLists, type Settings, createSettings } from './gather.js';
@@ -13,29 +13,29 @@ import {
 import { readChooseBy } from './select.js';
 
 export interface Candidate extends Location {
-  /** The URL value from which the location was made. */
+  /** The URL value behind a legacy location. */
   value?: HandleValue;
 }
 
 export interface Candidates {
   locations: readonly Candidate[];
-  /** The selectors before the draw. */
+  /** The selectors to apply before the weighted draw. */
   chooseBy: readonly string[];
-  /** `http_sc` of the lists. */
+  /** The lists' `http_sc` setting. */
   status: string | undefined;
-  /** False when no location has the attribute, or none has it with this text. */
+  /** Returns false if no location has the attribute, or none has it with this value. */
   mayHave: (name: string, text?: string) => boolean;
 }
 
 const listsOf = (handles: readonly HandleLists[]): LocationList[] => handles.flatMap(({ lists }) => lists);
 
-/** Own locations, included ones, URL values, then those of the prefix (recording "prefix: own 10320/loc, showurls"). */
+/** Orders locations: own, included, URL values, prefix (recording "prefix: own 10320/loc, showurls"). */
 export function candidatesOf(gathered: GatheredLists, values: readonly HandleValue[]): Candidates {
   const { own, included, prefix, prefixIncluded } = gathered;
   const before = [...own.lists, ...listsOf(included.flat())];
   const after = [...listsOf(prefix), ...listsOf(prefixIncluded.flat())];
   const settings = createSettings([...before, ...after]);
-  // Settings of included lists do not count here (recording "include: attribute").
+  // `http_sc` ignores the settings of included lists (recording "include: attribute").
   const direct = createSettings([...own.lists, ...listsOf(prefix)]);
   const legacy = isYes(settings('no_legacy'))
     ? []
@@ -54,15 +54,16 @@ export function candidatesOf(gathered: GatheredLists, values: readonly HandleVal
 const locationsOf = (lists: readonly LocationList[]): Candidate[] =>
   new Array<Candidate>().concat(...lists.map(({ locations }) => locations));
 
-/** `choose_by`, else the older `chooseby`, of the first list that has one. */
+/** Returns `choose_by`, or the older `chooseby`, from the first list that sets either. */
 function chooseByOf(lists: readonly LocationList[]): string | undefined {
   const list = lists.find(({ settings }) => settings.has('choose_by') || settings.has('chooseby'));
   return list?.settings.get('choose_by') ?? list?.settings.get('chooseby');
 }
 
 /**
- * The URL values as locations. The first has weight 0 if the record has a list and 1 if not, unless `urlWeight` sets it.
- * Subtypes count as URL values if there is no URL value, else they have `urlSubtypeWeight` (recordings "legacy: …showurls").
+ * Converts URL values to locations. The first has weight `urlWeight`, by default 0 if the record has a list
+ * and 1 otherwise. Subtypes count as URL values if the record has none, and otherwise have `urlSubtypeWeight`
+ * (recordings "legacy: …showurls").
  */
 function legacyLocations(
   values: readonly HandleValue[],
@@ -75,15 +76,15 @@ function legacyLocations(
   return [...legacyOf(urls, weight), ...legacyOf(subtypes, subtypeWeight)];
 }
 
-/** An unreadable weight is 0 (recordings "legacy: showurls with urlWeight="x""). */
+/** Parses a weight; an invalid one counts as 0 (recordings "legacy: showurls with urlWeight="x""). */
 const readSetting = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : (readDouble(text) ?? 0);
 
 const LEGACY_ATTRIBUTES: readonly string[] = ['mode', 'weight', 'href'];
 
 /**
- * Only the first has the weight (recording "legacy: two URL values alone, showurls"). A negative weight is shown, but
- * counts as 0.
+ * Gives the weight to the first value only (recording "legacy: two URL values alone, showurls"). `showurls`
+ * prints a negative weight, but the draw treats it as 0.
  */
 const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidate[] =>
   values.map((value, at) => {
@@ -97,17 +98,17 @@ const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidat
   });
 
 export interface Variation {
-  /** Names for `Vary`. */
+  /** Header names for `Vary`. */
   headers: readonly string[];
-  /** Clients at other addresses may get another location. */
+  /** Whether the location depends on the client address. */
   isByAddress: boolean;
 }
 
 export const NO_VARIATION: Variation = { headers: [], isByAddress: false };
 
 /**
- * The same for every request of the list. HDLProxy names only Accept, and only with an `http_role` for it: a shared
- * cache then sends Turtle to browsers.
+ * Computes the variation from the lists alone. HDLProxy varies only by Accept, and only if a location has a
+ * matching `http_role`, so a shared cache may send Turtle to browsers.
  */
 export function variationOf(
   { locations, chooseBy, mayHave: has }: Candidates,
@@ -124,11 +125,11 @@ export function variationOf(
   };
 }
 
-/** Attributes by the header that selects them, with a value where only this value matters. */
+/** Attributes by the header that selects them; a second element limits the match to this value. */
 const VARIES_BY: Readonly<Record<string, readonly [name: string, value?: string][]>> = {
   Accept: [['http_role'], ['ctype'], ['media-type']],
   'Accept-Language': [['language']],
-  // Without a type in Accept, browsers are recognised by User-Agent.
+  // Browsers without a media type in Accept are recognised by User-Agent.
   'User-Agent': [
     ['http_role', 'browser'],
     ['http_role', 'no_conneg'],

@@ -1,4 +1,4 @@
-// Gathers the lists for the redirect of a handle: its own, included ones, and those of its prefix.
+// Gathers the location lists of a handle: its own, included lists, and those of its prefix.
 import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
 import type { FromEntry } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
@@ -27,27 +27,30 @@ import {
 
 export interface GatheredLists {
   own: HandleLists;
-  /** Level by level below the record. */
+  /** Lists included by the record, one array per include level. */
   included: readonly HandleLists[][];
   prefix: readonly HandleLists[];
-  /** Level by level below the lists of the prefix. */
+  /** Lists included by the prefix lists, one array per include level. */
   prefixIncluded: readonly HandleLists[][];
 }
 
-/** Reads other handles; a handle that cannot be read has no lists. */
+/** Reads lists from other handles; an unreadable handle yields no lists. */
 export interface ListReader {
   readLists: (name: string) => Promise<HandleLists>;
-  /** Reads the namespace of the record's prefix, or the global one. */
+  /** Reads the namespace of the record's prefix, or the global namespace. */
   readNamespace: (handle: HandleRef) => Promise<Namespace>;
   /** Reads the namespace of a prefix that a list includes. */
   readIncludedNamespace: (handle: HandleRef) => Promise<Namespace>;
 }
 
-/** HDLProxy's limit (recordings "include: chain of 25 handles (showurls)", "include: itself (showurls)"). */
+/**
+ * Equals HDLProxy's limit (recordings "include: chain of 25 handles (showurls)", "include: itself
+ * (showurls)").
+ */
 const MAX_LEVELS = 21;
-/** HDLProxy has no limit: a record that includes itself twice has two million lists there. */
+/** HDLProxy has no limit: a record that includes itself twice yields two million lists there. */
 const MAX_INCLUDED = 200;
-/** Handles that are read at the same time. */
+/** Maximum number of concurrent reads. */
 const READ_AT_ONCE = 10;
 
 export async function gatherLists(
@@ -65,13 +68,13 @@ export async function gatherLists(
 
 type KeepWithinBound = (level: readonly HandleLists[]) => HandleLists[];
 
-/** Leaves out the first lists that exceed the bound, and all later ones. The record's own lists count, but are kept. */
+/** Creates a filter that drops lists over the bound. The record's own lists count, but are never dropped. */
 function createBound(own: HandleLists): KeepWithinBound {
   let left = MAX_ELEMENTS - countElements(own);
   return (level) => level.filter((handle) => (left -= countElements(handle)) >= 0);
 }
 
-/** Reads a setting from the first list that has it. */
+/** Returns a setting from the first list that has it. */
 export type Settings = (name: string) => string | undefined;
 
 export const createSettings =
@@ -79,7 +82,7 @@ export const createSettings =
   (name) =>
     lists.find(({ settings }) => settings.has(name))?.settings.get(name);
 
-/** The handles whose lists belong to the prefix, then those of the global namespace. */
+/** Returns the handles with the prefix's lists, and then those with the global lists. */
 async function prefixListHandles(
   handle: HandleRef,
   { settings, reader }: { settings: Settings; reader: ListReader },
@@ -115,7 +118,7 @@ async function followIncludes(
   return levels;
 }
 
-/** The first `most` includes, because each of two hundred lists may have thousands. */
+/** Returns the first `most` includes; each of 200 lists may have thousands. */
 function includesOf(level: readonly HandleLists[], most: number): Include[] {
   const found: Include[] = [];
   for (const { includes } of level.flatMap(({ lists }) => lists)) {
@@ -134,7 +137,7 @@ async function includedHandles(includes: readonly Include[], reader: ListReader)
 const readAll = (handles: readonly string[], reader: ListReader): Promise<HandleLists[]> =>
   mapInGroups(handles, (handle) => reader.readLists(handle));
 
-/** Groups run in sequence, because each of two hundred handles may have a record of a megabyte. */
+/** Runs the groups in sequence, to bound memory: each of 200 records may have a megabyte. */
 async function mapInGroups<Given, Made>(
   all: readonly Given[],
   make: (one: Given) => Promise<Made>,
@@ -150,13 +153,13 @@ export interface ListReaderDeps {
   refOf: (text: string) => HandleRef;
   parseList: ParseLocationList;
   otherRecords: Pick<OtherRecords, 'known' | 'ask'>;
-  /** Undefined when lists of prefixes are turned off. */
+  /** Undefined when `redirect.prefixLocations` is off. */
   prefixRecords: PrefixRecords | undefined;
 }
 
-/** The prefix record of the handle, read before. */
+/** The handle's prefix record, already loaded. */
 export interface PrefixOfHandle {
-  /** A prefix handle such as 0.NA/21.T11998. */
+  /** A prefix handle, for example 0.NA/21.T11998. */
   handle: HandleRef;
   record: PrefixRecord | undefined;
 }
@@ -164,33 +167,33 @@ export interface PrefixOfHandle {
 interface ReadingRequest {
   authoritative: boolean;
   prefix: PrefixOfHandle;
-  /** The client, whose misses are counted. */
+  /** The client, charged for its cache misses. */
   caller: ResolveOptions['caller'];
-  /** A caller without counted misses, for prefix records, which the client has not requested. */
+  /** A caller exempt from miss accounting: the client did not request the prefix records. */
   unjudged: ResolveOptions['caller'];
-  /** Runs work on a record of `chars` characters. */
+  /** Runs steps over a record of `chars` characters. */
   run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 }
 
-/** Maximum reads from the upstream, enough for a chain of HDLProxy's 21 levels. Records in memory do not count. */
+/** Maximum upstream reads per request, enough for a chain of 21 levels. Records in memory do not count. */
 const MAX_ASKED = 25;
-/** Maximum for all records of a request together. Real lists have some kilobytes. */
+/** Maximum total size of a request's records. Real lists have a few kilobytes. */
 const MAX_CHARS = 4 * 1024 * 1024;
 
 const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 
 /**
- * Reads for one request, each handle once. Handles that do not exist, are refused or cannot be read are left out (recordings
+ * Reads each handle at most once per request. Skips missing, refused and unreadable handles (recordings
  * "include: absent handle", …).
  */
 export class RequestListReader implements ListReader {
-  /** The records whose values took part. */
+  /** The records that contributed values. */
   readonly used: FromEntry[] = [];
-  /** Characters of all records read. */
+  /** Total characters of the records read. */
   chars = 0;
-  /** False when a handle was left out that may be readable later. */
+  /** False when a skipped handle may be readable later. */
   isComplete = true;
-  /** Whether records other than those of the prefix and of 0.NA/0.NA were read. */
+  /** Whether any record except those of the prefix and 0.NA/0.NA was read. */
   readsOthers = false;
   readonly #deps: ListReaderDeps;
   readonly #request: ReadingRequest;
@@ -237,7 +240,9 @@ export class RequestListReader implements ListReader {
     return yield* listsIn(yield* redirectValues(entry), this.#deps.parseList);
   }
 
-  /** A prefix record that adds nothing counts only if it is stale: it makes the redirect stale, but never shortens its TTL. */
+  /**
+   * A prefix record without lists makes the redirect stale if it is stale itself, but never shortens its TTL.
+   */
   #noted(record: FromEntry | undefined, namespace: Namespace): Namespace {
     const counts = namespace.listHandles.length > 0 || record?.stale !== undefined;
     if (record !== undefined && counts) this.used.push(record);

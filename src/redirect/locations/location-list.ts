@@ -1,4 +1,4 @@
-// The values of one handle that take part in redirects: 10320/loc, 10320/links and 10320/headers, parsed.
+// Parses the values that control redirects: 10320/loc, 10320/links and 10320/headers.
 import { LRUCache } from 'lru-cache';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
@@ -9,10 +9,10 @@ import { MAX_LIST_CHARS, scanDocument } from './scan.js';
 
 export type Attributes = ReadonlyMap<string, string>;
 
-/** A location, with the numbers and ranges that the selection compares parsed once. */
+/** A location, with its numbers and address ranges parsed once for all selections. */
 export interface Location {
   attributes: Attributes;
-  /** 0 or more; NaN and Infinity as HDLProxy reads them. */
+  /** At least 0. NaN and Infinity are valid, as in HDLProxy. */
   weight: number;
   score: number;
   /** Country code in lower case. */
@@ -20,7 +20,7 @@ export interface Location {
   addresses?: AddressRanges | undefined;
 }
 
-/** Another handle whose lists take part, or the lists of a prefix. */
+/** A reference to the lists of a different handle, or of a prefix. */
 export interface Include {
   kind: 'handle' | 'namespace';
   handle: string;
@@ -30,20 +30,20 @@ export interface LocationList {
   /** The attributes of the root element. */
   settings: Attributes;
   locations: readonly Location[];
-  /** In the order in which HDLProxy follows them: attributes, then elements. */
+  /** In HDLProxy's order: attributes, then elements. */
   includes: readonly Include[];
-  /** All texts of each attribute among the locations. */
+  /** All values of each attribute across the locations. */
   texts: ReadonlyMap<string, ReadonlySet<string>>;
-  /** For `anchor-id`: the first location of each `id` that has a `rel`. */
+  /** The first location with a `rel` for each `id`, to resolve `anchor-id`. */
   anchors: ReadonlyMap<string, Attributes>;
 }
 
-/** Maximum address ranges of one list. HDLProxy has no limit; a list of all networks of a large university has some hundreds. */
+/** Maximum address ranges per list. HDLProxy has no limit; a large university has some hundred networks. */
 const MAX_RANGES = 10_000;
 
 /**
- * Undefined when the text is not a list or exceeds the bounds. The root may have any name (recording "loc xml: root of
- * another name").
+ * Returns undefined for an invalid list or one over the limits. The root element may have any name (recording
+ * "loc xml: root of another name").
  */
 export function* parseLocationList(text: string): Steps<LocationList | undefined> {
   const scanned = yield* scanDocument(text);
@@ -78,7 +78,7 @@ function* readLocation(attributes: Attributes): Steps<Location> {
   const score = readDouble(attributes.get('score')) ?? 0;
   return {
     attributes,
-    // 1 when missing or unreadable.
+    // A missing or invalid weight counts as 1.
     weight: Math.max(0, readDouble(attributes.get('weight')) ?? 1),
     score: Number.isNaN(score) ? 0 : score,
     country: attributes.get('country')?.trim().toLowerCase(),
@@ -109,17 +109,20 @@ function includeOf(kind: Include['kind'], text: string | undefined): Include | u
 
 const YES: readonly string[] = ['yes', 'true', '1'];
 
-/** `yes`, `true` and `1` in any case; other texts mean no (recording "legacy: showurls with no_legacy="x""). */
+/**
+ * Accepts `yes`, `true` and `1` in any case; all else means no (recording "legacy: showurls with
+ * no_legacy="x"").
+ */
 export const isYes = (text = ''): boolean => text.length <= 4 && YES.includes(text.toLowerCase());
 
 export type ParseLocationList = typeof parseLocationList;
 
 const MAX_CACHED_BYTES = 64 * 1024 * 1024;
-/** Estimated memory of a location and of a range, in addition to their text. */
+/** Estimated heap overhead of a location and of a range, excluding their text. */
 const LOCATION_BYTES = 1000;
 const RANGE_BYTES = 100;
 
-/** `parseLocationList` with a cache: each request needs a list with weights, and most requests those of their prefix. */
+/** Wraps `parseLocationList` in an LRU cache, because most requests also parse the lists of their prefix. */
 export function createLocationListParser(): ParseLocationList {
   const cached = new LRUCache<string, { list: LocationList | undefined }>({
     maxSize: MAX_CACHED_BYTES,
@@ -142,23 +145,27 @@ const sizeOf = (list: LocationList | undefined): number =>
   );
 
 export interface HandleLists {
-  /** Lists of the 10320/loc values, in the order of the record. */
+  /** Lists from the 10320/loc values, in record order. */
   lists: readonly LocationList[];
-  /** Lists of the 10320/links values. */
+  /** Lists from the 10320/links values. */
   links: readonly LocationList[];
   /** The texts of the 10320/headers values. */
   headers: readonly string[];
 }
 
-/** Maximum for all lists of a redirect. HDLProxy has no limit: two hundred includes of one large list are millions of locations. */
+/**
+ * Maximum elements across all lists of a redirect. HDLProxy has no limit: 200 includes of a large list yield
+ * millions.
+ */
 export const MAX_ELEMENTS = 20_000;
-/** A list counts as this many elements in addition to its locations; this many characters of header lines count as one. */
+/** Fixed cost of a list, in addition to one element per location. */
 const ELEMENTS_PER_LIST = 20;
+/** Number of header characters that cost one element. */
 const CHARS_PER_ELEMENT = 50;
 
 /**
- * Leaves out broken values, to which HDLProxy responds with 500 in the record itself, and values from the first one beyond
- * `MAX_ELEMENTS` on.
+ * Skips broken values and stops at `MAX_ELEMENTS`. HDLProxy responds with 500 to a broken value in the record
+ * itself.
  */
 export function* listsIn(values: readonly HandleValue[], parse: ParseLocationList): Steps<HandleLists> {
   let left = MAX_ELEMENTS;
@@ -185,23 +192,25 @@ export function* listsIn(values: readonly HandleValue[], parse: ParseLocationLis
 const elementsOf = ({ locations }: LocationList): number => ELEMENTS_PER_LIST + locations.length;
 const elementsOfLines = (text: string): number => 1 + text.length / CHARS_PER_ELEMENT;
 
-/** Number of elements, of which `MAX_ELEMENTS` is the maximum. */
+/** Returns the number of elements to count towards `MAX_ELEMENTS`. */
 export const countElements = ({ lists, links, headers }: HandleLists): number =>
   [...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)].reduce(
     (sum, elements) => sum + elements,
     0,
   );
 
-/** Only records with a URL or a location are redirected (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL alone"). */
+/**
+ * Whether a value is a URL or 10320/loc (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL alone").
+ */
 export const mayRedirect = (values: readonly HandleValue[]): boolean =>
   values.some((value) => isFamily(value, 'URL') || isFamily(value, '10320/LOC'));
 
-/** A double has at most 17 significant digits; longer texts are not parsed. */
+/** Maximum length of a number. A double has at most 17 significant digits; longer texts are invalid. */
 const MAX_CHARS = 32;
 
 const DECIMAL = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)[fd]?$/i;
 
-/** Reads decimal numbers as Java's Double does; undefined for other texts. */
+/** Parses a decimal number as Java's Double does; returns undefined for invalid input. */
 export function readDouble(text = ''): number | undefined {
   const trimmed = text.trim();
   if (trimmed.length > MAX_CHARS) return undefined;
@@ -210,6 +219,6 @@ export function readDouble(text = ''): number | undefined {
   return decimal === undefined ? undefined : Number(decimal);
 }
 
-/** Writes `1` as `1.0` (recordings "legacy: …showurls"). */
+/** Formats integers with a decimal point, `1` as `1.0` (recordings "legacy: …showurls"). */
 export const writeDouble = (value: number): string =>
   Number.isInteger(value) ? value.toFixed(1) : String(value);

@@ -1,5 +1,4 @@
-// Reads the other records that a redirect depends on, such as prefix records, and remembers for a short time the answers that
-// no cache keeps.
+// Reads the prefix and included records of a redirect, and briefly remembers uncacheable results.
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../../cache/entry.js';
 import { type Dependency, isCurrent, watchEntry } from '../../cache/prepared-cache.js';
@@ -25,40 +24,43 @@ import { scanDocument } from './scan.js';
 
 interface OtherRecordsParts {
   resolver: Pick<Resolver<unknown>, 'resolve' | 'fromMemory'>;
-  /** Validates an answer by the moment of its request, as for a load that began then. */
+  /** Invalidation clock: `isCurrent` is false if the key was invalidated after `moment`. */
   memory: PinnedEntries & { moment: () => number; isCurrent: (key: string, moment: number) => boolean };
-  /** Answers from before this moment (ms) may have missed an invalidation. */
+  /** Results from before this time (ms) may have missed an invalidation. */
   trustedSince: () => number;
 }
 
 export interface OtherRecord {
-  /** Undefined when the server refuses to give the record, or fails. */
+  /** Undefined when the server refuses the record or fails. */
   record: FromEntry | undefined;
   hasFailed: boolean;
 }
 
 export interface OtherRecords {
-  /** Reads without an upstream request; undefined when one is needed. */
+  /** Returns a record without an upstream request; undefined if this is impossible. */
   known: (handle: HandleRef) => OtherRecord | undefined;
   ask: (handle: HandleRef, options: ResolveOptions) => Promise<OtherRecord>;
-  /** As `known`, but a refusal or failure that is due is used once more while it is requested again. */
+  /**
+   * Like `known`, but returns an expired refusal or failure once more while revalidating it in the
+   * background.
+   */
   knownOrDue: (handle: HandleRef, options: ResolveOptions) => OtherRecord | undefined;
-  /** Tracks whether `known` would still return the same; undefined when memory no longer holds the record. */
+  /** Tracks whether `known` is still current; returns undefined if memory has dropped the record. */
   watch: (handle: HandleRef, known: OtherRecord) => Dependency | undefined;
 }
 
-/** An answer that no cache keeps: a refusal, a failure, or a record whose TTL is 0. */
+/** An uncacheable result: a refusal, a failure, or a record with TTL 0. */
 interface Remembered extends OtherRecord {
   askedAt: number;
   moment: number;
-  /** Time (ms) from which it is requested again. */
+  /** Time (ms) of the next upstream request. */
   dueAt: number;
 }
 
 const MAX_REMEMBERED_BYTES = 8 * 1024 * 1024;
 
 interface RememberedAnswers {
-  /** Undefined when it may have missed an invalidation. */
+  /** Returns undefined for a result that may have missed an invalidation. */
   last: (key: string) => Remembered | undefined;
   isValid: (key: string, answer: Remembered) => boolean;
   set: (key: string, answer: Remembered) => void;
@@ -66,14 +68,14 @@ interface RememberedAnswers {
 }
 
 /**
- * A redirect may include many handles that the server refuses or whose TTL is 0: without this memory each request would
- * read them again. An invalidation of a handle drops its answer, like an entry.
+ * Avoids an upstream read of each refused or TTL-0 include on every redirect. Invalidating a handle drops its
+ * result, as it drops a cache entry.
  */
 function createRememberedAnswers({ memory, trustedSince }: OtherRecordsParts): RememberedAnswers {
   const answers = new LRUCache<string, Remembered>({
     maxSize: MAX_REMEMBERED_BYTES,
     sizeCalculation: ({ record }, key) => 200 + key.length + (record?.entry.values.length ?? 0),
-    // Prepared redirects that depend on the answer find that it is due.
+    // Expires prepared redirects that depend on the replaced result.
     dispose: (answer, _key, reason) => {
       if (reason !== 'evict') answer.dueAt = 0;
     },
@@ -125,7 +127,7 @@ export function createOtherRecords(
       if (!isOfServer(failure)) return answer;
       const last = answers.last(key);
       if (last === undefined || !isRefusal(last)) return remember(answer);
-      // A refusal counts until the server gives another answer.
+      // A failure does not replace a refusal; only a successful read does.
       last.dueAt = askedAt + retryAfterMs;
       return last;
     }
@@ -158,19 +160,19 @@ const isStored = (record: FromEntry | undefined): boolean =>
 
 const isRefusal = ({ record, hasFailed }: OtherRecord): boolean => record === undefined && !hasFailed;
 
-/** A failure that any client would get; other failures are limits of one client. */
+/** Whether every client would see the failure; other failures are limits of a single client. */
 const isOfServer = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code.startsWith('UPSTREAM_');
 
 export interface Namespace {
-  /** Handles whose lists take part in every redirect of the prefix. */
+  /** Handles whose lists apply to every redirect of the prefix. */
   listHandles: readonly string[];
-  /** False when the prefix excludes the lists of the global namespace, 0.NA/0.NA. */
+  /** False if the prefix excludes the lists of the global namespace, 0.NA/0.NA. */
   usesGlobal: boolean;
   isInactive: boolean;
-  /** Why it is inactive, in the words of its operator; empty for none. */
+  /** The operator's reason for inactivity; empty if none is given. */
   statusMessage: string;
-  /** Contact for handles of the prefix; empty for none. */
+  /** The operator's contact; empty if none is given. */
   contact: string;
 }
 
@@ -182,15 +184,21 @@ export const NO_NAMESPACE: Namespace = {
   contact: '',
 };
 
-/** A longer value counts as broken: it is parsed for each redirect of its prefix. Real values have less than 1,000 characters. */
+/**
+ * Longer values count as broken, because every redirect of the prefix parses its value. Real values have
+ * under 1,000 characters.
+ */
 const MAX_CHARS = 64 * 1024;
-/** Equals the maximum of included handles. */
+/** Equals the maximum number of included handles. */
 const MAX_LIST_HANDLES = 200;
 
-/** Maximum for a text on a page. */
+/** Maximum length of the message and contact on a page. */
 const MAX_SHOWN_CHARS = 500;
 
-/** The value with the lowest index counts, even if it is broken or empty; HDLProxy responds with 500 to an empty value. */
+/**
+ * Parses the HS_NAMESPACE value with the lowest index, even if it is broken. HDLProxy responds with 500 to an
+ * empty value.
+ */
 export function namespaceIn(values: readonly HandleValue[]): Namespace {
   const [first] = values
     .filter((value) => isOfType(value, 'HS_NAMESPACE'))
@@ -213,8 +221,8 @@ export function namespaceIn(values: readonly HandleValue[]): Namespace {
 }
 
 /**
- * `includeNamespace` and `overridePrefix` may leave out `0.NA/` (recording "include: includeNamespace without 0.NA/"). Letter
- * case never matters in these handles.
+ * Adds the `0.NA/` that `includeNamespace` and `overridePrefix` may omit (recording "include:
+ * includeNamespace without 0.NA/"). Prefix handles are always case-insensitive.
  */
 export const toPrefixHandle = (name: string): HandleRef =>
   handleRef(/^0\.NA\//i.test(name) ? name : `${GLOBAL_PREFIX}/${name}`, false);
@@ -226,13 +234,16 @@ export interface PrefixRecord extends OtherRecord {
 }
 
 export interface PrefixRecords {
-  /** Reads a prefix record such as 0.NA/21.T11998. `caller`: a caller whose misses are not counted. */
+  /** Reads a prefix record, for example 0.NA/21.T11998. `caller` must be exempt from miss accounting. */
   read: (prefixHandle: HandleRef, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
-  /** The dependency of a prepared redirect; undefined unless the records of the prefix and of 0.NA/0.NA add nothing to redirects. */
+  /**
+   * Returns a dependency for prepared redirects; undefined if the prefix or 0.NA/0.NA record affects
+   * redirects.
+   */
   plainPrefixOf: (handle: HandleRef, now: number) => Dependency | undefined;
 }
 
-/** Maximum number of prefixes with a cached dependency; all prepared redirects of a prefix share it. */
+/** Maximum cached dependencies. All prepared redirects of a prefix share one. */
 const MAX_PREFIXES = 10_000;
 
 export function createPrefixRecords(
@@ -264,12 +275,12 @@ export function createPrefixRecords(
   };
 }
 
-/** A prefix whose record cannot be read may be inactive, or have locations. */
+/** Returns false for an unreadable record, because the prefix may be inactive or have locations. */
 function isPlain({ record, hasFailed }: OtherRecord): boolean {
   const { isInactive, listHandles } = namespaceOf(record?.entry);
   return !hasFailed && !isInactive && listHandles.length === 0;
 }
 
-/** Most prefix records have no HS_NAMESPACE; then their keys and sites are not parsed. */
+/** Skips parsing keys and sites of prefix records without HS_NAMESPACE, which most are. */
 export const namespaceOf = (entry: Entry | undefined): Namespace =>
   entry !== undefined && /HS_NAMESPACE/i.test(entry.values) ? namespaceIn(valuesOf(entry)) : NO_NAMESPACE;

@@ -1,4 +1,5 @@
-// The Link headers (RFC 8288) and header lines of a redirect, as HDLProxy writes them, whichever location was chosen. Pure.
+// Builds the Link headers (RFC 8288) and other headers of a redirect as HDLProxy does, independently of the
+// selected location. Pure.
 import type { Steps } from '../../time-slicer.js';
 import { toRedirectUrl } from '../redirect-url.js';
 import { type GatheredLists, createSettings } from './gather.js';
@@ -7,20 +8,20 @@ import { type TemplateForms, fillTemplate, hrefOf, templateForms, wellFormed } f
 
 export type HeaderLine = readonly [name: string, value: string];
 
-/** Reverse proxies reject longer headers. */
+/** Maximum total length. Reverse proxies reject longer headers. */
 const MAX_CHARS = 8000;
-/** Maximum header lines, and maximum links: more rarely fit into `MAX_CHARS`, and each link costs the parsing of one or two URLs. */
+/** Maximum number of header lines and of links. Each link costs one or two URL parses. */
 const MAX_LINES = 200;
-/** Longer lines and attributes do not fit either. */
+/** Excludes text that cannot fit into `MAX_CHARS`. */
 const isShort = (text: string): boolean => text.length <= MAX_CHARS;
 
 interface HeaderRules {
   handle: string;
-  /** Headers that 10320/headers may set, in lower case. */
+  /** Lower-case names of the headers that 10320/headers may set. */
   allowed: readonly string[];
 }
 
-/** Header lines, then the links of 10320/links, then those of locations (recordings "links: …", "headers: …"). */
+/** Returns header lines, then 10320/links, then location links (recordings "links: …", "headers: …"). */
 export function* responseHeaders(
   gathered: GatheredLists,
   { handle, allowed }: HeaderRules,
@@ -38,7 +39,10 @@ export function* responseHeaders(
   return withinBound(lines);
 }
 
-/** Own lists, included ones from the deepest level, then those of the prefix, unless the record suppresses them. */
+/**
+ * Returns own lists, included lists from the deepest level up, then prefix lists unless the record suppresses
+ * them.
+ */
 function sourcesOf({ own, included, prefix, prefixIncluded }: GatheredLists): HandleLists[] {
   const record = [own, ...included.toReversed().flat()];
   const settings = createSettings([...own.lists, ...included.flat().flatMap(({ lists }) => lists)]);
@@ -60,14 +64,14 @@ function withinBound(lines: readonly HeaderLine[]): HeaderLine[] {
 
 const TOKEN = /^[!#$%&'*+.^_`|~\dA-Za-z-]+$/;
 
-/** Maximum that is read of one value; at most `MAX_LINES` of its lines are sent. */
+/** Maximum length parsed per value. */
 const MAX_TEXT_CHARS = 64 * 1024;
-/** Lines read between two yields. */
+/** Number of lines parsed between yields. */
 const LINES_PER_STEP = 50;
 
 /**
- * One header per line, `Name: value`, with the handle filled in. HDLProxy sends any header, a second Location and
- * Set-Cookie too; here only those of `allowed`. Lines for the head of the HTML are left out: a record could run scripts.
+ * Parses one `Name: value` header per line and fills in the handle. Sends only `allowed` headers; HDLProxy
+ * sends all, even Set-Cookie and a second Location. Omits lines for the HTML head, which could run scripts.
  */
 function* headerLinesIn(
   texts: readonly string[],
@@ -98,7 +102,7 @@ function readHeaderLine(
   return value !== undefined && /^[\x20-\x7e]*$/.test(value) ? [name, value] : undefined;
 }
 
-/** The first locations with `rel`, and their lists. */
+/** Returns the first `MAX_LINES` locations with a `rel`, each with its list. */
 function linksIn(lists: readonly LocationList[]): [Attributes, LocationList][] {
   const found: [Attributes, LocationList][] = [];
   for (const list of lists) {
@@ -113,11 +117,11 @@ function linksIn(lists: readonly LocationList[]): [Attributes, LocationList][] {
 
 interface LinkContext {
   forms: TemplateForms;
-  /** The anchors of the same list. */
+  /** The anchors in the location's list. */
   anchors: LocationList['anchors'];
 }
 
-/** Parameters with the attributes that hold them, in the order of HDLProxy (recording "link: every attribute"). */
+/** Link parameters and their source attributes, in HDLProxy's order (recording "link: every attribute"). */
 const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
   ['rel', 'rel'],
   ['type', 'media-type'],
@@ -126,7 +130,7 @@ const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
   ['hreflang', 'hreflang'],
 ];
 
-/** Undefined without `rel`, and for an address that redirects refuse too. */
+/** Returns undefined without a `rel`, or if the address is not a valid redirect target. */
 function linkOf(attributes: Attributes, context: LinkContext): string | undefined {
   if (!attributes.has('rel')) return undefined;
   const target = targetOf(attributes, context.forms);
@@ -147,7 +151,7 @@ function targetOf(attributes: Attributes, forms: TemplateForms): string | undefi
   return url.ok ? url.url : undefined;
 }
 
-/** `anchor-id` names another location that has a `rel` itself. */
+/** Resolves `anchor-id` to a location that has a `rel`. */
 function anchorOf(attributes: Attributes, { forms, anchors }: LinkContext): string | undefined {
   const given = attributes.get('anchor');
   const id = attributes.get('anchor-id');
@@ -156,7 +160,10 @@ function anchorOf(attributes: Attributes, { forms, anchors }: LinkContext): stri
   return anchor && parameter('anchor', targetOf(anchor, forms));
 }
 
-/** A quoted string (RFC 9110 section 5.6.4): HDLProxy writes `rel` as it is, so a quote in it ends the header. */
+/**
+ * Writes a quoted string (RFC 9110 section 5.6.4). HDLProxy does not escape quotes, so a quote in `rel` ends
+ * the parameter early.
+ */
 function parameter(name: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   return `${name}="${toAscii(value).replace(/["\\]/g, '\\$&')}"`;
@@ -164,7 +171,7 @@ function parameter(name: string, value: string | undefined): string | undefined 
 
 const toAscii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '');
 
-/** The extended form (RFC 8187) for a title with a language or with characters outside ASCII. */
+/** Writes a title with a language or non-ASCII characters in the extended form (RFC 8187). */
 function titleOf(title: string | undefined, language: string | undefined): string | undefined {
   if (title === undefined) return undefined;
   if (language === undefined && /^[\x20-\x7e]*$/.test(title)) return parameter('title', title);

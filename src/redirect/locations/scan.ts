@@ -1,33 +1,34 @@
-// Scans the text of a location list as HDLProxy does: tolerant, and not XML. No document type, no entities but the five.
+// Scans a location list as leniently as HDLProxy, which accepts malformed XML. Rejects document types and
+// knows only the five predefined entities.
 import type { Steps } from '../../time-slicer.js';
 
 interface ScannedElement {
-  /** In lower case: HDLProxy finds `Location` and `LOCATION` too. */
+  /** In lower case, because HDLProxy matches element names case-insensitively. */
   name: string;
-  /** Names are exact: `HREF` is not `href`. */
+  /** Attribute names are case-sensitive. */
   attributes: ReadonlyMap<string, string>;
-  /** Text directly in the element. */
+  /** Text directly inside the element. */
   text: string;
 }
 
 interface ScannedDocument {
   root: ScannedElement;
-  /** The elements directly below the root; deeper ones do not count (recording "loc xml: nested one deeper"). */
+  /** The root's children, without deeper descendants (recording "loc xml: nested one deeper"). */
   children: ScannedElement[];
 }
 
-/** Lists of the DOI system and of HDLProxy's documentation have some kilobytes. */
+/** Maximum list length. Lists in the DOI system and in HDLProxy's documentation have a few kilobytes. */
 export const MAX_LIST_CHARS = 1024 * 1024;
 const MAX_CHILDREN = 10_000;
-/** HDLProxy knows about 20. */
+/** Maximum attributes per element. HDLProxy defines about 20. */
 const MAX_ATTRIBUTES = 100;
 
-/** Characters scanned between two yields. */
+/** Number of characters scanned between yields. */
 const CHARS_PER_STEP = 4 * 1024;
 
 /**
- * The first element of the text with its children. Undefined for a text without elements, with a tag that does not
- * end, with a document type, or beyond the bounds.
+ * Returns the first element with its children. Returns undefined for text without elements, with an
+ * unterminated tag, with a document type, or over the limits.
  */
 export function* scanDocument(text: string): Steps<ScannedDocument | undefined> {
   if (text.length > MAX_LIST_CHARS) return undefined;
@@ -46,12 +47,12 @@ export function* scanDocument(text: string): Steps<ScannedDocument | undefined> 
   return tree.document;
 }
 
-/** The state of a scan. Elements may stay open, and any end tag closes the innermost element. */
+/** Scan state. Elements may stay open, and any end tag closes the innermost element. */
 class OpenTree {
   document: ScannedDocument | undefined;
   #depth = 0;
 
-  /** True after the first root; a second root does not count (recording "loc xml: two roots"). */
+  /** True once the first root has closed; further roots are ignored (recording "loc xml: two roots"). */
   get isComplete(): boolean {
     return this.#depth === 0 && this.document !== undefined;
   }
@@ -61,7 +62,7 @@ class OpenTree {
     if (child !== undefined && from < to) child.text += yield* decodeEntities(text.slice(from, to));
   }
 
-  /** False when the document is rejected. */
+  /** Returns false if the document is rejected. */
   add(tag: Tag): boolean {
     if (tag.kind === 'start') return this.#open(tag);
     if (tag.kind === 'end') this.#depth = Math.max(0, this.#depth - 1);
@@ -88,13 +89,13 @@ interface StartTag {
 
 type Tag = StartTag | { kind: 'end' | 'document type' | 'other'; end: number };
 
-/** Undefined when the tag does not end. */
+/** Returns undefined for an unterminated tag. */
 function* readTag(text: string, open: number): Steps<Tag | undefined> {
   if (text.startsWith('<!--', open)) return tagUntil('other', text, { from: open + 4, mark: '-->' });
   if (text.startsWith('<![CDATA[', open)) return tagUntil('other', text, { from: open, mark: ']]>' });
   if (text.startsWith('</', open)) return tagUntil('end', text, { from: open, mark: '>' });
   if (text.startsWith('<!', open)) return tagUntil('document type', text, { from: open, mark: '>' });
-  // HDLProxy treats an XML declaration as the root, and finds nothing below it.
+  // Unlike HDLProxy, skips an XML declaration instead of reading it as an empty root.
   if (text.startsWith('<?', open)) return tagUntil('other', text, { from: open, mark: '>' });
   const nameAt = endOfMatch(SPACE, text, open + 1);
   const nameEnd = endOfMatch(NAME, text, nameAt);
@@ -122,7 +123,7 @@ function endOfMatch(pattern: RegExp, text: string, at: number): number {
 
 type AttributesOfTag = Pick<StartTag, 'attributes' | 'end' | 'isEmpty'>;
 
-/** The last of two equal names counts; a name without a value has the value `NULL` (recording "link: every attribute"). */
+/** The last duplicate wins; an attribute without a value is `NULL` (recording "link: every attribute"). */
 function* readAttributes(text: string, from: number): Steps<AttributesOfTag | undefined> {
   const attributes = new Map<string, string>();
   let at = endOfMatch(SPACE, text, from);
@@ -131,7 +132,7 @@ function* readAttributes(text: string, from: number): Steps<AttributesOfTag | un
     const nameEnd = endOfMatch(NAME, text, at);
     const equals = endOfMatch(SPACE, text, nameEnd);
     if (nameEnd === at) {
-      // A lone quote, slash or equals sign is skipped.
+      // Skips a lone quote, slash or equals sign.
       at += 1;
     } else if (text[equals] === '=') {
       const value = readValue(text, endOfMatch(SPACE, text, equals + 1));
@@ -152,7 +153,7 @@ function readValue(text: string, at: number): { text: string; end: number } | un
   if (quote !== '"' && quote !== "'") {
     const end = endOfMatch(BARE_VALUE, text, at);
     const value = text.slice(at, end);
-    // `<location href=x/>` is an empty element.
+    // The slash in `<location href=x/>` closes the element.
     return { text: text[end] === '>' ? value.replace(/\/$/, '') : value, end };
   }
   const end = text.indexOf(quote, at + 1);
@@ -161,7 +162,7 @@ function readValue(text: string, at: number): { text: string; end: number } | un
 
 const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
-/** A bare `&` stays as it is (recording "loc xml: bare & in href"). */
+/** Leaves a bare `&` unchanged (recording "loc xml: bare & in href"). */
 function* decodeEntities(text: string): Steps<string> {
   return text.includes('&') ? yield* changeInPieces(text, decodePiece) : text;
 }
@@ -176,12 +177,12 @@ const decodePiece = (text: string): string =>
     },
   );
 
-/** Characters changed between two yields. */
+/** Number of characters converted between yields. */
 const PIECE_CHARS = 8 * 1024;
-/** `&#x10ffff;` has ten characters. */
+/** Length of the longest entity, `&#x10ffff;`. */
 const MAX_ENTITY_CHARS = 10;
 
-/** Changes a text that may be as long as a record. `change` sees no piece that ends within an entity or a pair of surrogates. */
+/** Converts long text in pieces. No piece ends inside an entity or a surrogate pair. */
 export function* changeInPieces(text: string, change: (piece: string) => string): Steps<string> {
   if (text.length <= PIECE_CHARS) return change(text);
   const changed: string[] = [];

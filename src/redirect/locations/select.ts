@@ -1,26 +1,26 @@
-// Selects one of the locations for a request: locatt, content negotiation, address, country, score, weight. Pure.
+// Selects a location by locatt, content negotiation, address, country, score and weight. Pure.
 import type { Steps } from '../../time-slicer.js';
 import { isInRanges, readAddress } from './addresses.js';
 import type { Location } from './location-list.js';
 
-/** The facts of a request that the selection depends on. */
+/** The request properties that affect the selection. */
 interface RequestFacts {
-  /** Attributes from the query, then those from content negotiation. */
+  /** Attributes from the query, then from content negotiation. */
   attributes: readonly WantedAttribute[];
   country: string | undefined;
-  /** Address of the client. */
+  /** Client address. */
   address: string;
-  /** From 0 up to, but not including, 1. */
+  /** Random number in [0, 1). */
   random: number;
 }
 
-/** The selector that removed the last locations; `only` if none did. */
+/** The last selector that removed locations; `only` if no selector did. */
 type Reason = WantedAttribute['by'] | 'address' | 'country' | 'score' | 'weight' | 'only';
 
 export interface Choice<Candidate extends Location> {
   location: Candidate;
   by: Reason;
-  /** True when the same request may get another location next time. */
+  /** Whether a repeated request may get a different location. */
   isRandom: boolean;
 }
 
@@ -31,7 +31,7 @@ interface Narrowed<Candidate> {
 
 type Narrow = <Candidate extends Location>(candidates: Narrowed<Candidate>) => Narrowed<Candidate>;
 
-/** The selectors that `choose_by` may name, in addition to `weighted`. */
+/** The selectors that `choose_by` may name, except `weighted`. */
 const SELECTORS = new Map<string, (facts: RequestFacts) => Narrow[]>([
   ['locatt', ({ attributes }) => attributes.map(byAttribute)],
   ['address', ({ address }) => [byAddress(readAddress(address))]],
@@ -39,13 +39,16 @@ const SELECTORS = new Map<string, (facts: RequestFacts) => Narrow[]>([
   ['score', () => [selectByScore]],
 ]);
 
-/** HDLProxy's order for a list without `choose_by`. */
+/** HDLProxy's default for `choose_by`. */
 const DEFAULT_CHOOSE_BY = 'locatt,address,country,score,weighted';
 
-/** Longer texts can only repeat names. */
+/** Maximum length read; longer values can only repeat names. */
 const MAX_CHOOSE_BY_CHARS = 1000;
 
-/** The selectors before the draw. Repeated ones change nothing; unknown ones are skipped (recordings "choose_by …"). */
+/**
+ * Returns the selectors to apply before the weighted draw. Skips duplicate and unknown names (recordings
+ * "choose_by …").
+ */
 export function readChooseBy(text: string | undefined): string[] {
   const names = (text ?? DEFAULT_CHOOSE_BY)
     .slice(0, MAX_CHOOSE_BY_CHARS)
@@ -57,8 +60,8 @@ export function readChooseBy(text: string | undefined): string[] {
 }
 
 /**
- * Applies the selectors in order, then draws by weight. A single location wins immediately, whatever its country,
- * score or weight (recordings "more: one location for another country", "loc xml: one location of weight 0").
+ * Applies the selectors in order, then draws by weight. A sole location wins regardless of its country, score
+ * or weight (recordings "more: one location for another country", "loc xml: one location of weight 0").
  */
 export function* selectLocation<Candidate extends Location>(
   locations: readonly Candidate[],
@@ -77,7 +80,7 @@ export function* selectLocation<Candidate extends Location>(
   return left.length === 1 ? { location: first, by, isRandom: false } : draw(left, facts.random);
 }
 
-/** An attribute that no location has is skipped. */
+/** Ignores an attribute that matches no location. */
 const byAttribute =
   ({ name, value, by }: WantedAttribute): Narrow =>
   (candidates) =>
@@ -95,13 +98,16 @@ const byAddress =
       ({ addresses }) => address !== undefined && addresses !== undefined && isInRanges(address, addresses),
     );
 
-/** A country that no location has filters nothing: locations of other countries stay. */
+/** Ignores a country that matches no location. */
 const byCountry =
   (wanted: string): Narrow =>
   (candidates) =>
     keepMatching(candidates, 'country', ({ country }) => country === wanted);
 
-/** Keeps the highest score. Locations below 0 never win, so none may be left (recording "score: all negative, no URL value"). */
+/**
+ * Keeps the locations with the highest score. Negative scores never win, so the result may be empty
+ * (recording "score: all negative, no URL value").
+ */
 function selectByScore<Candidate extends Location>(candidates: Narrowed<Candidate>): Narrowed<Candidate> {
   const best = candidates.left.reduce((highest, location) => Math.max(highest, location.score), 0);
   const left = candidates.left.filter(({ score }) => score === best);
@@ -119,8 +125,8 @@ function keepMatching<Candidate>(
 }
 
 /**
- * Draws by weight. When all weights are 0 or one is NaN, HDLProxy rounds: the first of n locations has the
- * probability 0.5/n, the last 1.5/n.
+ * Draws by weight. If all weights are 0 or one is NaN, the draw is skewed by rounding as in HDLProxy: of n
+ * locations, the first has probability 0.5/n and the last 1.5/n.
  */
 function draw<Candidate extends Location>(
   locations: readonly Candidate[],
@@ -146,7 +152,7 @@ function drawByWeight<Candidate extends Location>(
   return locations.find((location) => (rest -= weightOf(location)) < 0) ?? locations.at(-1);
 }
 
-/** An attribute that locations should have, and its source. Without a value any value matches. */
+/** A preferred location attribute and its source. Without a value, any value matches. */
 export interface WantedAttribute {
   name: string;
   value: string | undefined;
@@ -157,7 +163,7 @@ export interface NegotiationFacts {
   accept: string | undefined;
   acceptLanguage: string | undefined;
   userAgent: string | undefined;
-  /** `action=metadata`. */
+  /** Set by `action=metadata`. */
   wantsMetadata: boolean;
 }
 
@@ -166,10 +172,10 @@ interface WeightedEntry {
   quality: number;
 }
 
-/** Each entry is compared with every location. */
+/** Maximum entries read per header, because each is compared with every location. */
 const MAX_ENTRIES = 50;
 
-/** The attributes in the order in which they narrow the list (recordings "Accept: …", "Accept-Language: …"). */
+/** Returns the negotiated attributes in filter order (recordings "Accept: …", "Accept-Language: …"). */
 export function negotiatedAttributes(facts: NegotiationFacts): WantedAttribute[] {
   const languages = sortByQuality(readEntries(facts.acceptLanguage)).map(({ name }) => `language:${name}`);
   const types = attributesOfAccept(readEntries(facts.accept), facts.userAgent);
@@ -213,7 +219,9 @@ const BROWSER_TYPES: readonly string[] = [
 const isBrowserType = ({ name }: WeightedEntry): boolean =>
   BROWSER_TYPES.includes(name) || /^(?:image|audio|video)\/|\*/.test(name);
 
-/** The entries of a header, as Java splits it: an empty header is one entry, commas alone are not entries. */
+/**
+ * Splits a header as Java does: an empty header is one empty entry, and trailing empty entries are dropped.
+ */
 function readEntries(header: string | undefined): WeightedEntry[] {
   if (header === undefined) return [];
   const entries = header.split(',');
@@ -226,6 +234,6 @@ function readEntries(header: string | undefined): WeightedEntry[] {
   });
 }
 
-/** Stable: entries of the same quality keep their order. */
+/** Sorts stably, so entries of equal quality keep their order. */
 const sortByQuality = (entries: readonly WeightedEntry[]): WeightedEntry[] =>
   [...entries].sort((one, other) => other.quality - one.quality);

@@ -1,17 +1,19 @@
-// The address of a location: `href`, or `href_template` with the handle filled in; the XML of `action=showurls`.
+// Builds a location's address from `href` or `href_template`, and the XML for `action=showurls`.
 import { escapeText } from '../../html/html.js';
 import type { Steps } from '../../time-slicer.js';
 import type { Attributes, Location } from './location-list.js';
 import { changeInPieces } from './scan.js';
 
-/** Clients and proxies do not accept longer headers. */
+/** Maximum address length. Clients and proxies reject longer headers. */
 const MAX_FILLED_CHARS = 8000;
 
-/** The forms of a handle in templates, made once per request because a list may hold thousands of templates. */
+/**
+ * Encoded handles for templates, computed once per request because a list may hold thousands of templates.
+ */
 export interface TemplateForms {
-  /** `{hdl}`: as one component of a URL. */
+  /** Value of `{hdl}`, encoded as one URL component. */
   component: string;
-  /** `{hdl:path}`: keeps what a path may hold. */
+  /** Value of `{hdl:path}`, which keeps characters that are valid in a path. */
   path: string;
 }
 
@@ -21,14 +23,17 @@ export const templateForms = (handle: string): TemplateForms => ({
 });
 
 /**
- * Undefined for a location without an address. An `href` is never filled in, and wins even if it is empty (recordings
- * "template: …").
+ * Returns undefined for a location without an address. An `href` is used verbatim and takes precedence, even
+ * if empty (recordings "template: …").
  */
 export function hrefOf(attributes: ReadonlyMap<string, string>, forms: TemplateForms): string | undefined {
   return attributes.get('href') ?? fillTemplate(attributes.get('href_template'), forms);
 }
 
-/** Other braces stay. A template may repeat a long handle: undefined when the result is too long. */
+/**
+ * Replaces `{hdl}` and `{hdl:path}` only. Returns undefined if repetitions of a long handle make the result
+ * too long.
+ */
 export function fillTemplate(
   template: string | undefined,
   { component, path }: TemplateForms,
@@ -46,19 +51,22 @@ export const wellFormed = (text: string): string => Buffer.from(text).toString()
 
 const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
 
-/** Java's form encoding without `+`: of the marks only `*`, `-`, `.` and `_` stay. */
+/**
+ * Encodes like Java's URLEncoder, but a space as `%20`: of the punctuation, only `*`, `-`, `.` and `_` stay
+ * unescaped.
+ */
 const encodeComponent = (text: string): string =>
   encodeURIComponent(wellFormed(text)).replace(/[!'()~]/g, percent);
 
-/** Keeps `/ ~ ! * ( ) : @ $ = ; ,`. */
+/** Leaves `/ ~ ! * ( ) : @ $ = ; ,` unescaped. */
 const encodePath = (text: string): string => encodeURI(wellFormed(text)).replace(/[?#&+']/g, percent);
 
-/** A longer list is truncated: templates can repeat a long handle in each of thousands of locations. */
+/** Truncates longer lists, because each of thousands of templates can repeat a long handle. */
 const MAX_XML_CHARS = 1024 * 1024;
 
 /**
- * Writes locations as XML with templates filled in. URL values have `mode="legacy"` (recordings "action=showurls …"). A comment says
- * how many locations are left out.
+ * Writes locations as XML with templates filled in. URL values have `mode="legacy"` (recordings
+ * "action=showurls …"). An XML comment states the number of omitted locations.
  */
 export function* writeLocations(
   locations: readonly Pick<Location, 'attributes'>[],
@@ -79,7 +87,7 @@ export function* writeLocations(
   return `<locations>\n${elements.join('')}${remark}</locations>\n`;
 }
 
-/** Omits `xmlns`: in the namespace of XHTML or SVG an `onfocus` attribute would run as a script. */
+/** Omits `xmlns`, because in the XHTML or SVG namespace an `onfocus` attribute would run as a script. */
 function* writeElement(attributes: Attributes, forms: TemplateForms): Steps<string> {
   const href = attributes.has('href') ? undefined : hrefOf(attributes, forms);
   const written: string[] = [];
@@ -90,7 +98,10 @@ function* writeElement(attributes: Attributes, forms: TemplateForms): Steps<stri
   return `<location ${written.join(' ')}/>\n`;
 }
 
-/** Keeps line ends; characters that XML does not allow become U+FFFD (XML 1.0 sections 2.2 and 3.3.3). */
+/**
+ * Escapes white space so that parsers preserve it, and replaces invalid characters with U+FFFD (XML 1.0
+ * sections 2.2 and 3.3.3).
+ */
 const escapeXml = (text: string): string =>
   escapeText(text)
     .replace(/[\t\n\r]/g, (space) => `&#${space.charCodeAt(0)};`)

@@ -1,4 +1,5 @@
-// A process with some instances on one Redis: links and hubs, without proxies. Driven by its parent over IPC.
+// Runs several instances on one Redis as links and hubs, without proxies. The parent process drives it over
+// IPC.
 import { type Instance, createInstance } from '../../../src/cache/cache.js';
 
 export type Order =
@@ -34,7 +35,7 @@ async function start(url: string, links: number): Promise<void> {
   }
 }
 
-/** A write as the proxy does it, without the upstream: first a fence, then the invalidation. */
+/** Performs a write without the upstream: first the fence, then the invalidation. */
 async function write(): Promise<number> {
   const { hub } = instances[0]!;
   const key = `${process.pid}/${++keys}`;

@@ -1,4 +1,5 @@
-// The cost of coherence: messages, bytes and Redis processor time of a write and of an idle second, by number of instances.
+// Measures the cost of coherence by number of instances: messages, bytes and Redis CPU time per write and per
+// idle second.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +17,7 @@ const { values } = parseArgs({
   },
 });
 
-/** With more instances several share a process. */
+/** Maximum processes; with more instances, several share one. */
 const MAX_PROCESSES = 32;
 const PROCESSES_OF_MANY = 4;
 
@@ -86,7 +87,7 @@ async function measure(instances: number): Promise<void> {
         return child.ask({ kind: 'start', url: server.url, links });
       }),
     );
-    // Waits while the list of members is new.
+    // Waits until the member list is no longer new.
     await new Promise((resolve) => setTimeout(resolve, 3000));
     const seconds = Number(values.idleSeconds);
     const beforeIdle = await useOf(redis, children);

@@ -1,4 +1,4 @@
-// Callers over plain sockets, native and HTTP: each has one request in flight.
+// Creates native and HTTP callers on plain sockets, each with one request in flight.
 import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { type Socket, connect } from 'node:net';
 import { ENVELOPE_BYTES, decodeEnvelope } from '../../../src/native/codec.js';
@@ -6,7 +6,7 @@ import { nativeRequest } from '../../support/native-messages.js';
 import { targetPath } from '../records.js';
 
 export const WIRES = ['http', 'http-close', 'native-tcp', 'native-udp', 'native-tunnel'] as const;
-/** `http` and `native-tunnel` keep their connections; `http-close` and `native-tcp` open one per request. */
+/** `http` and `native-tunnel` reuse connections; `http-close` and `native-tcp` open one per request. */
 export type Wire = (typeof WIRES)[number];
 
 export interface Caller {
@@ -18,9 +18,9 @@ export interface CallerOptions {
   wire: Wire;
   port: number;
   handle: string;
-  /** Called with the part that all correct responses to this request share. */
+  /** Called with the parts of a response that are identical in all correct responses. */
   onAnswer: (answer: Buffer) => void;
-  /** Called if the connection broke or the response is lost. */
+  /** Called after a connection error or a lost response. */
   onBroken: () => void;
 }
 
@@ -28,7 +28,7 @@ export function createCaller(options: CallerOptions): Caller {
   return options.wire === 'native-udp' ? createUdpCaller(options) : createStreamCaller(options);
 }
 
-/** @throws Error without a response */
+/** @throws Error if no response arrives */
 export function askOnce(options: Pick<CallerOptions, 'wire' | 'port' | 'handle'>): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const settle = (end: () => void): void => {
@@ -53,7 +53,7 @@ export function askOnce(options: Pick<CallerOptions, 'wire' | 'port' | 'handle'>
 }
 
 const LOOPBACK = '127.0.0.1';
-/** Time after which an unanswered datagram counts as lost. */
+/** Timeout after which a datagram counts as lost. */
 const LOST_MS = 1000;
 
 function createStreamCaller({ wire, port, handle, onAnswer, onBroken }: CallerOptions): Caller {
@@ -98,7 +98,7 @@ function createUdpCaller({ port, handle, onAnswer, onBroken }: CallerOptions): C
   const send = (): void => {
     packets.clear();
     lost.refresh();
-    // Fails immediately if nothing listens; that counts as a lost datagram too.
+    // Fails immediately if nothing listens, which also counts as a lost datagram.
     socket.send(request, () => undefined);
   };
   socket.on('message', (packet: Buffer) => {
@@ -113,7 +113,7 @@ function createUdpCaller({ port, handle, onAnswer, onBroken }: CallerOptions): C
     send();
   });
   return {
-    // The first request is sent when the socket has its address.
+    // The `connect` callback sends the first request.
     ask: () => {
       if (isConnected) send();
     },
@@ -129,7 +129,7 @@ function requestOf(wire: Wire, handle: string): Buffer {
   return wire === 'native-tunnel' ? tunnelRequest(handle) : httpRequest(handle, wire === 'http');
 }
 
-/** A tunnelled request as the Java client sends it. */
+/** Returns a tunnelled request as the Java client sends it. */
 function tunnelRequest(handle: string): Buffer {
   const message = nativeRequest(handle);
   const type = 'application/x-hdl-message';
@@ -149,7 +149,7 @@ function httpRequest(handle: string, isKept: boolean): Buffer {
   return Buffer.from(`GET ${targetPath(handle)} HTTP/1.1\r\nHost: ${LOOPBACK}\r\n${connection}\r\n`);
 }
 
-/** Status line and body; headers differ in `Date` and `Age`. */
+/** Returns status line and body, without headers, because `Date` and `Age` vary. */
 function readHttp(bytes: Buffer): Buffer | undefined {
   const body = bodyOf(bytes);
   return body && Buffer.concat([bytes.subarray(0, bytes.indexOf('\n') + 1), body]);
@@ -160,7 +160,7 @@ function readTunnel(bytes: Buffer): Buffer | undefined {
   return body && readNative(body);
 }
 
-/** Body of an HTTP response; undefined while a part is missing. */
+/** Returns the body of an HTTP response; undefined while it is incomplete. */
 function bodyOf(bytes: Buffer): Buffer | undefined {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
@@ -188,7 +188,7 @@ function assemble(packets: ReadonlyMap<number, Buffer>): Buffer | undefined {
   return Buffer.concat(inOrder.map((part) => part.subarray(ENVELOPE_BYTES)));
 }
 
-/** Position in the header of a message (RFC 3652 §2.2.2). */
+/** Byte range of the expiration time in a message header (RFC 3652 §2.2.2). */
 const EXPIRATION = { from: 16, to: 20 };
 
 const withoutExpiration = (message: Buffer): Buffer =>

@@ -1,4 +1,4 @@
-// Many concurrent callers in this process, for workloads that a load generator cannot count.
+// Sends concurrent requests from this process, for workloads that a load generator cannot measure.
 import { Agent, type RequestOptions, request } from 'node:http';
 import { BASIC } from '../records.js';
 
@@ -9,12 +9,12 @@ export interface Answer {
 
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
 
-/** `from`: the address of the caller. */
+/** Sends a GET; `from` is the caller's address. */
 export function get(url: string, from?: string): Promise<Answer> {
   return send(url, { method: 'GET', ...(from !== undefined && { localAddress: from }) });
 }
 
-/** Writes a record with the credentials of the bench. */
+/** Writes a record with the bench's credentials. */
 export function put(url: string, values: readonly unknown[]): Promise<Answer> {
   return send(url, { method: 'PUT' }, JSON.stringify(values));
 }

@@ -1,4 +1,4 @@
-// Drives a server from another process, by wrk, or by autocannon if wrk is missing.
+// Drives a server from a separate process with wrk, or with autocannon if wrk is missing.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,7 +12,10 @@ import type { Wire } from './callers-by-socket.js';
 export const CONNECTIONS = 64;
 const HAS_WRK = isInstalled('wrk');
 export const DRIVER = HAS_WRK ? 'wrk' : 'autocannon';
-/** This file is compiled to dist-bench/test/bench/drive; the Lua file stays in place. */
+/**
+ * Path relative to dist-bench/test/bench/drive, the compiled location of this file; the Lua file is not
+ * copied.
+ */
 const SCRIPT = fileURLToPath(new URL('../../../../test/bench/drive/wrk.lua', import.meta.url));
 const AUTOCANNON = fileURLToPath(new URL('../programs/autocannon.js', import.meta.url));
 
@@ -27,15 +30,15 @@ const OVERLOAD = fileURLToPath(new URL('../programs/overload.js', import.meta.ur
 export interface Driven {
   answers: number;
   seconds: number;
-  /** Responses with a status over 399. */
+  /** Responses with a status above 399. */
   badStatus: number;
-  /** Broken connections, and responses that did not come in time. */
+  /** Connection errors and response timeouts. */
   broken: number;
   p50Ms: number;
   p99Ms: number;
 }
 
-/** A file with a target on each line. */
+/** Path of a file with one target per line. */
 export type TargetFile = string & { readonly __targets: unique symbol };
 
 export function writeTargets(targets: readonly string[]): TargetFile {
@@ -51,12 +54,15 @@ export interface Drive {
   connections?: number;
 }
 
-/** Requests the targets in order, cyclically. */
+/** Requests the targets cyclically, in order. */
 export function drive(work: Drive): Promise<Driven> {
   return run(work, 'again');
 }
 
-/** Requests each target once. The last few, up to the number of connections, may be omitted or sent twice. */
+/**
+ * Requests each target once, except that the last few, up to the number of connections, may be skipped or
+ * repeated.
+ */
 export function driveOnce({
   mostSeconds,
   ...work
@@ -64,7 +70,7 @@ export function driveOnce({
   return run({ ...work, seconds: mostSeconds }, 'once');
 }
 
-/** Requests one handle by callers over plain sockets; responses that differ from the expected one count as bad. */
+/** Requests one handle over plain sockets, and counts unexpected responses as bad. */
 export function driveBySockets({
   wire,
   port,
@@ -85,20 +91,20 @@ export interface SocketDrive {
   expected: Buffer;
   seconds: number;
   callers?: number;
-  /** Pause of each caller before its next request. */
+  /** Pause between a caller's requests. */
   pauseMs?: number;
 }
 
 export interface OverloadDrive {
   url: string;
-  /** Control URL of the upstream. */
+  /** The upstream's control URL. */
   control: string;
-  /** Duration under each limit. */
+  /** Duration per limit. */
   seconds: number;
   limits: readonly number[];
 }
 
-/** Figures of the misses under each limit. */
+/** Measures misses under each limit. */
 export function driveOverload({ url, control, seconds, limits }: OverloadDrive): Promise<Figures[]> {
   return runDriver<Figures[]>([
     process.execPath,
@@ -119,13 +125,16 @@ export interface ScheduledDrive {
 }
 
 export interface Scheduled extends Driven {
-  /** Share of all hits that were due. */
+  /** Percentage of due hits that were in time. */
   inTimePercent: number;
-  /** Hits neither answered nor failed two seconds after the last was due. */
+  /** Hits still pending two seconds after the last was due. */
   unanswered: number;
 }
 
-/** Hits of one handle on a fixed schedule, however slow the responses; latency counts from the time a hit was due. */
+/**
+ * Requests one handle on a fixed schedule, regardless of slow responses, and measures latency from the due
+ * time.
+ */
 export function driveScheduled({
   port,
   handle,
@@ -139,19 +148,19 @@ export function driveScheduled({
 
 interface HostileDrive {
   url: string;
-  /** Name of a row of EXPENSIVE_REQUESTS. */
+  /** Key of an entry in EXPENSIVE_REQUESTS. */
   row: string;
   connections: number;
 }
 
-/** Responses by status: 2xx and 3xx, the 4xx that a row may have (ANSWERED), 503, and everything else. */
+/** Responses by status: 2xx and 3xx, expected 4xx (ANSWERED), 503, and all others. */
 export type HostileFigures = Record<'done' | 'refused' | 'busy' | 'wrong', number>;
 
-/** The work begins after this time even without a response. */
+/** Timeout for the first response, after which the work starts anyway. */
 const FIRST_ANSWER_MS = 10_000;
 const LAST_ANSWERS_MS = 60_000;
 
-/** Does the work while an expensive request is sent repeatedly, from its first response on. */
+/** Sends an expensive request repeatedly, and runs `work` meanwhile, starting after the first response. */
 export async function besideHostile<T>(
   { url, row, connections }: HostileDrive,
   work: () => Promise<T>,
@@ -162,7 +171,7 @@ export async function besideHostile<T>(
   try {
     await Promise.race([output.begun, pause(FIRST_ANSWER_MS, undefined, { ref: false })]);
     const done = await work();
-    // Its last responses may take longer than the time limit for ending a child.
+    // The last responses may take longer than the timeout for stopping a child.
     child.process.kill('SIGTERM');
     const late = pause(LAST_ANSWERS_MS, 'no last answers', { ref: false });
     return { hostile: lastLineOf(command, await Promise.race([output.whole, late])) as HostileFigures, done };
@@ -202,7 +211,7 @@ async function runDriver<T>(command: readonly string[]): Promise<T> {
   }
 }
 
-/** Output of a child: its first line, and all of it at the end. */
+/** Collects a child's output: first the first line, and at the end the whole output. */
 function outputOf({ process: { stdout }, process: child }: Child): {
   begun: Promise<unknown>;
   whole: Promise<string>;

@@ -1,6 +1,6 @@
--- Requests the targets of a file in order, cyclically, and prints the results of wrk as JSON. Prefixes of a target: `+` sends credentials;
--- `!` sends a PUT of the body that follows the target and a space; `~` sends If-None-Match with the ETag that follows.
--- Arguments: the file, the credentials, `once` to end after the last target.
+-- Requests the targets in a file cyclically, and prints wrk's results as JSON. Target prefixes: `+` sends credentials;
+-- `!` sends a PUT with the body after the space; `~` sends If-None-Match with the ETag after the space.
+-- Arguments: file, credentials, and `once` to stop after the last target.
 local ffi = require('ffi')
 ffi.cdef('int getpid(void); int kill(int pid, int signal);')
 local SIGINT = 2
@@ -23,7 +23,7 @@ end
 function request()
   at = at + 1
   if at > #requests then
-    -- `wrk.thread:stop()` would end the thread, but wrk keeps sleeping until its duration is over.
+    -- Interrupts wrk, because `wrk.thread:stop()` ends the thread while wrk sleeps for the rest of its duration.
     if once then ffi.C.kill(ffi.C.getpid(), SIGINT) end
     at = 1
   end

@@ -1,4 +1,4 @@
-// Starts the bare programs that show the limit of node: a listener that sends the proxy's own bytes, and a relay.
+// Starts the bare programs that measure Node's limits: a listener that sends the proxy's bytes, and a relay.
 import { fileURLToPath } from 'node:url';
 import { start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';

@@ -1,4 +1,4 @@
-// Builds another commit of this proxy in a temporary folder.
+// Builds a different commit of this proxy in a temporary folder.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,13 +8,12 @@ import { OURS } from './peer.js';
 
 export interface Build {
   name: string;
-  /** Path of the built program. */
   program: string;
 }
 
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 
-/** @throws Error if the commit does not exist or cannot be built */
+/** @throws Error for a commit that is unknown or cannot be built */
 export function buildCommit(commit: string): Build {
   const id = run('git', [
     'rev-parse',
@@ -23,7 +22,7 @@ export function buildCommit(commit: string): Build {
     '--end-of-options',
     `${commit}^{commit}`,
   ]).trim();
-  // An archive instead of a worktree leaves nothing in .git, however the bench ends.
+  // An archive, unlike a worktree, leaves nothing in .git if the bench is killed.
   const folder = scratchFolder();
   run('tar', ['-x', '-C', folder], { input: execFileSync('git', ['archive', id], IN_ROOT) });
   if (lockOf(folder) === lockOf(ROOT)) symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));

@@ -1,4 +1,4 @@
-// Servers that are started for one workload, and the note for a missing program.
+// Starts the servers of one workload, and notes missing programs.
 import { Missing } from '../children.js';
 import type { Peer } from './peer.js';
 
@@ -10,14 +10,14 @@ export class Crew {
     this.#say = say;
   }
 
-  /** A server started here ends with the workload. */
+  /** Starts a server that is stopped at the end of the workload. */
   async start<T extends Peer>(starting: Promise<T>): Promise<T> {
     const peer = await starting;
     this.#started.push(peer);
     return peer;
   }
 
-  /** The bench continues without a program that is not installed. */
+  /** Starts an optional server; returns undefined if its program is not installed. */
   async startIfInstalled<T extends Peer>(begin: () => Promise<T>): Promise<T | undefined> {
     try {
       return await this.start(begin());

@@ -1,13 +1,13 @@
-// nginx as a URL cache in front of the upstream: one worker, one load per key, stale, credentials never cached.
+// Starts nginx as a URL cache: one worker, one load per key, stale serving, no caching with credentials.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { assertInstalled, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 import { freePort } from '../../support/free-port.js';
 
-/** A server for the requests whose path matches. */
+/** An upstream for requests whose path matches. */
 export interface Route {
-  /** Pattern of an nginx location. */
+  /** nginx location pattern. */
   location: string;
   url: string;
 }
@@ -40,7 +40,7 @@ interface Where {
   routes: readonly Route[];
 }
 
-/** Workers of a root process may not see a folder that only root can read. */
+/** Runs the workers as root if the bench is root, because other users may be unable to read its folders. */
 const user = process.getuid?.() === 0 ? 'user root;' : '';
 
 const pool = ({ url }: Route, at: number): string => `

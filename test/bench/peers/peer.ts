@@ -1,20 +1,20 @@
-// A server under load.
+// Defines a server under load, and names this proxy in the tables.
 import type { Child } from '../children.js';
 import type { Driven, TargetFile } from '../drive/drive.js';
 
 export interface Peer {
   name: string;
   url: string;
-  /** PID of its first process. */
+  /** PID of the server's first process. */
   pid: number;
-  /** Targets instead of those of the load. */
+  /** Targets that replace those of the load. */
   targets?: TargetFile;
-  /** A driver instead of the load of HTTP requests. */
+  /** Driver that replaces the HTTP load. */
   drive?: (seconds: number) => Promise<Driven>;
   stop: () => Promise<void>;
 }
 
 export const peerOf = (name: string, url: string, { pid, stop }: Child): Peer => ({ name, url, pid, stop });
 
-/** Name of this product in every table. */
+/** This proxy's name in every table. */
 export const OURS = 'this proxy';

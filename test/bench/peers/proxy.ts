@@ -12,20 +12,20 @@ export interface Proxy extends Peer {
 }
 
 export interface ProxyOptions {
-  /** Omitted if `env` has `UPSTREAMS`. */
+  /** Undefined if `env` contains `UPSTREAMS`. */
   upstreamUrl?: string;
   name?: string;
-  /** Build of another commit. */
+  /** Build of a different commit. */
   build?: Build;
   place?: Place;
-  /** Variables as in the configuration manual. */
+  /** Configuration variables. */
   env?: Record<string, string>;
 }
 
-/** Path from dist-bench/test/bench/peers to the output of `npm run build`. */
+/** Output of `npm run build`, relative to dist-bench/test/bench/peers. */
 const PROGRAM = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
 
-/** Like its peers the proxy writes no access log, and gets 1 GiB: in two halves. */
+/** Like its peers, the proxy writes no access log and has 1 GiB for its caches, in two halves. */
 const ENV = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
@@ -58,7 +58,7 @@ export async function startProxy({
   return { ...peerOf(name, `http://127.0.0.1:${port}`, child), adminUrl };
 }
 
-/** The proxy of the other commit, if two are compared. */
+/** Starts a proxy of the compared commit, if there is one. */
 export async function startCompared(
   { crew, compared }: { crew: Crew; compared: Build | undefined },
   upstreamUrl: string,
@@ -66,7 +66,7 @@ export async function startCompared(
   return compared === undefined ? [] : [await crew.start(startProxy({ upstreamUrl, build: compared }))];
 }
 
-/** Number of Redis errors and timeouts; after each the proxy runs without Redis for a while. */
+/** Returns the number of Redis errors and timeouts; after each, the proxy runs without Redis for a while. */
 export async function redisErrorsOf({ adminUrl }: Proxy): Promise<number> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
   const counts = [...text.matchAll(/^handle_proxy_redis_errors_total\{.*\} (\d+)$/gm)];

@@ -1,4 +1,4 @@
-// Starts a Redis that instances share.
+// Starts a shared Redis.
 import { assertInstalled, start, untilListens } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 import { freePort } from '../../support/free-port.js';

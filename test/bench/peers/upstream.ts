@@ -7,17 +7,20 @@ import { freePort } from '../../support/free-port.js';
 
 export interface Upstream extends Peer {
   port: number;
-  /** URL to which a command is appended. */
+  /** URL prefix for commands. */
   control: string;
-  /** Sends a command such as `delay=500`. Resolves with a number. */
+  /** Sends a command such as `delay=500`, and resolves with the number in the response. */
   tell: (order: string) => Promise<number>;
-  /** Number of requests so far. */
+  /** Resolves with the number of requests so far. */
   asked: () => Promise<number>;
 }
 
 const PROGRAM = fileURLToPath(new URL('../programs/upstream.js', import.meta.url));
 
-/** `demo` holds `count` records of the prefix; `bare` answers for any handle, as fast as possible. */
+/**
+ * Starts an upstream: `demo` has `count` records under the prefix, `bare` responds to any handle as fast as
+ * possible.
+ */
 export async function startUpstream(
   kind: 'demo' | 'bare',
   count = 0,

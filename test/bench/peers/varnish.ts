@@ -1,11 +1,11 @@
-// Varnish as a URL cache in front of the upstream, on one core: credentials and auth=true pass.
+// Starts Varnish as a URL cache on one core, which passes requests with credentials or auth=true.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { assertInstalled, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 import { freePort } from '../../support/free-port.js';
 
-/** Its defaults are for many cores: on one core two pools of a hundred threads would disturb each other. */
+/** Uses one small pool, because the default, two pools of a hundred threads, is too much for one core. */
 const THREADS = ['-p', 'thread_pools=1', '-p', 'thread_pool_min=20'];
 
 /** @throws Missing if varnishd is not installed */

@@ -1,4 +1,4 @@
-// The part of autocannon that the bench uses; the package has no types.
+// Minimal types for autocannon, which ships none.
 declare module 'autocannon' {
   function autocannon(options: autocannon.Options): Promise<autocannon.Result>;
 
@@ -13,7 +13,7 @@ declare module 'autocannon' {
     interface Options {
       url: string;
       connections: number;
-      /** Total number of requests, instead of a duration. */
+      /** Number of requests, as an alternative to `duration`. */
       amount?: number;
       /** Duration in seconds. */
       duration?: number;
@@ -22,7 +22,7 @@ declare module 'autocannon' {
 
     interface Result {
       requests: { total: number };
-      /** Latencies in milliseconds. */
+      /** Latency in milliseconds. */
       latency: { p50: number; p99: number };
       /** Duration in seconds. */
       duration: number;

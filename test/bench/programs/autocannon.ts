@@ -1,4 +1,5 @@
-// The same as drive/wrk.lua, with autocannon: `node autocannon.js URL CONNECTIONS SECONDS FILE BASIC once|again`.
+// Equivalent of drive/wrk.lua for autocannon: `node autocannon.js URL CONNECTIONS SECONDS FILE BASIC
+// once|again`.
 import { readFileSync } from 'node:fs';
 import autocannon from 'autocannon';
 import { REVALIDATED, WITH_CREDENTIALS, WRITTEN } from '../targets.js';

@@ -1,5 +1,5 @@
-// The limit of node:http: `node bare.js PORT PROXY_URL` sends the proxy's responses from a Map.
-// Missing responses are copied from the proxy once, so that bodies and headers are the same bytes.
+// Measures the limit of node:http: `node bare.js PORT PROXY_URL` serves responses from a Map. Copies each
+// response from the proxy once, so that headers and bodies are identical.
 import { Agent, type ServerResponse, createServer, get } from 'node:http';
 
 const [port = '0', proxyUrl = ''] = process.argv.slice(2);
@@ -12,7 +12,7 @@ interface Copy {
 
 const copies = new Map<string, Copy>();
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-/** Headers that Node adds itself. */
+/** Headers that Node sets itself. */
 const OF_THE_CONNECTION = new Set(['date', 'connection', 'keep-alive']);
 
 const server = createServer((req, res) => {

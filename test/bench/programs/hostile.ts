@@ -1,5 +1,5 @@
-// Sends one expensive request repeatedly until SIGTERM: `node hostile.js URL ROW CONNECTIONS`. Prints a line after
-// the first response, and the number of responses by status when those in flight have arrived too.
+// Sends one expensive request repeatedly until SIGTERM: `node hostile.js URL ROW CONNECTIONS`. Prints a line
+// after the first response, and at the end, when no request is in flight, the responses by status.
 import { Agent } from 'node:http';
 import type { HostileFigures } from '../drive/drive.js';
 import { ANSWERED, EXPENSIVE_REQUESTS, sizesOf } from '../../support/expensive-requests.js';
@@ -29,12 +29,12 @@ async function askAgain(): Promise<void> {
 
 const total = (): number => Object.values(figures).reduce((sum, count) => sum + count, 0);
 
-/** Undefined if the connection broke. */
+/** Classifies a response; the status is undefined after a connection error. */
 function kindOf(status: number | undefined): keyof HostileFigures {
   if (status === undefined) return 'wrong';
   if (status < 400) return 'done';
   if (status < 500 && ANSWERED.includes(status)) return 'refused';
-  // The proxy is overloaded.
+  // 503 means that the proxy is overloaded.
   return status === 503 ? 'busy' : 'wrong';
 }
 

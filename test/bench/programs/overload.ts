@@ -1,6 +1,6 @@
-// Readers of uncached handles: `node overload.js URL CONTROL_URL SECONDS LIMIT…`. Under each limit of the Handle
-// server for SECONDS, greedy clients request unknown names without a pause and polite ones a record now and then.
-// Each client has a separate network.
+// Reads uncached handles: `node overload.js URL CONTROL_URL SECONDS LIMIT…`. For SECONDS under each Handle
+// server limit, greedy clients request unknown names without a pause, and polite clients an occasional
+// record. Each client has a separate network.
 import { setTimeout as pause } from 'node:timers/promises';
 import { get } from '../drive/callers.js';
 import { nameOf, targetOf } from '../records.js';
@@ -12,13 +12,13 @@ const [url = '', control = '', seconds = '', ...limits] = process.argv.slice(2);
 const GREEDY = { clients: 10, connections: 20 };
 const POLITE = { clients: 200, pauseMs: 1000 };
 
-/** Figures of a phase: a response counts in the phase in which it arrives. */
+/** Figures for a phase. A response counts in the phase in which it arrives. */
 interface Phase {
   politeAsked: number;
   politeAnswered: number;
   politeMs: number[];
   greedyAnswered: number;
-  /** Responses that are neither the right one nor a rejection. */
+  /** Responses that are neither correct nor a rejection. */
   wrong: number;
 }
 

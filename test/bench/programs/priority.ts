@@ -1,15 +1,15 @@
-// The priority of a load driver.
+// Sets the priority of a load driver.
 import { writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
-/** Gives way to the program that requests hits on the same core: its times are to be those of the proxy. */
+/** Yields to the program that times hits on the same core, so that it measures only the proxy. */
 export function yieldToOthers(): void {
   const nice = 15;
   setPriority(nice);
   try {
-    // If Linux groups processes by session, the priority counts only within the session.
+    // With autogroups, Linux applies the nice value only within a session, so the group needs one too.
     writeFileSync('/proc/self/autogroup', String(nice));
   } catch {
-    // This kernel has no such groups.
+    // The kernel has no autogroups.
   }
 }

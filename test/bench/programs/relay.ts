@@ -1,11 +1,11 @@
-// The limit of node:http and undici for a miss: `node relay.js PORT UPSTREAM_URL` forwards every
-// request, without parsing, checks or time limits.
+// Measures the limit of node:http and undici for misses: `node relay.js PORT UPSTREAM_URL` forwards every
+// request without parsing, checks or timeouts.
 import { type ServerResponse, createServer } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
 
 const [port = '0', upstreamUrl = ''] = process.argv.slice(2);
 const { origin } = new URL(upstreamUrl);
-/** Equals the concurrent reads of the proxy (`upstream.concurrency`). */
+/** Uses the proxy's concurrency (`upstream.concurrency`). */
 const pool = new Pool(origin, { connections: 64 });
 
 function sendTo(res: ServerResponse): Dispatcher.DispatchHandler {

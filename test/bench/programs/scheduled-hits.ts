@@ -1,19 +1,20 @@
-// Hits on a fixed schedule: `node scheduled-hits.js PORT HANDLE ANSWER RATE SECONDS`. ANSWER is the right response, in Base64.
-// Each hit is sent when it is due, even if earlier ones are unanswered, and its latency counts from then.
+// Requests hits on a fixed schedule: `node scheduled-hits.js PORT HANDLE ANSWER RATE SECONDS`. ANSWER is the
+// correct response in Base64. Sends each hit when it is due, even if earlier hits are pending, and measures
+// latency from the due time.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Caller, createCaller } from '../drive/callers-by-socket.js';
 import { quantile } from '../statistics.js';
 
 const [port = '', handle = '', expected = '', rate = '', seconds = ''] = process.argv.slice(2);
-/** A hit within this time is in time. */
+/** Maximum latency of a hit that counts as in time. */
 const IN_TIME_MS = 50;
-/** Time to wait for responses after the last hit was due. */
+/** Wait for responses after the last hit was due. */
 const GRACE_MS = 2000;
 const right = Buffer.from(expected, 'base64');
 const everyMs = 1000 / Number(rate);
 const count = Number(rate) * Number(seconds);
 
-/** A connection that carries one hit in flight. */
+/** A connection with one hit in flight. */
 interface Connection {
   caller: Caller;
   dueAt: number;
@@ -66,7 +67,7 @@ const graceEndsAt = performance.now() + GRACE_MS;
 while (waiting.size > 0 && performance.now() < graceEndsAt) await pause(1);
 const endedAt = performance.now();
 const answers = latencies.length - broken;
-// Lower bounds, because these are unanswered. A broken connection has no time.
+// Counts pending hits with their latency so far, a lower bound. Hits on broken connections have no latency.
 const unanswered = [...waiting].map(({ dueAt }) => endedAt - dueAt);
 const all = [...latencies, ...unanswered];
 const figures = {
@@ -82,7 +83,7 @@ const figures = {
 };
 process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0));
 
-/** JSON has no Infinity. */
+/** Limits a quantile to the total duration, because JSON has no Infinity. */
 function timeOf(share: number): number {
   return Math.min(quantile(all, share), endedAt - begunAt);
 }

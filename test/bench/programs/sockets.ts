@@ -1,5 +1,5 @@
-// A load driver over plain sockets: `node sockets.js WIRE PORT CALLERS SECONDS HANDLE ANSWER PAUSE_MS`.
-// ANSWER is the right response, in Base64; each caller pauses before its next request.
+// Drives load over plain sockets: `node sockets.js WIRE PORT CALLERS SECONDS HANDLE ANSWER PAUSE_MS`. ANSWER
+// is the correct response in Base64; each caller pauses between requests.
 import { type Wire, createCaller } from '../drive/callers-by-socket.js';
 import { quantile } from '../statistics.js';
 
@@ -52,7 +52,7 @@ setTimeout(
       ...{ answers: latencies.length, seconds: took, badStatus: wrong, broken },
       ...{ p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99) },
     };
-    // Pauses may still be running.
+    // Exits explicitly, because pauses may still be running.
     process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0));
   },
   Number(seconds) * 1000,

@@ -1,5 +1,5 @@
-// The Handle server of the bench, a separate process: `node upstream.js PORT CONTROL_PORT KIND COUNT PREFIX`.
-// `demo` holds COUNT records of PREFIX; `bare` answers any handle as fast as possible with a record from a pattern.
+// Runs the bench's Handle server: `node upstream.js PORT CONTROL_PORT KIND COUNT PREFIX`. `demo` has COUNT
+// records under PREFIX; `bare` responds to any handle as fast as possible with a record made from a template.
 import { createServer } from 'node:http';
 import { DEMO_PREFIXES, demoRecords } from '../../handle-server/seed.js';
 import { createDemoServer } from '../../handle-server/server.js';
@@ -12,7 +12,7 @@ interface Upstream {
   asked: () => number;
   askedFor: (handle: string) => number;
   delay: (ms: number) => void;
-  /** `perSecond`: 0 for no limit. */
+  /** Limits requests per second; 0 is unlimited. */
   limit: (perSecond: number) => void;
 }
 
@@ -40,7 +40,7 @@ async function openBare(): Promise<Upstream> {
     asked++;
     const handle = (req.url ?? '').slice('/api/handles/'.length);
     const name = handle.slice(PREFIX.length + 1);
-    // The prefix record adds nothing to its redirects.
+    // Only handles under PREFIX exist; the prefix record is missing, and so adds nothing to redirects.
     const isFound = handle.startsWith(`${PREFIX}/`);
     const body = isFound
       ? before + name + between + name + after
@@ -63,7 +63,10 @@ async function openBare(): Promise<Upstream> {
 
 const upstream = kind === 'bare' ? await openBare() : await openDemo();
 
-/** `/?delay=500`, `/?limit=1000`, `/?yield`, `/?askedFor=HANDLE`; answers with the number of requests so far. */
+/**
+ * Executes `/?delay=500`, `/?limit=1000`, `/?yield` or `/?askedFor=HANDLE`, and returns the number of
+ * requests so far.
+ */
 function obey(asked: URLSearchParams): number {
   if (asked.has('delay')) upstream.delay(Number(asked.get('delay')));
   if (asked.has('limit')) upstream.limit(Number(asked.get('limit')));

@@ -1,4 +1,4 @@
-// Goals for the figures, and whether they are met.
+// Checks the figures against goals.
 import { EXPENSIVE_REQUESTS } from '../../support/expensive-requests.js';
 import type { Wire } from '../drive/callers-by-socket.js';
 import type { WorkloadName } from '../plan.js';
@@ -13,7 +13,7 @@ import { RECORDS } from '../workloads/redirect-once.js';
 interface Goal {
   workload: WorkloadName;
   text: string;
-  /** Undefined if a peer was left out. */
+  /** Computes the figure; undefined if a peer was not measured. */
   figure: (figureOf: FigureOf) => number | undefined;
   least?: number;
   most?: number;
@@ -24,7 +24,7 @@ type FigureOf = (peer: string, column: Column) => number | undefined;
 const divided = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined || other === undefined ? undefined : one / other;
 
-/** Ratio of responses per second to that peer. */
+/** Returns the ratio of responses per second to a peer's. */
 const timesOf =
   (peer: string, ours = OURS): Goal['figure'] =>
   (of) =>
@@ -73,7 +73,7 @@ const overloadGoals = (limit: 1000 | 100): Goal[] => [
   },
 ];
 
-/** Goal for the CPU time of a response, by protocol. */
+/** Creates a goal for the CPU time of a native response relative to HTTP. */
 const nativeGoal = (native: Wire, http: Wire): Goal => ({
   workload: 'native',
   text: `times the CPU of ${NAME_OF[http]} (${NAME_OF[native]})`,
@@ -81,7 +81,7 @@ const nativeGoal = (native: Wire, http: Wire): Goal => ({
   most: 1.1,
 });
 
-/** Goal relative to the same records by the record interface. */
+/** Creates a goal relative to reading the same records through the record interface. */
 const redirectGoal = (workload: WorkloadName, most: number): Goal => ({
   workload,
   text: 'times the CPU of the record interface',

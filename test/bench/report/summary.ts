@@ -1,9 +1,9 @@
-// One table of all workloads by peer: responses per second, and the ratio of this proxy to each peer.
+// Writes a table of workloads by peer: responses per second, and this proxy's ratio to each peer.
 import { OURS } from '../peers/peer.js';
 import { type Result, type Row, ratioOf, rowOf, speedOf, spreadOf } from '../results.js';
 import { align, writeFigure, writeRatio } from './table.js';
 
-/** Empty unless at least two workloads compare peers. */
+/** Returns an empty string unless at least two workloads compare peers. */
 export function writeSummary(results: readonly Result[]): string {
   const comparing = results.filter(
     (result) => speedsIn(result).includes(OURS) && speedsIn(result).length > 1,
@@ -17,7 +17,7 @@ export function writeSummary(results: readonly Result[]): string {
 const speedsIn = ({ rows }: Result): string[] =>
   rows.filter(({ median }) => speedOf(median) !== undefined).map(({ peer }) => peer);
 
-/** Peers of several workloads, in the order of the tables. */
+/** Returns the peers of more than one workload, in table order. */
 function peersOf(results: readonly Result[]): string[] {
   const all = results.flatMap(speedsIn);
   return [...new Set(all)].filter((peer) => all.filter((other) => other === peer).length > 1);

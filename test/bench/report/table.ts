@@ -1,4 +1,4 @@
-// Tables for people: one per workload, with the ratio of this proxy to each peer.
+// Writes a table per workload, with this proxy's ratio to each peer.
 import type { Machine } from '../machine.js';
 import { OURS } from '../peers/peer.js';
 import { COLUMNS, type Column, type Result, type Row, type Spread, ratioOf } from '../results.js';
@@ -13,7 +13,7 @@ export function writeMachine(machine: Machine): string {
   ].join('\n');
 }
 
-/** Markdown that can be pasted into the README. */
+/** Returns Markdown for the README. */
 export function writeTable({ workload, about, rows }: Result): string {
   const columns = (Object.keys(COLUMNS) as Column[]).filter((column) =>
     rows.some(({ median }) => median[column] !== undefined),
@@ -35,7 +35,7 @@ const ratio = (ours: Row, other: Row): string => {
   return found === undefined ? '' : writeRatio(found);
 };
 
-/** The median over the rounds, and the range. */
+/** Formats the median over the rounds, and the range. */
 export function writeRatio({ median, least, most }: Spread): string {
   const range = least === most ? '' : ` (${least.toFixed(2)}–${most.toFixed(2)})`;
   return median.toFixed(2) + range;
@@ -47,7 +47,7 @@ export function writeFigure(figure: number | undefined): string {
   return figure.toFixed(Math.abs(figure) >= 100 ? 0 : Math.abs(figure) >= 10 ? 1 : 2);
 }
 
-/** Formats a table in Markdown; the first line is its head. */
+/** Formats a Markdown table; the first line is the header. */
 export function align(lines: readonly string[][]): string {
   const [head = []] = lines;
   const widths = head.map((_, at) => Math.max(3, ...lines.map((cells) => (cells[at] ?? '').length)));

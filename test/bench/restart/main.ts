@@ -1,4 +1,5 @@
-// `npm run bench:restart`: import, snapshot, restart and export of many records, with the built program.
+// `npm run bench:restart`: measures import, snapshot, restart and export of many records with the built
+// program.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { createWriteStream, mkdtempSync, rmSync, statSync } from 'node:fs';
@@ -15,7 +16,7 @@ const snapshot = join(folder, 'snapshot');
 
 const handleOf = (at: number): string => `21.T1/${at.toString(16).toUpperCase().padStart(8, '0')}`;
 
-/** A line with about 600 bytes of values, a third of which differs between records. */
+/** Returns an export line with about 600 bytes of values, a third of which differs between records. */
 function lineOf(at: number): string {
   const random = Math.imul(at + 1, 0x9e3779b1) >>> 0;
   const value = (index: number, type: string, text: string) => ({
@@ -105,7 +106,7 @@ async function command(...args: string[]): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** Latencies of one client that sends requests until the promise settles (ms). */
+/** Returns the latencies (ms) of one client that sends requests until the promise settles. */
 async function hitsDuring(url: string, until: Promise<unknown>): Promise<number[]> {
   const agent = new Agent({ keepAlive: true });
   const latencies: number[] = [];

@@ -1,8 +1,9 @@
-// Before a peer is measured it must answer as the upstream does: speed with wrong responses has no value.
+// Checks before a measurement that a peer's responses match the upstream's, because speed with wrong
+// responses is meaningless.
 import { isDeepStrictEqual } from 'node:util';
 import type { Peer } from '../peers/peer.js';
 
-/** @throws Error if a response differs from that of the upstream */
+/** @throws Error if a response differs from the upstream's */
 export async function assertRightAnswers(
   peer: Peer,
   targets: readonly string[],
@@ -20,7 +21,7 @@ export async function assertRightAnswers(
   }
 }
 
-/** From the upstream, then from the cache, then from the prepared response. */
+/** Requests per target: served by the upstream, by the cache, and by the prepared response. */
 const ASKED_TIMES = 3;
 
 async function answerOf(url: string): Promise<unknown> {

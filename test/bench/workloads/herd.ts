@@ -1,4 +1,4 @@
-// herd: many concurrent callers of one cold handle, in front of a slow upstream.
+// herd: concurrent callers request one cold handle in front of a slow upstream.
 import { get } from '../drive/callers.js';
 import { startNginx } from '../peers/nginx.js';
 import { OURS } from '../peers/peer.js';
@@ -16,7 +16,7 @@ const DELAY_MS = 500;
 
 interface Door {
   name: string;
-  /** Servers over which the callers are spread. */
+  /** Servers among which to spread the callers. */
   urls: string[];
 }
 

@@ -1,4 +1,4 @@
-// hostile: hits during each of the most expensive requests that we know.
+// hostile: hits during each of the most expensive known requests.
 import { adminValue } from '../../handle-server/seed.js';
 import { EXPENSIVE_REQUESTS, NAME, sizesOf } from '../../support/expensive-requests.js';
 import { put } from '../drive/callers.js';
@@ -11,14 +11,15 @@ import { type Figures, Ledger } from '../results.js';
 import { assertRightAnswers } from './check.js';
 import type { Workload } from './workload.js';
 
-/** Index after all values of the records. */
+/** Index above those of all record values. */
 const ADMIN_INDEX = 9_999_999;
 const CONNECTIONS = 8;
 const HITS_PER_SECOND = 300;
 
 export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }) => {
   const upstream = await crew.start(startUpstream('demo', 1));
-  // The upstream shares a core with the program that requests hits, and serializes records of 1 MiB.
+  // The upstream, which serialises records of 1 MiB, must yield to the program that times hits on the same
+  // core.
   await upstream.tell('yield');
   const proxy = await crew.start(startProxy({ upstreamUrl: upstream.url }));
   const asked = { port: Number(new URL(proxy.url).port), handle: `${PREFIX}/${nameOf(1)}` };
@@ -29,12 +30,12 @@ export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }
   const ledger = new Ledger();
   for (const [row, expensive] of Object.entries(EXPENSIVE_REQUESTS)) {
     say(`  ${row}`);
-    // The administrator lets the next record replace this one.
+    // The HS_ADMIN value allows the next record to replace this record.
     const admin = { ...adminValue(), index: ADMIN_INDEX };
     const record = [...expensive.record(sizesOf(expensive).largest), admin];
     const { status, text } = await put(`${upstream.url}${targetPath(NAME)}?overwrite=true`, record);
     if (status >= 300) throw new Error(`the Handle server does not take the record of ${row}: ${text}`);
-    // An authoritative read replaces the old record in the cache.
+    // Replaces the old record in the cache by an authoritative read.
     await fetch(`${proxy.url}${targetPath(NAME)}?auth=true`);
     for (let round = 0; round < rounds; round++) {
       const driven = await besideHostile({ url: proxy.url, row, connections: CONNECTIONS }, () =>

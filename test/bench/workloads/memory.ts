@@ -1,4 +1,4 @@
-// memory: RSS per record, whether the configured bound holds, and whether many records slow hits down.
+// memory: RSS per record, compliance with the configured bound, and the speed of hits with many records.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { driveOnce, writeTargets } from '../drive/drive.js';
 import { OURS } from '../peers/peer.js';
@@ -18,20 +18,21 @@ export const OVERFLOWING = `${OURS}, overflowing`;
 const MIB = 1024 ** 2;
 const MOST_SECONDS = 60;
 const SETTLE_MS = 2000;
-/** Enough requests for the memory of a busy process. */
+/** Number of warm-up requests, enough for the memory of a busy process. */
 const WORK = 20_000;
 
 export const memory: Workload = async (bench) => {
   const { plan, crew } = bench;
   const upstream = await crew.start(startUpstream('bare'));
-  // Room for all records; the small proxy gets more than twice its bound.
+  // Allows all records in memory; the small proxy receives more than twice its bound.
   const roomMiB = Math.max(16, Math.ceil((plan.records * 1500) / MIB));
   const open = (name: string, maxMiB: number): Promise<Proxy> =>
     crew.start(startProxy({ upstreamUrl: upstream.url, name, env: { CACHE_MAX_BYTES: `${maxMiB}MiB` } }));
   const empty = await open(EMPTY, roomMiB);
   const full = await open(FULL, roomMiB);
   const overflowing = await open(OVERFLOWING, Math.max(4, Math.ceil(roomMiB / 8)));
-  // A busy process takes more memory than a process that has just started, whatever it caches.
+  // Warms all proxies up, because a busy process uses more memory than a new process, regardless of its
+  // cache.
   const work = writeTargets(manyOf(nameOf(1), Math.min(WORK, plan.records)));
   for (const { url } of [empty, full, overflowing]) {
     await driveOnce({ url, targets: work, mostSeconds: MOST_SECONDS });
@@ -63,9 +64,9 @@ const rowOf = (peer: string, figures: Figures): Row => ({ peer, median: figures,
 const withFigures = (row: Row, figures: Figures): Row => ({ ...row, median: { ...row.median, ...figures } });
 
 interface Filling {
-  /** Number of records to import; an import stops when the memory is full. */
+  /** Number of records to import; an import stops when memory is full. */
   count: number;
-  /** Number of records requested after that: each evicts others. */
+  /** Number of records to request afterwards, each of which evicts others. */
   more: number;
   emptyBytes: number;
   boundMiB: number;
@@ -101,7 +102,7 @@ async function fill(
 
 const BATCH = 1000;
 
-/** An import, because requests for a million records would take four minutes. */
+/** Imports the records, because requesting a million would take four minutes. */
 async function importRecords({ adminUrl }: Proxy, count: number): Promise<number> {
   let restored = 0;
   for (let from = 1; from <= count; from += BATCH) {

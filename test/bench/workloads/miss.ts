@@ -1,4 +1,5 @@
-// miss: every request is for another handle, and the upstream is as fast as possible: the overhead of a miss.
+// miss: every request is for a new handle, in front of an upstream that is as fast as possible, to measure a
+// miss's overhead.
 import { type Driven, driveOnce, writeTargets } from '../drive/drive.js';
 import { startBareRelay } from '../peers/bare.js';
 import { startNginx } from '../peers/nginx.js';
@@ -27,7 +28,7 @@ export const miss: Workload = async (bench) => {
     const targets = writeTargets(everyHandle(count, from));
     return driveOnce({ url: peer.url, targets, connections, mostSeconds: MOST_SECONDS });
   };
-  // The first requests warm up the code.
+  // Warms up the code.
   for (const peer of peers) await ask(peer, 4 * plan.misses, 64);
   for (let round = 0; round < plan.rounds; round++) {
     const direct = await ask(upstream, plan.misses, 1);

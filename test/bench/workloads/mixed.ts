@@ -1,5 +1,5 @@
-// mixed: realistic requests in front of an upstream with 1,000 requests per second.
-// servers: the same over three prefixes, each with a separate Handle server.
+// mixed: realistic requests in front of an upstream with 1,000 requests per second. servers: the same load
+// over three prefixes, each on a separate Handle server.
 import { startNginx, startRoutingNginx } from '../peers/nginx.js';
 import type { Peer } from '../peers/peer.js';
 import { startCompared, startProxy } from '../peers/proxy.js';
@@ -35,7 +35,7 @@ export const mixed: Workload = async (bench) => {
   };
 };
 
-/** Two servers have a prefix each, the third has all others. */
+/** Measures three servers: two with one prefix each, and a third with all others. */
 export const servers: Workload = async (bench) => {
   const { handles, capacityPerSecond } = bench.plan;
   const count = Math.ceil(handles / PREFIXES.length);
@@ -73,7 +73,7 @@ async function driveMixed(bench: Bench, { peers, sources }: Mixed): ReturnType<t
   });
   const sourceOf = (target: string): string =>
     sources.find(({ prefix }) => target.startsWith(targetOf('', prefix)))?.upstream.url ?? '';
-  // All peers have every record by its plain address before the load begins.
+  // All peers cache every record under its plain URL before the load starts.
   await warm(bench, { peers, targets, sourceOf });
   for (const peer of peers) {
     for (const source of sources) await assertRightAnswers(peer, questionsTo(source), source.upstream.url);

@@ -1,4 +1,5 @@
-// native: hits over the native protocol, next to HTTP hits of the same record by the same load driver.
+// native: hits over the native protocol, compared with HTTP hits of the same record from the same load
+// driver.
 import { isDeepStrictEqual } from 'node:util';
 import { readMessage } from '../../../src/native/codec.js';
 import { type Wire, WIRES, askOnce } from '../drive/callers-by-socket.js';
@@ -28,7 +29,7 @@ export const native: Workload = async (bench) => {
   const [tcp, udp] = [await freePort(), await freePort()];
   const env = {
     ...{ NATIVE_TCP_PORT: String(tcp), NATIVE_UDP_PORT: String(udp) },
-    // All callers are in one network.
+    // Disables the limit, because all callers are in one network.
     NATIVE_UDP_BYTES_PER_SECOND: '0B',
   };
   const proxy = await bench.crew.start(startProxy({ upstreamUrl: upstream.url, env }));
@@ -53,7 +54,7 @@ export const native: Workload = async (bench) => {
 
 const portIn = (url: string): number => Number(new URL(url).port);
 
-/** @throws Error if it is not the record of the upstream */
+/** @throws Error if the response is not the upstream's record */
 async function rightAnswer(
   asked: { wire: Wire; port: number; handle: string },
   upstreamUrl: string,

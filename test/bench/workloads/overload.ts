@@ -1,4 +1,5 @@
-// overload: greedy and polite readers of uncached handles, while the Handle server gets ten times slower, and hits.
+// overload: hits, and greedy and polite readers of uncached handles, while the Handle server slows down
+// tenfold.
 import { type Driven, type SocketDrive, driveBySockets, driveOverload } from '../drive/drive.js';
 import { askOnce } from '../drive/callers-by-socket.js';
 import { startProxy } from '../peers/proxy.js';
@@ -9,16 +10,16 @@ import { type Figures, Ledger } from '../results.js';
 import { assertRightAnswers } from './check.js';
 import type { Workload } from './workload.js';
 
-/** Capacities of the Handle server in sequence (requests per second). */
+/** Successive Handle server capacities (requests per second). */
 const LIMITS = [1000, 100] as const;
 export const QUIET = 'hits alone';
 export const nameOfLimit = (limit: (typeof LIMITS)[number]): string =>
   `the Handle server does ${limit.toLocaleString('en')} requests a second`;
 
-/** Long enough for the limit to adapt, and for the queue to fill. */
+/** Multiple of `plan.seconds`, long enough for the limit to adapt and the queue to fill. */
 const ROUNDS_OF_SECONDS = 5;
 const HITTERS = { callers: 20, pauseMs: 20 };
-/** Maximum rate of the polite clients. */
+/** Maximum rate of all polite clients together. */
 const MOST_MISSES_PER_SECOND = 300;
 
 export const overload: Workload = async ({ plan, crew, say }) => {
@@ -26,7 +27,7 @@ export const overload: Workload = async ({ plan, crew, say }) => {
   const count = seconds * LIMITS.length * MOST_MISSES_PER_SECOND;
   const upstream = await crew.start(startUpstream('demo', count));
   const proxy = await crew.start(startProxy({ upstreamUrl: upstream.url }));
-  // The last record is the hit: the polite clients do not reach it.
+  // Uses the last record for hits, because the polite clients do not reach it.
   const asked = {
     wire: 'http',
     port: Number(new URL(proxy.url).port),

@@ -1,4 +1,5 @@
-// redirect-cold and redirect-tail: each redirect is requested once, next to the same records by the record interface.
+// redirect-cold and redirect-tail: each redirect once, compared with the same records through the record
+// interface.
 import { driveOnce, writeTargets } from '../drive/drive.js';
 import { OURS, type Peer } from '../peers/peer.js';
 import { startCompared, startProxy } from '../peers/proxy.js';
@@ -41,7 +42,7 @@ async function measureOnce(bench: Bench, { isInMemory }: { isInMemory: boolean }
     return drive(peer, names.map(writeTarget));
   };
   const ledger = new Ledger();
-  // The first round warms up the code.
+  // Runs an extra first round, which warms up the code.
   for (let round = 0; round <= plan.rounds; round++) {
     for (const peer of peers) {
       const redirects = await ask(peer, redirectTargetOf);

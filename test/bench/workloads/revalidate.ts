@@ -1,4 +1,5 @@
-// revalidate: the hot load with the ETag of the record, as from a client with a cache, next to the hot load.
+// revalidate: the hot load with the record's ETag, as from a caching client, compared with the plain hot
+// load.
 import { writeTargets } from '../drive/drive.js';
 import type { Peer } from '../peers/peer.js';
 import { startProxy } from '../peers/proxy.js';
@@ -21,7 +22,7 @@ export const revalidate: Workload = async (bench) => {
   return { about: 'one handle: a hit with the record, and with the ETag of the record', rows };
 };
 
-/** @throws Error if the proxy does not answer this ETag with 304 */
+/** @throws Error unless the proxy responds to the ETag with 304 */
 async function etagOf({ url }: Peer, target: string): Promise<string> {
   const etag = (await fetch(url + target)).headers.get('etag') ?? '';
   const { status } = await fetch(url + target, { headers: { 'If-None-Match': etag } });

@@ -1,4 +1,4 @@
-// Peers alternate under the same load; each round begins with a different peer.
+// Runs peers alternately under the same load; each round starts with a different peer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Driven, type TargetFile, drive } from '../drive/drive.js';
 import type { Peer } from '../peers/peer.js';
@@ -9,21 +9,21 @@ import type { Bench } from './workload.js';
 
 export interface Load {
   peers: readonly Peer[];
-  /** Omitted if each peer has its own load. */
+  /** Undefined if each peer has its own load. */
   targetsOf?: (round: number) => TargetFile;
-  /** Upstream whose requests are counted. */
+  /** Upstream whose requests to count. */
   upstream?: Pick<Upstream, 'asked'>;
-  /** Whether 404s are part of the load. */
+  /** Whether the load includes 404s. */
   hasNotFound?: boolean;
   more?: (peer: Peer) => Figures;
 }
 
-/** A pause before the next peer, so that all have the same conditions. */
+/** Pause before each peer, so that all run under the same conditions. */
 const REST_MS = 100;
 
 export async function takeTurns({ plan, say }: Bench, load: Load): Promise<Row[]> {
   const ledger = new Ledger();
-  // Rows follow the order of the list, whichever peer is first in the first round.
+  // Keeps rows in list order, regardless of which peer runs first.
   for (let round = 0; round < plan.rounds; round++) {
     const targets = load.targetsOf?.(round);
     for (const peer of rotated(load.peers, round)) {

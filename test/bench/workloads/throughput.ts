@@ -1,4 +1,4 @@
-// hot, zipf and redirect: responses from memory at full speed, next to alternative caches.
+// hot, zipf and redirect: responses from memory at full speed, compared with alternative caches.
 import { CONNECTIONS, driveOnce, writeTargets } from '../drive/drive.js';
 import { startBare } from '../peers/bare.js';
 import { startNginx } from '../peers/nginx.js';
@@ -27,11 +27,11 @@ export const hot: Workload = async (bench) => {
   return { about: 'one handle, 64 connections kept alive', rows };
 };
 
-/** Servers that `zipf` and `redirect` share. */
+/** Servers shared by `zipf` and `redirect`. */
 export interface Filled {
   peers: readonly Peer[];
   demo: Upstream;
-  /** The instance of the proxy behind a URL cache, which cannot redirect by itself. */
+  /** The proxy behind the URL caches, which cannot create redirects themselves. */
   redirecting: Proxy;
 }
 
@@ -58,7 +58,9 @@ export async function redirect(bench: Bench, { peers, redirecting }: Filled): Re
   return { about: `/<handle> to its address: ${handles} handles, Zipf 0.99, all in memory`, rows };
 }
 
-/** A file per round, created when needed: a URL cache must not get the same requests again. */
+/**
+ * Creates a file of new requests for each round, because a URL cache must not get the same requests again.
+ */
 export function eachRound(draw: (seed: number) => string[]): NonNullable<Load['targetsOf']> {
   return (round) => writeTargets(draw(round + 1));
 }
@@ -80,13 +82,15 @@ async function startPeers(bench: Bench, upstreamUrl: string, redirectsUrl = upst
 interface Warming {
   peers: readonly Peer[];
   targets: readonly string[];
-  /** URL of a server with the right response for a target. */
+  /** Returns the URL of a server with the correct response to a target. */
   sourceOf: (target: string) => string;
 }
 
 const MOST_SECONDS = 120;
 
-/** Requests every handle twice from every peer: at the second request this proxy caches the response. */
+/**
+ * Requests every handle twice from every peer, because this proxy caches a response on the second request.
+ */
 export async function warm({ say }: Bench, { peers, targets, sourceOf }: Warming): Promise<void> {
   const some = [targets[0] ?? '', targets.at(-1) ?? ''];
   const once = writeTargets([...targets, ...targets.slice(-CONNECTIONS)]);

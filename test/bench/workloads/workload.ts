@@ -1,4 +1,4 @@
-// The arguments of every workload.
+// Defines the arguments of a workload.
 import type { Build } from '../peers/build.js';
 import type { Crew } from '../peers/crew.js';
 import type { Plan } from '../plan.js';
@@ -6,9 +6,9 @@ import type { Result } from '../results.js';
 
 export interface Bench {
   plan: Plan;
-  /** Starts servers that end with the workload. */
+  /** Starts servers that are stopped at the end of the workload. */
   crew: Crew;
-  /** Build of another commit, which runs in the same rounds where hits and misses are measured. */
+  /** Build of a different commit, to measure in the same rounds for hits and misses. */
   compared: Build | undefined;
   say: (line: string) => void;
 }

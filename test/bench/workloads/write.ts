@@ -1,4 +1,4 @@
-// write: 1 % PUTs in the Zipf load, and separate writes after which all readers look for the old record.
+// write: the Zipf load with 1 % PUTs, and separate writes after which readers check for the old record.
 import { get, put } from '../drive/callers.js';
 import { type TargetFile, drive, writeTargets } from '../drive/drive.js';
 import { startNginx } from '../peers/nginx.js';
@@ -15,17 +15,17 @@ import type { Bench, Workload } from './workload.js';
 
 interface Door {
   name: string;
-  /** Writes go to the first, reads to all. */
+  /** Writes go to the first URL, reads to all. */
   urls: string[];
-  /** Instances whose Redis may be late, which excuses late invalidations. */
+  /** Instances whose Redis errors to count, because these excuse late invalidations. */
   instances?: readonly Proxy[];
 }
 
-/** Number of handles of the load; written and observed handles come after them. */
+/** Number of handles in the load; the watched handles follow them. */
 const LOAD_HANDLES = 1000;
 const WATCHED_HANDLES = 50;
 const PROBES = 4;
-/** Time after which an old record counts as seen until its TTL ends. */
+/** Time after which an old record counts as served until its TTL expires. */
 const GIVE_UP_MS = 1000;
 
 export const write: Workload = async (bench) => {
@@ -95,7 +95,7 @@ async function watchWrites({ urls, instances }: Door, { targets, seconds, next }
 
 interface Seen {
   oldAnswers: number;
-  /** Time from the acknowledgement to the last request that got the old record. */
+  /** Time from the acknowledgement to the last request that returned the old record. */
   oldForMs: number;
 }
 

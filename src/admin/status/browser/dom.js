@@ -1,4 +1,4 @@
-// Puts texts and figures into elements by id, only as text: clients choose the names of handles.
+// Puts text and figures into elements by id. Never writes HTML, because clients choose the names of handles.
 
 const MAX_ROWS = 10;
 const SIGNS = { good: '●', warn: '▲', bad: '■' };
@@ -36,7 +36,7 @@ export function putHealth(id, { level, word, detail }, more = detail) {
   putText(`${id}-more`, more);
 }
 
-/** Does nothing while the text stays the same, because screen readers announce each change of the element. */
+/** Skips unchanged text, because screen readers announce every change to the element. */
 export function putState(level, text) {
   const target = element('state');
   if (target.dataset.level === level && target.lastChild?.textContent === text) return;
@@ -48,7 +48,7 @@ export function putState(level, text) {
 export function putRows(id, rows, empty) {
   const target = element(id);
   const selection = getSelection();
-  // Replacing the rows would clear a selection that the user is about to copy.
+  // Replacing rows would clear a selection that the user is about to copy.
   if (!selection.isCollapsed && target.contains(selection.anchorNode)) return;
   target.replaceChildren(
     ...rows.slice(0, MAX_ROWS).map(([first, second]) => {

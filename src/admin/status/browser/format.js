@@ -1,8 +1,8 @@
-// Formats numbers, as text or as [number, unit].
+// Formats numbers as text or as [number, unit].
 
 export const counted = (count) => count.toLocaleString('en');
 export const rate = (perSecond) => counted(perSecond < 100 ? perSecond : Math.round(perSecond));
-/** Rounds down, so that 100 % means all. */
+/** Rounds down, so that 100 % means every request. */
 export const percent = (part) => (part === null ? ['–'] : [String(Math.floor(part * 1000) / 10), '%']);
 export const time = (seconds) => {
   if (seconds === null) return ['–'];

@@ -1,7 +1,7 @@
-// Health of each part: a level (good, warn, bad), a word and a detail.
+// Computes each part's health: a level (good, warn, bad), a label and a detail.
 import { counted, plural } from './format.js';
 
-/** Event loop delay that clients notice. */
+/** Event-loop delay that clients notice. */
 const MAX_DELAY_SECONDS = 0.25;
 
 export function serverHealth({ upstream, lastMinute }) {
@@ -29,7 +29,7 @@ export function processHealth({ eventLoopDelaySeconds }) {
     : { level: 'good', word: 'Up', detail };
 }
 
-/** The level and text of the most severe problem. */
+/** Returns the level and text of the most severe problem. */
 export function overallHealth(server, redis, process) {
   if (server.level === 'bad') return ['bad', 'Handle server failing: serving stale records'];
   if (server.level === 'warn') return ['warn', 'Handle server degraded'];

@@ -1,11 +1,11 @@
-// The status page in the browser: reads the event stream while the page is visible, and shows a lost connection.
+// Runs the status page: reads the event stream while the page is visible, and reports a lost connection.
 import { putText, setLevel, element, putState } from './dom.js';
 import { span } from './format.js';
 import { render } from './render.js';
 
-/** Messages arrive every second, so three are missing. */
+/** Age at which figures count as outdated; messages arrive once a second. */
 const OLD_AFTER_MS = 4000;
-/** A stream that is silent for this long is reopened. */
+/** Silence after which the stream is reopened. */
 const SILENT_MS = 12_000;
 
 let stream;
@@ -13,7 +13,7 @@ let receivedAt = -Infinity;
 let openedAt = -Infinity;
 /** Time when the page became visible. */
 let visibleAt = performance.now();
-/** Set after 401 and 403: no retry until the page is reloaded. */
+/** Set after 401 and 403, to prevent retries until the page is reloaded. */
 let isRefused = false;
 let reason = 'no response';
 
@@ -48,7 +48,7 @@ async function open() {
   try {
     await read(stream.signal);
   } catch (error) {
-    // Browsers report an unreachable server as a TypeError, each with a different text.
+    // Browsers report an unreachable server as a TypeError, with different texts.
     reason = error instanceof TypeError ? 'no response' : error.message;
   } finally {
     stream = undefined;

@@ -1,11 +1,11 @@
-// Renders one message of the event stream.
+// Renders a message from the event stream.
 import { draw } from './chart.js';
 import { putFigure, putHealth, putRows, putState, putText } from './dom.js';
 import { bytes, counted, joined, percent, plural, rate, span, time } from './format.js';
 import { overallHealth, processHealth, redisHealth, serverHealth } from './health.js';
 import { renderTraffic } from './traffic.js';
 
-/** Points of a chart, one per second; fewer just after the page is opened. */
+/** Maximum chart points, one per second. */
 const POINTS = 60;
 
 function drawAll(history) {

@@ -1,4 +1,4 @@
-// Renders the traffic in a message: clients, rules and limited networks.
+// Renders a message's traffic data: clients, rules and limited networks.
 import { element, putRows, putText } from './dom.js';
 import { counted, plural } from './format.js';
 
