@@ -1,4 +1,4 @@
-// Values that no Handle server sends: each route answers them or reports an invalid response, never a 500.
+// Values that no Handle server sends: every route serves them or reports an invalid response, never a 500.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
@@ -41,7 +41,7 @@ const SHOWN = [200, 200, 200, 302, 200, 200, 200, 200];
 const BAD = ROUTES.map(() => 502);
 
 describe('malformed values in a record', () => {
-  describe('a value with one malformed member, besides valid values', () => {
+  describe('value with one malformed member', () => {
     test.each<[string, unknown]>([
       ['references that are no list', odd({ references: { handle: 'a/b', index: 1 } })],
       ['references with other members', odd({ references: [null, 7, {}, { handle: {}, index: [] }, []] })],
@@ -55,12 +55,12 @@ describe('malformed values in a record', () => {
       ['a time to live below zero', odd({ ttl: -1 })],
       ['a time to live beyond all time', odd({ ttl: 1e300 })],
       ['a date beyond all dates', odd({ ttl: '+275760-09-13T00:00:00.001Z' })],
-    ])('%s', async (_what, value) => {
+    ])('does not prevent a response: %s', async (_what, value) => {
       expect(await statusesOf([value])).toEqual(SHOWN);
     });
   });
 
-  describe('a malformed second value', () => {
+  describe('malformed second value', () => {
     test.each<[string, Record<string, unknown>]>([
       ['data of a list', { data: [{}] }],
       ['data of a format nobody knows', { data: { format: {}, value: {} } }],
@@ -80,21 +80,21 @@ describe('malformed values in a record', () => {
       ['a format that every object has', { data: { format: 'constructor', value: 'x' } }],
       ['a format that gives a text', { data: { format: 'toString', value: 'x' } }],
       ['data that cannot be a text', { data: { format: 'hex', value: { toString: 1 } } }],
-    ])('%s', async (_what, members) => {
+    ])('does not prevent a response: %s', async (_what, members) => {
       expect(await statusesOf([VALUES[0], odd({ index: 2, ...members })])).toEqual(SHOWN);
     });
 
-    // A record read with the caller's credentials may be written back, so no value is left out.
+    // The caller may write back a record read with credentials, so all values must be present.
     test.each<[string, unknown]>([
       ['no data', undefined],
       ['data that are null', null],
       ['data that are a number', 7],
-    ])('%s', async (_what, data) => {
+    ])('is rejected only by the read with credentials: %s', async (_what, data) => {
       expect(await statusesOf([VALUES[0], odd({ index: 2, data })])).toEqual([...SHOWN.slice(0, -1), 502]);
     });
   });
 
-  describe('the whole response is invalid with', () => {
+  describe('invalid upstream response', () => {
     test.each<[string, Record<string, unknown>]>([
       ['an index that is no whole number', { index: 1.5 }],
       ['no index', { index: undefined }],
@@ -102,12 +102,12 @@ describe('malformed values in a record', () => {
       ['permissions that are no text', { permissions: 1110 }],
       ['a time to live that is an object', { ttl: {} }],
       ['a time to live that is true', { ttl: true }],
-    ])('%s', async (_what, members) => {
+    ])('returns 502 on every route for %s', async (_what, members) => {
       expect(await statusesOf([VALUES[0], odd(members)])).toEqual(BAD);
     });
   });
 
-  test('a record with more values than a call can have arguments is answered', async () => {
+  test('serves a record with more values than a function call allows arguments', async () => {
     const values = Array.from({ length: 150_000 }, (_, at) => ({ index: at + 1, type: 'X', data: {} }));
     expect(await statusesOf(values, [[PATH], [`/api/v2/handles/${HANDLE}`]])).toEqual([200, 200]);
   });

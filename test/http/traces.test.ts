@@ -1,4 +1,4 @@
-// Traces: sent to a configured collector, one for each request, without effect on its outcome.
+// Traces: one per request, sent to a configured collector without affecting the response.
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../src/observe/tracer.js';
 import { useNock } from '../support/nock.js';
@@ -66,7 +66,7 @@ describe('tracing', () => {
     expect(collector.requests).toEqual([]);
   });
 
-  it('traces prepared responses, too', async () => {
+  it('traces prepared responses', async () => {
     const upstream = mockUpstream();
     const collector = await startOtlpReceiver();
     const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint });
@@ -112,7 +112,7 @@ describe('tracing', () => {
     [`00-${TRACE.toUpperCase()}-${PARENT}-01`, undefined],
     ['', undefined],
     [undefined, undefined],
-  ])('reads traceparent %s', (header, context) => {
+  ])('parses traceparent %s', (header, context) => {
     expect(readTraceParent(header)).toEqual(context);
   });
 });

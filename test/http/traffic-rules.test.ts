@@ -1,4 +1,4 @@
-// Traffic rules: the requests they match, their order and their actions.
+// Traffic rules: matching, order and actions.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ const MESSAGE = { Accept: 'application/x-hdl-message', 'Content-Type': 'applicat
 const agent = (name: string): Question => ({ headers: { 'User-Agent': name } });
 
 describe('traffic rules', () => {
-  describe('a rule matches', () => {
+  describe('matching', () => {
     test.each<[string, object, string, Question | undefined, boolean]>([
       ['an address', { network: '192.0.2.7' }, PAGE, from('192.0.2.7'), true],
       ['a network', { network: ['198.51.100.0/24', '192.0.2.0/24'] }, PAGE, from('192.0.2.7'), true],
@@ -64,19 +64,19 @@ describe('traffic rules', () => {
       ['their absence', { credentials: false }, PAGE, undefined, true],
       ['everything', {}, PAGE, undefined, true],
       ['only where every part matches', { method: 'GET', prefix: '20.500' }, PAGE, undefined, false],
-    ])('%s', async (_what, match, target, question, expected) => {
+    ])('compares the request with %s', async (_what, match, target, question, expected) => {
       expect(await isMatched(match, target, question)).toBe(expected);
     });
   });
 
-  test('a POST to a redirect matches the redirect interface of any Content-Type while the tunnel is off', async () => {
+  test('matches a POST to a redirect of any Content-Type while the tunnel is disabled', async () => {
     const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
     const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
     const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });
     expect(status).toBe(403);
   });
 
-  test('the first matching rule decides', async () => {
+  test('stop at the first matching rule', async () => {
     const proxy = await start([
       { name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' },
       { name: 'others', match: {}, answer: 429 },
@@ -86,7 +86,7 @@ describe('traffic rules', () => {
     expect([refused.status, refused.headers['retry-after']]).toEqual([429, '60']);
   });
 
-  test('a rejected request is not forwarded, and its error has the format of its interface', async () => {
+  test('reject without forwarding, in the error format of the interface', async () => {
     const proxy = await start([NONE]);
     demo.reset();
     const answers = [
@@ -100,7 +100,7 @@ describe('traffic rules', () => {
     expect(demo.asked).toBe(0);
   });
 
-  describe('a limit of misses', () => {
+  describe('miss limit', () => {
     const CRAWLERS = {
       name: 'crawlers',
       match: { userAgent: '*Bot*', reads: 'misses' },
@@ -108,7 +108,7 @@ describe('traffic rules', () => {
     };
     const ask = (proxy: Proxy, target: string): Promise<Asked> => proxy.ask(target, agent('SomeBot'));
 
-    test('does not count hits, prepared or not, which carry no RateLimit headers', async () => {
+    test('ignores hits, prepared or not, and sends them no RateLimit headers', async () => {
       const proxy = await start([CRAWLERS]);
       expect((await ask(proxy, PAGE)).headers['ratelimit']).toBe('"crawlers";r=0;t=60');
       for (const target of [PAGE, PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/21.T11998/page']) {
@@ -131,10 +131,10 @@ describe('traffic rules', () => {
     );
   });
 
-  describe('a shadow rule', () => {
+  describe('shadow rule', () => {
     const SHADOW = { name: 'tried', match: {}, limit: { perMinute: 1, by: 'rule' }, shadow: true };
 
-    test('rejects nothing, adds no headers, and is counted', async () => {
+    test('counts matches without rejecting or adding headers', async () => {
       const proxy = await start([SHADOW]);
       for (let times = 0; times < 3; times++) {
         const answer = await proxy.ask(PAGE);
@@ -143,7 +143,7 @@ describe('traffic rules', () => {
       expect(await countsOf(proxy)).toEqual({ 'tried matched': 1, 'tried shadowed': 2 });
     });
 
-    test('lets the rules after it decide', async () => {
+    test('continues with the next rule', async () => {
       const proxy = await start([SHADOW, { name: 'real', match: {}, limit: { perMinute: 2, by: 'rule' } }]);
       const statuses: number[] = [];
       for (let times = 0; times < 3; times++) statuses.push((await proxy.ask(PAGE)).status);
@@ -157,7 +157,7 @@ describe('traffic rules', () => {
     });
   });
 
-  test('a rule with log: true logs each request that it matches', async () => {
+  test('log each matching request with log: true', async () => {
     const lines: string[] = [];
     const to = new Writable({
       write(chunk: Buffer, _encoding, done) {
@@ -185,7 +185,7 @@ describe('traffic rules', () => {
   });
 });
 
-/** Returns the requests by rule and result, without zeros. */
+/** Returns the nonzero request counts by rule and result. */
 async function countsOf(proxy: Proxy): Promise<Record<string, number>> {
   const metrics = (await proxy.metrics()) as {
     name: string;

@@ -1,4 +1,4 @@
-// POST of a handle: a read on a Handle server (recordings "POST /api/handles/<handle> … = GET").
+// POST of a handle, which a Handle server treats as a read (recordings "POST /api/handles/<handle> … = GET").
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// The default key prefix in Redis: different for each Handle server and each database.
+// Default Redis key prefix, unique per Handle server and database.
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
@@ -20,7 +20,7 @@ describe('default Redis key prefix', () => {
     ['the first database by its number', { REDIS_URL: `${REDIS_URL}/0` }],
     ['another Redis, another login', { REDIS_URL: 'rediss://elsewhere' }],
     ['another machine', {}],
-  ])('is the same with %s', (_what, env) => {
+  ])('is the same for %s', (_what, env) => {
     expect(prefixFor({ ...HERE, ...env }, 'another')).toBe(prefixFor(HERE, 'one'));
   });
 
@@ -29,12 +29,12 @@ describe('default Redis key prefix', () => {
     ['another host', { UPSTREAM_URL: 'https://hdl2.example.org' }],
     ['another port', { UPSTREAM_URL: 'https://hdl.example.org:8000' }],
     ['another database', { REDIS_URL: `${REDIS_URL}/1` }],
-  ])('differs with %s', (_what, env) => {
+  ])('differs for %s', (_what, env) => {
     expect(prefixFor({ ...HERE, ...env })).not.toBe(prefixFor(HERE));
   });
 
   test.each(['http://localhost:8000', 'http://127.0.0.1:8000', 'http://[::1]:8000'])(
-    'differs on each machine with %s, which is another server there',
+    'differs per machine for the local address %s',
     (url) => {
       const env = { UPSTREAM_URL: url, REDIS_URL };
       expect(prefixFor(env, 'one')).not.toBe(prefixFor(env, 'other'));
@@ -42,7 +42,7 @@ describe('default Redis key prefix', () => {
     },
   );
 
-  test('begins with hrp: and has no braces, which Redis Cluster would interpret', () => {
+  test('starts with hrp: and excludes braces, which Redis Cluster interprets', () => {
     expect(prefixFor(HERE)).toMatch(/^hrp:[\w-]{12}:0:$/);
     expect(prefixFor({ ...HERE, REDIS_URL: `${REDIS_URL}/7` })).toMatch(/:7:$/);
   });

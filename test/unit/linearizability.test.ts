@@ -1,4 +1,4 @@
-// The linearizability checker: known histories, and random ones against an exhaustive search.
+// Linearizability checker, tested with known histories and compared with an exhaustive search.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Operation, type Verdict, checkHistory } from '../support/linearizability.js';
@@ -28,7 +28,7 @@ const check = (...history: Operation[]): Verdict => checkHistory(history, '0');
 const kinds = (...history: Operation[]): string[] => check(...history).faults.map(({ kind }) => kind);
 
 describe('linearizability checker', () => {
-  describe('accepts the history', () => {
+  describe('linearizable history', () => {
     test.each<[string, Operation[]]>([
       ['in which nothing happens', []],
       [
@@ -63,12 +63,12 @@ describe('linearizability checker', () => {
         'in which a conditional write of unknown outcome is replaced',
         [write('1', [0, Infinity], '0'), write('2', [2, 3], '1'), read('2', [4, 5])],
       ],
-    ])('%s', (_what, history) => {
+    ])('is accepted for %s', (_what, history) => {
       expect(check(...history).faults).toEqual([]);
     });
   });
 
-  describe('reports', () => {
+  describe('fault report', () => {
     test.each<[string, string[], Operation[]]>([
       ['the old version after an acknowledgement', ['stale read'], [write('1', [0, 1]), read('0', [2, 3])]],
       [
@@ -114,22 +114,22 @@ describe('linearizability checker', () => {
         ['lost update'],
         [write('1', [0, 5], '0'), write('2', [0, Infinity], '0'), read('2', [6, 7])],
       ],
-    ])('%s', (_what, found, history) => {
+    ])('detects %s', (_what, found, history) => {
       expect(kinds(...history)).toEqual(found);
     });
 
-    test('faults per handle only', () => {
+    test('separates faults by handle', () => {
       expect(kinds(write('1', [0, 1]), { ...read('0', [2, 3]), handle: 'other' })).toEqual([]);
     });
 
-    test('a fault with its client, its instance and its delay', () => {
+    test('includes client, instance and delay', () => {
       expect(check(write('1', [0, 1]), read('0', [2.5, 3])).faults[0]?.what).toBe(
         'r reads h version 0 at i1 from 2.50 to 3.00, begun 1.50 ms after the acknowledgement: w writes h version 1 at i1 from 0.00 to 1.00',
       );
     });
   });
 
-  test('counts an old version after an unacknowledged new one without reporting a fault', () => {
+  test('counts reads of an old version after an unacknowledged new one without reporting a fault', () => {
     const { faults, newThenOld } = check(
       write('1', [0, 90]),
       read('1', [10, 20], 'a'),
@@ -142,7 +142,7 @@ describe('linearizability checker', () => {
     expect(newThenOld).toEqual({ count: 2, ofOneClient: 1, longestMs: 30 });
   });
 
-  /** Whether some order of the writes explains all writes and reads. */
+  /** Whether an order of the writes explains all operations. */
   function isExplained(history: readonly Operation[]): boolean {
     const reads = history.filter(({ kind }) => kind === 'read');
     const writes = history.filter(({ kind }) => kind === 'write');
@@ -179,7 +179,7 @@ describe('linearizability checker', () => {
     return search([], writes);
   }
 
-  test('finds no fault exactly when some order of the writes explains the history', () => {
+  test('agrees with an exhaustive search over write orders', () => {
     const spans = fc
       .tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: 1, max: 6 }), fc.boolean())
       .map(([from, length, isOpen]) => ({ from, to: isOpen && length > 4 ? Infinity : from + length }));

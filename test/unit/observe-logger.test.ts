@@ -1,4 +1,4 @@
-// Redaction of credentials anywhere in a log line.
+// Credential redaction in log lines.
 import { describe, expect, it } from 'vitest';
 import { createLogger, type Logger } from '../../src/observe/logger.js';
 
@@ -12,7 +12,7 @@ const only = (lines: string[]): Record<string, unknown> => JSON.parse(lines[0]!)
 
 const credential = 'Basic aHVudGVyMg==';
 
-describe('the logger', () => {
+describe('logger', () => {
   it.each<[string, (logger: Logger) => void]>([
     [
       'a header',
@@ -93,7 +93,7 @@ describe('the logger', () => {
     expect(lines[0]).not.toContain('aHVudGVyMg');
   });
 
-  it('keeps everything else unchanged', () => {
+  it('preserves other values', () => {
     const members = {
       handle: '21.T1/a@b',
       status: 200,
@@ -111,7 +111,7 @@ describe('the logger', () => {
     ).toMatchObject({ ...members, msg: 'request', level: 'info' });
   });
 
-  it('keeps message and stack of an error', () => {
+  it('preserves the message and stack of an error', () => {
     const line = only(
       logged((log) => {
         log.error({ err: new TypeError('broken') });

@@ -1,4 +1,4 @@
-// The server of a handle, chosen by the longest matching prefix.
+// Handle routing to the server with the longest matching prefix.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
@@ -25,23 +25,23 @@ describe('prefix routing', () => {
     ['the base of the longest pattern', '20.500.12345.7/a', 'one'],
     ['any other prefix', '99.X/a', 'others'],
     ['a suffix with slashes', '21.T1/a/b/20.500.12345/c', 'one'],
-  ])('%s: %s is at %s', (_what, handle, name) => {
+  ])('selects for %s (%s) the server %s', (_what, handle, name) => {
     expect(names(handle)).toEqual([name]);
   });
 
-  test('routes a prefix record to the server of the prefix, or to the default server', () => {
+  test('selects the server of the prefix, or the default server, for a prefix record', () => {
     expect(names('0.NA/21.T1')).toEqual(['one', 'others']);
     expect(names('0.na/21.t1')).toEqual(['one', 'others']);
     expect(names('0.NA/99.X')).toEqual(['others']);
   });
 
-  test('routes all prefix records to a server for 0.NA', () => {
+  test('selects the server for 0.NA for all prefix records', () => {
     const root = server('root', '0.NA');
     const withRoot = createPrefixRouting([ONE, OTHERS, root]);
     expect(withRoot(handleRef('0.NA/21.T1', false))).toEqual([root]);
   });
 
-  test('routes a handle of an unlisted prefix to no server', () => {
+  test('selects no server for an unlisted prefix', () => {
     expect(createPrefixRouting([ONE])(handleRef('99.X/a', false))).toEqual([]);
     expect(createPrefixRouting([ONE])(handleRef('0.NA/99.X', false))).toEqual([]);
   });
@@ -49,7 +49,7 @@ describe('prefix routing', () => {
   const segment = fc.constantFrom('a', 'B', '1', '20');
   const prefix = fc.array(segment, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('.'));
 
-  test('chooses the longest matching pattern', () => {
+  test('selects the longest matching pattern', () => {
     const patterns = fc.uniqueArray(
       fc
         .tuple(prefix, fc.boolean())

@@ -1,4 +1,4 @@
-// Health levels, texts and number formats of the status page.
+// Status page health levels, labels and number formats.
 import { describe, expect, test } from 'vitest';
 import {
   overallHealth,
@@ -21,8 +21,8 @@ const failingBefore = serverHealth({
 const redis = (state: string) => redisHealth({ state });
 const late = (delayMs: number) => processHealth({ eventLoopDelaySeconds: delayMs / 1000 });
 
-describe('health on the status page', () => {
-  describe('health of the Handle server', () => {
+describe('status page health', () => {
+  describe('Handle server health', () => {
     test.each([
       ['responds', healthy, 'good', 'Up'],
       ['gets no requests', server(0, 0, 'closed'), 'good', 'Idle'],
@@ -31,7 +31,7 @@ describe('health on the status page', () => {
       ['failed last, before the page was opened', failingBefore, 'warn', 'Degraded'],
       ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
       ['has an open breaker, but a mirror has not', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
-    ])('%s', (_what, judged, level, word) => {
+    ])('is correct when the server %s', (_what, judged, level, word) => {
       expect(judged).toMatchObject({ level, word });
     });
   });
@@ -44,7 +44,7 @@ describe('health on the status page', () => {
       ['Proxy overloaded', 'warn', healthy, redis('up'), late(800)],
       ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('down'), late(800)],
       ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('down'), late(1)],
-    ])('%s (%s)', (words, level, ...judged) => {
+    ])('is %s (%s) for its worst component', (words, level, ...judged) => {
       expect(overallHealth(...judged)).toEqual([level, words]);
     });
   });

@@ -1,4 +1,4 @@
-// Interval of the systemd watchdog, from its variables: sd_watchdog_enabled(3).
+// systemd watchdog interval from environment variables: sd_watchdog_enabled(3).
 import { describe, expect, test } from 'vitest';
 import { watchdogIntervalMs } from '../../src/process/systemd.js';
 

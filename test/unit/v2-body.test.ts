@@ -1,4 +1,4 @@
-// Errors of an invalid v2 body, which name the value and the property.
+// Error messages for an invalid ePIC v2 body, with the value and property.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { cpuMs } from '../support/cpu-time.js';
@@ -18,7 +18,7 @@ const url = { type: 'URL', parsed_data: 'x' };
 const noPerms = { type: 'HS_ADMIN', parsed_data: { adminId: 'a/b', adminIdIndex: 1, perms: {} } };
 
 describe('ePIC v2 body', () => {
-  describe('a body is rejected, naming the value and the property, when', () => {
+  describe('rejection that names the value and property', () => {
     it.each<[string, unknown, string]>([
       ['it is an object', { values: [] }, 'give an array of values'],
       ['it is null', null, 'give an array of values'],
@@ -133,12 +133,12 @@ describe('ePIC v2 body', () => {
       ['privs begins too early', [{ ...url, privs: '-rwr-' }], '[0].privs: give four characters'],
       ['privs is a number', [{ ...url, privs: 1110 }], '[0].privs: give four characters such as rwr-'],
       ['a permission is a number', [{ ...url, pub_read: 1 }], '[0].pub_read: give true or false'],
-    ])('%s', (_reason, body, message) => {
+    ])('occurs when %s', (_reason, body, message) => {
       expect(refusal(body)).toContain(`Invalid list of values (ePIC v2): ${message}`);
     });
   });
 
-  it('with a hundred thousand references is read without blocking the event loop', async () => {
+  it('is parsed without blocking the event loop for 100,000 references', async () => {
     const value = { ...url, refs: Array<string>(50).fill('1:a/b') };
     const ms = await cpuMs(() => {
       expect(readInputs(Array<typeof value>(2048).fill(value))).toHaveLength(2048);

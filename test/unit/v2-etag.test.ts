@@ -1,4 +1,4 @@
-// The ETag of a record: equal for equal values, different for every visible difference.
+// ETags: equal for equal values, different for every visible change.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { lastModified, recordEtag, textValue } from '../support/v2-values.js';
@@ -19,7 +19,7 @@ describe('ePIC v2 ETag', () => {
     expect(etag).toMatch(/^"[\w-]{22}"$/);
   });
 
-  describe('stays the same when', () => {
+  describe('unchanged value', () => {
     it.each<[string, HandleValue[]]>([
       ['the values have another order', [other, value]],
       [
@@ -30,12 +30,12 @@ describe('ePIC v2 ETag', () => {
       ['the same bytes are in base64', [{ ...value, data: { format: 'base64', value: 'eA==' } }, other]],
       ['the default permissions are explicit', [{ ...value, permissions: '1110' }, other]],
       ['a secret key is added', [value, other, textValue(300, 'HS_SECKEY')]],
-    ])('%s', (_case, values) => {
+    ])('is returned when %s', (_case, values) => {
       expect(recordEtag(values)).toBe(etag);
     });
   });
 
-  describe('changes when', () => {
+  describe('changed value', () => {
     it.each<[string, HandleValue[]]>([
       ['a value is removed', [value]],
       ['an index is different', [{ ...value, index: 3 }, other]],
@@ -45,7 +45,7 @@ describe('ePIC v2 ETag', () => {
       ['the ttl is a date', [{ ...value, ttl: '2030-01-02T03:04:05Z' }, other]],
       ['a reference is different', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
       ['the permissions are different', [{ ...value, permissions: '1100' }, other]],
-    ])('%s', (_case, values) => {
+    ])('is returned when %s', (_case, values) => {
       expect(recordEtag(values)).not.toBe(etag);
     });
   });

@@ -1,4 +1,4 @@
-// Writes under a lock: not sent when the lock may expire, and reported when the login is rejected.
+// Writes under a lock: rejection before lock expiry, and reports of refused logins.
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -58,7 +58,7 @@ async function write(held: Held, status: number) {
 }
 
 describe('write under a lock', () => {
-  test('is not sent when the lock may expire before the Handle server answers', async () => {
+  test('is not sent when the lock could expire before the Handle server responds', async () => {
     const assertHeld = (): void => {
       throw new ServiceError('LOCK_UNAVAILABLE');
     };
