@@ -1,11 +1,11 @@
-// Links in the documents resolve, and READMEs stay short.
+// Document links and README lengths.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { documents, readDocument } from '../support/markdown.js';
 
-/** GitHub's anchors of the headings of a document. */
+/** Returns the GitHub anchors of all headings in a document. */
 const anchorsOf = (path: string): string[] =>
   [...readFileSync(path, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
@@ -21,7 +21,7 @@ function isBroken(from: string, link: string): boolean {
 }
 
 describe('documents', () => {
-  it.each(documents())('%s has no broken links', (path) => {
+  it.each(documents())('have no broken links in %s', (path) => {
     const links = [...readDocument(path).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
       .map(([, link, image]) => link ?? image ?? '')
       .filter((link) => !/^[a-z]+:/.test(link));
@@ -35,7 +35,7 @@ describe('documents', () => {
     .split('\n');
   const readmes = documents().filter((path) => /^src\/.*README\.md$/.test(path));
 
-  it.each(readmes)('%s names existing files', (path) => {
+  it.each(readmes)('name existing files in %s', (path) => {
     const named = [...readDocument(path).matchAll(/`([\w./-]+\.(?:ts|js|cjs|pml))`/g)].map(
       ([, name = '']) => name,
     );
@@ -44,16 +44,16 @@ describe('documents', () => {
     expect(named.filter((name) => !isFile(name))).toEqual([]);
   });
 
-  /** These hold a specification, a translation, and a table of faults. */
+  /** These contain a specification, a translation table and a fault table. */
   const LONG = ['src/cache/coherence/README.md', 'src/v2/README.md', 'src/upstream/README.md'];
 
-  it.each(readmes.filter((path) => !LONG.includes(path)))('%s has 20 to 80 lines', (path) => {
+  it.each(readmes.filter((path) => !LONG.includes(path)))('keep %s between 20 and 80 lines', (path) => {
     const lines = readDocument(path).trimEnd().split('\n').length;
     expect(lines).toBeGreaterThanOrEqual(20);
     expect(lines).toBeLessThanOrEqual(80);
   });
 
-  it('the root README has at most 200 lines', () => {
+  it('limit the root README to 200 lines', () => {
     expect(readDocument('README.md').split('\n').length).toBeLessThanOrEqual(200);
   });
 });

@@ -1,11 +1,11 @@
-// HDLProxy rules for shown lists, record headers and expiry that the recordings do not cover.
+// HDLProxy rules beyond the recordings for shown lists, record headers and expiry.
 import { describe, expect, test } from 'vitest';
 import { startRecordedLocations } from '../support/location-world.js';
 
 const repeated = (count: number, nameOf: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => nameOf(at)).join(' ');
 
-describe('location lists as on HDLProxy', () => {
+describe('HDLProxy location list', () => {
   test.each([
     ['no_legacy leaves URL values out', 'rec-leg114', 'loc loc'],
     ['urlWeight is the weight of the URL value', 'rec-leg126', 'loc loc fallback=1.0'],
@@ -22,7 +22,7 @@ describe('location lists as on HDLProxy', () => {
     ['prefix locations come last', '/21.T7NSK/y', 'own url=0.0 nsw'],
     ['all <locs>, each with its includes behind them', '/21.T7NSB/own3', 'own own2 nsb nsc inc3'],
     ['includes of a list of the prefix', '/21.T7NSM/nshdl', 'own nsc inc3'],
-  ])('%s', async (_rule, path, expected) => {
+  ])('follows the rule: %s', async (_rule, path, expected) => {
     const ask = await startRecordedLocations();
     const { text } = await ask(`${path}?action=showurls`);
     const shown = (text.match(/<location [^>]*>/g) ?? []).map((element) => {
@@ -52,7 +52,7 @@ describe('location lists as on HDLProxy', () => {
     ],
     ['the page has none', 'rec-hdr?noredirect'],
     ['a record without URL and 10320/loc has none', 'rec-hdr3'],
-  ])('record headers: %s', async (_rule, path, link?: string, name?: string) => {
+  ])('sends record headers by the rule: %s', async (_rule, path, link?: string, name?: string) => {
     const { headers } = await (await startRecordedLocations())(path);
     const others = Object.keys(headers).filter((each) => /^x-(ns|inc|own|a|one)$/.test(each));
     expect([headers.link, others]).toEqual([link, name === undefined ? [] : [name]]);
@@ -62,7 +62,7 @@ describe('location lists as on HDLProxy', () => {
     ['a URL value that lost counts', 'rec-ttl1', 10],
     ['an included value counts', 'rec-inc-tt', 5],
     ['a ttl of 0', 'rec-ttl3', 0],
-  ])('expiry: %s', async (_rule, path, seconds) => {
+  ])('expires by the rule: %s', async (_rule, path, seconds) => {
     const { headers } = await (await startRecordedLocations())(path);
     expect(headers['cache-control']).toMatch(new RegExp(`max-age=${seconds}(,|$)`));
   });

@@ -1,4 +1,4 @@
-// The page of a long record: it shows the first part with a notice, and costs no more than that part.
+// Pages of long records: the first part with a notice, at a cost independent of the rest.
 import { describe, expect, test } from 'vitest';
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { shownPart } from '../../src/redirect/value-html.js';
@@ -37,7 +37,7 @@ describe('page of a long record', () => {
     expect(page).not.toContain('This page shows');
   });
 
-  test('ends after 64 KiB of values', async () => {
+  test('stops after 64 KiB of values', async () => {
     const page = await pageOf(
       Array.from({ length: 100 }, (_, at) => value(at + 1, 'DESC', 'x'.repeat(10_000))),
     );
@@ -46,7 +46,7 @@ describe('page of a long record', () => {
     expect(page.length).toBeLessThan(100_000);
   });
 
-  test('truncates a long value, and shows the values after it', async () => {
+  test('truncates a long value and shows the following values', async () => {
     const page = await pageOf([
       value(1, 'DESC', 'x'.repeat(MIB)),
       value(2, 'URL', 'https://example.org/short'),
@@ -86,7 +86,7 @@ describe('page of a long record', () => {
     expect(page.length).toBeLessThan(150_000);
   });
 
-  test('an alias longer than a handle is 404 without an upstream request', async () => {
+  test('returns 404 without an upstream request for an alias longer than a handle', async () => {
     const leads = await startLeads({ abc: [value(1, 'HS_ALIAS', 'x'.repeat(MIB))] });
     const { status, text } = await leads.get('abc');
     expect(status).toBe(404);
@@ -99,7 +99,7 @@ describe('page of a long record', () => {
     const page = await pageOf([value(1, 'DESC', '<'.repeat(MIB))]);
     const escaped = page.match(/&#60;/g)?.length ?? 0;
     expect(escaped).toBeGreaterThan(16_000);
-    // The 80 more are the beginning of the collapsed text.
+    // The preview in the collapsed text has 80 more.
     expect(escaped).toBeLessThanOrEqual(16 * 1024 + 80);
   });
 
@@ -118,12 +118,12 @@ describe('page of a long record', () => {
     expect(reads).toBeLessThanOrEqual(201);
   });
 
-  test('is written row by row, so that other requests are served in between', () => {
+  test('is written row by row so that other requests can be served', () => {
     const values = Array.from({ length: 200 }, (_, at) => ({ index: at, type: 'DESC', data: 'text' }));
     expect(countSteps(valuesTable(values, '/')).steps).toBeGreaterThan(200);
   });
 
-  test('truncates a list of references between two of them', () => {
+  test('truncates a reference list at an element boundary', () => {
     const references = Array.from({ length: 10_000 }, (_, at) => ({ handle: '21.T11998/admin', index: at }));
     const [shown] = shownPart([{ index: 1, type: 'HS_VLIST', data: { format: 'vlist', value: references } }]);
     const { value: list } = shown!.data as { value: typeof references };

@@ -1,4 +1,4 @@
-// Status and contact in a prefix record: whether and why the prefix is closed, and whom to contact.
+// Prefix status and contact, from the prefix record.
 import { describe, expect, test } from 'vitest';
 import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -16,7 +16,7 @@ useNock();
 
 const HANDLE = '21.T11998/page';
 
-/** Starts a proxy for a prefix with this HS_NAMESPACE and one handle. */
+/** Starts a proxy with one handle under a prefix with this HS_NAMESPACE. */
 async function startWith(namespace: string): Promise<Proxy & { targets: string[] }> {
   const upstream = mockUpstream((target) => {
     const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -27,8 +27,8 @@ async function startWith(namespace: string): Promise<Proxy & { targets: string[]
   return { ...(await startProxy()), targets: upstream.targets };
 }
 
-describe('status and contact in a prefix record', () => {
-  test('an inactive prefix is 404 for every handle, with the reason and the contact', async () => {
+describe('prefix status and contact', () => {
+  test('close an inactive prefix with 404, the reason and the contact', async () => {
     const proxy = await startWith(
       '<namespace><status>inactive</status><statusmsg>Closed &amp; gone</statusmsg><contact>c@example.org</contact></namespace>',
     );
@@ -44,7 +44,7 @@ describe('status and contact in a prefix record', () => {
     expect((await proxy.ask(`/api/handles/${HANDLE}`)).status).toBe(200);
   });
 
-  test('the page of an unknown handle shows the contact of its prefix', async () => {
+  test('appear on the page of an unknown handle as the contact', async () => {
     const proxy = await startWith('<namespace><contact>ns@example.org</contact></namespace>');
     const { status, text } = await proxy.ask('/21.T11998/none');
     expect(status).toBe(404);
@@ -52,7 +52,7 @@ describe('status and contact in a prefix record', () => {
     expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
   });
 
-  test('a contact that is no single mailbox address is shown as text, not as a link', async () => {
+  test('show a contact as text, not as a link, unless it is a single mailbox address', async () => {
     const contact = 'a@example.org?bcc=b@example.org &lt;script&gt;';
     const proxy = await startWith(`<namespace><contact>${contact}</contact></namespace>`);
     const { text } = await proxy.ask('/21.T11998/none');
@@ -60,7 +60,7 @@ describe('status and contact in a prefix record', () => {
     expect(text).not.toContain('mailto:');
   });
 
-  test('the prefix record is read once for all its unknown handles, and not for a path without a prefix', async () => {
+  test('require one prefix record read for all unknown handles, and none for a path without a prefix', async () => {
     const proxy = await startWith('<namespace/>');
     for (const path of ['/21.T11998/a', '/21.T11998/b', '/robots', '/api-docs/x'])
       expect((await proxy.ask(path)).status).toBe(404);
@@ -78,7 +78,7 @@ describe('status and contact in a prefix record', () => {
     refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
   } as const;
 
-  /** Starts a reader of prefix records whose loads first fail with these codes, then give 404. */
+  /** Starts a prefix record reader whose loads first fail with these codes, then return 404. */
   function startRecords(failures: ErrorCode[] = []) {
     const asked: (Caller | undefined)[] = [];
     const context = testContext({ clock: { ...systemClock, now: () => 1 } });
@@ -99,7 +99,7 @@ describe('status and contact in a prefix record', () => {
     return { asked, records };
   }
 
-  test('the prefix record is read with the identity of the requesting client', async () => {
+  test('are read with the identity of the requesting client', async () => {
     const { asked, records } = startRecords();
     await records.read(handleRef('0.NA/21.T11998', false), CALLER);
     expect(asked).toEqual([CALLER]);
@@ -109,7 +109,7 @@ describe('status and contact in a prefix record', () => {
     ['UPSTREAM_UNREACHABLE', 1],
     ['OVERLOADED', 2],
   ] as const)(
-    'a prefix record whose read fails with %s is requested %i times by two redirects',
+    'retry a prefix record that failed with %s up to a total of %i requests for two redirects',
     async (code, times) => {
       const { asked, records } = startRecords([code]);
       expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
@@ -120,7 +120,7 @@ describe('status and contact in a prefix record', () => {
     },
   );
 
-  test('requests for many invented prefixes evict no prefix record in use', async () => {
+  test('retain prefix records in use during requests for many unknown prefixes', async () => {
     const { records } = startRecords();
     await records.read(handleRef('0.NA/0.NA', false), CALLER);
     for (let at = 0; at < 20_000; at++) {

@@ -19,7 +19,7 @@ describe('ePIC v2 ETag', () => {
     expect(etag).toMatch(/^"[\w-]{22}"$/);
   });
 
-  describe('unchanged value', () => {
+  describe('equivalent record', () => {
     it.each<[string, HandleValue[]]>([
       ['the values have another order', [other, value]],
       [
@@ -30,12 +30,12 @@ describe('ePIC v2 ETag', () => {
       ['the same bytes are in base64', [{ ...value, data: { format: 'base64', value: 'eA==' } }, other]],
       ['the default permissions are explicit', [{ ...value, permissions: '1110' }, other]],
       ['a secret key is added', [value, other, textValue(300, 'HS_SECKEY')]],
-    ])('is returned when %s', (_case, values) => {
+    ])('has the same ETag when %s', (_case, values) => {
       expect(recordEtag(values)).toBe(etag);
     });
   });
 
-  describe('changed value', () => {
+  describe('different record', () => {
     it.each<[string, HandleValue[]]>([
       ['a value is removed', [value]],
       ['an index is different', [{ ...value, index: 3 }, other]],
@@ -45,7 +45,7 @@ describe('ePIC v2 ETag', () => {
       ['the ttl is a date', [{ ...value, ttl: '2030-01-02T03:04:05Z' }, other]],
       ['a reference is different', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
       ['the permissions are different', [{ ...value, permissions: '1100' }, other]],
-    ])('is returned when %s', (_case, values) => {
+    ])('has a different ETag when %s', (_case, values) => {
       expect(recordEtag(values)).not.toBe(etag);
     });
   });
