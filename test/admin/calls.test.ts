@@ -92,16 +92,16 @@ describe('admin API', () => {
 
   test.each<[what: string, body: string | object]>([
     ['nothing', {}],
-    ['no JSON', '{"handle":'],
-    ['a text', '"all"'],
+    ['invalid JSON', '{"handle":'],
+    ['a string', '"all"'],
     ['an empty handle', { handle: '' }],
-    ['an empty prefix, which would be everything', { prefix: '' }],
+    ['an empty prefix, which would match everything', { prefix: '' }],
     ['an empty list', { handles: [] }],
-    ['a list that is too long', { handles: Array.from({ length: 10_001 }, () => 'a') }],
+    ['an overlong list', { handles: Array.from({ length: 10_001 }, () => 'a') }],
     ['all: false', { all: false }],
-    ['two kinds at once', { all: true, handle: '21.T1/a' }],
-    ['soft as a text', { handle: '21.T1/a', soft: 'true' }],
-    ['a handle that is too long', { handle: '21.T1/'.padEnd(2049, 'x') }],
+    ['two kinds together', { all: true, handle: '21.T1/a' }],
+    ['soft as a string', { handle: '21.T1/a', soft: 'true' }],
+    ['an overlong handle', { handle: '21.T1/'.padEnd(2049, 'x') }],
   ])('rejects a purge of %s without purging anything', async (_what, body) => {
     const upstream = mockUpstream();
     const proxy = await startProxy();

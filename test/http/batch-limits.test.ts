@@ -22,7 +22,7 @@ describe('batch limits', () => {
       ],
       ['auth=true', batchTarget([A], '&auth=true'), 400, /auth=true/],
       ['publicOnly=false', batchTarget([A], '&publicOnly=false'), 400, /publicOnly=false/],
-      ['an index that is none', batchTarget([A], '&index=x'), 400, /index has to be a whole number/],
+      ['an invalid index', batchTarget([A], '&index=x'), 400, /index has to be a whole number/],
     ])('rejects %s', async (_why, target, status, message) => {
       const upstream = mockUpstream(answerByHandle);
       const answer = await (await startProxy()).ask(target);
@@ -40,22 +40,17 @@ describe('batch limits', () => {
         413,
         /Too many handles in one request: 1001/,
       ],
-      ['a body that is no JSON', '{"handles":', 400, /not valid UTF-8 JSON/],
-      ['a list alone', '["21.T1/a"]', 400, /give \{"handles": \["…"\]\}/],
+      ['a body that is not JSON', '{"handles":', 400, /not valid UTF-8 JSON/],
+      ['a bare list', '["21.T1/a"]', 400, /give \{"handles": \["…"\]\}/],
       ['no handles', '{}', 400, /handles: /],
-      ['a number among the handles', '{"handles":["21.T1/a",5]}', 400, /handles\.1: /],
+      ['a number in the handles', '{"handles":["21.T1/a",5]}', 400, /handles\.1: /],
       ['a misspelt member', '{"handles":["21.T1/a"],"types":["URL"]}', 400, /types/],
-      ['null among the handles', '{"handles":[null]}', 400, /handles\.0: /],
-      ['one handle in place of the list', '{"handles":"21.T1/a"}', 400, /handles: /],
+      ['null in the handles', '{"handles":[null]}', 400, /handles\.0: /],
+      ['a handle instead of a list', '{"handles":"21.T1/a"}', 400, /handles: /],
       ['null', 'null', 400, /give \{"handles": \["…"\]\}/],
       ['no body', '', 400, /not valid UTF-8 JSON/],
       ['deeply nested lists', `{"handles":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 400, /handles\.0: /],
-      [
-        'an index that is none',
-        '{"handles":["21.T1/a"],"index":"1,2"}',
-        400,
-        /index has to be a whole number/,
-      ],
+      ['an invalid index', '{"handles":["21.T1/a"],"index":"1,2"}', 400, /index has to be a whole number/],
       // The cost of filtering is handles × values × filters.
       ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],
       [
@@ -64,12 +59,7 @@ describe('batch limits', () => {
         400,
         /index: /,
       ],
-      [
-        'a body that is too large',
-        JSON.stringify({ handles: ['x'.repeat(1024 ** 2)] }),
-        413,
-        /body too large/,
-      ],
+      ['an oversized body', JSON.stringify({ handles: ['x'.repeat(1024 ** 2)] }), 413, /body too large/],
     ])('rejects %s in the body', async (_why, body, status, message) => {
       const upstream = mockUpstream(answerByHandle);
       const answer = await (await startProxy()).ask('/api/resolve', { method: 'POST', body });

@@ -77,7 +77,7 @@ describe('cache entry contradicted by an upstream response', () => {
 
     test.each([
       ['a refused login', { status: 401, body: { responseCode: 403 } }],
-      ['a 404 that is not from a Handle server', { status: 404, body: '<h1>Not Found</h1>' }],
+      ['a 404 from a different service', { status: 404, body: '<h1>Not Found</h1>' }],
     ])('remains a hit after %s', async (_what, told) => {
       const proxy = await startWith(OLD, told);
       for (const path of [PATH, V2_PATH]) {

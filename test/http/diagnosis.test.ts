@@ -60,14 +60,14 @@ describe('diagnosis of a failing Handle server', () => {
   });
 
   test.each([
-    ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, /see the log of the server/],
+    ['a connection reset', { status: 0, body: '', error: 'ECONNRESET' }, /see the log of the server/],
     [
-      'what is not HTTP',
+      'a non-HTTP response',
       { status: 0, body: '', error: 'HPE_INVALID_CONSTANT' },
       /upstream.url should be http or https/,
     ],
     [
-      'a page of a gateway',
+      'a gateway error page',
       { status: 502, body: '<h1>Bad gateway</h1>' },
       /not a gateway or another service/,
     ],

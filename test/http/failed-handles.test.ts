@@ -14,9 +14,9 @@ describe('failure cache', () => {
   describe('failed handle', () => {
     test.each<[string, Answer, number]>([
       ['500', FAILED, 500],
-      ['no record', { status: 200, body: 'rubbish' }, 502],
-      ['502 of a gateway', { status: 502, body: '<h1>Bad Gateway</h1>' }, 502],
-      ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, 502],
+      ['an invalid record', { status: 200, body: 'rubbish' }, 502],
+      ['a gateway 502', { status: 502, body: '<h1>Bad Gateway</h1>' }, 502],
+      ['a connection reset', { status: 0, body: '', error: 'ECONNRESET' }, 502],
     ])(
       'returns the cached failure (%s) to every caller within upstream.retryAfter',
       async (_what, answer, status) => {

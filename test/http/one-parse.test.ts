@@ -23,9 +23,9 @@ describe('handle parsing', () => {
   test.each<[string, (proxy: Proxy) => Promise<unknown>]>([
     ['a record', ({ ask }) => ask(PATH)],
     ['a redirect', ({ ask }) => ask(`/${HANDLE}`)],
-    ['the JSON of a redirect', ({ ask }) => ask(`/${HANDLE}?action=api`)],
-    ['an element of a batch', ({ ask }) => ask(batch)],
-    ['a read of ePIC v2', ({ ask }) => ask(`/api/v2/handles/${HANDLE}`)],
+    ['redirect JSON', ({ ask }) => ask(`/${HANDLE}?action=api`)],
+    ['a batch element', ({ ask }) => ask(batch)],
+    ['an ePIC v2 read', ({ ask }) => ask(`/api/v2/handles/${HANDLE}`)],
     ['a native message', ({ app }) => askNative(app.native, HANDLE, { transport: 'udp' })],
   ])('runs once for an uncached read of %s', async (_what, read) => {
     const upstream = mockUpstream();

@@ -21,7 +21,7 @@ const BROKEN = { status: 500, body: { responseCode: 2, message: 'broken', handle
 describe('reporting of reads', () => {
   test.each([
     ['a record', recordOf(), 200, { miss: 1 }],
-    ['no record', notFound(), 404, { miss: 1 }],
+    ['a missing record', notFound(), 404, { miss: 1 }],
     ['a refusal', REFUSED, 403, { refused: 1 }],
     ['a failure', BROKEN, 500, { error: 1 }],
   ])('counts %s once, with one upstream request', async (_what, answer, status, results) => {

@@ -44,15 +44,15 @@ describe('anonymous reads', () => {
 
   test.each([
     ['a miss', recordOf(), PATH, 200],
-    ['a handle that does not exist', notFound(), PATH, 404],
-    ['a refusal of the Handle server', refused, PATH, 403],
-    ['a failure of the Handle server', failed, PATH, 500],
+    ['an unknown handle', notFound(), PATH, 404],
+    ['a Handle server refusal', refused, PATH, 403],
+    ['a Handle server failure', failed, PATH, 500],
     ['an authoritative read', recordOf(), `${PATH}?auth`, 200],
     ['an invalid parameter', recordOf(), `${PATH}?index=x`, 400],
     ['an invalid handle', recordOf(), '/api/handles/21.T1/no%zz', 400],
     ['an empty handle', recordOf(), '/api/handles/', 400],
     ['a long target', recordOf(), `${PATH}?${'x'.repeat(2000)}`, 200],
-    ['a request line over the limit', recordOf(), `${PATH}?${'x'.repeat(10_000)}`, 414],
+    ['an overlong request line', recordOf(), `${PATH}?${'x'.repeat(10_000)}`, 414],
   ])('bypass Express for %s and parse the target once', async (_what, answer, target, status) => {
     mockUpstream(answer);
     const entries = countEntries();

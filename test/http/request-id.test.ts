@@ -66,10 +66,10 @@ describe('request id', () => {
   test.each<[what: string, id: string | string[]]>([
     ['is empty', ''],
     ['is longer than 128 characters', 'a'.repeat(129)],
-    ['has characters of JSON', 'a","level":"error'],
-    ['has characters of HTML', '<b>'],
+    ['has JSON syntax characters', 'a","level":"error'],
+    ['has HTML syntax characters', '<b>'],
     ['has spaces', 'a b'],
-    ['is given twice', ['a', 'b']],
+    ['is sent twice', ['a', 'b']],
   ])('is replaced when it %s', async (_what, id) => {
     mockUpstream(FAILURE);
     const { proxy } = await startLogged(TRUSTED);

@@ -107,9 +107,9 @@ describe('snapshot file', () => {
   });
 
   test.each([
-    ['of another upstream', 'foreign', { UPSTREAM_CASE_SENSITIVE: 'true' }, () => undefined],
+    ['from a different upstream', 'foreign', { UPSTREAM_CASE_SENSITIVE: 'true' }, () => undefined],
     [
-      'of a later version',
+      'from a later version',
       'unknown',
       {},
       (file: string) => {
@@ -117,7 +117,7 @@ describe('snapshot file', () => {
       },
     ],
     [
-      'that is empty',
+      'empty',
       'unknown',
       {},
       (file: string) => {
@@ -125,7 +125,7 @@ describe('snapshot file', () => {
       },
     ],
     [
-      'that is cut off',
+      'truncated',
       'incomplete',
       {},
       (file: string) => {
@@ -168,7 +168,7 @@ describe('snapshot file', () => {
 
   test.each([
     [
-      'is in a folder that does not exist',
+      'is in a missing folder',
       (file: string) => {
         rmSync(join(file, '..'), { recursive: true });
       },
@@ -181,7 +181,7 @@ describe('snapshot file', () => {
       },
     ],
     [
-      'is in a folder that cannot be written',
+      'is in an unwritable folder',
       (file: string) => {
         chmodSync(join(file, '..'), 0o500);
       },

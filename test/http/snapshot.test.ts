@@ -64,10 +64,7 @@ describe('restart with a snapshot', () => {
         proxy.ask(PATH, { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}' }),
     ],
     ['a purge', (proxy: Proxy) => proxy.app.operations.purge({ handles: [HANDLE], isSoft: false })],
-    [
-      'a purge of its prefix',
-      (proxy: Proxy) => proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false }),
-    ],
+    ['a prefix purge', (proxy: Proxy) => proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false })],
   ])('does not restore a record from before %s, even after a kill', async (_, invalidate) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);

@@ -55,8 +55,8 @@ describe('tracing', () => {
   });
 
   it.each([
-    ['what is not sampled', { TRACING_SAMPLE_PERCENT: '0' }, {}],
-    ['what its caller does not sample', {}, { traceparent: `00-${TRACE}-${PARENT}-00` }],
+    ['an unsampled request', { TRACING_SAMPLE_PERCENT: '0' }, {}],
+    ['a request unsampled by its caller', {}, { traceparent: `00-${TRACE}-${PARENT}-00` }],
   ])('does not export %s', async (_what, env, headers) => {
     mockUpstream();
     const collector = await startOtlpReceiver();
@@ -94,7 +94,7 @@ describe('tracing', () => {
   });
 
   it.each([
-    ['is away', () => Promise.resolve('http://127.0.0.1:1/v1/traces')],
+    ['is unreachable', () => Promise.resolve('http://127.0.0.1:1/v1/traces')],
     ['fails', async () => (await startOtlpReceiver(500)).endpoint],
   ])('does not delay or fail a response when the collector %s', async (_what, place) => {
     mockUpstream();

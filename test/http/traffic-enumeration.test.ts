@@ -111,7 +111,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     ['authoritative reads', () => [`/api/handles/${guess()}?auth=true`]],
     ['forwarded reads', () => [`/api/handles/${guess()}?publicOnly=false`]],
     ['redirects', () => [`/${guess()}`]],
-    ['redirects with a login, which nobody checks', () => [`/${guess()}`, withLogin]],
+    ['redirects with an unchecked login', () => [`/${guess()}`, withLogin]],
     ['ePIC v2', () => [`/api/v2/handles/${guess()}`]],
     ['POST of a handle', () => [`/api/handles/${guess()}`, { method: 'POST' }]],
     ['a conditional PUT', () => [`/api/handles/${guess()}`, conditional]],
@@ -134,14 +134,14 @@ describe('enumeration limit (traffic.enumeration)', () => {
 
   describe('guesses with an unchecked login', () => {
     test.each<[string, Record<string, string>, string, string]>([
-      ['over plain http', { UPSTREAM_URL: plain.url }, 'Basic eDp4', '/api/handles/'],
+      ['over plain HTTP', { UPSTREAM_URL: plain.url }, 'Basic eDp4', '/api/handles/'],
       [
-        'over plain http, by ePIC v2',
+        'over plain HTTP through ePIC v2',
         { UPSTREAM_URL: plain.url },
         basic('300:21.T1/1', 'x'),
         '/api/v2/handles/',
       ],
-      ['without a name, over https', TLS, 'Handle cnonce="bm9uY2U="', '/api/handles/'],
+      ['without a name, over HTTPS', TLS, 'Handle cnonce="bm9uY2U="', '/api/handles/'],
     ])('are counted and rejected: %s', async (_where, env, Authorization, path) => {
       const proxy = await start(env);
       const statuses = [];

@@ -127,9 +127,9 @@ describe('traffic limit (rate limit)', () => {
   ];
 
   test.each<[string, Record<string, string>, [string, Question?], number]>([
-    ['a read over https', TLS, [PATH], 200],
-    ['a read of ePIC v2 over https', TLS, ['/api/v2/handles/21.T11998/page'], 200],
-    ['a write, even over http', {}, put('21.T11998/written-by-owner'), 201],
+    ['a read over HTTPS', TLS, [PATH], 200],
+    ['an ePIC v2 read over HTTPS', TLS, ['/api/v2/handles/21.T11998/page'], 200],
+    ['a write, even over plain HTTP', {}, put('21.T11998/written-by-owner'), 201],
   ])(
     'by identity: gives a login accepted for %s a bucket apart from unverified names',
     async (_what, env, [path, question = {}], status) => {
@@ -162,10 +162,10 @@ describe('traffic limit (rate limit)', () => {
   }
 
   test.each([
-    ['over plain http', { UPSTREAM_URL: plain.url }, PATH],
-    ['over plain http, by ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
-    ['at a server that gets no logins', READ_ONLY, PATH],
-    ['at a server that gets no logins, by ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
+    ['over plain HTTP', { UPSTREAM_URL: plain.url }, PATH],
+    ['over plain HTTP through ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
+    ['at a server without logins', READ_ONLY, PATH],
+    ['at a server without logins, through ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
   ])('by identity: does not verify a name by a read %s', async (_where, env, path) => {
     const proxy = await start(env, { by: 'identity', perMinute: 3 });
     const statuses = await askWithMadeUpNames(proxy, path);

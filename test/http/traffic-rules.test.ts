@@ -33,38 +33,38 @@ const MESSAGE = { Accept: 'application/x-hdl-message', 'Content-Type': 'applicat
 const agent = (name: string): Question => ({ headers: { 'User-Agent': name } });
 
 describe('traffic rules', () => {
-  describe('matching', () => {
+  describe('rule', () => {
     test.each<[string, object, string, Question | undefined, boolean]>([
       ['an address', { network: '192.0.2.7' }, PAGE, from('192.0.2.7'), true],
       ['a network', { network: ['198.51.100.0/24', '192.0.2.0/24'] }, PAGE, from('192.0.2.7'), true],
-      ['no other network', { network: '192.0.2.0/24' }, PAGE, from('192.0.3.7'), false],
+      ['no different network', { network: '192.0.2.0/24' }, PAGE, from('192.0.3.7'), false],
       ['an IPv6 network', { network: '2001:db8::/32' }, PAGE, from('2001:db8:7::1'), true],
       ['an IPv4 address as IPv6', { network: '192.0.2.0/24' }, PAGE, from('::ffff:192.0.2.7'), true],
       ['an agent in any case', { userAgent: '*gptbot*' }, PAGE, agent('Mozilla GPTBot/1.2'), true],
-      ['no other agent', { userAgent: '*gptbot*' }, PAGE, agent('curl/8'), false],
+      ['no different agent', { userAgent: '*gptbot*' }, PAGE, agent('curl/8'), false],
       ['a missing agent', { userAgent: '*' }, PAGE, undefined, true],
       ['a method', { method: 'POST' }, '/api/sessions', { method: 'POST' }, true],
-      ['no other method', { method: ['PUT', 'DELETE'] }, PAGE, undefined, false],
+      ['no different method', { method: ['PUT', 'DELETE'] }, PAGE, undefined, false],
       ['the record interface', { interface: 'record' }, PAGE, undefined, true],
       ['ePIC v2', { interface: 'v2' }, '/api/v2/handles/21.T11998/page', undefined, true],
       ['redirects', { interface: 'redirect' }, '/21.T11998/page', undefined, true],
       ['lists', { interface: 'list' }, '/api/handles?prefix=21.T11998', undefined, true],
       ['native messages', { interface: 'native' }, '/', { method: 'POST', headers: MESSAGE }, true],
-      ['no other POST as a native message', { interface: 'native' }, '/', { method: 'POST' }, false],
-      ['no other interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
+      ['no ordinary POST as a native message', { interface: 'native' }, '/', { method: 'POST' }, false],
+      ['no different interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
       ['a prefix', { prefix: '21.t11998' }, PAGE, undefined, true],
       ['a derived prefix', { prefix: '21.*' }, PAGE, undefined, true],
-      ['no prefix that begins alike', { prefix: '21.T1' }, PAGE, undefined, false],
+      ['no prefix with the same first characters', { prefix: '21.T1' }, PAGE, undefined, false],
       ['a handle', { handle: '21.T11998/PA*' }, PAGE, undefined, true],
       ['a handle, percent-encoded', { handle: '21.T11998/page' }, '/21.T11998%2Fpag%65', undefined, true],
-      ['no other handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
-      ['reads that memory does not answer', { reads: 'misses' }, PAGE, undefined, true],
-      ['no miss where hits are meant', { reads: 'hits' }, PAGE, undefined, false],
+      ['no different handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
+      ['misses', { reads: 'misses' }, PAGE, undefined, true],
+      ['no miss for a rule for hits', { reads: 'hits' }, PAGE, undefined, false],
       ['credentials', { credentials: true }, PAGE, { headers: { Authorization: 'Basic eDp4' } }, true],
-      ['their absence', { credentials: false }, PAGE, undefined, true],
+      ['missing credentials', { credentials: false }, PAGE, undefined, true],
       ['everything', {}, PAGE, undefined, true],
-      ['only where every part matches', { method: 'GET', prefix: '20.500' }, PAGE, undefined, false],
-    ])('compares the request with %s', async (_what, match, target, question, expected) => {
+      ['only when all conditions match', { method: 'GET', prefix: '20.500' }, PAGE, undefined, false],
+    ])('matches %s', async (_what, match, target, question, expected) => {
       expect(await isMatched(match, target, question)).toBe(expected);
     });
   });

@@ -31,14 +31,14 @@ describe('conditional write (If-Match)', () => {
       { responseCode: 301, handle: HANDLE },
     ],
     [
-      'a message',
+      'an upstream message',
       { status: 400, body: { responseCode: 2, message: 'no' } },
       400,
       { responseCode: 2, message: 'no' },
     ],
     ['a wrong login', { status: 401, body: {} }, 401, { responseCode: 403 }],
     [
-      '200 with another code',
+      '200 with an error code',
       { status: 200, body: { responseCode: 2, handle: HANDLE } },
       502,
       { responseCode: 2, handle: HANDLE },
@@ -89,7 +89,7 @@ describe('conditional write (If-Match)', () => {
 
   test.each<[string, Answer]>([
     ['the record has changed', recordOf()],
-    ['there is no such record', notFound()],
+    ['the record does not exist', notFound()],
   ])('returns 412 with the reason that %s', async (reason, read) => {
     const { answer } = await putIf(read, { 'If-Match': '"other"' });
     expect(answer.status).toBe(412);

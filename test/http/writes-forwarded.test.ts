@@ -13,13 +13,10 @@ describe('forwarded write', () => {
   test.each<[what: string, body: Buffer]>([
     ['a bare array', Buffer.from('[{"index":1,"type":"URL","data":"https://example.org/"}]')],
     ['an object', Buffer.from('{"values":[]}')],
-    [
-      'numbers as no JSON has them, and other lenient JSON',
-      Buffer.from("{values:[{index:01,ttl:+5,'type':URL}]}"),
-    ],
+    ['lenient JSON with nonstandard numbers', Buffer.from("{values:[{index:01,ttl:+5,'type':URL}]}")],
     ['numbers that a parser would change', Buffer.from('[{"index":1.0,"ttl":12345678901234567890,"x":1e2}]')],
     ['white space, a byte order mark and doubled members', Buffer.from('\ufeff [ {"a":1,"a":2}\r\n\t] ')],
-    ['bytes that are no UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe, 0xc3, 0x28, 0x00, 0x22, 0x5d])],
+    ['invalid UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe, 0xc3, 0x28, 0x00, 0x22, 0x5d])],
     ['nothing', Buffer.alloc(0)],
   ])('preserves the body when it is %s', async (_what, body) => {
     const sent = mockWrites();
@@ -75,11 +72,11 @@ describe('forwarded write', () => {
     ['an encoded slash', '21.T11998%2Fabc', '21.T11998/abc'],
     ['a doubled slash', '21.T11998/a//b', '21.T11998%2Fa%2F%2Fb'],
     ['dot segments', '21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
-    ['an address inside', '21.T11998/http://x', '21.T11998%2Fhttp%3A%2F%2Fx'],
+    ['a URL', '21.T11998/http://x', '21.T11998%2Fhttp%3A%2F%2Fx'],
     ['a plus, a semicolon and a question mark', '21.T11998/a+b;c%3Fd', '21.T11998/a%2Bb%3Bc%3Fd'],
     ['a backslash', '21.T11998/a%5Cb', '21.T11998/a%5Cb'],
-    ['letters beyond ASCII', '21.T11998/gr%C3%B6%C3%9Fe', '21.T11998/gr%C3%B6%C3%9Fe'],
-    ['a prefix alone', '0.NA%2F21.T11998', '0.NA/21.T11998'],
+    ['non-ASCII letters', '21.T11998/gr%C3%B6%C3%9Fe', '21.T11998/gr%C3%B6%C3%9Fe'],
+    ['only a prefix', '0.NA%2F21.T11998', '0.NA/21.T11998'],
   ])('preserves the handle with %s', async (_what, path, expected) => {
     const sent = mockWrites();
     const proxy = await startProxy();

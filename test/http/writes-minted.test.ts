@@ -54,9 +54,9 @@ describe('minted handle', () => {
 
   test.each([
     ['is not JSON', '<h1>created</h1>'],
-    ['is broken off', '{"responseCode":1,"handle":"21.T'],
-    ['names no handle', '{"responseCode":1}'],
-    ['names something else than a text', '{"handle":7}'],
+    ['is truncated', '{"responseCode":1,"handle":"21.T'],
+    ['contains no handle', '{"responseCode":1}'],
+    ['contains a non-string handle', '{"handle":7}'],
   ])('is relayed in a response that %s', async (_what, body) => {
     const { proxy } = await notFoundBefore(minting(body));
     const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });

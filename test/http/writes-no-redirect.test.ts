@@ -23,12 +23,12 @@ describe('redirect of a write', () => {
 
   test.each([
     ['a trailing slash', '/api/handles/21.T11998/'],
-    ['two of them', '/api/handles/21.T11998/abc//'],
+    ['two trailing slashes', '/api/handles/21.T11998/abc//'],
     ['no suffix', '/api/handles/21.T11998'],
     ['doubled slashes', '/api/handles//21.T11998//abc'],
     ['dot segments', '/api/handles/../handles/21.T11998/abc'],
     ['no handle', '/api/handles'],
-    ['no handle but a slash', '/api/handles/'],
+    ['a slash without a handle', '/api/handles/'],
   ])('is not caused by %s', async (_what, target) => {
     const sent = mockWrites(jsonAnswer(201, { responseCode: 1 }));
     const proxy = await startProxy(env);

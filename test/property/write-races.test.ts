@@ -62,7 +62,7 @@ describe('race of reads and writes', () => {
     test.each<[what: string, makeStore: MakeStore<number>, acts?: fc.Arbitrary<Act[]>]>([
       ['without fences', withFences(forgetting())],
       [
-        'with a cache that deletes after the write, but stores loads from before',
+        'with deletion after the write but without rejection of earlier loads',
         (tiers) => {
           const { memory } = tiers;
           return {
@@ -76,7 +76,7 @@ describe('race of reads and writes', () => {
         },
       ],
       [
-        'without a fence that stays after a write without a response',
+        'without a lasting fence after an unknown write outcome',
         withFences(forgetting('changed', 'unknown')),
         // The failing order is rare with all acts, so only the three relevant ones are used.
         fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),

@@ -65,8 +65,8 @@ describe('page of a long record', () => {
 
   test.each<[string, unknown]>([
     ['a type', { ...value(1, 'T'.repeat(MIB), 'text') }],
-    ['a time to live', { ...value(1, 'DESC', 'text', 'soon'.repeat(MIB)) }],
-    ['a time', { ...value(1, 'DESC', 'text'), timestamp: '2'.repeat(MIB) }],
+    ['a TTL', { ...value(1, 'DESC', 'text', 'soon'.repeat(MIB)) }],
+    ['a timestamp', { ...value(1, 'DESC', 'text'), timestamp: '2'.repeat(MIB) }],
     ['permissions', { ...value(1, 'DESC', 'text'), permissions: '1'.repeat(MIB) }],
     ['a format', ofData('f'.repeat(MIB), 'text')],
     ['bytes', ofData('base64', 'QUJD'.repeat(MIB))],
@@ -74,12 +74,12 @@ describe('page of a long record', () => {
     ['a reference', ofData('admin', { handle: 'x'.repeat(MIB), index: 1, permissions: '1'.repeat(MIB) })],
     ['a site record', ofData('site', { servers: Array(50_000).fill({ address: '192.0.2.1' }) })],
     [
-      'an object of many names',
+      'an object with many members',
       ofData('x', Object.fromEntries([...Array(50_000).keys()].map((n) => [n, n]))),
     ],
     ['a list of empty lists', ofData('x', Array(200_000).fill([]))],
-    ['a list in a list in a list', ofData('x', nested(900))],
-    ['a target that is no URL', value(1, 'URL', 'no:'.repeat(MIB))],
+    ['deeply nested lists', ofData('x', nested(900))],
+    ['an invalid target URL', value(1, 'URL', 'no:'.repeat(MIB))],
   ])('is short for %s as long as a record', async (_what, long) => {
     const page = await pageOf([long]);
     expect(page).toContain('The JSON has everything.');

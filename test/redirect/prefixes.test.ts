@@ -139,7 +139,7 @@ describe('prefix and included locations', () => {
 
   test.each([
     ['is refused', REFUSED],
-    ['cannot be read', FAILED],
+    ['is unreadable', FAILED],
   ])(
     'are ignored for a prefix record that %s, with one request per upstream.retryAfter',
     async (_what, answer) => {
@@ -189,7 +189,7 @@ describe('prefix and included locations', () => {
 
   test.each([
     ['was refused', REFUSED],
-    ['could not be read', FAILED],
+    ['was unreadable', FAILED],
   ])('are updated immediately after a write to a prefix record that %s', async (_what, answer) => {
     const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
     answerPrefix(proxy, answer);
@@ -230,8 +230,8 @@ describe('prefix and included locations', () => {
   });
 
   test.each([
-    ['the prefix that it names instead of its own', 'overridePrefix="0.NA/21.OTHER"'],
-    ['a prefix that it includes', 'includeNamespace="0.NA/21.OTHER"'],
+    ['the overriding prefix', 'overridePrefix="0.NA/21.OTHER"'],
+    ['an included prefix', 'includeNamespace="0.NA/21.OTHER"'],
   ])('are updated immediately after a write to the record of %s', async (_which, attribute) => {
     const proxy = await startPrefixed({
       '21.T11998/url': list('<location href="https://url.example.org/" weight="1"/>', attribute),

@@ -13,9 +13,9 @@ describe('maximum JSON depth', () => {
   });
 
   test.each([
-    ['beside each other', `[${Array<string>(5000).fill('[{}]').join()}]`],
-    ['in a text', JSON.stringify(['['.repeat(5000), '{"'.repeat(5000), '\\"['.repeat(5000)])],
-    ['in a text that ends in a backslash', `["${'['.repeat(2000)}\\\\"]`],
+    ['in sequence', `[${Array<string>(5000).fill('[{}]').join()}]`],
+    ['in a string', JSON.stringify(['['.repeat(5000), '{"'.repeat(5000), '\\"['.repeat(5000)])],
+    ['in a string that ends with a backslash', `["${'['.repeat(2000)}\\\\"]`],
   ])('ignores brackets %s', (_where, json) => {
     expect(parseJson(json)).toEqual(JSON.parse(json));
   });

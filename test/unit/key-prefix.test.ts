@@ -15,20 +15,20 @@ const HERE = { UPSTREAM_URL: 'https://hdl.example.org', REDIS_URL };
 
 describe('default Redis key prefix', () => {
   test.each([
-    ['the name in capitals', { UPSTREAM_URL: 'HTTPS://HDL.Example.ORG' }],
-    ['the port that https has anyway', { UPSTREAM_URL: 'https://hdl.example.org:443/' }],
-    ['the first database by its number', { REDIS_URL: `${REDIS_URL}/0` }],
-    ['another Redis, another login', { REDIS_URL: 'rediss://elsewhere' }],
-    ['another machine', {}],
+    ['an upper-case host name', { UPSTREAM_URL: 'HTTPS://HDL.Example.ORG' }],
+    ['the default HTTPS port', { UPSTREAM_URL: 'https://hdl.example.org:443/' }],
+    ['the default database by number', { REDIS_URL: `${REDIS_URL}/0` }],
+    ['a different Redis server and login', { REDIS_URL: 'rediss://elsewhere' }],
+    ['a different machine', {}],
   ])('is the same for %s', (_what, env) => {
     expect(prefixFor({ ...HERE, ...env }, 'another')).toBe(prefixFor(HERE, 'one'));
   });
 
   test.each([
-    ['another scheme', { UPSTREAM_URL: 'http://hdl.example.org' }],
-    ['another host', { UPSTREAM_URL: 'https://hdl2.example.org' }],
-    ['another port', { UPSTREAM_URL: 'https://hdl.example.org:8000' }],
-    ['another database', { REDIS_URL: `${REDIS_URL}/1` }],
+    ['a different scheme', { UPSTREAM_URL: 'http://hdl.example.org' }],
+    ['a different host', { UPSTREAM_URL: 'https://hdl2.example.org' }],
+    ['a different port', { UPSTREAM_URL: 'https://hdl.example.org:8000' }],
+    ['a different database', { REDIS_URL: `${REDIS_URL}/1` }],
   ])('differs for %s', (_what, env) => {
     expect(prefixFor({ ...HERE, ...env })).not.toBe(prefixFor(HERE));
   });

@@ -30,40 +30,40 @@ const kinds = (...history: Operation[]): string[] => check(...history).faults.ma
 describe('linearizability checker', () => {
   describe('linearizable history', () => {
     test.each<[string, Operation[]]>([
-      ['in which nothing happens', []],
+      ['nothing happens', []],
       [
-        'in which a read shows the version before a write, and the next one the write',
+        'a read returns the version before a write and the next read the write',
         [read('0', [0, 1]), write('1', [2, 3]), read('1', [4, 5])],
       ],
       [
-        'in which reads during a write show the old and the new version',
+        'reads during a write return the old and the new version',
         [write('1', [0, 9]), read('1', [1, 2]), read('0', [3, 4])],
       ],
       [
-        'in which a read that began before the acknowledgement shows the old version',
+        'a read started before the acknowledgement returns the old version',
         [write('1', [0, 3]), read('0', [2, 9])],
       ],
       [
-        'in which a write of unknown outcome is never seen',
+        'no read returns a write of unknown outcome',
         [write('1', [0, Infinity]), write('2', [1, 2]), read('2', [3, 4])],
       ],
       [
-        'in which a write of unknown outcome takes effect after a later one',
+        'a write of unknown outcome takes effect after a later write',
         [write('1', [0, Infinity]), write('2', [1, 2]), read('2', [3, 4]), read('1', [5, 6])],
       ],
       [
-        'in which two concurrent writes are seen in either order',
+        'reads return two concurrent writes in either order',
         [write('1', [0, 5]), write('2', [0, 5]), read('1', [6, 7]), read('1', [8, 9])],
       ],
       [
-        'in which each conditional write replaces the one before',
+        'each conditional write replaces the previous one',
         [write('1', [0, 1], '0'), write('2', [2, 3], '1'), read('2', [4, 5])],
       ],
       [
-        'in which a conditional write of unknown outcome is replaced',
+        'a later write replaces a conditional write of unknown outcome',
         [write('1', [0, Infinity], '0'), write('2', [2, 3], '1'), read('2', [4, 5])],
       ],
-    ])('is accepted for %s', (_what, history) => {
+    ])('is accepted when %s', (_what, history) => {
       expect(check(...history).faults).toEqual([]);
     });
   });
@@ -77,12 +77,12 @@ describe('linearizability checker', () => {
         [write('1', [0, 1]), read('0', [2, 3]), read('1', [2, 3]), read('0', [4, 5])],
       ],
       [
-        'an older version that another write has replaced',
+        'an older version after its replacement',
         ['stale read'],
         [write('1', [0, 1]), write('2', [2, 3]), read('2', [4, 5]), read('1', [6, 7])],
       ],
       [
-        'two readers that see concurrent writes in different orders afterwards',
+        'readers that disagree on the order of concurrent writes',
         ['stale read'],
         [write('1', [0, 5]), write('2', [0, 5]), read('1', [6, 7]), read('2', [6, 7])],
       ],
@@ -91,16 +91,16 @@ describe('linearizability checker', () => {
         ['stale read'],
         [write('1', [0, 1], '0'), write('2', [2, 3], '1'), read('1', [4, 5])],
       ],
-      ['a version that nobody wrote', ['never written'], [read('7', [0, 1])]],
-      ['a version before it was written', ['never written'], [read('1', [0, 1]), write('1', [2, 3])]],
-      ['a condition on a version that nobody wrote', ['never written'], [write('1', [0, 1], '7')]],
+      ['an unwritten version', ['never written'], [read('7', [0, 1])]],
+      ['a version before its write', ['never written'], [read('1', [0, 1]), write('1', [2, 3])]],
+      ['a condition on an unwritten version', ['never written'], [write('1', [0, 1], '7')]],
       [
         'two conditional writes on one version',
         ['lost update'],
         [write('1', [0, 5], '0'), write('2', [0, 5], '0')],
       ],
       [
-        'a conditional write on a version that was replaced before',
+        'a conditional write on a replaced version',
         ['lost update'],
         [write('1', [0, 1]), write('2', [2, 3]), write('3', [4, 5], '1')],
       ],
@@ -110,7 +110,7 @@ describe('linearizability checker', () => {
         [write('1', [0, 5], '2'), write('2', [0, 5], '1')],
       ],
       [
-        'a second conditional write that was seen, though its outcome is unknown',
+        'a visible second conditional write of unknown outcome',
         ['lost update'],
         [write('1', [0, 5], '0'), write('2', [0, Infinity], '0'), read('2', [6, 7])],
       ],

@@ -27,7 +27,7 @@ describe('logger', () => {
       },
     ],
     [
-      'headers of a request deep inside',
+      'deeply nested request headers',
       (log) => {
         log.info({ a: { b: { c: { headers: { Authorization: credential } } } } });
       },
@@ -51,7 +51,7 @@ describe('logger', () => {
       },
     ],
     [
-      'a password in configuration',
+      'a password in the configuration',
       (log) => {
         log.info({ redis: { password: credential } });
       },

@@ -15,12 +15,12 @@ const names = (handle: string): string[] => find(handleRef(handle, false)).map((
 describe('prefix routing', () => {
   test.each([
     ['a prefix', '21.T1/a', 'one'],
-    ['a prefix in other case', '21.t1/a', 'one'],
-    ['the handle of a prefix itself', '21.T1', 'one'],
-    ['a prefix derived from one without a pattern', '21.T1.X/a', 'others'],
-    ['a prefix that begins with the same characters', '21.T11/a', 'others'],
+    ['a prefix in different case', '21.t1/a', 'one'],
+    ['the prefix handle', '21.T1', 'one'],
+    ['a prefix derived from an exact entry', '21.T1.X/a', 'others'],
+    ['a prefix with the same first characters', '21.T11/a', 'others'],
     ['a derived prefix', '20.500.12345.8/a', 'one'],
-    ['a prefix derived twice', '20.500.12345.8.9/a', 'one'],
+    ['a twice-derived prefix', '20.500.12345.8.9/a', 'one'],
     ['the longest of two patterns', '20.500.12345.7.1/a', 'derived'],
     ['the base of the longest pattern', '20.500.12345.7/a', 'one'],
     ['any other prefix', '99.X/a', 'others'],

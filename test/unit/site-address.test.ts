@@ -39,7 +39,7 @@ describe('site record addresses', () => {
       ['https://hdl.example.org:8000'],
     ],
     [
-      'the domain of one server',
+      'a server-specific domain',
       site(
         {
           attributes: [
@@ -60,8 +60,8 @@ describe('site record addresses', () => {
     ['no server', site({ servers: [] }), []],
     ['credentials in the domain', site({ attributes: [{ name: 'domain', value: 'me@evil.example' }] }), []],
     ['a query in the path', site({ attributes: [{ name: 'path', value: 'x?y' }] }), []],
-    ['a port that is none', site({}, { interfaces: [{ ...HTTP, port: 700_000 }] }), []],
-  ])('are correct for %s', (_what, given, expected) => {
+    ['an invalid port', site({}, { interfaces: [{ ...HTTP, port: 700_000 }] }), []],
+  ])('are built from %s', (_what, given, expected) => {
     expect(urls([given])).toEqual(expected);
   });
 

@@ -12,10 +12,14 @@ const histogram = (...counts: [number, number, number]) => ({
 
 describe('latency statistics', () => {
   test.each([
-    ['no measurement has none', histogram(0, 0, 0), { p50: null, p95: null, p99: null }],
-    ['one bucket is interpolated', histogram(100, 100, 100), { p50: 0.0005, p95: 0.000_95, p99: 0.000_99 }],
-    ['an empty bucket is skipped', histogram(0, 100, 100), { p50: 0.0055, p95: 0.009_55, p99: 0.009_91 }],
-    ['one beyond the last bound is that bound', histogram(50, 90, 100), { p50: 0.001, p95: 0.01, p99: 0.01 }],
+    ['null without measurements', histogram(0, 0, 0), { p50: null, p95: null, p99: null }],
+    [
+      'interpolation within one bucket',
+      histogram(100, 100, 100),
+      { p50: 0.0005, p95: 0.000_95, p99: 0.000_99 },
+    ],
+    ['an empty bucket', histogram(0, 100, 100), { p50: 0.0055, p95: 0.009_55, p99: 0.009_91 }],
+    ['the last bound for a value above it', histogram(50, 90, 100), { p50: 0.001, p95: 0.01, p99: 0.01 }],
   ])('computes percentiles: %s', (_what, given, percentiles) => {
     expect(percentilesOf(given)).toEqual(percentiles);
   });

@@ -28,9 +28,9 @@ describe('status page health', () => {
       ['gets no requests', server(0, 0, 'closed'), 'good', 'Idle'],
       ['fails rarely', server(100, 1, 'closed'), 'warn', 'Degraded'],
       ['fails half of the requests', server(10, 5, 'closed'), 'bad', 'Failing'],
-      ['failed last, before the page was opened', failingBefore, 'warn', 'Degraded'],
+      ['failed before the page was opened', failingBefore, 'warn', 'Degraded'],
       ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
-      ['has an open breaker, but a mirror has not', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
+      ['has an open breaker but a working mirror', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
     ])('is correct when the server %s', (_what, judged, level, word) => {
       expect(judged).toMatchObject({ level, word });
     });

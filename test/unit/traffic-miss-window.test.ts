@@ -14,15 +14,15 @@ const counted = (answered: number, unknown: number, pressed = 0) => ({ answered,
 describe('miss-based network limit', () => {
   describe('decision', () => {
     test.each([
-      ['one read above the bound, none of them found', counted(301, 301), 0, 'unknown-names'],
-      ['just the share', counted(1000, 900), 0, 'unknown-names'],
-      ['as many reads as are allowed', counted(300, 300), 0, undefined],
-      ['fewer unknown names than the share', counted(1000, 899), 0, undefined],
-      ['a harvester that finds everything', counted(100_000, 0), 0, undefined],
+      ['one read above the bound without any found', counted(301, 301), 0, 'unknown-names'],
+      ['exactly the limit ratio', counted(1000, 900), 0, 'unknown-names'],
+      ['exactly the allowed reads', counted(300, 300), 0, undefined],
+      ['a ratio below the limit', counted(1000, 899), 0, undefined],
+      ['a harvester without misses', counted(100_000, 0), 0, undefined],
       ['most of the misses under pressure', counted(0, 0, 301), 600, 'most-misses'],
-      ['half of them', counted(0, 0, 301), 602, undefined],
-      ['all of them: nobody else waits', counted(0, 0, 5000), 5000, undefined],
-      ['most of a few', counted(0, 0, 300), 301, undefined],
+      ['half of the misses under pressure', counted(0, 0, 301), 602, undefined],
+      ['all misses while no other network waits', counted(0, 0, 5000), 5000, undefined],
+      ['most of a few misses', counted(0, 0, 300), 301, undefined],
     ])('is correct for %s', (_what, counts, pressedOfAll, expected) => {
       expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
     });

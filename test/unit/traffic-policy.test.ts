@@ -20,7 +20,7 @@ const wrapped = (rules: TrafficRule[]): unknown =>
 describe('traffic policy', () => {
   test.each<[string, TrafficRule[]]>([
     ['no rule', []],
-    ['a rule that gives a class', [{ ...plain, match: {}, class: 'preferred' }]],
+    ['a rule with a class', [{ ...plain, match: {}, class: 'preferred' }]],
     ['a rule for misses', [{ ...plain, match: { reads: 'misses' }, answer: 429 }]],
   ])('adds no work to hits with %s', (_what, rules) => {
     expect(wrapped(rules)).toBe(listener);

@@ -51,21 +51,21 @@ describe('ePIC v2 body formats', () => {
 
     it.each([
       ['a URL', 'https://example.org/landing?a=1'],
-      ['letters alone', 'wwwexample'],
+      ['only letters', 'wwwexample'],
       ['a digit too many', 'YWFhY'],
       ['no padding', 'w6Q'],
-      ['padding that is short', 'YQ='],
-      ['padding that is long', 'YWJj===='],
-      ['padding alone', '===='],
-      ['unused bits that are set', 'w6R='],
-      ['unused bits that are set twice', 'YR=='],
-      ['the alphabet of URLs', 'a-_b'],
+      ['short padding', 'YQ='],
+      ['long padding', 'YWJj===='],
+      ['only padding', '===='],
+      ['nonzero unused bits', 'w6R='],
+      ['nonzero unused bits before double padding', 'YR=='],
+      ['the base64url alphabet', 'a-_b'],
       ['a space', 'YWJj YWJj'],
-      ['a line that is short', 'YWJj\nYWJj'],
-      ['a line feed at the end', 'YWJj\n'],
+      ['a short line', 'YWJj\nYWJj'],
+      ['a trailing line feed', 'YWJj\n'],
       ['a first line of 64 digits', `${'QUJD'.repeat(16)}\nQUI=`],
       ['a last line of 64 digits', `${'QUJD'.repeat(15)}\n${'QUJD'.repeat(16)}`],
-      ['letters beyond ASCII', 'Bücher'],
+      ['non-ASCII letters', 'Bücher'],
     ])('treats non-canonical base64 data as text: %s', (_what, data) => {
       expect(readOne({ data }).data.toString()).toBe(data);
       expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);

@@ -21,9 +21,9 @@ describe('ePIC v2 ETag', () => {
 
   describe('equivalent record', () => {
     it.each<[string, HandleValue[]]>([
-      ['the values have another order', [other, value]],
+      ['the values are in a different order', [other, value]],
       [
-        'the references have another order',
+        'the references are in a different order',
         [{ ...value, references: value.references!.toReversed() }, other],
       ],
       ['the timestamp is different', [{ ...value, timestamp: '2020-01-01T00:00:00Z' }, other]],

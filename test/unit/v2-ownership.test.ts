@@ -36,12 +36,12 @@ describe('ePIC v2 write with an accepted administrator', () => {
   it.each<[string, HandleValue[]]>([
     ['is the caller', [adminValue(100, identity)]],
     [
-      'is the caller in other letters of the prefix',
+      'is the caller with a different prefix case',
       [adminValue(100, { ...identity, handle: '21.t1/USER01' })],
     ],
-    ['is any index of the caller', [adminValue(100, { ...identity, index: 0 })]],
-    ['is the configured one', [adminValue(100, automatic)]],
-    ['beside others is the caller', [adminValue(100, stranger), adminValue(101, identity)]],
+    ['is the caller at any index', [adminValue(100, { ...identity, index: 0 })]],
+    ['is the configured administrator', [adminValue(100, automatic)]],
+    ['is the caller among others', [adminValue(100, stranger), adminValue(101, identity)]],
   ])('is allowed when it %s', async (_case, values) => {
     await expect(writing(values)).resolves.toBeUndefined();
   });
@@ -73,14 +73,14 @@ describe('ePIC v2 write that would lock the caller out', () => {
 
   it.each<[string, HandleValue[]]>([
     ['there is no administrator', [textValue(1, 'URL')]],
-    ['the administrator is somebody else', [adminValue(100, stranger)]],
+    ['the administrator is a third party', [adminValue(100, stranger)]],
     [
-      'it is the caller in other letters of the suffix',
+      'the administrator differs from the caller in suffix case',
       [adminValue(1, { ...identity, handle: '21.T1/user01' })],
     ],
-    ['it is another index of the caller', [adminValue(100, { ...identity, index: 301 })]],
-    ['the caller would have no right to change', [weak(identity)]],
-    ['the administrator cannot be read', [{ ...textValue(100, 'HS_ADMIN'), data: 'nobody' }]],
+    ['the administrator is a different index of the caller', [adminValue(100, { ...identity, index: 301 })]],
+    ['the caller would have no modification right', [weak(identity)]],
+    ['the administrator is unreadable', [{ ...textValue(100, 'HS_ADMIN'), data: 'nobody' }]],
   ])('is rejected when %s', async (_case, values) => {
     await expect(writing(values)).rejects.toThrow(refusal);
   });

@@ -28,28 +28,23 @@ describe('ePIC v2 error response', () => {
     test.each<[string, Scripted[], number, string]>([
       ['not found', [reply.missing], 404, 'V2_NOT_FOUND'],
       ['a record without values', [reply.empty], 404, 'V2_NOT_FOUND'],
-      [
-        'a prefix that lives elsewhere',
-        [code(400, 301, "That prefix doesn't live here")],
-        404,
-        'V2_NOT_FOUND',
-      ],
+      ['a foreign prefix', [code(400, 301, "That prefix doesn't live here")], 404, 'V2_NOT_FOUND'],
       ['a wrong login', [reply.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
-      ['a login that was ignored', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
+      ['an ignored login', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
       ['a failed login', [code(403, 403)], 401, 'V2_LOGIN_NEEDED'],
       ['sessions required', [code(403, 404, 'Sessions are required')], 502, 'UPSTREAM_FAILED'],
-      ['forbidden, and forbidden again', [reply.forbidden, reply.forbidden], 403, 'V2_FORBIDDEN'],
+      ['forbidden twice', [reply.forbidden, reply.forbidden], 403, 'V2_FORBIDDEN'],
       ['a malformed request', [code(400, 4, 'java.lang.Exception: x')], 400, 'V2_REJECTED'],
       ['an error', [code(500, 2, 'Internal Error')], 502, 'UPSTREAM_FAILED'],
       ['an authentication error', [code(500, 406)], 502, 'UPSTREAM_FAILED'],
       ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
       ['a referral to a service', [code(300, 302)], 404, 'V2_NOT_FOUND'],
-      ['a referral to another prefix', [code(300, 303)], 404, 'V2_NOT_FOUND'],
+      ['a referral to a different prefix', [code(300, 303)], 404, 'V2_NOT_FOUND'],
       ['an HTML page', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
       ['an HTML page: URI too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
       ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_INVALID_RESPONSE'],
       [
-        'the record of another handle',
+        'the record of a different handle',
         [reply.record(RECORD, '21.T11998/other')],
         502,
         'UPSTREAM_INVALID_RESPONSE',
@@ -67,7 +62,7 @@ describe('ePIC v2 error response', () => {
     test.each<[string, Scripted, number]>([
       ['a missing handle', reply.missing, 100],
       ['a record without values', reply.empty, 100],
-      ['a prefix that lives elsewhere', code(400, 301), 301],
+      ['a foreign prefix', code(400, 301), 301],
     ])(
       'returns 404 for %s with the response code of the Handle server',
       async (_what, said, responseCode) => {
@@ -94,7 +89,7 @@ describe('ePIC v2 error response', () => {
     test.each<[string, Scripted, number, string]>([
       ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
       ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
-      ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+      ['a foreign prefix', code(400, 301), 403, 'V2_FORBIDDEN'],
       ['a referral', code(300, 303), 403, 'V2_FORBIDDEN'],
       ['an invalid value', code(400, 202, 'Value indexes must be positive'), 400, 'V2_REJECTED'],
       ['an invalid handle', code(400, 102), 400, 'V2_REJECTED'],
@@ -156,7 +151,7 @@ describe('ePIC v2 error response', () => {
     test.each<[string, Scripted, number, string]>([
       ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
       ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
-      ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+      ['a foreign prefix', code(400, 301), 403, 'V2_FORBIDDEN'],
       ['a referral', code(300, 302), 403, 'V2_FORBIDDEN'],
       ['an invalid value', code(400, 202), 400, 'V2_REJECTED'],
       ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
@@ -188,7 +183,7 @@ describe('ePIC v2 error response', () => {
     test.each<[string, Scripted, number, string]>([
       ['not found', reply.missing, 404, 'V2_NOT_FOUND'],
       ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
-      ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+      ['a foreign prefix', code(400, 301), 403, 'V2_FORBIDDEN'],
       ['a referral', code(300, 303), 403, 'V2_FORBIDDEN'],
       ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
       ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],

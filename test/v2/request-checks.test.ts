@@ -26,7 +26,7 @@ describe('ePIC v2 login', () => {
     ['Bearer', 'Bearer abc'],
     ['Handle', 'Handle sessionId="x"'],
     ['no colon', basic('nobody')],
-    ['no base64', 'Basic ???'],
+    ['invalid base64', 'Basic ???'],
     ['an identity with a raw colon', basic('300:21.T11998/USER01:password')],
     ['an unknown name', basic('bob:password')],
   ])('is rejected with 401 and a challenge for every path and method: %s', async (_what, as) => {
@@ -129,8 +129,8 @@ describe('ePIC v2 request body', () => {
     ['no Content-Type', {}, 415],
     ['text', { 'Content-Type': 'text/plain' }, 415],
     ['form data', { 'Content-Type': 'application/x-www-form-urlencoded' }, 415],
-    ['another charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, 415],
-    ['another encoding', { 'Content-Type': 'application/json', 'Content-Encoding': 'what' }, 415],
+    ['a different charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, 415],
+    ['an unknown encoding', { 'Content-Type': 'application/json', 'Content-Encoding': 'what' }, 415],
   ])('with %s is rejected with %i', async (_what, headers, status) => {
     const { sent } = scriptUpstream();
     const proxy = await startProxy();
