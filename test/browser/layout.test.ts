@@ -73,7 +73,7 @@ async function adminUrl({ app }: Proxy): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Returns the URL of a page, whose Handle server fails if `isFailing`. */
+/** Returns the URL of a page; `isFailing` makes its Handle server fail. */
 async function urlOf({ path, isAdmin, isFailing }: Place, env: Record<string, string> = {}): Promise<string> {
   const { demo, proxy } = await startWorld(env);
   if (isFailing === true) demo.fail('reset');

@@ -21,7 +21,7 @@ describe('admin listener', () => {
     expect(answer.body).toEqual({ status: 'ok' });
   });
 
-  it('fails the liveness probe with the blocked time while the event loop is blocked', async () => {
+  it('fails the liveness probe and reports the blocked time while the event loop is blocked', async () => {
     const answer = await admin({ blockedMs: () => 3021.4 })
       .get('/healthz')
       .expect(503);

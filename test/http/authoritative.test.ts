@@ -77,7 +77,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).text).toContain('/new');
   });
 
-  test('discards a cached record older than a concurrently stored response', async () => {
+  test('stores the newer of two concurrent authoritative responses', async () => {
     const [first, second] = [gate(), gate()];
     const upstream = mockUpstream({ ...old, after: first.opened });
     const proxy = await startProxy();
@@ -94,7 +94,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).text, 'after the newer answer').toContain('/new');
   });
 
-  test('detaches loads that started before its response', async () => {
+  test('detaches earlier loads, so that later readers do not join them', async () => {
     const held = gate();
     const upstream = mockUpstream({ ...old, after: held.opened });
     const proxy = await startProxy();

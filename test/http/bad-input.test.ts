@@ -9,7 +9,7 @@ useNock();
 const H = '/api/handles';
 
 describe('invalid input', () => {
-  describe('rejected with a JSON error and no upstream request', () => {
+  describe('JSON error without an upstream request', () => {
     test.each([
       ['GET', `${H}/21.T1/x%ZZ`, 400, { responseCode: 4 }],
       ['GET', `${H}/21.T1/x%2`, 400, { responseCode: 4 }],
@@ -32,7 +32,7 @@ describe('invalid input', () => {
       ],
       ['PATCH', PATH, 501, { responseCode: 4, message: 'Unknown method PATCH' }],
       ['TRACE', PATH, 405, { responseCode: 4 }],
-    ])('rejects %s (case %#)', async (method, target, status, body) => {
+    ])('is returned for %s (case %#)', async (method, target, status, body) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       const answer = await proxy.ask(target, { method });

@@ -109,7 +109,7 @@ describe('diagnosis of a failing Handle server', () => {
   });
 
   describe('failed write', () => {
-    test('sends Retry-After when the write never reached the server', async () => {
+    test('returns Retry-After when the write never reached the server', async () => {
       const { proxy, named } = await startLogged();
       mockWrites({ status: 0, error: 'ECONNREFUSED' });
       const { status, headers, text } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });

@@ -38,17 +38,20 @@ async function start(env: Record<string, string> = {}) {
 }
 
 describe('client with an HTTP cache (RFC 9111)', () => {
-  test.each(['', '?index=1', '?type=URL&pretty'])('reads its write immediately: %s', async (query) => {
-    const upstream = mockUpstream(first);
-    mockWrites(jsonAnswer(200, { responseCode: 1 }));
-    const { send, statuses } = await start();
-    for (let times = 0; times < 2; times++) expect((await send(PATH + query)).text).toContain('/first');
-    expect(statuses).toEqual([200, 304]);
-    upstream.answers(second);
-    expect((await send(`${PATH}?overwrite=true`, 'PUT', '{"values":[]}')).status).toBe(200);
-    expect((await send(PATH + query)).text).toContain('/second');
-    expect(upstream.asked).toBe(2);
-  });
+  test.each(['', '?index=1', '?type=URL&pretty'])(
+    'reads its write immediately with the query "%s"',
+    async (query) => {
+      const upstream = mockUpstream(first);
+      mockWrites(jsonAnswer(200, { responseCode: 1 }));
+      const { send, statuses } = await start();
+      for (let times = 0; times < 2; times++) expect((await send(PATH + query)).text).toContain('/first');
+      expect(statuses).toEqual([200, 304]);
+      upstream.answers(second);
+      expect((await send(`${PATH}?overwrite=true`, 'PUT', '{"values":[]}')).status).toBe(200);
+      expect((await send(PATH + query)).text).toContain('/second');
+      expect(upstream.asked).toBe(2);
+    },
+  );
 
   test('reads a handle immediately after creating it', async () => {
     const upstream = mockUpstream(notFound());

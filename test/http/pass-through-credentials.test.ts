@@ -21,7 +21,7 @@ describe('requests with credentials', () => {
       ['with publicOnly=false', `${PATH}?publicOnly=false`, {}],
       ['with both', `${PATH}?publicOnly=false&index=2`, { Authorization }],
     ])(
-      '%s is always forwarded, and its response is neither stored nor shared',
+      'is always forwarded %s, and its response is neither stored nor shared',
       async (_what, target, headers) => {
         const upstream = mockUpstream(open);
         const proxy = await startProxy();

@@ -99,7 +99,7 @@ describe('path case', () => {
     );
   });
 
-  test('does not affect the forwarding of a list', async () => {
+  test('does not prevent the forwarding of a list', async () => {
     const upstream = mockUpstream({ status: 200, body: { responseCode: 1, handles: [] } });
     const proxy = await startProxy();
     expect(

@@ -102,14 +102,14 @@ describe('several upstream servers', () => {
     }
   });
 
-  test('provide a prefix record from the server of its prefix, or else the default server', async () => {
+  test('serve a prefix record from the server of its prefix or the default server', async () => {
     const { ask } = await start();
     expect((await ask('/api/handles/0.NA/20.500.99')).status).toBe(200);
     expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
     expect(asked()).toEqual([1, 1, 1]);
   });
 
-  test('receive a write at the server of its prefix, immediately visible to readers', async () => {
+  test('route a write to the server of its prefix and show it immediately', async () => {
     const { ask, put } = await start();
     await ask('/api/handles/20.500.99/page');
     expect(await put('20.500.99/page', { as: '20.500.99' })).toMatchObject({ status: 200 });

@@ -132,7 +132,7 @@ describe('snapshot file', () => {
         truncateSync(file, statSync(file).size - 30);
       },
     ],
-  ])('is rejected with one log line while the proxy serves when it is %s', async (_, reason, env, damage) => {
+  ])('is rejected with one log line without affecting requests when %s', async (_, reason, env, damage) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     damage(file);

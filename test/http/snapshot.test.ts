@@ -65,7 +65,7 @@ describe('restart with a snapshot', () => {
     ],
     ['a purge', (proxy: Proxy) => proxy.app.operations.purge({ handles: [HANDLE], isSoft: false })],
     ['a prefix purge', (proxy: Proxy) => proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false })],
-  ])('does not restore a record from before %s, even after a kill', async (_, invalidate) => {
+  ])('does not restore a record from before %s, even after a crash', async (_, invalidate) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     mockWrites(jsonAnswer(200, { responseCode: 1 }));

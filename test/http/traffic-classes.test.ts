@@ -12,7 +12,7 @@ describe('traffic class', () => {
     ['the record interface', `/api/handles/${HANDLE}-own`],
     ['redirects', `/${HANDLE}-own`],
     ['ePIC v2', `/api/v2/handles/${HANDLE}-own`],
-  ])('preferred: queues a client of %s before clients that arrived earlier', async (_interface, target) => {
+  ])('queues preferred clients of %s ahead of earlier clients', async (_interface, target) => {
     const { opened, open } = gate();
     const upstream = mockUpstream((asked) => ({
       ...recordOf(undefined, decodeURIComponent(asked.replace('/api/handles/', ''))),

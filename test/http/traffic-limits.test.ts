@@ -166,7 +166,7 @@ describe('traffic limit (rate limit)', () => {
     ['over plain HTTP through ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
     ['at a server without logins', READ_ONLY, PATH],
     ['at a server without logins, through ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
-  ])('by identity: does not verify a name by a read %s', async (_where, env, path) => {
+  ])('by identity: does not verify names through a read %s', async (_where, env, path) => {
     const proxy = await start(env, { by: 'identity', perMinute: 3 });
     const statuses = await askWithMadeUpNames(proxy, path);
     expect(statuses).toEqual([200, 200, 200, 429]);
@@ -184,7 +184,7 @@ describe('traffic limit (rate limit)', () => {
     },
   );
 
-  test('by identity: does not verify a name by its owner’s login on a different network', async () => {
+  test('by identity: does not extend the owner’s verified login to a different network', async () => {
     const proxy = await start({ ...TLS, HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
     const as = async (Authorization: string, address: string): Promise<number> =>
       (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;

@@ -69,7 +69,7 @@ describe('traffic rules', () => {
     });
   });
 
-  test('matches a POST to a redirect of any Content-Type while the tunnel is disabled', async () => {
+  test('match a POST to a redirect of any Content-Type while the tunnel is disabled', async () => {
     const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
     const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
     const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });

@@ -19,7 +19,7 @@ const CONNECTION_HEADERS = {
   Upgrade: 'h2c',
 };
 
-describe('hop-by-hop headers and Via', () => {
+describe('hop-by-hop and forwarding headers', () => {
   test('are removed from the request', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
@@ -72,7 +72,7 @@ describe('hop-by-hop headers and Via', () => {
     expect(sent[0]?.body).toBe('[1]');
   });
 
-  test('append to the Via of the request', async () => {
+  test('include a Via appended to that of the request', async () => {
     const sent = mockWrites();
     const upstream = mockUpstream();
     const proxy = await startProxy();
@@ -96,7 +96,7 @@ describe('hop-by-hop headers and Via', () => {
   };
   const OURS = /^(::ffff:)?127\.0\.0\.1$/;
 
-  test('replace X-Forwarded-* of an untrusted client', async () => {
+  test('replace the X-Forwarded-* of an untrusted client', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const { host, port } = new URL(proxy.url);
@@ -115,7 +115,7 @@ describe('hop-by-hop headers and Via', () => {
     }
   });
 
-  test('extend X-Forwarded-* of a trusted proxy', async () => {
+  test('extend the X-Forwarded-* of a trusted proxy', async () => {
     const sent = mockWrites();
     const proxy = await startProxy({ HTTP_TRUSTED_PROXIES: 'loopback' });
     await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });

@@ -97,7 +97,7 @@ describe('read after a write', () => {
 
   describe('record after a write', () => {
     test.each(success)(
-      'is not served stale when the upstream fails after the response %s',
+      'is not served stale after the response %s when the upstream fails',
       async (_what, answer) => {
         const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
         upstream.answers(broken);
@@ -131,7 +131,7 @@ describe('read after a write', () => {
       expect(upstream.asked).toBe(3);
     });
 
-    test.each(unknown)('is served stale only when the upstream fails after %s', async (_what, answer) => {
+    test.each(unknown)('is served stale after %s only when the upstream fails', async (_what, answer) => {
       const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
       upstream.answers(broken);
       const { text, headers } = await proxy.ask(PATH);

@@ -30,7 +30,7 @@ describe('Link and record headers of a redirect', () => {
       '<https://meta.example.org/21.T11998%2Flinked>; rel="describedby"; type="application/json"',
       '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title',
     ].join(', ');
-    // Later responses are prepared.
+    // The later iterations use prepared responses.
     for (let times = 0; times < 4; times++) expect((await leads.get('linked')).headers.link).toBe(link);
     expect((await leads.get('linked?noredirect')).headers.link).toBeUndefined();
   });

@@ -87,7 +87,7 @@ describe('prefix and included locations', () => {
       '21.T11998/other': url,
     });
     const handles = ['21.T11998/url', '21.T11998/other'];
-    // Later responses are prepared.
+    // The later iterations use prepared responses.
     for (let times = 0; times < 4; times++) {
       for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
     }

@@ -25,23 +25,23 @@ describe('prefix routing', () => {
     ['the base of the longest pattern', '20.500.12345.7/a', 'one'],
     ['any other prefix', '99.X/a', 'others'],
     ['a suffix with slashes', '21.T1/a/b/20.500.12345/c', 'one'],
-  ])('selects for %s (%s) the server %s', (_what, handle, name) => {
+  ])('routes %s (%s) to the server %s', (_what, handle, name) => {
     expect(names(handle)).toEqual([name]);
   });
 
-  test('selects the server of the prefix, or the default server, for a prefix record', () => {
+  test('routes a prefix record to the server of its prefix or the default server', () => {
     expect(names('0.NA/21.T1')).toEqual(['one', 'others']);
     expect(names('0.na/21.t1')).toEqual(['one', 'others']);
     expect(names('0.NA/99.X')).toEqual(['others']);
   });
 
-  test('selects the server for 0.NA for all prefix records', () => {
+  test('routes all prefix records to the server for 0.NA', () => {
     const root = server('root', '0.NA');
     const withRoot = createPrefixRouting([ONE, OTHERS, root]);
     expect(withRoot(handleRef('0.NA/21.T1', false))).toEqual([root]);
   });
 
-  test('selects no server for an unlisted prefix', () => {
+  test('routes a handle under an unlisted prefix to no server', () => {
     expect(createPrefixRouting([ONE])(handleRef('99.X/a', false))).toEqual([]);
     expect(createPrefixRouting([ONE])(handleRef('0.NA/99.X', false))).toEqual([]);
   });

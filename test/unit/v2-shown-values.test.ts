@@ -89,7 +89,7 @@ describe('ePIC v2 response values', () => {
       expect(again.data).toEqual(data);
     });
 
-    it('does not hide the rest of the record when invalid', () => {
+    it('leaves the rest of the record readable when invalid', () => {
       const broken = [{ format: 'site', value: {} }, { format: 'new', value: 1 }, null, 7].map(
         (data, at) => ({
           ...textValue(at + 1, 'HS_SITE'),

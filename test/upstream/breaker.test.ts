@@ -140,7 +140,7 @@ describe('circuit breaker', () => {
     });
   });
 
-  test('ignores error responses and missing handles as failures', async () => {
+  test('does not count error responses or missing handles as failures', async () => {
     const { client, state } = createWatched();
     await refuse(client, 2);
     mockUpstream().reply(400, { responseCode: 301 });
