@@ -84,7 +84,7 @@ const HOSTILE: Record<string, [(at: number) => string, (list: LocationList) => S
 describe('location list cost', () => {
   describe('linear cost', () => {
     example.each(Object.entries(HOSTILE))(
-      'limits the work for twice the locations to twice the work: %s',
+      'at most doubles for twice the locations: %s',
       (_name, [write, work]) => {
         const [once = 0, twice = Infinity] = costs(write, work);
         expect(once).toBeGreaterThan(0);
@@ -100,14 +100,14 @@ describe('location list cost', () => {
       entities: (count) => list([`<location href="${'&amp;&#65;&'.repeat(count * 10)}"/>`]),
     };
     example.each(Object.entries(texts))(
-      'limits the scan of twice the input to twice the steps: %s',
+      'at most doubles for twice the input when scanning %s',
       (_name, text) => {
         const steps = (count: number): number => countSteps(parseLocationList(text(count))).steps;
         expect(steps(4000)).toBeLessThanOrEqual(2 * steps(2000) + 10);
       },
     );
 
-    example('stops after 200 included handles', async () => {
+    example('is bounded by 200 included handles', async () => {
       const reads: string[] = [];
       const included = listsOf(parse(list(times(300, (at) => `<include>h/${at % 250}</include>`)))!);
       const gathered = await gatherLists(included, {

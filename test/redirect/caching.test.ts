@@ -19,7 +19,7 @@ const records = {
 
 describe('redirect and page caching', () => {
   test.each(['true', 'false'])(
-    'sends Age and max-age of the record on a redirect with prepared responses %s',
+    'sends Age and max-age of the record on a redirect (prepared responses: %s)',
     async (enabled) => {
       const leads = await startLeads(records, {
         HTTP_RESPONSE_CACHE_ENABLED: enabled,

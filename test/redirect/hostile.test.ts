@@ -116,7 +116,7 @@ describe('hostile record', () => {
     expect(text.match(/<tr role="row">/g)).toHaveLength(10);
   });
 
-  test('is limited in the location list cache', () => {
+  test('is parsed correctly beyond the location list cache limit', () => {
     const parse = createLocationListParser();
     const read = (text: string) => finish(parse(text));
     const xml = (number: number): string =>

@@ -57,7 +57,7 @@ describe('included record', () => {
     },
   );
 
-  test('allows a redirect with rejected includes to be stored while the server fails', async () => {
+  test('remains rejected while the server fails, so that the response can be stored', async () => {
     const names = suffixes.slice(0, 60);
     const leads = await startLeads({});
     const answerParts = (answer: Answer): void => {

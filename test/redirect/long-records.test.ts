@@ -80,7 +80,7 @@ describe('page of a long record', () => {
     ['a list of empty lists', ofData('x', Array(200_000).fill([]))],
     ['deeply nested lists', ofData('x', nested(900))],
     ['an invalid target URL', value(1, 'URL', 'no:'.repeat(MIB))],
-  ])('is short for %s as long as a record', async (_what, long) => {
+  ])('stays below 150 kB for %s of record size', async (_what, long) => {
     const page = await pageOf([long]);
     expect(page).toContain('The JSON has everything.');
     expect(page.length).toBeLessThan(150_000);
@@ -99,7 +99,7 @@ describe('page of a long record', () => {
     const page = await pageOf([value(1, 'DESC', '<'.repeat(MIB))]);
     const escaped = page.match(/&#60;/g)?.length ?? 0;
     expect(escaped).toBeGreaterThan(16_000);
-    // The preview in the collapsed text has 80 more.
+    // The collapsed preview repeats the first 80 characters.
     expect(escaped).toBeLessThanOrEqual(16 * 1024 + 80);
   });
 

@@ -31,7 +31,7 @@ const PAGE_TYPES = [
 const accepting = (accept: string | undefined): Record<string, string> =>
   accept === undefined ? {} : { Accept: accept };
 
-describe('HTML or JSON by Accept', () => {
+describe('content negotiation (Accept)', () => {
   test('returns JSON with noredirect when Accept prefers it', async () => {
     const leads = await startLeads(records);
     const { text: expected } = await leads.ask('/api/handles/21.T11998/abc');
@@ -116,7 +116,7 @@ describe('HTML or JSON by Accept', () => {
     }
   });
 
-  test('finds a record under a prefix of letters', async () => {
+  test('finds a record under a letters-only prefix', async () => {
     const leads = await startLeads({ 'test/x': [value(1, 'URL', 'https://example.org/x')] });
     expect((await leads.ask('/test/x')).headers.location).toBe('https://example.org/x');
   });

@@ -28,7 +28,7 @@ async function startWith(namespace: string): Promise<Proxy & { targets: string[]
 }
 
 describe('prefix status and contact', () => {
-  test('close an inactive prefix with 404, the reason and the contact', async () => {
+  test('return 404 with the reason and the contact for an inactive prefix', async () => {
     const proxy = await startWith(
       '<namespace><status>inactive</status><statusmsg>Closed &amp; gone</statusmsg><contact>c@example.org</contact></namespace>',
     );
@@ -44,7 +44,7 @@ describe('prefix status and contact', () => {
     expect((await proxy.ask(`/api/handles/${HANDLE}`)).status).toBe(200);
   });
 
-  test('appear on the page of an unknown handle as the contact', async () => {
+  test('add the contact to the page of an unknown handle', async () => {
     const proxy = await startWith('<namespace><contact>ns@example.org</contact></namespace>');
     const { status, text } = await proxy.ask('/21.T11998/none');
     expect(status).toBe(404);
@@ -108,17 +108,14 @@ describe('prefix status and contact', () => {
   test.each([
     ['UPSTREAM_UNREACHABLE', 1],
     ['OVERLOADED', 2],
-  ] as const)(
-    'retry a prefix record that failed with %s up to a total of %i requests for two redirects',
-    async (code, times) => {
-      const { asked, records } = startRecords([code]);
-      expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
-        hasFailed: true,
-      });
-      await records.read(handleRef('0.NA/21.T11998', false), CALLER);
-      expect(asked).toHaveLength(times);
-    },
-  );
+  ] as const)('are requested after %s a total of %i times by two redirects', async (code, times) => {
+    const { asked, records } = startRecords([code]);
+    expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
+      hasFailed: true,
+    });
+    await records.read(handleRef('0.NA/21.T11998', false), CALLER);
+    expect(asked).toHaveLength(times);
+  });
 
   test('retain prefix records in use during requests for many unknown prefixes', async () => {
     const { records } = startRecords();

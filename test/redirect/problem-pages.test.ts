@@ -21,7 +21,7 @@ const globalLink = (path: string): string =>
   `<a href="https://hdl.handle.net/${path}" rel="noreferrer nofollow">`;
 
 describe('error page', () => {
-  test('for an unknown handle links to the global resolver and the contact', async () => {
+  test('links to the global resolver and the contact for an unknown handle', async () => {
     const leads = await startLeads(records, CONTACT);
     const { text, headers } = await leads.get('no%20%3Cbody%3E');
     expect(text).toContain('Check the handle for typing errors');
@@ -40,7 +40,7 @@ describe('error page', () => {
       undefined,
       { UPSTREAMS: '[{"prefixes": "21.T1", "url": "https://hs.example.org"}]' },
     ],
-  ])('for a foreign prefix links to the global resolver when %s', async (_when, answer, env) => {
+  ])('links to the global resolver for a foreign prefix when %s', async (_when, answer, env) => {
     mockUpstream(answer);
     const proxy = await startProxy({ ...CONTACT, ...env });
     const { text } = await proxy.ask('/20.500.12345/x');
@@ -50,12 +50,12 @@ describe('error page', () => {
     expect(text).not.toContain('Check the handle');
   });
 
-  test('for an invalid handle omits the global resolver', async () => {
+  test('omits the global resolver for an invalid handle', async () => {
     const { text } = await (await startLeads(records)).ask('/api-docs/index.html');
     expect(text).not.toContain('hdl.handle.net/');
   });
 
-  test('for a temporary error offers a retry with the request id of the log line', async () => {
+  test('offers a retry with the request id of the log line for a temporary error', async () => {
     const lines: string[] = [];
     const write = (line: string): unknown => lines.push(line);
     mockUpstream(FAILURE);
@@ -67,7 +67,7 @@ describe('error page', () => {
     await expect.poll(() => lines.filter((line) => line.includes(`"requestId":"${id}"`)).length).toBe(1);
   });
 
-  test('for a posted form offers a retry that opens the handle', async () => {
+  test('offers a retry that opens the handle for a posted form', async () => {
     mockUpstream(FAILURE);
     const proxy = await startProxy();
     const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
@@ -75,7 +75,7 @@ describe('error page', () => {
     expect(text).toContain('<a class="button main" href="/21.T11998/a%26b">Try again</a>');
   });
 
-  test('for an invalid request offers no retry', async () => {
+  test('offers no retry for an invalid request', async () => {
     const { status, text } = await (await startLeads(records)).ask('/21.T11998/%zz');
     expect([status, text.includes('Try again'), text.includes('Reference')]).toEqual([400, false, true]);
   });

@@ -58,7 +58,7 @@ describe('weighted locations', () => {
     }
   });
 
-  test('with weight 0 only are drawn as on HDLProxy: half share for the first, 1.5 for the last', () => {
+  test('are drawn as on HDLProxy for weight 0 only: half share for the first, 1.5 for the last', () => {
     const random = seeded(7);
     for (const weights of [
       [0, 0],

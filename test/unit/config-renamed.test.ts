@@ -18,7 +18,7 @@ const RENAMED = [
   ['redis.lostMaxAge', 'redis.disconnectedMaxAge'],
 ] as const;
 
-/** YAML of a section, a key, and a key inside `upstreams`. */
+/** Renamed names in YAML: a section, a key, and a key inside `upstreams`. */
 const IN_FILE = [
   ['server: { answerTimeout: 5m }', 'server.answerTimeout', 'server.responseTimeout'],
   ['http: { hotPath: { enabled: false } }', 'http.hotPath', 'http.responseCache'],

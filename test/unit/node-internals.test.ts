@@ -39,7 +39,7 @@ describe('internals of Node and http-proxy', () => {
     expect(currentResponse(first.socket)).toBeUndefined();
   });
 
-  test('close an HTTP listener without its idle connections through net.Server.prototype.close', async () => {
+  test('keep idle connections open in net.Server.prototype.close of an HTTP listener', async () => {
     const { server, url } = await listen((_req, res) => res.end('answered'));
     const open = trackConnections(server);
     const idle = await openSocket(url);

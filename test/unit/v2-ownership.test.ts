@@ -46,7 +46,7 @@ describe('ePIC v2 write with an accepted administrator', () => {
     await expect(writing(values)).resolves.toBeUndefined();
   });
 
-  it('is allowed when the administrator is unchanged, whoever it is', async () => {
+  it('is allowed when the administrator is unchanged', async () => {
     const current = [adminValue(5, stranger)];
     await expect(writing([adminValue(100, stranger)], { current })).resolves.toBeUndefined();
   });

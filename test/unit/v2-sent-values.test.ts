@@ -68,7 +68,7 @@ describe('ePIC v2 values sent upstream', () => {
   describe('indexes', () => {
     const values = (...idxs: unknown[]) => idxs.map((idx, at) => ({ type: `T${at}`, parsed_data: 'x', idx }));
 
-    it('are the lowest free ones in order when omitted', () => {
+    it('default to the lowest free indexes in order', () => {
       expect(places(sent(values(undefined, 2, '1', -1, undefined)))).toEqual([
         '3 T0',
         '2 T1',
@@ -84,7 +84,7 @@ describe('ePIC v2 values sent upstream', () => {
       expect(places(sent(values(undefined), current))).toEqual(['1 T0', '100 HS_ADMIN']);
     });
 
-    it('exclude those of hidden values', () => {
+    it('exclude the indexes of hidden values', () => {
       const current = [textValue(1, 'HS_SECKEY'), textValue(100, 'HS_SECKEY')];
       expect(places(sent(values(undefined), current))).toEqual(['2 T0', '101 HS_ADMIN']);
     });

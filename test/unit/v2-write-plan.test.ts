@@ -54,7 +54,7 @@ describe('ePIC v2 write plan for the whole record', () => {
 describe('ePIC v2 write plan for public values', () => {
   const current = [url, textValue(2, 'EMAIL'), textValue(3, 'HS_SECKEY')];
 
-  it('adds, changes and removes by index without hidden values', () => {
+  it('adds, changes and removes by index and retains hidden values', () => {
     const next = [newUrl, textValue(7, 'DESC')];
     expect(planWrite({ current, isFull: false, next })).toEqual({
       kind: 'by-index',

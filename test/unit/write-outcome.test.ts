@@ -34,7 +34,7 @@ describe('write outcome by error', () => {
     for (const code of codes) expect(judgeWrite({ failure: new ServiceError(code) })).toBe(outcome);
   });
 
-  test('is unknown for an uncatalogued error', () => {
+  test('is unknown for an error outside the catalogue', () => {
     expect(judgeWrite({ failure: new Error('out of the blue') })).toBe('unknown');
   });
 });

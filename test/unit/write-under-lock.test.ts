@@ -74,7 +74,7 @@ describe('write under a lock', () => {
     [401, 1],
     [403, 1],
     [404, 0],
-  ])('with response %i reports a refused login %i times', async (status, times) => {
+  ])('reports for response %i a refused login %i times', async (status, times) => {
     let refused = 0;
     const onRefused = (): void => {
       refused++;

@@ -37,7 +37,7 @@ describe('ePIC v2 Location header', () => {
     ['pid.example.org', 'http://pid.example.org'],
     ['pid.example.org:8443', 'http://pid.example.org:8443'],
     ['[::1]:8080', 'http://[::1]:8080'],
-  ])('uses Host: %s in %s', async (host, base) => {
+  ])('uses the base URL for Host %s: %s', async (host, base) => {
     expect(await locationOf({ Host: host })).toBe(`${base}/api/v2/handles/${NAME}`);
   });
 

@@ -50,7 +50,7 @@ describe('ePIC v2 login', () => {
   test.each([
     ['300%3A21.T11998%2FUSER01:pass:word%41', '300%3A21.T11998%2FUSER01:pass:word%41'],
     ['alice:p:ä', '300%3A21.T11998%2FUSER01:p:ä'],
-  ])('replaces %s by %s upstream', async (given, upstream) => {
+  ])('sends %s upstream as %s', async (given, upstream) => {
     const { sent } = scriptUpstream(reply.missing);
     const { url } = await startProxy({ V2_IDENTITIES: 'bob=1:21.T1/B,alice=300:21.T11998/USER01' });
     await askV2(url)(`/${NAME}`, { as: basic(given) });
@@ -97,7 +97,7 @@ describe('ePIC v2 method', () => {
     ['POST', `/${NAME}/`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
     ['POST', '/', 'GET, HEAD, OPTIONS'],
     ['DELETE', '', 'GET, HEAD, OPTIONS'],
-  ])('%s %s is rejected with 405 and Allow: %s', async (method, path, allow) => {
+  ])('rejects %s %s with 405 and Allow: %s', async (method, path, allow) => {
     const answer = await rejected(path, { method, headers: { 'Content-Type': 'text/plain' } });
     expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
   });
@@ -131,7 +131,7 @@ describe('ePIC v2 request body', () => {
     ['form data', { 'Content-Type': 'application/x-www-form-urlencoded' }, 415],
     ['a different charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, 415],
     ['an unknown encoding', { 'Content-Type': 'application/json', 'Content-Encoding': 'what' }, 415],
-  ])('with %s is rejected with %i', async (_what, headers, status) => {
+  ])('is rejected for %s with %i', async (_what, headers, status) => {
     const { sent } = scriptUpstream();
     const proxy = await startProxy();
     const Authorization = basic('300%3A21.T11998/USER01:password');
@@ -146,7 +146,7 @@ describe('ePIC v2 request body', () => {
   });
 
   test.each(['application/json', 'APPLICATION/JSON; charset=UTF-8', 'application/x-json'])(
-    'with %s is accepted',
+    'is accepted as %s',
     async (type) => {
       scriptUpstream(reply.missing, reply.created, reply.missing);
       const { url } = await startProxy();
@@ -173,7 +173,7 @@ describe('ePIC v2 request body', () => {
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ])('in %s is decompressed up to http.maxBodySize', async (encoding, pack) => {
+  ])('is decompressed from %s up to http.maxBodySize', async (encoding, pack) => {
     scriptUpstream(reply.missing, reply.created, reply.missing);
     const proxy = await startProxy({ HTTP_MAX_BODY_SIZE: '2KiB' });
     const Authorization = basic('300%3A21.T11998/USER01:password');

@@ -69,7 +69,7 @@ describe('ePIC v2 search without a reverse lookup service', () => {
     ['URL=*nothing*', []],
     ['URL=*org/&limit=1&page=2', ['C']],
     ['URL=*&limit=0', ['A', 'B', 'C']],
-  ])('matches %s to %j', async (query, suffixes) => {
+  ])('resolves %s to the handles %j', async (query, suffixes) => {
     const { answer } = await found(query, three);
     expect([answer.status, read(answer)]).toEqual([200, suffixes]);
   });
