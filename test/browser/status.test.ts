@@ -32,7 +32,7 @@ async function startWorld(env: Record<string, string> = {}) {
   return { demo, proxy, admin: await listen(proxy.app.admin, await freePort()) };
 }
 
-/** The proxy may report lag briefly on a busy machine. */
+/** Waits for a healthy title, because a busy machine may lag briefly. */
 const titleIsHealthy = (page: Page): Promise<void> =>
   expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Healthy');
 

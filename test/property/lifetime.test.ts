@@ -87,11 +87,11 @@ describe('cache entry lifetime', () => {
     expect(makeEntry(answer, ASKED_AT, bounds)).toMatchObject(content);
   });
 
-  describe('relative to trustedSince', () => {
+  describe('with trustedSince', () => {
     const later = fc.nat({ max: 3_599_999 });
 
     test.prop([later, fc.integer({ min: 1, max: 3_600_000 })])(
-      'makes an entry loaded earlier stale even within its TTL',
+      'is over for an entry loaded earlier, even within its TTL',
       (age, lag) => {
         const entry = makeEntry(found([3600]), ASKED_AT, bounds);
         expect(judge(entry, ASKED_AT + age, ASKED_AT + lag)).toBe('stale');
@@ -99,14 +99,14 @@ describe('cache entry lifetime', () => {
     );
 
     test.prop([later, fc.nat({ max: 3_600_000 })])(
-      'leaves an entry loaded at or after trustedSince fresh',
+      'continues for an entry loaded at or after trustedSince',
       (age, lead) => {
         const entry = makeEntry(found([3600]), ASKED_AT, bounds);
         expect(judge(entry, ASKED_AT + age, ASKED_AT - lead)).toBe('fresh');
       },
     );
 
-    test.prop([later])('makes an entry stale without a lease', (age) => {
+    test.prop([later])('is over without a lease', (age) => {
       expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
     });
   });

@@ -51,7 +51,7 @@ describe('page colours', () => {
     assertReadable(pageStyle());
   });
 
-  test.prop([accents])('are readable with every accepted accent colour, and reject the others', (accent) => {
+  test.prop([accents])('are readable with exactly the accepted accent colours', (accent) => {
     const style = pageStyle(accent);
     const light = colourTables(style)[0];
     const contrasts = ['back', 'card', 'notice', 'alert'].map((name) =>
