@@ -10,7 +10,7 @@ const entryOf = (count: number, text: string) => {
 };
 
 describe('parsed values of a cache entry', () => {
-  test('are identical whether parsed at once or in steps', () => {
+  test('are identical whether parsed in one step or several', () => {
     for (const [count, text] of [
       [0, ''],
       [1, 'ä漢😀"\\]}'],
