@@ -77,7 +77,16 @@ const titles = (): Text[] =>
     ),
   );
 
+/** Returns the newest version of the changelog without its tables, which contain former names. */
+function newestChanges(): Text[] {
+  const changes = linesOf('CHANGELOG.md', /^([^|].*)$/);
+  const isHeading = ({ text }: Text): boolean => text.startsWith('## ');
+  const end = changes.findIndex((line, at) => isHeading(line) && changes.slice(0, at).some(isHeading));
+  return changes.slice(0, end);
+}
+
 const documents = (): Text[] => [
+  ...newestChanges(),
   ...trackedFiles(/\.md$/)
     .filter((path) => path !== 'CHANGELOG.md')
     .flatMap((path) => linesOf(path, /^(.+)$/)),
