@@ -1,4 +1,3 @@
-// Admin calls that inspect and change the running proxy, except purge.
 import { gzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';

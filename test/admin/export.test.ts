@@ -1,4 +1,3 @@
-// Exports aborted by their client or by unreadable records.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-// Status page and its event stream, through the real app on a real socket.
+// These tests use the real app on a real socket.
 import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

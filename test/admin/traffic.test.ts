@@ -1,4 +1,4 @@
-// GET /traffic and early removal of a limit, through the admin listener of the real app.
+// These tests use the admin listener of the real app.
 import '../support/real-sockets.js';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';

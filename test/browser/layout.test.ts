@@ -1,7 +1,6 @@
-// Page layout on a phone, a tablet and a desktop, in light and dark mode. `SHOTS=<folder>` keeps the screenshots.
-//
 // The checks do not depend on the fonts of a machine: no overflow, no hidden text, colours from the palette,
 // and contrast accepted by axe. Pixels are compared only within one run, with and without scripts.
+// `SHOTS=<folder>` keeps the screenshots.
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,3 @@
-// Pages in a browser: the lookup field, redirects, the record page and its failures.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';

@@ -1,4 +1,3 @@
-// Status page in a browser: figures, health and a lost connection.
 import { once } from 'node:events';
 import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,3 @@
-// CHANGELOG.md: versions with their sections, and every changed default.
 import { describe, expect, it } from 'vitest';
 import { type ConfigKey, configKeys } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';

@@ -1,4 +1,4 @@
-// Documented commands, each run by a test or listed here with the reason.
+// Every documented command is run by a test or listed here with the reason.
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { documents, readDocument, shellBlocks } from '../support/markdown.js';

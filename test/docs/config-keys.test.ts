@@ -1,4 +1,4 @@
-// Key tables in config/README.md and README.md, compared with the schema.
+// The key tables in config/README.md and README.md match the schema.
 import { describe, expect, it } from 'vitest';
 import { configKeys, configRows } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';

@@ -1,4 +1,3 @@
-// config/default.yaml: every key with its default, description and variable.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseDocument, visit, type Document } from 'yaml';

@@ -1,4 +1,4 @@
-// Error table in config/troubleshooting.md, compared with the catalogue.
+// The error table in config/troubleshooting.md matches the catalogue.
 import { describe, expect, it } from 'vitest';
 import { errorRows } from '../../src/errors.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';

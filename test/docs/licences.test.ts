@@ -1,4 +1,4 @@
-// Production dependency licences, which must permit redistribution.
+// The licences of production dependencies must permit redistribution.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 

@@ -1,4 +1,4 @@
-// Manual page, compared with the command definitions.
+// The manual page matches the command definitions.
 import { describe, expect, test } from 'vitest';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.js';

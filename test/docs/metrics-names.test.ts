@@ -1,4 +1,4 @@
-// Metrics table in src/observe/README.md, compared with the code; no document names an unknown metric.
+// The metrics table in src/observe/README.md matches the code, and no document names an unknown metric.
 import { describe, expect, it } from 'vitest';
 import { metricRows } from '../../src/observe/metric-list.js';
 import { cells, documents, readDocument, tableRows } from '../support/markdown.js';

@@ -1,4 +1,4 @@
-// Module table in README.md, and a dependency-cruiser rule for every module.
+// The module table in README.md is current, and dependency-cruiser has a rule for every module.
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Type names, unique in src so that a search finds one meaning.
+// Type names are unique in src, so that a search finds one meaning.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 

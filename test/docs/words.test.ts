@@ -1,4 +1,4 @@
-// Phrases to avoid in comments, test titles, documents and dashboards, in favour of terms of the field.
+// Lists phrases to avoid in comments, test titles, documents and dashboards, in favour of terms of the field.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

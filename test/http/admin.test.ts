@@ -1,4 +1,3 @@
-// The admin listener: health probes, metrics, error responses and error logs.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

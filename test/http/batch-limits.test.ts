@@ -1,4 +1,5 @@
-// Batch limits: whole-batch rejection, traffic limit cost, and a share of upstream concurrency.
+// A batch is rejected as a whole, counts each handle in traffic limits, and uses a share of upstream
+// concurrency.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';

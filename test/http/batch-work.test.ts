@@ -1,4 +1,4 @@
-// CPU work of a batch: sliced, linear, bounded, and stopped when the client disconnects.
+// The CPU work of a batch is sliced, linear, bounded, and stopped when the client disconnects.
 import { connect } from 'node:net';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';

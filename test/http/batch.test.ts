@@ -1,4 +1,4 @@
-// Batches: the same response for each handle as a single GET, from the same cache.
+// A batch returns the same response for each handle as a single GET, from the same cache.
 import { gunzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Diagnosis of a failing Handle server: logged for the operator and hidden from readers.
+// The proxy diagnoses a failing Handle server in its log and hides the diagnosis from readers.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Recorded responses of the other Handle server endpoints, compared with those through the proxy.
+// Endpoints besides /api/handles return the recorded responses through the proxy.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { endpointWaivers } from '../support/endpoint-waivers.js';
 import { isOfApi, locationRecordings } from '../support/location-world.js';

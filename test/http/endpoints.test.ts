@@ -1,4 +1,3 @@
-// Methods of each Handle server endpoint: 405 for other methods, 404 for other paths.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

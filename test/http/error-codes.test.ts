@@ -1,4 +1,4 @@
-// Error codes in every error response format and in the request log.
+// Every error response format and the request log contain the error code.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';

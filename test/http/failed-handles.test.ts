@@ -1,4 +1,4 @@
-// Failure cache: no new load of a failed handle within upstream.retryAfter.
+// A handle whose load failed is not loaded again within upstream.retryAfter.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

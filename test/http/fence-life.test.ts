@@ -1,4 +1,4 @@
-// Fence lifetime after an unknown write outcome: upstream.queueTimeout + upstream.writeTimeout + 15 s.
+// A fence of unknown outcome lasts upstream.queueTimeout + upstream.writeTimeout + 15 s.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

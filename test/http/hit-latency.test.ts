@@ -1,4 +1,4 @@
-// Latency histogram and log lines of hits served from prepared responses.
+// Hits served from prepared responses are counted in the latency histogram and logged.
 import { describe, expect, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';

@@ -1,4 +1,3 @@
-// Warning about a Handle server that ignores logins over plain HTTP.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../handle-server/seed.js';

@@ -1,4 +1,4 @@
-// JSONP with a login: any page could load private values through a script with the browser's cached login.
+// Any page could load private values through a JSONP script with the browser's cached login.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// Values that no Handle server sends: every route serves them or reports an invalid response, never a 500.
+// Every route serves malformed values or reports an invalid response, and never returns a 500.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Records from a seed file, loaded at startup and served without a Handle server.
+// The proxy loads records from a seed file at startup and serves them without a Handle server.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

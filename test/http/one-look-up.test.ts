@@ -1,4 +1,4 @@
-// Route table lookup: one per request outside the fast reads; Express only for the routes that need it.
+// Each request outside the fast reads is looked up once, and enters Express only if its route requires it.
 import express from 'express';
 import nock from 'nock';
 import { beforeEach, describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// Handle parsing: once per request on every interface, shared by lookup, load and routing.
+// Each request parses its handle once, and lookup, load and routing share the result.
 import { describe, expect, test, vi } from 'vitest';
 import * as parsing from '../../src/handle/handle.js';
 import { askNative } from '../support/native-messages.js';

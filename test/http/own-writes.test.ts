@@ -1,4 +1,4 @@
-// Read-your-writes for a client with an HTTP cache (RFC 9111), such as httplib2 or a browser.
+// A client with an HTTP cache, such as httplib2 or a browser, reads its own writes.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Agent, interceptors } from 'undici';
 import { useNock } from '../support/nock.js';

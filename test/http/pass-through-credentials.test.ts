@@ -1,4 +1,4 @@
-// Requests with credentials: always forwarded, never served from the cache, never stored.
+// Requests with credentials are always forwarded, never served from the cache and never stored.
 import { brotliCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

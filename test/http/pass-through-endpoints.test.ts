@@ -1,4 +1,3 @@
-// The other Handle server endpoints under /api: forwarded and never cached.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

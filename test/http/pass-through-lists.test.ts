@@ -1,4 +1,3 @@
-// Handle lists: forwarded with credentials and never cached.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// Searches of pyhandle and B2HANDLE at /hrls/handles, forwarded to the configured service.
+// Clients such as pyhandle and B2HANDLE search at /hrls/handles.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// Case-insensitive interface paths, as on a Handle server (recording "unknown: GET /API/handles/").
+// A Handle server accepts interface paths in any case (recording "unknown: GET /API/handles/").
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

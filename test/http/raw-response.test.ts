@@ -1,4 +1,4 @@
-// Writing of cached responses; test/property/cached-responses.test.ts compares their bytes.
+// test/property/cached-responses.test.ts compares the bytes of cached responses.
 import { once } from 'node:events';
 import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';

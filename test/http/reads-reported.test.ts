@@ -1,4 +1,4 @@
-// Log lines and metrics of reads that bypass Express.
+// Reads that bypass Express are logged and counted.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

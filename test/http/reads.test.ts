@@ -1,4 +1,4 @@
-// Anonymous reads that bypass Express: hits, misses, rejections and failures.
+// Anonymous reads bypass Express, whether hits, misses, rejections or failures.
 import express from 'express';
 import nock from 'nock';
 import { describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// Handles under prefixes without a configured server, resolved through their prefix records.
+// Handles under prefixes without a configured server are resolved through their prefix records.
 import { X509Certificate } from 'node:crypto';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-// Reloaded configuration keys, as seen by a client before and after the reload.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { ask, type Asked } from '../support/ask.js';

@@ -1,4 +1,4 @@
-// Request id: its sources, and its propagation to client, operator and Handle server.
+// Client, operator and Handle server see the same request id.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import type { Question } from '../support/ask.js';

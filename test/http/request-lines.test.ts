@@ -1,4 +1,3 @@
-// Request log lines for each `log.requests` setting.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { configFrom } from '../support/load-config.js';

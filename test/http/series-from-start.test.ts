@@ -1,4 +1,4 @@
-// Counters exported at startup, because Prometheus misses the first increment of a new series.
+// Counters are exported at startup, because Prometheus misses the first increment of a new series.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

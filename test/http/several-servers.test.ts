@@ -1,4 +1,3 @@
-// Several Handle servers, each with its own prefixes.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,4 +1,3 @@
-// Snapshot file: permissions, content, and read and write failures.
 import {
   chmodSync,
   mkdirSync,

@@ -1,4 +1,4 @@
-// Restarts with a snapshot: records served stale, reloaded or not restored.
+// A restart with a snapshot serves records stale, loads them again or does not restore them.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Traces: one per request, sent to a configured collector without affecting the response.
+// Each request sends one trace to the configured collector, without affecting the response.
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../src/observe/tracer.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Traffic classes, which prioritise upstream requests on every interface.
+// Traffic classes prioritise upstream requests on every interface.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { gate } from '../support/gate.js';

@@ -1,4 +1,4 @@
-// traffic.enumeration: 429 for misses from networks that guess names.
+// Networks that guess names get 429 for misses.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Traffic rules for handles and prefixes outside the request line.
+// Traffic rules also match handles outside the request line.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { elementsOf, postBatch } from '../support/batch.js';

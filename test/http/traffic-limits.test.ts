@@ -1,4 +1,3 @@
-// Traffic limits: shared buckets, 429 responses and headers.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import type { Asked, Question } from '../support/ask.js';

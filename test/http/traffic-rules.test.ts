@@ -1,4 +1,3 @@
-// Traffic rules: matching, order and actions.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-// Bodies over http.maxBodySize: rejected without invalidating an entry.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

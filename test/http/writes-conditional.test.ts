@@ -1,4 +1,4 @@
-// Conditional writes to a record that is empty or that the Handle server does not return.
+// The record of a conditional write may be empty, or hidden by the Handle server.
 import { assert, describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// Write flags: forwarded unchanged, because the Handle server reads a flag without a value as false.
+// Write flags are forwarded unchanged, because the Handle server reads a flag without a value as false.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// Forwarded writes: path, query, headers and body, byte for byte.
+// Path, query, headers and body of a write are forwarded byte for byte.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// Hop-by-hop headers, removed in both directions, and the added Via and X-Forwarded-* (RFC 9110 §7.6).
+// Hop-by-hop headers are removed in both directions; Via and X-Forwarded-* are added (RFC 9110 §7.6).
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { useNock } from '../support/nock.js';

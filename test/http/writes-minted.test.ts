@@ -1,4 +1,4 @@
-// Minted handles and the invalidation of their negative-cache entries.
+// Minting a handle invalidates the negative-cache entry of its name.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// No redirects of a write by the proxy, because clients would repeat it as a GET and silently lose it.
+// The proxy never redirects a write, because clients would repeat it as a GET and silently lose it.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,4 @@
-// nodelete: DELETE is rejected unless the configuration allows it.
+// The proxy rejects DELETE unless the configuration allows it (nodelete).
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

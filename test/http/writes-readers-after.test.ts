@@ -1,4 +1,3 @@
-// Reads after a write and their upstream loads.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

@@ -1,5 +1,4 @@
-// Reads during a write and after a rejected one. The old record is current until the write is acknowledged, so
-// clients cannot evict a record by sending writes.
+// The old record is current until a write is acknowledged, so clients cannot evict a record by sending writes.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';

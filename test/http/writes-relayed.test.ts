@@ -1,4 +1,3 @@
-// Upstream responses to writes, relayed unchanged.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

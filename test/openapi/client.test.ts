@@ -1,4 +1,4 @@
-// Client generated from the OpenAPI document, which compiles without casts and works.
+// The generated client compiles without casts and works.
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

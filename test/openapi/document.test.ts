@@ -1,4 +1,4 @@
-// OpenAPI document of each listener: valid, complete, and served as JSON and as a page.
+// Each listener serves a valid and complete OpenAPI document, as JSON and as a page.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// Recorded calls, compared with the OpenAPI document in request and response.
+// Recorded requests and responses match the OpenAPI document.
 import { describe, expect, it } from 'vitest';
 import { complaintsAbout, complaintsAboutRequest, operationOf } from '../support/openapi.js';
 import { replayThroughProxy } from '../support/recorded-proxy.js';

@@ -1,4 +1,4 @@
-// Calls of ePIC v2, redirects and the admin API, compared with the OpenAPI document in request and response.
+// Requests and responses of ePIC v2, redirects and the admin API match the OpenAPI document.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

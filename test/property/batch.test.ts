@@ -1,4 +1,4 @@
-// Batches, equal to single GETs for random lists, records, failures and selections.
+// A batch returns the responses of single GETs for random lists, records, failures and selections.
 import fc from 'fast-check';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';

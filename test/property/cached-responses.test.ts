@@ -1,4 +1,4 @@
-// Prepared responses, identical to uncached ones for random requests.
+// Prepared responses are identical to uncached ones for random requests.
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// Cached responses, identical to server responses for the same query.
+// Cached responses are identical to server responses for the same query.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';

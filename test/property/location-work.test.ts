@@ -1,4 +1,4 @@
-// Location list costs: linear in the input, which is bounded.
+// The cost of a location list is linear in its bounded input.
 import { BlockList } from 'node:net';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect, test as example } from 'vitest';

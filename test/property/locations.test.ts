@@ -1,4 +1,4 @@
-// Location lists: parsing of any text, and location selection for any request.
+// Any text is accepted as a location list, and any request selects a location or none.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';

@@ -1,4 +1,4 @@
-// Memory store: entries stored as bytes in blocks, with the behaviour of a Map.
+// The memory store keeps entries as bytes in blocks and behaves like a Map.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Entry, asStale } from '../../src/cache/entry.js';

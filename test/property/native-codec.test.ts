@@ -1,4 +1,4 @@
-// Native protocol codec: encoding and decoding are inverse, and arbitrary bytes never cause a crash.
+// Encoding and decoding are inverse, and arbitrary bytes never cause a crash.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';

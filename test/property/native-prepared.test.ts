@@ -1,4 +1,4 @@
-// Prepared native responses, identical to uncached ones for random requests and records.
+// Prepared native responses are identical to uncached ones for random requests and records.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';

@@ -1,4 +1,4 @@
-// Filter for addresses in untrusted records: private IPv4 networks in any form, and special IPv6 addresses.
+// The filter rejects private IPv4 networks in any form and special IPv6 addresses in untrusted records.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { isPrivate } from '../../src/upstream/referred-servers.js';

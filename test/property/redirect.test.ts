@@ -1,4 +1,4 @@
-// Redirect parsers with arbitrary text: no exception, no invalid header, no unexpected host.
+// Arbitrary text in a record or request causes no exception, no invalid header and no unexpected host.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';

@@ -1,4 +1,4 @@
-// Untrusted site records, which always lead to an outcome or a reported error.
+// An untrusted site record always leads to an outcome or a reported error.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';

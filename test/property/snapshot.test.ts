@@ -1,4 +1,4 @@
-// Snapshot bytes: written records are restored, and corrupted bytes restore no other records.
+// Written records are restored, and corrupted bytes restore no other records.
 import { deflateRawSync } from 'node:zlib';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';

@@ -1,4 +1,4 @@
-// Translation of ePIC v2 values to record values and back, also through a Handle server.
+// Translating ePIC v2 values to record values and back is the identity, also through a Handle server.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';

@@ -1,4 +1,4 @@
-// Interleaved reads and writes: no reader receives a record older than the last acknowledged one.
+// No reader receives a record older than the last acknowledged one, however reads and writes interleave.
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory/memory-store.js';

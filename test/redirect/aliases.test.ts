@@ -1,4 +1,3 @@
-// HS_ALIAS values, which refer to a different handle.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

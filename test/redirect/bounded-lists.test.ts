@@ -1,4 +1,4 @@
-// Location lists that once blocked the event loop for seconds.
+// These location lists once blocked the event loop for seconds.
 import { describe, expect, test } from 'vitest';
 import { PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

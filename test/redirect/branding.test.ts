@@ -1,4 +1,3 @@
-// Page branding: an accent colour and footer links, escaped and allowed by the Content-Security-Policy.
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,3 @@
-// Caching headers of redirects and pages, and cache hits after changes.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';

@@ -1,4 +1,4 @@
-// Location selection by Accept, Accept-Language and User-Agent, each listed in Vary.
+// Accept, Accept-Language and User-Agent select a location and are listed in Vary.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

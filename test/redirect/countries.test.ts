@@ -1,4 +1,4 @@
-// Client country selection with a database from the operator.
+// The operator may provide a database of client countries.
 import { describe, expect, test } from 'vitest';
 import { loadStartConfig } from '../../src/config/load.js';
 import { createReload } from '../../src/process/reload.js';

@@ -1,4 +1,3 @@
-// Notations for a handle in a resolver URL.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';

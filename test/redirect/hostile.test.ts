@@ -1,4 +1,4 @@
-// Hostile records, which cause no harm and have a bounded cost.
+// Hostile records cause no harm and have a bounded cost.
 import { describe, expect, test } from 'vitest';
 import { cpuMs } from '../support/cpu-time.js';
 import { startLeads, value } from '../support/leads.js';

@@ -1,4 +1,4 @@
-// Uncached includes: one upstream request for each, and a bounded number per client request.
+// Uncached includes cause one upstream request each, and a bounded number per client request.
 import { describe, expect, test } from 'vitest';
 import { type Leads, PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,3 @@
-// Redirect headers from a record, such as Link.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// HDLProxy rules beyond the recordings for shown lists, record headers and expiry.
+// These HDLProxy rules for shown lists, record headers and expiry are not in the recordings.
 import { describe, expect, test } from 'vitest';
 import { startRecordedLocations } from '../support/location-world.js';
 

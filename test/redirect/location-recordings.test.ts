@@ -1,4 +1,4 @@
-// Recorded HDLProxy location choices, compared with those of the proxy and the demo server.
+// The proxy with the demo server selects the locations that HDLProxy selected with a real Handle server.
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import type { DemoServer } from '../handle-server/server.js';

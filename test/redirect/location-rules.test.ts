@@ -1,4 +1,4 @@
-// HDLProxy location rules beyond the recordings, with one request each.
+// These HDLProxy location rules are not in the recordings.
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { type DrawnQuestion, startRecordedLocations } from '../support/location-world.js';

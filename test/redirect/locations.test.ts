@@ -1,4 +1,4 @@
-// 10320/loc values: several locations of one object, and their selection.
+// A 10320/loc value contains several locations of one object.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Pages of long records: the first part with a notice, at a cost independent of the rest.
+// The page of a long record shows the first part, at a cost independent of the rest.
 import { describe, expect, test } from 'vitest';
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { shownPart } from '../../src/redirect/value-html.js';

@@ -1,4 +1,4 @@
-// Content negotiation: pages for browsers and JSON for programs, for records and errors.
+// Browsers receive pages and programs receive JSON, for records and errors.
 import { describe, expect, test } from 'vitest';
 import type { Question } from '../support/ask.js';
 import { startLeads, value } from '../support/leads.js';

@@ -1,4 +1,4 @@
-// Plain redirects to a URL value, served synchronously from memory, and records that resemble them.
+// Plain redirects to a URL value are served synchronously from memory.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';

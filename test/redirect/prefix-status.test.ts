@@ -1,4 +1,3 @@
-// Prefix status and contact, from the prefix record.
 import { describe, expect, test } from 'vitest';
 import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';

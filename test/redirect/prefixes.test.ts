@@ -1,4 +1,4 @@
-// Locations from the prefix (HS_NAMESPACE of 0.NA/<prefix>) and from included handles.
+// Locations can come from the prefix (HS_NAMESPACE of 0.NA/<prefix>) and from included handles.
 import { describe, expect, test, vi } from 'vitest';
 import type { Answer, MockUpstream } from '../support/upstream.js';
 import { mockUpstream, notFound, recordOf } from '../support/upstream.js';

@@ -1,4 +1,3 @@
-// Actions on error pages, and the example in the lookup form.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { startLeads, value } from '../support/leads.js';

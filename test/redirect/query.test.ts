@@ -1,4 +1,4 @@
-// Query parameters, compatible with HDLProxy.
+// Query parameters are compatible with HDLProxy.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,3 @@
-// Record page descriptions: TTLs, value permissions and administrator rights.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

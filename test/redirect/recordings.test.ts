@@ -1,4 +1,4 @@
-// Recorded HDLProxy redirects, compared with those of the proxy and the demo server.
+// The proxy with the demo server redirects as HDLProxy did with a real Handle server.
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../handle-server/server.js';

@@ -1,4 +1,3 @@
-// Redirect target validation and header encoding.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,3 @@
-// Weighted locations: selection frequency and caching headers of a random choice.
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { selectLocation } from '../../src/redirect/locations/select.js';

@@ -1,4 +1,3 @@
-// Redirects and pages served without Express.
 import express from 'express';
 import { describe, expect, test, vi } from 'vitest';
 import { startLeads, value } from '../support/leads.js';

@@ -1,4 +1,4 @@
-// Unaccepted connections of a listener, counted through the Linux proc file system.
+// The Linux proc file system shows the number of unaccepted connections.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, type Server, connect, createServer } from 'node:net';

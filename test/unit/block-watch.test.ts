@@ -1,4 +1,4 @@
-// Event-loop block detection from missing beats, with a manual clock.
+// The watch detects a blocked event loop by its missing beats. These tests use a manual clock.
 import { describe, expect, test } from 'vitest';
 import { BlockWatch } from '../../src/observe/health.js';
 

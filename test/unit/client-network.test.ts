@@ -1,4 +1,3 @@
-// Client networks: /24 for IPv4, including IPv4-mapped addresses, and /56 for IPv6.
 import { describe, expect, test } from 'vitest';
 import { clientAddress, networkOf } from '../../src/server/client-address.js';
 

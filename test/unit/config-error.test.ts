@@ -1,4 +1,3 @@
-// Error messages for an invalid configuration.
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { problemsFrom } from '../support/load-config.js';

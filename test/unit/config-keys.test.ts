@@ -1,4 +1,3 @@
-// Uniqueness of variables and form of descriptions in the configuration keys.
 import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 

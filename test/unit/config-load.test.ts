@@ -1,4 +1,4 @@
-// Configuration precedence: environment variables, then the file, then defaults.
+// Environment variables take precedence over the file, and the file over the defaults.
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';

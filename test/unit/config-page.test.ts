@@ -1,4 +1,3 @@
-// Page configuration: style sheet accent colour and footer links.
 import { describe, expect, it } from 'vitest';
 import { configFrom, problemsFrom } from '../support/load-config.js';
 

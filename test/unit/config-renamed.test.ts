@@ -1,4 +1,4 @@
-// Renamed configuration keys, rejected at startup with their new names.
+// The proxy rejects renamed configuration keys at startup and names their replacements.
 import { describe, expect, it } from 'vitest';
 import { configKeys, variableOf } from '../../src/config/keys.js';
 import { problemsFrom } from '../support/load-config.js';

@@ -1,4 +1,4 @@
-// Password masking in printed configuration and error messages.
+// Passwords are masked in the printed configuration and in error messages.
 import { describe, expect, it } from 'vitest';
 import { loadStartConfig } from '../../src/config/load.js';
 import { problemsFrom } from '../support/load-config.js';

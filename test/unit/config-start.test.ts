@@ -1,4 +1,4 @@
-// Startup requirements beyond valid values: an upstream, readable certificates and consistent keys.
+// A start requires an upstream, readable certificates and consistent keys.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, loadStartConfig } from '../../src/config/load.js';
 import { createCertificate } from '../support/certificate.js';

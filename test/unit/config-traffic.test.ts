@@ -1,4 +1,3 @@
-// Accepted traffic.rules configurations, and error messages for invalid rules.
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';

@@ -1,4 +1,3 @@
-// Duration and size parsing.
 import { describe, expect, it } from 'vitest';
 import { parseDuration, parseSize } from '../../src/config/fields.js';
 import { problemsFrom } from '../support/load-config.js';

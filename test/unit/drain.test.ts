@@ -1,4 +1,4 @@
-// Listener shutdown, which accepts and serves connections already completed by the kernel.
+// A closing listener accepts and serves connections already completed by the kernel.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,4 +1,3 @@
-// Reports of dropped connections, logged at most once per minute.
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createDropReport } from '../../src/server/connection-bounds.js';

@@ -1,4 +1,4 @@
-// Headers of a forwarded request, derived from the received headers and the buffered body.
+// The headers of a forwarded request depend only on the received headers and the buffered body.
 import { describe, expect, test } from 'vitest';
 import { type ClientRequestHead, forwardedHeaders } from '../../src/record/forwarded-headers.js';
 

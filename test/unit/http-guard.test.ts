@@ -1,4 +1,4 @@
-// Uncaught request listener errors, which affect only the failing request.
+// An uncaught error in a request listener affects only the failing request.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,3 @@
-// Login identities, independent of handle spelling and password.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { identityOf } from '../../src/http/identity.js';

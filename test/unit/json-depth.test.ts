@@ -1,4 +1,3 @@
-// Maximum JSON nesting depth.
 import { describe, expect, test } from 'vitest';
 import { NestingError, parseJson } from '../../src/handle/json.js';
 

@@ -1,4 +1,4 @@
-// Default Redis key prefix, unique per Handle server and database.
+// The default Redis key prefix is unique per Handle server and database.
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';

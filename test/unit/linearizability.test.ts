@@ -1,4 +1,4 @@
-// Linearizability checker, tested with known histories and compared with an exhaustive search.
+// Tests the checker with known histories and compares it with an exhaustive search.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Operation, type Verdict, checkHistory } from '../support/linearizability.js';

@@ -1,4 +1,3 @@
-// Reports of native tunnel hits, and their reuse between hits.
 import { describe, expect, test } from 'vitest';
 import { createReportHit } from '../../src/native/reports.js';
 

@@ -1,4 +1,3 @@
-// UDP listener limits: response rate per network, and memory for incomplete requests.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, it } from 'vitest';
 import { AnswerLimit, type LimitVerdict } from '../../src/native/sender-limits.js';

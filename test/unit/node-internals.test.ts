@@ -1,4 +1,4 @@
-// Undocumented Node and http-proxy behaviour that the proxy relies on.
+// The proxy relies on this undocumented behaviour of Node and http-proxy.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingHttpHeaders, type RequestListener, type Server, createServer } from 'node:http';

@@ -1,4 +1,3 @@
-// Hit sampling and sample weights.
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { createHits } from '../../src/observe/hits.js';

@@ -1,4 +1,3 @@
-// Credential redaction in log lines.
 import { describe, expect, it } from 'vitest';
 import { createLogger, type Logger } from '../../src/observe/logger.js';
 

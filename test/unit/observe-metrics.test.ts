@@ -1,4 +1,3 @@
-// Exposition of each metric.
 import { describe, expect, it } from 'vitest';
 import { METRICS } from '../../src/observe/metric-list.js';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.js';

@@ -1,4 +1,3 @@
-// Readiness, combined from all registered checks.
 import { describe, expect, it } from 'vitest';
 import { createReadiness } from '../../src/observe/health.js';
 

@@ -1,4 +1,4 @@
-// Parsed values of cache entries, cached for large records and parsed in steps.
+// The values of a large record are parsed in steps and cached.
 import { describe, expect, test, vi } from 'vitest';
 import { toBytes } from '../../src/handle/bytes.js';
 import { readValues, valuesOf } from '../../src/resolver/parsed-records.js';

@@ -1,4 +1,3 @@
-// Trusted proxies across configuration reloads.
 import { describe, expect, test } from 'vitest';
 import { createProxyTrust } from '../../src/server/client-address.js';
 

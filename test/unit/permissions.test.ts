@@ -1,4 +1,4 @@
-// Value permissions, interpreted identically by the cache, ePIC v2 and the demo server.
+// The cache, ePIC v2 and the demo server interpret permissions identically.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-// Conditional requests, by case (RFC 9110 section 13).
 import { describe, expect, it } from 'vitest';
 import {
   type ConditionHeaders,

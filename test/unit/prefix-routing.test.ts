@@ -1,4 +1,3 @@
-// Handle routing to the server with the longest matching prefix.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';

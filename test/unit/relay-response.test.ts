@@ -1,4 +1,3 @@
-// Write response body after an aborted Handle server connection.
 import { once } from 'node:events';
 import { type IncomingMessage, createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';

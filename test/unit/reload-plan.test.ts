@@ -1,4 +1,3 @@
-// Configuration keys that a reload applies, and those that require a restart.
 import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import { planReload } from '../../src/process/reload.js';

@@ -1,4 +1,4 @@
-// Handle server replies: every recorded reply of a real server, and edge cases.
+// Parses every recorded reply of a real server, and edge cases.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';

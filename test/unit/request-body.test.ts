@@ -1,4 +1,3 @@
-// Reading a request body after the client disconnects.
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';

@@ -1,4 +1,4 @@
-// CPU work of one request: unsliced for small records, sliced for large ones, and stopped on disconnect.
+// The CPU work of a request is sliced for large records and stopped when the client disconnects.
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';

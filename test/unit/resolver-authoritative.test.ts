@@ -1,4 +1,4 @@
-// Authoritative responses that cannot be stored, although remote copies of the record may be older.
+// An unstorable response still invalidates remote copies of the record, which may be older.
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';

@@ -1,4 +1,3 @@
-// Authoritative reads whose invalidation fails while Redis is down (redis.disconnectedWrites: reject).
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';

@@ -1,4 +1,4 @@
-// Rechecks after a failed If-Match, shared by many callers.
+// Many callers share a recheck.
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';

@@ -1,4 +1,4 @@
-// Stale entries served for a failing upstream while their lease changes.
+// A stale entry may be served even if its lease changes during the failing load.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';

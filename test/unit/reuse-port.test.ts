@@ -1,4 +1,3 @@
-// Node.js versions and systems that support port sharing between processes.
 import { describe, expect, test } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
 

@@ -1,4 +1,4 @@
-// Route table: the route for each method and path, compared as raw bytes.
+// The table compares methods and paths as raw bytes.
 import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';

@@ -1,4 +1,3 @@
-// Server addresses from site records.
 import { describe, expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { addressesOf } from '../../src/upstream/referrals.js';

@@ -1,4 +1,3 @@
-// Conditions for the first readiness report.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { addStartChecks, createReadiness } from '../../src/observe/health.js';
 

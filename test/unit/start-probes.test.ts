@@ -1,4 +1,3 @@
-// Startup probe schedule and log lines.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Probe, startProbes } from '../../src/process/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';

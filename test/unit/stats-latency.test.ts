@@ -1,4 +1,3 @@
-// Latency percentiles, and the last minute on the status page.
 import { describe, expect, test } from 'vitest';
 import { createHistory, percentilesOf } from '../../src/admin/statistics.js';
 

@@ -1,4 +1,3 @@
-// Status page health levels, labels and number formats.
 import { describe, expect, test } from 'vitest';
 import {
   overallHealth,

@@ -1,4 +1,4 @@
-// systemd watchdog interval from environment variables: sd_watchdog_enabled(3).
+// The interval comes from environment variables, as for sd_watchdog_enabled(3).
 import { describe, expect, test } from 'vitest';
 import { watchdogIntervalMs } from '../../src/process/systemd.js';
 

@@ -1,4 +1,3 @@
-// Time slicer: interruption of long jobs and round-robin scheduling between clients.
 import { describe, expect, test } from 'vitest';
 import { MAX_SLICE_MS, type Steps, TimeSlicer } from '../../src/time-slicer.js';
 

@@ -1,4 +1,4 @@
-// Network limits based on misses, with a manual clock.
+// These tests use a manual clock.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';

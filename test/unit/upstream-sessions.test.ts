@@ -1,4 +1,4 @@
-// Routing of session ids to the Handle server that issued them.
+// Session ids are routed to the Handle server that issued them.
 import { describe, expect, it } from 'vitest';
 import { sessionsOf } from '../../src/upstream/sessions.js';
 

@@ -1,4 +1,3 @@
-// Accepted ePIC v2 body formats and their parsed values.
 import { describe, expect, it } from 'vitest';
 import { readOne } from '../support/v2-values.js';
 

@@ -1,4 +1,3 @@
-// Error messages for an invalid ePIC v2 body, with the value and property.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { cpuMs } from '../support/cpu-time.js';

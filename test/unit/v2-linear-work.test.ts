@@ -1,4 +1,4 @@
-// ePIC v2 write cost: linear in the stored and sent values.
+// The cost of a write is linear in the stored and sent values.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { runToEnd } from '../../src/time-slicer.js';

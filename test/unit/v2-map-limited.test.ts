@@ -1,4 +1,3 @@
-// Mapping with bounded concurrency.
 import { describe, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/collection.js';
 

@@ -1,4 +1,4 @@
-// Ownership check, which prevents a write from locking the caller out.
+// The ownership check prevents a write from locking the caller out.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import { runToEnd } from '../../src/time-slicer.js';

@@ -1,4 +1,3 @@
-// ePIC v2 values in upstream requests: data, permissions, indexes and administrator.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { adminValue, automaticAdmin, places, sent, textValue } from '../support/v2-values.js';

@@ -1,4 +1,3 @@
-// ePIC v2 response values: sorted, without secret keys, with exact bytes for every data format.
 import { describe, expect, it } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';

@@ -1,4 +1,3 @@
-// The ePIC v2 documentation example, converted byte for byte in both directions.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { sent, toV2 } from '../support/v2-values.js';

@@ -1,4 +1,4 @@
-// Write plan for an update, which preserves hidden values.
+// The plan of an update preserves hidden values.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { places, planWrite, sent, textValue, toV2 } from '../support/v2-values.js';

@@ -1,4 +1,3 @@
-// Write outcomes for every response and error: changed, unchanged or unknown.
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
 import { combineOutcomes, judgeWrite } from '../../src/write/decisions.js';

@@ -1,4 +1,3 @@
-// Fence settlement of a forwarded write.
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';

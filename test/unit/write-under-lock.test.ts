@@ -1,4 +1,3 @@
-// Writes under a lock: rejection before lock expiry, and reports of refused logins.
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';

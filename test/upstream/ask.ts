@@ -1,4 +1,4 @@
-// Upstream client with a mocked Handle server that records its requests.
+// Provides an upstream client with a mocked Handle server that records its requests.
 import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { handleRef } from '../../src/handle/handle.js';

@@ -1,4 +1,4 @@
-// Circuit breaker with broken records, which open it only in large numbers without an intervening success.
+// Broken records open the breaker only in large numbers without an intervening success.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Circuit breaker: opens for an unreachable server, then probes it; broken records alone do not open it.
+// The breaker opens for an unreachable server and then probes it; a few broken records do not open it.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// Concurrency limiter, which gives each record a share of the permits and of the queue.
+// Each record receives only a share of the permits and of the queue.
 import { describe, expect, test } from 'vitest';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 

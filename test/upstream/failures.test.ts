@@ -1,4 +1,3 @@
-// Connection failures: retries, diagnoses, metrics and traces.
 import nock from 'nock';
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';

@@ -1,4 +1,3 @@
-// Fair queue for a busy Handle server, and its adaptive concurrency limit.
 import { describe, expect, it } from 'vitest';
 import { type AdaptiveLimit, nextLimit } from '../../src/upstream/adaptive-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';

@@ -1,4 +1,4 @@
-// Adaptive concurrency: a client with hanging reads reduces only its own share.
+// A client with hanging reads reduces only its own share.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { Caller } from '../../src/upstream/caller.js';

@@ -1,4 +1,4 @@
-// Invalid responses: reported without retrying and without revealing values.
+// Invalid responses are reported without a retry and without revealing values.
 import { describe, expect, test } from 'vitest';
 import type { ServiceError } from '../../src/errors.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,3 @@
-// Outcomes of Handle server responses, without a retry.
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import type { Found, Outcome } from '../../src/handle/outcome.js';

@@ -1,4 +1,4 @@
-// Overload simulation: the server capacity drops to a tenth, with 10 greedy and 200 polite clients.
+// The server capacity drops to a tenth, with 10 greedy and 200 polite clients.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { Caller, CallerClass } from '../../src/upstream/caller.js';

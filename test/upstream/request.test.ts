@@ -1,4 +1,3 @@
-// Upstream requests: path and query of a read, without caller headers.
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { newPseudonym, proxiesIn } from '../../src/upstream/caller.js';

@@ -1,4 +1,4 @@
-// Upstream client with an observed circuit breaker, and several kinds of failing servers.
+// Provides an upstream client with an observed circuit breaker, and several kinds of server failures.
 import nock from 'nock';
 import { expect, vi } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';

@@ -1,4 +1,3 @@
-// Write agent shutdown with pending connections.
 import '../support/real-sockets.js';
 import https from 'node:https';
 import { type AddressInfo, type Socket, createServer } from 'node:net';

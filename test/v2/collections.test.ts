@@ -1,4 +1,3 @@
-// Prefix and handle lists: paging, media types and Depth.
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { useNock } from '../support/nock.js';

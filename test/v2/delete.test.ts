@@ -1,4 +1,3 @@
-// DELETE and its upstream requests, with deletion disabled and enabled.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';

@@ -1,4 +1,3 @@
-// ePIC v2 responses to every Handle server error and failure.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

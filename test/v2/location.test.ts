@@ -1,4 +1,3 @@
-// Location headers, absolute under the request URL.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

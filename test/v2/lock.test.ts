@@ -1,4 +1,4 @@
-// The handle lock, granted only to accepted logins and fair between identities.
+// The lock requires an accepted login and is fair between identities.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';

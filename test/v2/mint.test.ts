@@ -1,4 +1,3 @@
-// POST to a prefix: minted names, upstream requests, failures and repetitions.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';

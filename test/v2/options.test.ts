@@ -1,4 +1,3 @@
-// OPTIONS and CORS responses.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,4 +1,3 @@
-// PUT, its upstream requests and its responses.
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';
 import type { Asked } from '../support/ask.js';

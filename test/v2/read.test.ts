@@ -1,4 +1,3 @@
-// GET and HEAD of a handle, authenticated and from the shared cache.
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';
 import { useNock } from '../support/nock.js';

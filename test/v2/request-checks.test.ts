@@ -1,4 +1,4 @@
-// Requests rejected without an upstream request, and the order of the checks.
+// These requests are rejected before an upstream request.
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';

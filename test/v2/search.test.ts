@@ -1,4 +1,4 @@
-// Search through a reverse lookup service or record reads, without partial results.
+// A search uses the reverse lookup service or reads records, and never returns partial results.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

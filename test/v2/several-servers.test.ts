@@ -1,4 +1,3 @@
-// ePIC v2 with several Handle servers, some of which are not responsible for a handle.
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
