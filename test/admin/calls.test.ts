@@ -149,7 +149,7 @@ describe('admin API', () => {
     expect(answer.body).toMatchObject({ code: 'BODY_TOO_LARGE' });
   });
 
-  test('parses JSON with any Content-Type, such as that of `curl -d`', async () => {
+  test('parses JSON with any Content-Type, as sent by `curl -d`', async () => {
     const proxy = await startProxy();
     await request(proxy.app.admin)
       .post('/purge')

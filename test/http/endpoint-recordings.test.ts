@@ -57,7 +57,7 @@ describe('recorded endpoints of a Handle server', () => {
     },
   );
 
-  test('include 31 recordings and one for every waiver', () => {
+  test('comprise 31 recordings, including one for every waiver', () => {
     expect(recordings).toHaveLength(31);
     expect(recordings.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(endpointWaivers)));
   });

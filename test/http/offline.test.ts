@@ -29,7 +29,7 @@ describe('seed file without an upstream', () => {
     expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
   });
 
-  test('rejects other handles and all writes as a prefix not served here', async () => {
+  test('rejects other handles and all writes as belonging to a foreign prefix', async () => {
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
     await whenRead(proxy);
     const read = await proxy.ask('/api/handles/21.T11998/other');

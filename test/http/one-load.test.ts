@@ -22,7 +22,7 @@ describe('single flight', () => {
     expect(upstream.targets).toEqual([PATH]);
   });
 
-  test('is shared by different case spellings of a handle', async () => {
+  test('is shared by all case variants of a handle', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const answers = await Promise.all([proxy.ask(PATH), proxy.ask(`/api/handles/${HANDLE.toUpperCase()}`)]);

@@ -72,7 +72,7 @@ describe('hop-by-hop and forwarding headers', () => {
     expect(sent[0]?.body).toBe('[1]');
   });
 
-  test('include a Via appended to that of the request', async () => {
+  test('append the proxy to the Via of the request', async () => {
     const sent = mockWrites();
     const upstream = mockUpstream();
     const proxy = await startProxy();

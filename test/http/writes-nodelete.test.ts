@@ -88,7 +88,7 @@ describe('configured deletion', () => {
     [{ DELETION_ALLOWED_FOR: '21.T1/x,*BC' }, [PATH, VALUES]],
     [{ DELETION_ALLOWED_FOR: '21.T11998/ab' }, []],
     [{ DELETION_ALLOWED_FOR: '21.T11998/.*,21xT11998/abc,(.)*+' }, []],
-  ])('with %o allows %o', async (env, passing) => {
+  ])('allows with %o only %o', async (env, passing) => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy(env);

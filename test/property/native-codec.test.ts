@@ -172,7 +172,7 @@ describe('native codec', () => {
     );
 
     test.prop([resolutions, fc.nat()])(
-      'of a truncated request are zero-padded on TCP and UDP but rejected in the tunnel',
+      'decode with zero padding after truncation on TCP and UDP, and fail in the tunnel',
       (resolution, cut) => {
         const header = {
           opCode: 1,

@@ -75,7 +75,7 @@ describe('Link and record headers of a redirect', () => {
     ].join('\n'),
   );
 
-  test('from 10320/headers are limited to the allowed headers', async () => {
+  test('exclude 10320/headers that are not allowed', async () => {
     const leads = await startLeads(
       { headed: [headers, plain] },
       { REDIRECT_ALLOWED_HEADERS: 'Link,X-Licence' },
@@ -95,7 +95,7 @@ describe('Link and record headers of a redirect', () => {
     }
   });
 
-  test('from 10320/headers allow only Link by default', async () => {
+  test('include only Link from 10320/headers by default', async () => {
     const leads = await startLeads({ headed: [headers, plain] });
     const { headers: sent } = await leads.get('headed');
     expect([sent.link, sent['x-licence']]).toEqual(['<https://l.example.org/>; rel="h"', undefined]);

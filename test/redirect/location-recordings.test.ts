@@ -113,7 +113,7 @@ describe('recorded HDLProxy location choices', () => {
     }
   });
 
-  test('include one for every waiver', () => {
+  test('include a recording for every waiver', () => {
     expect([...recorded.keys()]).toEqual(expect.arrayContaining(Object.keys(locationWaivers)));
   });
 

@@ -128,7 +128,7 @@ describe('prefix and included locations', () => {
   const REFUSED = { status: 400, body: { responseCode: 301 } };
   const FAILED = { status: 500, body: 'broken' };
 
-  /** Returns this response for all prefix records. */
+  /** Makes the upstream return this response for all prefix records. */
   const answerPrefix = ({ upstream, records }: Prefixed, answer: Answer): void => {
     upstream.answers((target) => {
       const handle = decodeURIComponent(target.slice('/api/handles/'.length));

@@ -12,7 +12,7 @@ const recordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
 /** Time to pass before a recording (ms), default 0. */
 const WAITS: Readonly<Record<string, number>> = { 'cache: p-ttl2 after its ttl': 4000 };
 
-/** Changes went directly to the server; otherwise only pages and redirects are replayed. */
+/** Whether the recording is a change sent directly to the server; of the rest, only redirects are replayed. */
 const isChange = ({ secure, request }: Recording): boolean =>
   secure && ['PUT', 'DELETE'].includes(request.method);
 const isRedirect = ({ request }: Recording): boolean => !/^\/api\//.test(request.path);
@@ -73,7 +73,7 @@ describe('recorded HDLProxy redirects', () => {
     });
   });
 
-  test('include one for every waiver', () => {
+  test('include a recording for every waiver', () => {
     const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
     expect([...recorded.keys()]).toEqual(expect.arrayContaining(waived));
   });

@@ -57,7 +57,7 @@ describe('weighted locations', () => {
     }
   });
 
-  test('are drawn as on HDLProxy for weight 0 only: half share for the first, 1.5 for the last', () => {
+  test('favour the last location when all weights are 0, as HDLProxy does', () => {
     const random = seeded(7);
     for (const weights of [
       [0, 0],

@@ -15,7 +15,7 @@ const valueWith = (permissions: unknown) => ({
   permissions,
 });
 
-/** Whether the record interface shows a value in a record and in an error response. */
+/** Returns whether the record interface shows a value in a record and in an error response. */
 function shownBy(permissions: unknown): boolean[] {
   const value = valueWith(permissions);
   const record = JSON.stringify([value]);
@@ -76,7 +76,7 @@ describe('value permissions', () => {
       );
     });
 
-    test('default to those of a Handle server', () => {
+    test('default to 1110, like a Handle server', () => {
       expect(isPublic({})).toBe(true);
       expect(lastFourPermissions(undefined)).toBe('1110');
       expect(shownBy(undefined)).toEqual([true, true]);

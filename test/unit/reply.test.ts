@@ -17,7 +17,7 @@ interface Recording {
 const file = new URL('../fixtures/handle-server.json', import.meta.url);
 const recordings = JSON.parse(readFileSync(file, 'utf8')) as Recording[];
 
-/** Recorded requests of the kind that the upstream client sends: anonymous, ASCII path, no query. */
+/** Recorded requests like those of the upstream client: anonymous, ASCII path, no query. */
 const ordinary = recordings.filter(
   ({ request }) =>
     request.method === 'GET' &&

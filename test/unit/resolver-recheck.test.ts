@@ -71,7 +71,7 @@ describe('recheck after a failed If-Match', () => {
     expect(server.reads).toBe(3);
   });
 
-  test('falls back to the next read for a caller that waited for a failed one', async () => {
+  test('retries for a caller that waited for a failed read', async () => {
     const { server, resolver, kept } = start();
     server.failures = 1;
     const first = resolver.recheck(HANDLE, undefined);

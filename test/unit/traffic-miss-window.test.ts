@@ -28,7 +28,7 @@ describe('miss-based network limit', () => {
     });
   });
 
-  /** Reads of one network with the intervals between them. */
+  /** Generates reads of one network with the interval before each. */
   const reads = fc.array(
     fc.record({ afterMs: fc.integer({ min: 0, max: 30_000 }), isUnknown: fc.boolean() }),
     {

@@ -103,7 +103,7 @@ describe('ePIC v2 values sent upstream', () => {
       );
     });
 
-    it('is not added when the list contains one', () => {
+    it('is not added when the list contains an administrator', () => {
       const body = [{ idx: 5, type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' }];
       expect(places(sent(body))).toEqual(['5 HS_ADMIN']);
     });

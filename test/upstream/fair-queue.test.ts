@@ -89,7 +89,7 @@ describe('fair queue', () => {
     expect(queue.size).toBe(1);
   });
 
-  it('drops the last request of the busiest client when full, but never one of a higher class', () => {
+  it('drops the last request of the busiest client when full, unless its class is higher', () => {
     const queue = queueOf(
       waiter('g1', 'g'),
       waiter('g2', 'g'),

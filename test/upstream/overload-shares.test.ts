@@ -57,7 +57,7 @@ async function sharesOf(...crowds: Crowd[]): Promise<{ shares: Share[]; limit: n
   const startedAt = performance.now();
   const endsAfterMs = FAST.forMs + SLOW.forMs;
   const isOver = (): boolean => performance.now() - startedAt > endsAfterMs;
-  /** Excludes later requests, which may still be queued when the load ends. */
+  /** Whether a request is measured; later requests may still be queued when the load ends. */
   const isMeasured = (): boolean =>
     performance.now() - startedAt > FAST.forMs && performance.now() - startedAt < endsAfterMs - WAIT_MS;
 

@@ -49,7 +49,7 @@ export async function refuse(client: UpstreamClient, times: number): Promise<voi
   }
 }
 
-/** Returns an error for each of these handles. */
+/** Makes the upstream return an error for each of these handles. */
 export async function fail(client: UpstreamClient, handles: string[], status = 500): Promise<void> {
   for (const handle of handles) {
     mockUpstream().reply(status, { responseCode: 2 });
