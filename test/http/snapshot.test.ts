@@ -1,4 +1,4 @@
-// A restart with a snapshot serves records stale, loads them again or does not restore them.
+// Records from the snapshot are served stale until loaded again, or are not restored.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
