@@ -12,7 +12,7 @@ const recordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
 /** Time to pass before a recording (ms), default 0. */
 const WAITS: Readonly<Record<string, number>> = { 'cache: p-ttl2 after its ttl': 4000 };
 
-/** Whether the recording is a change sent directly to the server; of the rest, only redirects are replayed. */
+/** Whether a recording changed the server directly; of the rest, only pages and redirects are replayed. */
 const isChange = ({ secure, request }: Recording): boolean =>
   secure && ['PUT', 'DELETE'].includes(request.method);
 const isRedirect = ({ request }: Recording): boolean => !/^\/api\//.test(request.path);

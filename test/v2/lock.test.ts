@@ -14,7 +14,7 @@ import { basic } from '../support/demo.js';
 useNock();
 
 const WRONG = basic('300:21.T11998/USER01', 'wrong');
-/** The limit of concurrent requests per login and handle, an eighth of `upstream.concurrency`. */
+/** Maximum concurrent requests per login and handle: an eighth of `upstream.concurrency`. */
 const OTHERS = 8;
 const PATIENT = { timeout: 170_000 };
 
