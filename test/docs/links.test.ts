@@ -43,10 +43,10 @@ describe('documents', () => {
     expect(named.filter((name) => !isFile(name))).toEqual([]);
   });
 
-  /** These contain a specification, a translation table and a fault table. */
+  /** These hold a specification, a translation, and a table of faults. */
   const LONG = ['src/cache/coherence/README.md', 'src/v2/README.md', 'src/upstream/README.md'];
 
-  it.each(readmes.filter((path) => !LONG.includes(path)))('keep %s between 20 and 80 lines', (path) => {
+  it.each(readmes.filter((path) => !LONG.includes(path)))('%s has 20 to 80 lines', (path) => {
     const lines = readDocument(path).trimEnd().split('\n').length;
     expect(lines).toBeGreaterThanOrEqual(20);
     expect(lines).toBeLessThanOrEqual(80);
