@@ -56,7 +56,7 @@ describe('unstorable authoritative response', () => {
     expect(changes).toEqual([]);
   });
 
-  test('replaces a different local entry', async () => {
+  test('invalidates a different local entry', async () => {
     const { memory, changes, resolver, key } = start();
     memory.set(key, entryOf('other'), memory.get(key).ticket);
     memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
