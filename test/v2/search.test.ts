@@ -74,7 +74,7 @@ describe('ePIC v2 search without a reverse lookup service', () => {
     expect([answer.status, read(answer)]).toEqual([200, suffixes]);
   });
 
-  test('returns 501 with the configuration keys beyond v2.search.maxHandles', async () => {
+  test('returns 501 beyond v2.search.maxHandles and names the keys to change', async () => {
     const { answer, sent } = await found('URL=*', [counted(3)], { V2_SEARCH_MAX_HANDLES: '2' });
     expect([answer.status, sent.length]).toEqual([501, 1]);
     expect(answer.text).toContain('reverseLookup.url');
