@@ -106,10 +106,13 @@ describe('ePIC v2 handle list', () => {
     ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
     ['a prefix that lives elsewhere', { status: 400, body: { responseCode: 301 } }, 404],
     ['no list', { status: 200, body: { responseCode: 1 } }, 502],
-  ] satisfies [string, Scripted, number][])('reports the upstream error: %s', async (_what, refusal, status) => {
-    const { answer } = await asked(`/${PREFIX}`, [refusal]);
-    expect(answer.status).toBe(status);
-  });
+  ] satisfies [string, Scripted, number][])(
+    'reports the upstream error: %s',
+    async (_what, refusal, status) => {
+      const { answer } = await asked(`/${PREFIX}`, [refusal]);
+      expect(answer.status).toBe(status);
+    },
+  );
 
   test.each(['limit=-1', 'limit=x', 'page=0', 'page=1.5', 'limit='])('returns 400 for %s', async (query) => {
     const { answer, sent } = await asked(`/${PREFIX}?${query}`, []);
