@@ -1,4 +1,3 @@
-// Admin calls that inspect and change the running proxy, except purging.
 import { gzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
@@ -10,7 +9,7 @@ import { startProxy } from '../support/proxy.js';
 useNock();
 
 describe('admin API', () => {
-  test('shows the entries of a handle, their age and TTL', async () => {
+  test('shows the cached entries of a handle with their age and TTL', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const look = async (): Promise<unknown> =>
@@ -60,7 +59,7 @@ describe('admin API', () => {
       ? { status: 500, body: { responseCode: 2, message: 'broken' } }
       : { status: 200, body: { responseCode: 1, handle: HANDLE, values: [] } };
 
-  test('lists a relayed 5xx response of the Handle server among the recent errors', async () => {
+  test('lists a relayed Handle server 5xx response among the recent errors', async () => {
     mockUpstream({ status: 500, body: { responseCode: 2 } });
     const proxy = await startProxy();
     expect((await proxy.ask(`${PATH}?publicOnly=false`)).status).toBe(500);
@@ -68,7 +67,7 @@ describe('admin API', () => {
     expect(recentErrors).toMatchObject([{ message: `500 for ${HANDLE}` }]);
   });
 
-  test('imports many records in slices, between other requests', async () => {
+  test('imports many records in slices, yielding to other requests', async () => {
     const proxy = await startProxy();
     const lines = Array.from({ length: 5000 }, (_, at) => recordLine(`21.T11998/${at}`));
     let [turns, isImported] = [0, false];
@@ -92,17 +91,17 @@ describe('admin API', () => {
 
   test.each<[what: string, body: string | object]>([
     ['nothing', {}],
-    ['no JSON', '{"handle":'],
-    ['a text', '"all"'],
+    ['invalid JSON', '{"handle":'],
+    ['a string', '"all"'],
     ['an empty handle', { handle: '' }],
-    ['an empty prefix, which would be everything', { prefix: '' }],
+    ['an empty prefix, which would match everything', { prefix: '' }],
     ['an empty list', { handles: [] }],
-    ['a list that is too long', { handles: Array.from({ length: 10_001 }, () => 'a') }],
+    ['an overlong list', { handles: Array.from({ length: 10_001 }, () => 'a') }],
     ['all: false', { all: false }],
-    ['two kinds at once', { all: true, handle: '21.T1/a' }],
-    ['soft as a text', { handle: '21.T1/a', soft: 'true' }],
-    ['a handle that is too long', { handle: '21.T1/'.padEnd(2049, 'x') }],
-  ])('rejects a purge of %s, and purges nothing', async (_what, body) => {
+    ['two kinds together', { all: true, handle: '21.T1/a' }],
+    ['soft as a string', { handle: '21.T1/a', soft: 'true' }],
+    ['an overlong handle', { handle: '21.T1/'.padEnd(2049, 'x') }],
+  ])('rejects a purge of %s without purging anything', async (_what, body) => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -137,20 +136,20 @@ describe('admin API', () => {
       .expect(200);
   });
 
-  test('answers a path with invalid percent-encoding with 400', async () => {
+  test('returns 400 for a path with invalid percent-encoding', async () => {
     const proxy = await startProxy();
     const answer = await request(proxy.app.admin).get('/status/%zz').expect(400);
     expect(answer.body).toMatchObject({ code: 'BAD_REQUEST' });
   });
 
-  test('refuses a body that is too large', async () => {
+  test('rejects an oversized body', async () => {
     const proxy = await startProxy();
     const handles = [`21.T1/${'x'.repeat(5_000_000)}`];
     const answer = await request(proxy.app.admin).post('/purge').send({ handles }).expect(413);
     expect(answer.body).toMatchObject({ code: 'BODY_TOO_LARGE' });
   });
 
-  test('reads JSON of any Content-Type, as from `curl -d`', async () => {
+  test('parses JSON with any Content-Type, as sent by `curl -d`', async () => {
     const proxy = await startProxy();
     await request(proxy.app.admin)
       .post('/purge')
@@ -159,7 +158,7 @@ describe('admin API', () => {
       .expect(200);
   });
 
-  test.each(['/cache', '/cache?handle='])('answers %s with 400, as the handle is missing', async (path) => {
+  test.each(['/cache', '/cache?handle='])('returns 400 for %s without a handle', async (path) => {
     const proxy = await startProxy();
     const { body } = (await request(proxy.app.admin).get(path).expect(400)) as { body: unknown };
     expect(body).toMatchObject({ code: 'BAD_PARAMETER' });

@@ -1,4 +1,3 @@
-// An export that ends early: because its client goes away, or because the records cannot be read.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -22,7 +21,7 @@ async function listen(exportRecords: () => AsyncGenerator<string, number>) {
 }
 
 describe('export', () => {
-  test('ends without an unexpected error when its client disconnects', async () => {
+  test('stops without reporting an error when its client disconnects', async () => {
     let isEnded = false;
     const { url, onUnexpected } = await listen(async function* () {
       try {
@@ -40,7 +39,7 @@ describe('export', () => {
     expect(onUnexpected).not.toHaveBeenCalled();
   });
 
-  test('is cut off with an unexpected error when the records cannot be read', async () => {
+  test('is aborted with a reported error when the records are unreadable', async () => {
     const failure = new Error('broken');
     const { url, onUnexpected } = await listen(async function* () {
       yield await Promise.resolve('x');

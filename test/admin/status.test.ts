@@ -1,4 +1,4 @@
-// The status page and its stream, over the real app on a real socket.
+// These tests use the real app on a real socket.
 import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -29,14 +29,14 @@ async function listen(listener: RequestListener): Promise<{ url: string; close: 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
-/** Starts the admin listener alone, with statistics that count their calls. */
+/** Starts the admin listener alone, with call counting for the statistics. */
 async function listenAlone(stats = vi.fn(noOperations.stats)) {
   const onUnexpected = vi.fn();
   const app = createAdminAlone({ operations: { ...noOperations, stats }, onUnexpected });
   return { ...(await listen(app)), stats, onUnexpected };
 }
 
-/** Reads the stream; `next` returns one message, or undefined at its end. */
+/** Reads the stream; `next` returns one message, or undefined at the end. */
 async function watch(url: string, headers: Record<string, string> = {}) {
   const leaving = new AbortController();
   onTestFinished(() => {
@@ -68,7 +68,7 @@ async function watch(url: string, headers: Record<string, string> = {}) {
   };
 }
 
-/** Fakes the interval of the stream; all other timers stay real. */
+/** Fakes only the stream interval; other timers remain real. */
 const holdTheStream = (): void => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
 };
@@ -97,7 +97,7 @@ describe('status page', () => {
     expect((await ask(url, '/status/style.css')).headers['content-type']).toContain('text/css');
   });
 
-  test('is served with every script it needs, and no other file', async () => {
+  test('is served with all required scripts and no other file', async () => {
     const { url } = await listenAlone();
     const seen = new Set<string>();
     const visit = async (name: string): Promise<void> => {
@@ -116,13 +116,13 @@ describe('status page', () => {
   });
 
   test.each(['/', '/events', '/status/main.js', `/?token=${TOKEN}`, `/events?token=${TOKEN}`])(
-    'with a token, %s needs it in a header, and a 401 names the schemes',
+    'requires the token in a header for %s, and lists the schemes in a 401',
     async (path) => {
       const proxy = await startProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
       const { url } = await listen(proxy.app.admin);
       const refused = await fetch(url + path);
       expect(refused.status).toBe(401);
-      // Browsers parse one scheme per header line, and prompt for a password only for a known scheme.
+      // Browsers parse one scheme per header line and prompt for a password only for a known scheme.
       const { rawHeaders } = await ask(url, path);
       expect(rawHeaders.filter((_, at) => rawHeaders[at - 1] === 'WWW-Authenticate')).toEqual([
         'Basic realm="admin"',
@@ -161,7 +161,7 @@ describe('status page', () => {
     expect(second).toMatchObject({ traffic: { networks: [{ name: '127.0.0.0/24', misses: 1 }] } });
   });
 
-  test('collects the statistics once for all viewers, and only while there are viewers', async () => {
+  test('collects the statistics once for all viewers, and not without viewers', async () => {
     holdTheStream();
     const { url, stats } = await listenAlone();
     const watching = [await watch(url), await watch(url), await watch(url)];
@@ -176,7 +176,7 @@ describe('status page', () => {
     await expect.poll(() => stats.mock.calls.length).toBe(3);
   });
 
-  test('limits the number of viewers of the stream', async () => {
+  test('limits the number of stream viewers', async () => {
     const { url } = await listenAlone();
     const watching = [];
     for (let count = 0; count < MAX_VIEWERS; count++) watching.push(await watch(url));

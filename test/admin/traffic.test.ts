@@ -1,4 +1,4 @@
-// GET /traffic and the early end of a limit, through the admin listener of the real app.
+// These tests use the admin listener of the real app.
 import '../support/real-sockets.js';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
@@ -29,8 +29,8 @@ const guess = async (proxy: Proxy, address: string, agent = 'guesser/1'): Promis
 const trafficOf = async (proxy: Proxy): Promise<unknown> =>
   (await request(proxy.app.admin).get('/traffic').expect(200)).body as unknown;
 
-describe('admin API for traffic', () => {
-  test('shows rules, the networks and agents with the most misses, including rejected requests, and limited networks', async () => {
+describe('traffic admin API', () => {
+  test('shows rules, top networks and agents by misses, and limited networks', async () => {
     const proxy = await start();
     expect(await trafficOf(proxy)).toMatchObject({ networks: [], agents: [], blocked: [] });
     for (let times = 0; times < 6; times++) await guess(proxy, '192.0.2.7');
@@ -61,7 +61,7 @@ describe('admin API for traffic', () => {
     ['192.0.2.7', '192.0.2.99'],
     ['2001:db8:0:12ab::1', '2001:db8:0:1200::%2F56'],
     ['2001:db8:0:12ab::1', '2001:db8:0:1200:0:0:0:0/56'],
-  ])('ends the limit of %s by DELETE of %s', async (address, path) => {
+  ])('removes the limit of %s for DELETE of %s', async (address, path) => {
     const proxy = await start();
     for (let times = 0; times < 4; times++) await guess(proxy, address);
     expect(await guess(proxy, address)).toBe(429);
@@ -69,7 +69,7 @@ describe('admin API for traffic', () => {
     await end().set('Sec-Fetch-Site', 'cross-site').expect(403);
     await end().expect(204, '');
     expect(await trafficOf(proxy)).toMatchObject({ blocked: [] });
-    // The count starts again from zero.
+    // The count restarts from zero.
     for (let times = 0; times < 4; times++) expect(await guess(proxy, address)).toBe(404);
     expect(await guess(proxy, address)).toBe(429);
     await end().expect(204);
@@ -77,7 +77,7 @@ describe('admin API for traffic', () => {
   });
 
   test.each(['192.0.2.0%2F16', 'nonsense', '%00', '192.0.2.0/24/1'])(
-    'answers DELETE of %s with 404',
+    'returns 404 for DELETE of %s',
     async (path) => {
       const proxy = await start();
       for (let times = 0; times < 4; times++) await guess(proxy, '192.0.2.7');
@@ -87,7 +87,7 @@ describe('admin API for traffic', () => {
     },
   );
 
-  test('needs the admin token when one is configured', async () => {
+  test('requires the admin token when configured', async () => {
     const proxy = await start({ ADMIN_TOKEN: 'a-token-of-the-operator' });
     await request(proxy.app.admin).get('/traffic').expect(401);
     await request(proxy.app.admin).delete('/traffic/blocked/192.0.2.0%2F24').expect(401);

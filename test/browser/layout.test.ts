@@ -1,8 +1,6 @@
-// Layout of pages on a phone, a tablet and a desktop, in light and in dark. `SHOTS=<folder>` keeps the screenshots.
-//
-// Pixels are not compared with those of another machine, which has other fonts: the checks hold with every
-// font. Nothing is wider than the window, nothing is cut off, colours are those of the palette, and axe accepts the
-// contrast. Two renderings of one run, with and without scripts, are compared pixel by pixel.
+// The checks do not depend on the fonts of a machine: no overflow, no hidden text, colours from the palette,
+// and contrast accepted by axe. Pixels are compared only within one run, with and without scripts.
+// `SHOTS=<folder>` keeps the screenshots.
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +24,7 @@ const BRANDING = {
   ]),
 };
 
-/** Long words, all kinds of data, and different permissions. */
+/** Long words, all kinds of data and different permissions. */
 const WIDE = [
   textValue(1, 'URL', `https://example.org/${'long/'.repeat(60)}`),
   textValue(2, 'X'.repeat(90), 'y'.repeat(500)),
@@ -74,14 +72,14 @@ async function adminUrl({ app }: Proxy): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** The URL of a page; with `isFailing` its Handle server fails. */
+/** Returns the URL of a page; `isFailing` makes its Handle server fail. */
 async function urlOf({ path, isAdmin, isFailing }: Place, env: Record<string, string> = {}): Promise<string> {
   const { demo, proxy } = await startWorld(env);
   if (isFailing === true) demo.fail('reset');
   return (isAdmin === true ? await adminUrl(proxy) : proxy.url) + path;
 }
 
-/** Elements that overflow the window or hide part of their text, except table headings for screen readers. */
+/** Selects elements that overflow the window or hide text, except table headings for screen readers. */
 const CUT_OFF = `[...document.body.querySelectorAll('*')]
   .filter((element) => !element.closest('thead, svg, input, [hidden]') && element.getClientRects().length > 0)
   .filter((element) => {
@@ -132,21 +130,21 @@ describeInBrowser('page layout', (open) => {
           await page.screenshot({ ...shot(`accent-${accent.slice(1)}-${colorScheme}`), fullPage: true });
         }
       }
-      // Chromium itself logs the status of the missing page.
+      // Chromium logs the status of the missing page itself.
       expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
     },
   );
 
-  test.each(['front', 'missing', 'openapi'])('looks the same without scripts: %s', async (name) => {
+  test.each(['front', 'missing', 'openapi'])('is identical without scripts: %s', async (name) => {
     const url = await urlOf(PAGES[name] as Place);
     const { page: scripted } = await open({ javaScriptEnabled: true });
     const { page: plain } = await open({ javaScriptEnabled: false });
     for (const page of [scripted, plain]) await page.goto(url);
-    // The first screenshot may be taken before the fonts are laid out.
+    // The first screenshot may precede the font layout.
     await expect.poll(async () => (await scripted.screenshot()).equals(await plain.screenshot())).toBe(true);
   });
 
-  test('of an error offers a retry that works', async () => {
+  test('offers a working retry after an error', async () => {
     const { demo, proxy } = await startWorld({ UPSTREAM_RETRY_AFTER: '0s' });
     const { page } = await open();
     demo.fail('reset');

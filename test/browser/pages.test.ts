@@ -1,4 +1,3 @@
-// Pages in a browser: the look-up field, redirects, the record page and its failures.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -10,7 +9,7 @@ import { type Proxy, startProxy } from '../support/proxy.js';
 interface World {
   demo: DemoServer;
   proxy: Proxy;
-  /** URL of the object of `21.T11998/here`. */
+  /** URL of the object with the handle `21.T11998/here`. */
   objectUrl: string;
 }
 
@@ -32,7 +31,7 @@ async function startWorld(env: Record<string, string> = {}): Promise<World> {
 }
 
 describeInBrowser('pages in a browser', (open) => {
-  test('looking up a handle opens its target', async () => {
+  test('open the target from the lookup field', async () => {
     const { proxy, objectUrl } = await startWorld();
     const { page, complaints, findings } = await open();
     await page.goto(proxy.url);
@@ -45,14 +44,14 @@ describeInBrowser('pages in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('the URL of a handle opens its target', async () => {
+  test('open the target from the URL of a handle', async () => {
     const { proxy, objectUrl } = await startWorld();
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/here`);
     expect(page.url()).toBe(objectUrl);
   });
 
-  test('the record page shows values with links and copies the handle', async () => {
+  test('show values with links and copy the handle', async () => {
     const { proxy } = await startWorld();
     const { page, complaints, findings } = await open({
       permissions: ['clipboard-read', 'clipboard-write'],
@@ -73,7 +72,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('the record page reloads from the Handle server and links to the JSON', async () => {
+  test('reload a record from the Handle server and link to its JSON', async () => {
     const { proxy, demo } = await startWorld();
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
@@ -87,7 +86,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(await page.textContent('body')).toContain('changed at the server');
   });
 
-  test('the dark colours have sufficient contrast', async () => {
+  test('have sufficient contrast in dark mode', async () => {
     const { proxy } = await startWorld();
     const { page, findings } = await open({ colorScheme: 'dark' });
     await page.goto(`${proxy.url}/21.T11998/located?noredirect`);
@@ -97,7 +96,7 @@ describeInBrowser('pages in a browser', (open) => {
     await page.screenshot(shot('record-dark'));
   });
 
-  test('the record page fits a phone without horizontal scrolling', async () => {
+  test('fit a phone without horizontal scrolling', async () => {
     const { proxy, demo } = await startWorld();
     demo.put('21.T11998/wide', [
       textValue(1, 'URL', `https://example.org/${'long/'.repeat(80)}`),
@@ -113,7 +112,7 @@ describeInBrowser('pages in a browser', (open) => {
     await page.screenshot(shot('phone'));
   });
 
-  test('the page for an unknown handle has the look-up form', async () => {
+  test('offer the lookup form for an unknown handle', async () => {
     const { proxy } = await startWorld();
     const { page, complaints, findings } = await open();
     const answer = await page.goto(`${proxy.url}/21.T11998/nobody`);
@@ -121,12 +120,12 @@ describeInBrowser('pages in a browser', (open) => {
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('does not exist');
     expect(await page.getByLabel('Handle').inputValue()).toBe('21.T11998/nobody');
     expect(await findings()).toEqual([]);
-    // Chromium itself logs the status of the page.
+    // Chromium logs the status of the page itself.
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
     await page.screenshot(shot('not-found'));
   });
 
-  test('the page of a stale record has a warning', async () => {
+  test('show a warning for a stale record', async () => {
     const { proxy, demo } = await startWorld();
     const { page, findings } = await open();
     const address = `${proxy.url}/21.T11998/short-lived?noredirect`;
@@ -141,7 +140,7 @@ describeInBrowser('pages in a browser', (open) => {
     await page.screenshot(shot('stale'));
   });
 
-  test('a javascript: target is rejected and does not run on the page', async () => {
+  test('reject a javascript: target without running it', async () => {
     const { proxy, demo } = await startWorld();
     demo.put('21.T11998/script', [
       textValue(1, 'URL', 'javascript:document.title="run"'),
@@ -161,7 +160,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('only copying needs JavaScript', async () => {
+  test('require JavaScript only for copying', async () => {
     const { proxy } = await startWorld();
     const { page } = await open({ javaScriptEnabled: false });
     await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
@@ -171,7 +170,7 @@ describeInBrowser('pages in a browser', (open) => {
     await page.getByText('Handle server, on request').waitFor();
   });
 
-  test('pages show the configured title, logo and footer', async () => {
+  test('show the configured title, logo and footer', async () => {
     const logo = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')}`;
     const { proxy } = await startWorld({
       PAGE_TITLE: 'Example PIDs',
@@ -188,7 +187,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('the keyboard reaches every control in visual order', async () => {
+  test('allow keyboard access to every control in visual order', async () => {
     const { proxy } = await startWorld();
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);

@@ -1,4 +1,3 @@
-// The status page in a browser: figures, health, and a lost connection.
 import { once } from 'node:events';
 import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -32,12 +31,12 @@ async function startWorld(env: Record<string, string> = {}) {
   return { demo, proxy, admin: await listen(proxy.app.admin, await freePort()) };
 }
 
-/** On a busy machine the proxy may be late for a moment. */
+/** Waits for a healthy title, because a busy machine may lag briefly. */
 const titleIsHealthy = (page: Page): Promise<void> =>
   expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Healthy');
 
-describeInBrowser('the status page in a browser', (open) => {
-  test('updates its figures, without axe, console or CSP findings', async () => {
+describeInBrowser('status page in a browser', (open) => {
+  test('updates its figures without axe, console or CSP findings', async () => {
     const { proxy, admin } = await startWorld();
     const { page, complaints, findings } = await open({ viewport: { width: 1280, height: 900 } });
     await page.goto(admin.url);
@@ -59,7 +58,7 @@ describeInBrowser('the status page in a browser', (open) => {
     await page.screenshot(shot('status'));
   });
 
-  test('shows a failing Handle server and its errors, also in dark colours', async () => {
+  test('shows a failing Handle server and its errors in dark mode', async () => {
     const { demo, proxy, admin } = await startWorld({ UPSTREAM_BREAKER_FAILURES: '2' });
     const { page, findings } = await open({ colorScheme: 'dark' });
     demo.fail('reset');
@@ -103,7 +102,7 @@ describeInBrowser('the status page in a browser', (open) => {
     expect([await inFirstRow('figures'), await inFirstRow('lists')]).toEqual([4, 3]);
   });
 
-  test('fits a phone, and escapes names', async () => {
+  test('fits a phone and escapes names', async () => {
     const { proxy, admin } = await startWorld();
     const hostile = `<img src=x onerror="document.title='run'">`;
     await proxy.ask(`/api/handles/21.T11998/${encodeURIComponent(hostile)}`);
@@ -120,7 +119,7 @@ describeInBrowser('the status page in a browser', (open) => {
     await page.screenshot({ ...shot('status-phone'), fullPage: true });
   });
 
-  test('shows rules, the clients with the most misses, and limited networks', async () => {
+  test('shows rules, clients with the most misses and limited networks', async () => {
     const { proxy, admin } = await startWorld({
       HTTP_TRUSTED_PROXIES: '127.0.0.1',
       TRAFFIC_ENUMERATION_PER_MINUTE: '3',

@@ -1,4 +1,3 @@
-// CHANGELOG.md: versions with their sections, and every default that differs from the previous version.
 import { describe, expect, it } from 'vitest';
 import { type ConfigKey, configKeys } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
@@ -14,13 +13,13 @@ const shown = (value: Default): string =>
   value === undefined ? '–' : value === null ? 'none' : `\`${value}\``;
 
 describe('CHANGELOG.md', () => {
-  it('has the version of package.json as its newest release', () => {
+  it('starts with the version of package.json', () => {
     expect(newest.split('\n')[0]).toMatch(
       new RegExp(`^${version.replaceAll('.', '\\.')} – \\d{4}-\\d\\d-\\d\\d$`),
     );
   });
 
-  it('has the same sections in every version, in the same order', () => {
+  it('contains the same sections in the same order in every version', () => {
     const order = ['Upgrading', 'Added', 'Changed', 'Fixed', 'Security'];
     for (const release of releases) {
       const sections = [...release.matchAll(/^### (.*)$/gm)].map(([, name = '']) => name);
@@ -29,7 +28,7 @@ describe('CHANGELOG.md', () => {
     }
   });
 
-  it('lists under Upgrading every changed default', () => {
+  it('lists every changed default under Upgrading', () => {
     const before = JSON.parse(readDocument('test/fixtures/defaults-0.3.0.json')) as Record<string, Default>;
     const now = new Map(configKeys().map(({ key, byDefault }) => [key, byDefault]));
     const changed = Object.entries(before)

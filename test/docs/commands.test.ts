@@ -1,9 +1,9 @@
-// Every command of the documents is run by a test, or is listed here with the reason.
+// Every documented command is run by a test or listed here with the reason.
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { documents, readDocument, shellBlocks } from '../support/markdown.js';
 
-/** Document and beginning of a block → the test that runs it, or the reason why no test does. */
+/** Maps a document and the first words of a block to the test that runs it, or to the reason for its absence. */
 const CLAIMS: [document: string, begins: string, claim: { by: string } | { reason: string }][] = [
   ['README.md', 'npm ci && npm run demo', { by: 'test/live/readme-commands.test.ts' }],
   ['README.md', 'curl -i http://127.0.0.1:8080/', { by: 'test/live/readme-commands.test.ts' }],
@@ -38,12 +38,12 @@ const blocks = documents().flatMap((path) =>
 );
 
 describe('documented commands', () => {
-  it.each(blocks)('%s: a test or a reason exists for %j', (path, block) => {
+  it.each(blocks)('have a test or a reason in %s for %j', (path, block) => {
     const claims = CLAIMS.filter(([document, begins]) => document === path && block.startsWith(begins));
     expect(claims).toHaveLength(1);
   });
 
-  it.each(CLAIMS)('%s: the claim for %j is up to date', (path, begins, claim) => {
+  it.each(CLAIMS)('have an up-to-date claim in %s for %j', (path, begins, claim) => {
     const claimed = blocks.filter(([document, block]) => document === path && block.startsWith(begins));
     expect(claimed.length).toBeGreaterThan(0);
     if ('by' in claim) expect(existsSync(claim.by)).toBe(true);
@@ -51,7 +51,7 @@ describe('documented commands', () => {
 
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
 
-  it.each(documents())('%s names existing npm scripts', (path) => {
+  it.each(documents())('name existing npm scripts in %s', (path) => {
     const named = [...readDocument(path).matchAll(/npm run ([a-z][\w:]*)/g)].map(([, name = '']) => name);
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });

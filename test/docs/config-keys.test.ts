@@ -1,15 +1,15 @@
-// The tables of keys in config/README.md and README.md equal the schema.
+// The key tables in config/README.md and README.md match the schema.
 import { describe, expect, it } from 'vitest';
 import { configKeys, configRows } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 describe('documented configuration keys', () => {
-  it('include each key once, with its variable, default and description', () => {
+  it('list each key once with its variable, default and description', () => {
     const listed = tableRows(readDocument('config/README.md'), '| key').map(cells);
     expect(listed).toEqual(configRows().map(cells));
   });
 
-  it('have the variables of README.md with their defaults', () => {
+  it('match the variables and defaults in README.md', () => {
     const defaults = new Map(
       configKeys().map(({ variable, byDefault }) => [
         `\`${variable}\``,

@@ -1,4 +1,3 @@
-// config/default.yaml has every key with its default, description and variable.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseDocument, visit, type Document } from 'yaml';
@@ -7,7 +6,7 @@ import { configFrom } from '../support/load-config.js';
 
 const yaml = readFileSync(new URL('../../config/default.yaml', import.meta.url), 'utf8');
 
-/** Each key of the file with the comment above it. */
+/** Returns each key of the file with the comment above it. */
 function commentedKeys(document: Document): { key: string; value: unknown; comment: string }[] {
   const found: { key: string; value: unknown; comment: string }[] = [];
   visit(document, {
@@ -33,7 +32,7 @@ describe('config/default.yaml', () => {
     expect(configFrom({ yaml })).toEqual(configFrom({}));
   });
 
-  it('has every key in the order of the schema, with its default', () => {
+  it('contains every key in schema order with its default', () => {
     expect(commented.map(({ key, value }) => ({ key, value }))).toEqual(
       configKeys().map(({ key, byDefault }) => ({ key, value: byDefault })),
     );

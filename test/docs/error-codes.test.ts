@@ -1,10 +1,10 @@
-// The table of errors in config/troubleshooting.md equals the catalogue.
+// The error table in config/troubleshooting.md matches the catalogue.
 import { describe, expect, it } from 'vitest';
 import { errorRows } from '../../src/errors.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 describe('documented error codes', () => {
-  it('include each code once, with its status, response code and title', () => {
+  it('list each code once with its status, response code and title', () => {
     const listed = tableRows(readDocument('config/troubleshooting.md'), '| code').map(cells);
     expect(listed).toEqual(errorRows().map(cells));
   });

@@ -1,11 +1,10 @@
-// Links in the documents resolve, and READMEs stay short.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { documents, readDocument } from '../support/markdown.js';
 
-/** GitHub's anchors of the headings of a document. */
+/** Returns the GitHub anchors of all headings in a document. */
 const anchorsOf = (path: string): string[] =>
   [...readFileSync(path, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
@@ -21,7 +20,7 @@ function isBroken(from: string, link: string): boolean {
 }
 
 describe('documents', () => {
-  it.each(documents())('%s has no broken links', (path) => {
+  it.each(documents())('have no broken links in %s', (path) => {
     const links = [...readDocument(path).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
       .map(([, link, image]) => link ?? image ?? '')
       .filter((link) => !/^[a-z]+:/.test(link));
@@ -35,7 +34,7 @@ describe('documents', () => {
     .split('\n');
   const readmes = documents().filter((path) => /^src\/.*README\.md$/.test(path));
 
-  it.each(readmes)('%s names existing files', (path) => {
+  it.each(readmes)('name existing files in %s', (path) => {
     const named = [...readDocument(path).matchAll(/`([\w./-]+\.(?:ts|js|cjs|pml))`/g)].map(
       ([, name = '']) => name,
     );
@@ -52,7 +51,7 @@ describe('documents', () => {
     expect(lines).toBeLessThanOrEqual(80);
   });
 
-  it('the root README has at most 200 lines', () => {
+  it('limit the root README to 200 lines', () => {
     expect(readDocument('README.md').split('\n').length).toBeLessThanOrEqual(200);
   });
 });

@@ -1,4 +1,4 @@
-// The manual page matches the definitions of the commands.
+// The manual page matches the command definitions.
 import { describe, expect, test } from 'vitest';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.js';
@@ -17,7 +17,7 @@ describe('manual page', () => {
     expect(page).toBe(manPage(createProgram()));
   });
 
-  test('names every command with its options, in the package', () => {
+  test('lists every command with its options in the package', () => {
     const { man, files } = JSON.parse(readDocument('package.json')) as { man: string; files: string[] };
     expect([man, files]).toEqual([FILE, expect.arrayContaining(['config/man'])]);
     const shown = page.replaceAll('\\-', '-');
@@ -28,7 +28,7 @@ describe('manual page', () => {
   });
 
   itWithProgram('groff', 'is typeset without a warning', () => {
-    // -z: diagnostics only.
+    // `-z` prints diagnostics only.
     expect(runProgram('groff', ['-man', '-Tutf8', '-ww', '-z', FILE])).toEqual({ code: 0, output: '' });
   });
 });

@@ -1,15 +1,15 @@
-// The table of metrics in src/observe/README.md equals the code, and no document names an unknown metric.
+// The metrics table in src/observe/README.md matches the code, and no document names an unknown metric.
 import { describe, expect, it } from 'vitest';
 import { metricRows } from '../../src/observe/metric-list.js';
 import { cells, documents, readDocument, tableRows } from '../support/markdown.js';
 
 describe('documented metrics', () => {
-  it('include each metric once, with its type, labels and help text', () => {
+  it('list each metric once with its type, labels and help text', () => {
     const listed = tableRows(readDocument('src/observe/README.md'), '| name').map(cells);
     expect(listed).toEqual(metricRows().map(cells));
   });
 
-  /** The changelog only since the last release: earlier versions had other names. */
+  /** Reads the changelog only up to the previous release, because metrics had different names before. */
   const currentText = (path: string): string =>
     path === 'CHANGELOG.md'
       ? readDocument(path)
@@ -18,7 +18,7 @@ describe('documented metrics', () => {
           .join('')
       : readDocument(path);
 
-  it.each(documents())('%s names no unknown metric', (path) => {
+  it.each(documents())('are all known in %s', (path) => {
     const known = metricRows().join('\n');
     const unknown = [...currentText(path).matchAll(/handle_proxy_\w+/g)]
       .map(([name]) => name)

@@ -1,4 +1,4 @@
-// The table of modules in README.md is current, and dependency-cruiser knows every module.
+// The module table in README.md is current, and dependency-cruiser has a rule for every module.
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
@@ -12,14 +12,14 @@ const { forbidden } = createRequire(import.meta.url)('../../config/dependency-cr
 };
 
 describe('documented modules', () => {
-  it('include every module with the first sentence of its README or main file', () => {
+  it('list every module with the first sentence of its README or main file', () => {
     const listed = tableRows(readDocument('README.md'), '| module').map(cells);
     expect(listed).toEqual(moduleRows().map(cells));
   });
 
   it.each(
     readdirSync('src', { withFileTypes: true }).map((entry) => [entry.name, entry.isDirectory()] as const),
-  )('src/%s has a dependency-cruiser rule', (name, isFolder) => {
+  )('include a dependency-cruiser rule for src/%s', (name, isFolder) => {
     const from = isFolder ? `^src/${name}/` : `^src/${name.replace('.', '\\.')}$`;
     expect(forbidden.map((rule) => rule.from.path)).toContain(from);
   });

@@ -1,10 +1,10 @@
-// SECURITY.md lists every place of src that opens a connection, and every key that names its destination.
+// SECURITY.md lists every source file that opens a connection, and every key with a destination.
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
-/** Calls and imports that open a connection, or start a program that could. */
+/** Calls and imports that open a connection or start a program that could. */
 const OPENS = [
   /\bnew (?:Pool|Client|Redis|Cluster|WebSocket)\(/,
   /\b(?:createPools|createConnections|buildConnector|presentedCertificate|fetch)\(|\bcreateProxyMiddleware\b/,
@@ -31,7 +31,7 @@ describe('outgoing connections in SECURITY.md', () => {
     expect(opening).toEqual(expect.arrayContaining(MAKERS));
   });
 
-  test('include every key with an address', () => {
+  test('include every key that contains an address', () => {
     const keys = configKeys()
       .map(({ key }) => key)
       .filter((key) =>

@@ -1,8 +1,8 @@
-// A type name is unique in src: a search for it finds one meaning.
+// Type names are unique in src, so that a search finds one meaning.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
-/** The files that declare each type name. */
+/** Returns the files that declare each type name. */
 function declarations(): Map<string, string[]> {
   const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) =>
     path.endsWith('.ts'),

@@ -1,4 +1,3 @@
-// The admin listener for an operator, an orchestrator and a Prometheus server.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -13,27 +12,27 @@ import { testContext } from '../support/context.js';
 
 const admin = (deps?: Parameters<typeof createAdminAlone>[0]) => request(createAdminAlone(deps));
 
-describe('the admin listener', () => {
-  it('reports a live process, whatever the state of its parts', async () => {
+describe('admin listener', () => {
+  it('reports liveness regardless of component readiness', async () => {
     const readiness = createReadiness();
     readiness.register('redis', () => false);
     const answer = await admin({ readiness }).get('/healthz').expect(200);
     expect(answer.body).toEqual({ status: 'ok' });
   });
 
-  it('fails the liveness probe while the event loop is blocked, and reports for how long', async () => {
+  it('fails the liveness probe and reports the blocked time while the event loop is blocked', async () => {
     const answer = await admin({ blockedMs: () => 3021.4 })
       .get('/healthz')
       .expect(503);
     expect(answer.body).toEqual({ status: 'blocked', blockedMs: 3021 });
   });
 
-  it('reports ready when every component is ready', async () => {
+  it('reports readiness when every component is ready', async () => {
     const answer = await admin().get('/readyz').expect(200);
     expect(answer.body).toEqual({ status: 'ready', notReady: [] });
   });
 
-  it('names the components that are not ready', async () => {
+  it('names unready components', async () => {
     const readiness = createReadiness();
     readiness.register('redis', () => false);
     readiness.register('listener', () => true);
@@ -50,7 +49,7 @@ describe('the admin listener', () => {
   });
 
   it.each(['/nothing', '/api/handles/21.T1/a', '/metrics/x'])(
-    'answers %s with problem+json',
+    'returns a 404 problem+json response for %s',
     async (path) => {
       const answer = await admin().get(path).expect(404);
       expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8');
@@ -64,7 +63,7 @@ describe('the admin listener', () => {
     },
   );
 
-  it('logs the code of an error', async () => {
+  it('logs the error code of a rejected call', async () => {
     const context = testContext();
     await admin({ context, token: 'a-token-of-the-operator' }).get('/stats').expect(401);
     await admin({ context }).get('/nothing').expect(404);
@@ -86,14 +85,14 @@ describe('the admin listener', () => {
     ['/stats', 'GET, HEAD, OPTIONS'],
     ['/purge', 'POST, OPTIONS'],
     ['/log-level', 'PUT, OPTIONS'],
-  ])('refuses other methods of %s with 405 and Allow: %s', async (path, allow) => {
+  ])('rejects unsupported methods on %s with 405 and Allow: %s', async (path, allow) => {
     const answer = await admin().delete(path).expect(405);
     expect(answer.headers['allow']).toBe(allow);
     expect(answer.body).toMatchObject({ code: 'METHOD_NOT_ALLOWED', status: 405 });
     expect((await admin().options(path).expect(204)).headers['allow']).toBe(allow);
   });
 
-  it('answers a path with invalid percent-encoding with problem+json', async () => {
+  it('returns problem+json for a path with invalid percent-encoding', async () => {
     await admin()
       .get('/%zz')
       .expect(404)
@@ -106,7 +105,7 @@ describe('the admin listener', () => {
     ['http://[', 200],
     ['http://[/stats?top=1', 200],
     ['http://[/nothing', 404],
-  ])('answers %s, a request target in absolute form, by its path', async (target, status) => {
+  ])('routes the absolute-form request target %s by its path', async (target, status) => {
     const onUnexpected = vi.fn();
     const server = createServer(createAdminAlone({ onUnexpected })).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -116,7 +115,7 @@ describe('the admin listener', () => {
     expect(onUnexpected).not.toHaveBeenCalled();
   });
 
-  it('logs the cause of a failure and hides it from the caller', async () => {
+  it('logs the cause of an internal error without revealing it to the client', async () => {
     const failure = new Error('secret');
     const onUnexpected = vi.fn();
     const stats = (): never => {
@@ -130,7 +129,7 @@ describe('the admin listener', () => {
   });
 
   it.each(['/', '/healthz', '/readyz', '/metrics', '/stats', '/nothing'])(
-    'sends no-store for %s',
+    'sends Cache-Control: no-store for %s',
     async (path) => {
       const answer = await admin().get(path);
       expect(answer.headers['cache-control']).toBe('no-store');

@@ -11,7 +11,7 @@ const fresh = recordOf([urlValue('https://example.org/new')]);
 
 describe('authoritative read (auth=true)', () => {
   test.each(['?auth=true', '?auth', '?auth=yes', '?auth=TRUE'])(
-    '%s always reaches the upstream with auth=true',
+    'reaches the upstream with auth=true for every %s request',
     async (query) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
@@ -23,7 +23,7 @@ describe('authoritative read (auth=true)', () => {
   );
 
   test.each(['?auth=false', '?auth=1', '?auth=on'])(
-    '%s is an ordinary read, answered from the cache',
+    'serves %s from the cache as an ordinary read',
     async (query) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
@@ -44,7 +44,7 @@ describe('authoritative read (auth=true)', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('evicts the cached record when the upstream answers 404', async () => {
+  test('evicts the cached record when the upstream returns 404', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -53,7 +53,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).status).toBe(404);
   });
 
-  test('does not join a load that began before it (single flight)', async () => {
+  test('does not join a single-flight load that started earlier', async () => {
     const { opened: after, open: release } = gate();
     const upstream = mockUpstream((target) => (target.includes('auth') ? fresh : { ...old, after }));
     const proxy = await startProxy();
@@ -64,7 +64,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await slow).text).toContain('/old');
   });
 
-  test('does not join an earlier authoritative read, whose older response is not stored', async () => {
+  test('does not join an earlier authoritative read and discards its older response', async () => {
     const { opened: after, open: release } = gate();
     const upstream = mockUpstream({ ...old, after });
     const proxy = await startProxy();
@@ -77,7 +77,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).text).toContain('/new');
   });
 
-  test('keeps no older entry when a newer authoritative response was stored meanwhile', async () => {
+  test('stores the newer of two concurrent authoritative responses', async () => {
     const [first, second] = [gate(), gate()];
     const upstream = mockUpstream({ ...old, after: first.opened });
     const proxy = await startProxy();
@@ -94,7 +94,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).text, 'after the newer answer').toContain('/new');
   });
 
-  test('detaches loads that began before its response: no later reader joins them', async () => {
+  test('detaches earlier loads, so that later readers do not join them', async () => {
     const held = gate();
     const upstream = mockUpstream({ ...old, after: held.opened });
     const proxy = await startProxy();
@@ -116,7 +116,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('is not reusable by downstream caches', async () => {
+  test('prevents downstream caches from reusing the response', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(`${PATH}?auth=true`);

@@ -8,8 +8,8 @@ useNock();
 
 const H = '/api/handles';
 
-describe('bad input', () => {
-  describe('is rejected with a JSON error without an upstream request', () => {
+describe('invalid input', () => {
+  describe('JSON error without an upstream request', () => {
     test.each([
       ['GET', `${H}/21.T1/x%ZZ`, 400, { responseCode: 4 }],
       ['GET', `${H}/21.T1/x%2`, 400, { responseCode: 4 }],
@@ -32,7 +32,7 @@ describe('bad input', () => {
       ],
       ['PATCH', PATH, 501, { responseCode: 4, message: 'Unknown method PATCH' }],
       ['TRACE', PATH, 405, { responseCode: 4 }],
-    ])('case %#: %s is rejected', async (method, target, status, body) => {
+    ])('is returned for %s (case %#)', async (method, target, status, body) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       const answer = await proxy.ask(target, { method });
@@ -44,7 +44,7 @@ describe('bad input', () => {
       expect(upstream.asked).toBe(0);
     });
 
-    test('is answered as JSONP when the request has a callback', async () => {
+    test('returns the error as JSONP for a request with a callback', async () => {
       mockUpstream();
       const proxy = await startProxy();
       const answer = await proxy.ask(`${H}?callback=cb&pretty`);
@@ -52,7 +52,7 @@ describe('bad input', () => {
     });
   });
 
-  test('is logged with the first 2,000 characters of its path', async () => {
+  test('logs the first 2,000 characters of an invalid path', async () => {
     const lines: string[] = [];
     const destination = { write: (text: string): unknown => lines.push(text) };
     const proxy = await startProxy({}, { logger: createLogger({ level: 'info', destination }) });

@@ -1,4 +1,4 @@
-// Limits of a batch: rejection as a whole, its weight in traffic limits, and its share of the Handle server.
+// A batch is rejected as a whole, counts each handle, and uses a share of upstream concurrency.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';
@@ -12,7 +12,7 @@ useNock();
 const A = '21.T1/a';
 
 describe('batch limits', () => {
-  describe('a batch is rejected before anything is loaded', () => {
+  describe('request validation before any load', () => {
     test.each<[why: string, target: string, status: number, message: RegExp]>([
       [
         '101 handles in a GET',
@@ -22,8 +22,8 @@ describe('batch limits', () => {
       ],
       ['auth=true', batchTarget([A], '&auth=true'), 400, /auth=true/],
       ['publicOnly=false', batchTarget([A], '&publicOnly=false'), 400, /publicOnly=false/],
-      ['an index that is none', batchTarget([A], '&index=x'), 400, /index has to be a whole number/],
-    ])('with %s', async (_why, target, status, message) => {
+      ['an invalid index', batchTarget([A], '&index=x'), 400, /index has to be a whole number/],
+    ])('rejects %s', async (_why, target, status, message) => {
       const upstream = mockUpstream(answerByHandle);
       const answer = await (await startProxy()).ask(target);
       expect([answer.status, upstream.asked]).toEqual([status, 0]);
@@ -40,23 +40,18 @@ describe('batch limits', () => {
         413,
         /Too many handles in one request: 1001/,
       ],
-      ['a body that is no JSON', '{"handles":', 400, /not valid UTF-8 JSON/],
-      ['a list alone', '["21.T1/a"]', 400, /give \{"handles": \["…"\]\}/],
+      ['a body that is not JSON', '{"handles":', 400, /not valid UTF-8 JSON/],
+      ['a bare list', '["21.T1/a"]', 400, /give \{"handles": \["…"\]\}/],
       ['no handles', '{}', 400, /handles: /],
-      ['a number among the handles', '{"handles":["21.T1/a",5]}', 400, /handles\.1: /],
+      ['a number in the handles', '{"handles":["21.T1/a",5]}', 400, /handles\.1: /],
       ['a misspelt member', '{"handles":["21.T1/a"],"types":["URL"]}', 400, /types/],
-      ['null among the handles', '{"handles":[null]}', 400, /handles\.0: /],
-      ['one handle in place of the list', '{"handles":"21.T1/a"}', 400, /handles: /],
+      ['null in the handles', '{"handles":[null]}', 400, /handles\.0: /],
+      ['a handle instead of a list', '{"handles":"21.T1/a"}', 400, /handles: /],
       ['null', 'null', 400, /give \{"handles": \["…"\]\}/],
       ['no body', '', 400, /not valid UTF-8 JSON/],
       ['deeply nested lists', `{"handles":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 400, /handles\.0: /],
-      [
-        'an index that is none',
-        '{"handles":["21.T1/a"],"index":"1,2"}',
-        400,
-        /index has to be a whole number/,
-      ],
-      // Each value of each handle is compared with each filter.
+      ['an invalid index', '{"handles":["21.T1/a"],"index":"1,2"}', 400, /index has to be a whole number/],
+      // The cost of filtering is handles × values × filters.
       ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],
       [
         '101 indexes',
@@ -64,13 +59,8 @@ describe('batch limits', () => {
         400,
         /index: /,
       ],
-      [
-        'a body that is too large',
-        JSON.stringify({ handles: ['x'.repeat(1024 ** 2)] }),
-        413,
-        /body too large/,
-      ],
-    ])('with %s', async (_why, body, status, message) => {
+      ['an oversized body', JSON.stringify({ handles: ['x'.repeat(1024 ** 2)] }), 413, /body too large/],
+    ])('rejects %s in the body', async (_why, body, status, message) => {
       const upstream = mockUpstream(answerByHandle);
       const answer = await (await startProxy()).ask('/api/resolve', { method: 'POST', body });
       expect([answer.status, upstream.asked]).toEqual([status, 0]);
@@ -80,7 +70,7 @@ describe('batch limits', () => {
       });
     });
 
-    test('with a compressed body that exceeds the limit after decompression', async () => {
+    test('rejects a compressed body that exceeds the limit after decompression', async () => {
       const upstream = mockUpstream(answerByHandle);
       const body = gzipSync(JSON.stringify({ handles: ['x'.repeat(10 * 1024 ** 2)] }));
       const headers = { 'Content-Encoding': 'gzip' };
@@ -89,7 +79,7 @@ describe('batch limits', () => {
     });
 
     test.each(['Basic eDp5', 'Handle sessionId="1x"', 'Handle clientCert="true"'])(
-      'with the credentials %s, which only single GETs accept',
+      'rejects the credentials %s, which only single GETs accept',
       async (Authorization) => {
         const upstream = mockUpstream(answerByHandle);
         const proxy = await startProxy();
@@ -106,21 +96,24 @@ describe('batch limits', () => {
       },
     );
 
-    test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'TRACE'])('by %s /api/resolve with 405', async (method) => {
-      const upstream = mockUpstream();
-      const answer = await (await startProxy()).ask('/api/resolve', { method });
-      expect([answer.status, answer.headers.allow, upstream.asked]).toEqual([405, 'POST, OPTIONS', 0]);
-    });
+    test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'TRACE'])(
+      'rejects %s /api/resolve with 405',
+      async (method) => {
+        const upstream = mockUpstream();
+        const answer = await (await startProxy()).ask('/api/resolve', { method });
+        expect([answer.status, answer.headers.allow, upstream.asked]).toEqual([405, 'POST, OPTIONS', 0]);
+      },
+    );
   });
 
-  test('a batch of the maximum number of handles is answered', async () => {
+  test('accepts the maximum number of handles', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     expect(elementsOf(await proxy.ask(batchTarget(numbered(100), '&publicOnly=true')))).toHaveLength(100);
     expect(elementsOf(await postBatch(proxy, { handles: numbered(1000) }))).toHaveLength(1000);
   });
 
-  test('a batch that repeats a handle a thousand times loads it once', async () => {
+  test('loads a handle once when the batch repeats it a thousand times', async () => {
     const upstream = mockUpstream(answerByHandle);
     const elements = elementsOf(await postBatch(await startProxy(), { handles: Array(1000).fill(A) }));
     expect(new Set(elements.map(({ handle, status }) => `${status} ${handle}`))).toEqual(
@@ -129,13 +122,13 @@ describe('batch limits', () => {
     expect([elements.length, upstream.asked]).toEqual([1000, 1]);
   });
 
-  test('a batch is read as JSON when curl -d declares a form', async () => {
+  test('parses a JSON body with the form Content-Type that curl -d sends', async () => {
     mockUpstream(answerByHandle);
     const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
     expect((await postBatch(await startProxy(), { handles: [A] }, { headers })).status).toBe(200);
   });
 
-  describe('a traffic limit', () => {
+  describe('traffic limit', () => {
     const env = { TRAFFIC_RULES: JSON.stringify([{ name: 'all', limit: { perMinute: 10 } }]) };
 
     test('counts each handle of a batch', async () => {
@@ -146,7 +139,7 @@ describe('batch limits', () => {
       expect((await proxy.ask(`/api/handles/${A}`)).status).toBe(429);
     });
 
-    test('rejects a batch that exceeds it as a whole, and still accepts a smaller one', async () => {
+    test('rejects an oversized batch as a whole and accepts a smaller one', async () => {
       const upstream = mockUpstream(answerByHandle);
       const proxy = await startProxy(env);
       const refused = await postBatch(proxy, { handles: numbered(11) });
@@ -156,8 +149,8 @@ describe('batch limits', () => {
     });
   });
 
-  describe('the upstream concurrency limit', () => {
-    test('gives one batch at most a quarter of upstream.concurrency, while single reads proceed', async () => {
+  describe('upstream concurrency limit', () => {
+    test('gives one batch at most a quarter of upstream.concurrency while single reads proceed', async () => {
       const held = gate();
       const upstream = mockUpstream((target) => ({
         ...answerByHandle(target),
@@ -173,7 +166,7 @@ describe('batch limits', () => {
       expect(upstream.asked).toBe(51);
     });
 
-    test('gives all batches together at most half of upstream.concurrency, in turns', async () => {
+    test('shares at most half of upstream.concurrency among all batches', async () => {
       const held = gate();
       const upstream = mockUpstream((target) => ({
         ...answerByHandle(target),
@@ -191,7 +184,7 @@ describe('batch limits', () => {
       expect(upstream.asked).toBe(81);
     });
 
-    test('does not delay a cached element that stands before a load', async () => {
+    test('sends cached elements before the load that follows them completes', async () => {
       const held = gate();
       const upstream = mockUpstream((target) => ({
         ...answerByHandle(target),
@@ -203,7 +196,7 @@ describe('batch limits', () => {
       const batch = postBatch(proxy, {
         handles: ['21.T1/slow0', ...known, '21.T1/slow1', ...known, '21.T1/slow2'],
       });
-      // All three loads run concurrently, although the handles between them are hits.
+      // All three loads run concurrently despite the cache hits between them.
       await expect.poll(() => upstream.asked).toBe(23);
       held.open();
       expect(elementsOf(await batch)).toHaveLength(43);

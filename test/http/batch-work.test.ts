@@ -1,4 +1,4 @@
-// CPU work of a batch: sliced, linear, bounded, and stopped when its client leaves.
+// The CPU work of a batch is sliced, linear, bounded, and stopped when the client disconnects.
 import { connect } from 'node:net';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';
@@ -9,7 +9,7 @@ import { mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
 
-/** Serves each handle a record of about this many characters of JSON. */
+/** Serves every handle a record with about this many characters of JSON. */
 function mockLargeRecords(chars: number): void {
   const values = Array.from({ length: Math.ceil(chars / 100) }, (_, at) => ({
     ...(urlValue(`https://example.org/${at}`) as object),
@@ -29,17 +29,17 @@ async function startWithLarge(chars = 1_000_000): Promise<Proxy> {
 }
 
 describe('batch work', () => {
-  describe('a batch that selects values of a large record', () => {
-    test('parses the record once', async () => {
+  describe('value selection from a large record', () => {
+    test('parses the record once per batch', async () => {
       const proxy = await startWithLarge();
       const parse = vi.spyOn(JSON, 'parse');
       const answer = await postBatch(proxy, { handles: repeated(20), index: 1 });
-      // Parses of the request body and of small texts remain; 10,000 values are not parsed twenty times.
+      // The request body and small texts are also parsed, but far fewer than 10,000 values × 20.
       expect(parse.mock.calls.length).toBeLessThan(100);
       expect(elementsOf(answer).map(({ body }) => body.values?.length)).toEqual(Array(20).fill(1));
     });
 
-    test('yields to other requests between its slices', async () => {
+    test('yields to other requests between slices', async () => {
       const proxy = await startWithLarge();
       let isDone = false;
       let turns = 0;
@@ -51,11 +51,11 @@ describe('batch work', () => {
       await postBatch(proxy, { handles: repeated(200), index: 1 });
       isDone = true;
       const quiet = turns;
-      // Unsliced, it would take as few turns as a short batch: fewer than ten.
+      // An unsliced batch would take fewer than ten turns.
       expect(quiet).toBeGreaterThan(20);
     });
 
-    test('is cut off at 64 MiB of records', async () => {
+    test('truncates the batch at 64 MiB of records', async () => {
       const proxy = await startWithLarge();
       const elements = elementsOf(await postBatch(proxy, { handles: repeated(100), index: 1 }));
       const statuses = elements.map(({ status }) => status);
@@ -67,13 +67,13 @@ describe('batch work', () => {
     });
   });
 
-  test('a batch of whole records is not cut off', async () => {
+  test('does not truncate a batch of whole records', async () => {
     const proxy = await startWithLarge(300_000);
     const elements = elementsOf(await postBatch(proxy, { handles: repeated(300) }));
     expect(new Set(elements.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('a batch stops when its client disconnects', async () => {
+  test('stops when its client disconnects', async () => {
     const proxy = await startWithLarge();
     const body = JSON.stringify({ handles: repeated(60), index: 1 });
     const { port } = new URL(proxy.url);
@@ -83,7 +83,7 @@ describe('batch work', () => {
     );
     await new Promise((resolve) => socket.once('data', resolve));
     socket.destroy();
-    // A batch that went on would count all 60 elements.
+    // An unstopped batch would count all 60 elements.
     await expect.poll(() => proxy.connections()).toBe(0);
     const before = await countElements(proxy);
     await postBatch(proxy, { handles: [LARGE], index: 1 });
@@ -97,7 +97,7 @@ describe('batch work', () => {
     return counts.reduce((sum, [, count]) => sum + Number(count), 0);
   }
 
-  test('an element for an invalid handle echoes at most 200 characters of it', async () => {
+  test('echoes at most 200 characters of an invalid handle', async () => {
     mockLargeRecords(100);
     const answer = await postBatch(await startProxy(), { handles: ['x'.repeat(100_000)] });
     const [element] = elementsOf(answer);

@@ -1,4 +1,4 @@
-// Many handles in one request: the same responses as to single GETs, from the same cache.
+// A batch returns the same response for each handle as a single GET, from the same cache.
 import { gunzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ describe('batch of handles', () => {
     ['GET /api/handles?handle=', (proxy, handles) => proxy.ask(batchTarget(handles))],
     ['POST /api/resolve', (proxy, handles) => postBatch(proxy, { handles })],
   ])('%s', (_form, send) => {
-    test('answers each handle with status and body of its GET, in the order of the list', async () => {
+    test('returns the status and body of the single GET for each handle, in request order', async () => {
       mockUpstream(answerByHandle);
       const proxy = await startProxy();
       const answer = await send(proxy, [B, NONE, A]);
@@ -34,7 +34,7 @@ describe('batch of handles', () => {
       ]);
     });
 
-    test('loads each handle once, for itself and for later GETs', async () => {
+    test('loads each handle once and caches it for later GETs', async () => {
       const upstream = mockUpstream(answerByHandle);
       const proxy = await startProxy();
       const handles = numbered(40);
@@ -45,7 +45,7 @@ describe('batch of handles', () => {
       expect(upstream.asked).toBe(40);
     });
 
-    test('answers each spelling of a handle from one load', async () => {
+    test('serves every spelling of a handle from one load', async () => {
       const upstream = mockUpstream(answerByHandle);
       const spellings = [A, A.toUpperCase(), A, '21.t1/A'];
       const elements = elementsOf(await send(await startProxy(), spellings));
@@ -55,7 +55,7 @@ describe('batch of handles', () => {
       expect(upstream.asked).toBe(1);
     });
 
-    test('answers an invalid handle with the error of its GET, and the other handles normally', async () => {
+    test('returns the GET error for an invalid handle without affecting other handles', async () => {
       mockUpstream(answerByHandle);
       const elements = elementsOf(
         await send(await startProxy(), ['', `21.T1/${'x'.repeat(2048)}`, '21.T1/\0', A]),
@@ -68,7 +68,7 @@ describe('batch of handles', () => {
       ]);
     });
 
-    test('answers a failed handle with its error, or with its stale record', async () => {
+    test('returns the error of a failed load, or the stale record', async () => {
       const upstream = mockUpstream(recordOf([urlValue('https://example.org/', 60)]));
       const proxy = await startProxy();
       await proxy.ask(PATH);
@@ -83,7 +83,7 @@ describe('batch of handles', () => {
     });
   });
 
-  describe('values are selected', () => {
+  describe('value selection', () => {
     test.each([
       ['index=1', { index: 1 }],
       ['index=1&index=2', { index: [1, '2'] }],
@@ -91,17 +91,20 @@ describe('batch of handles', () => {
       ['type=EMAIL&type=URL.MIRROR', { type: ['EMAIL', 'URL.MIRROR'] }],
       ['type=URL.&index=2', { type: ['URL.'], index: [2] }],
       ['type=NOSUCH', { type: 'NOSUCH' }],
-    ])('by %s in the query as in a GET, and by the same members in the body', async (query, members) => {
-      mockUpstream();
-      const proxy = await startProxy();
-      const single = JSON.parse((await proxy.ask(`${PATH}?${query}`)).text) as unknown;
-      const [byQuery] = elementsOf(await proxy.ask(batchTarget([HANDLE], `&${query}`)));
-      const [byBody] = elementsOf(await postBatch(proxy, { handles: [HANDLE], ...members }));
-      expect([byQuery?.body, byBody?.body]).toEqual([single, single]);
-    });
+    ])(
+      'applies %s from the query as a GET does, and the same members from the body',
+      async (query, members) => {
+        mockUpstream();
+        const proxy = await startProxy();
+        const single = JSON.parse((await proxy.ask(`${PATH}?${query}`)).text) as unknown;
+        const [byQuery] = elementsOf(await proxy.ask(batchTarget([HANDLE], `&${query}`)));
+        const [byBody] = elementsOf(await postBatch(proxy, { handles: [HANDLE], ...members }));
+        expect([byQuery?.body, byBody?.body]).toEqual([single, single]);
+      },
+    );
   });
 
-  test('pretty indents the whole array, and callback wraps it', async () => {
+  test('indents the whole array with pretty and wraps it with callback', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     const plain = elementsOf(await proxy.ask(batchTarget([A, NONE])));
@@ -115,12 +118,12 @@ describe('batch of handles', () => {
     expect(JSON.parse(script.text.replace(/^show\(([^]*)\);$/, '$1'))).toEqual(plain);
   });
 
-  test('an empty list is answered with an empty array', async () => {
+  test('returns an empty array for an empty list', async () => {
     mockUpstream();
     expect(elementsOf(await postBatch(await startProxy(), { handles: [] }))).toEqual([]);
   });
 
-  test('each element is on its own line', async () => {
+  test('writes one element per line', async () => {
     mockUpstream(answerByHandle);
     const { text } = await postBatch(await startProxy(), { handles: [A, B] });
     const lines = text.split('\n').slice(1, -1);
@@ -130,7 +133,7 @@ describe('batch of handles', () => {
     ]);
   });
 
-  test('is compressed for a client that accepts gzip', async () => {
+  test('compresses the response for a client that accepts gzip', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     const handles = numbered(30);
@@ -141,14 +144,14 @@ describe('batch of handles', () => {
     expect(body.length).toBeLessThan(identity.body.length / 2);
   });
 
-  test('is sent with no-store and Vary: Accept-Encoding', async () => {
+  test('sends Cache-Control: no-store and Vary: Accept-Encoding', async () => {
     mockUpstream(answerByHandle);
     const { headers } = await (await startProxy()).ask(batchTarget([A]));
     expect(headers['cache-control']).toBe('no-store');
     expect(headers.vary).toContain('Accept-Encoding');
   });
 
-  test('answers HEAD with the headers of GET, without loading anything', async () => {
+  test('returns the GET headers for HEAD without loading anything', async () => {
     const upstream = mockUpstream(answerByHandle);
     const proxy = await startProxy();
     const head = await proxy.ask(batchTarget([A]), { method: 'HEAD' });
@@ -156,7 +159,7 @@ describe('batch of handles', () => {
     expect(head.headers['content-type']).toBe((await proxy.ask(batchTarget([A]))).headers['content-type']);
   });
 
-  test('can be sent by scripts of any origin', async () => {
+  test('allows scripts of any origin (CORS)', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     const Origin = 'https://app.example.org';
@@ -180,13 +183,13 @@ describe('batch of handles', () => {
     expect(upstream.targets).toEqual([target]);
   });
 
-  test('reads the handle in the path whatever the query names', async () => {
+  test('reads the handle in the path and ignores handles in the query', async () => {
     mockUpstream(recordOf(VALUES));
     const { text } = await (await startProxy()).ask(`${PATH}?handle=21.T1/b`);
     expect(JSON.parse(text)).toMatchObject({ responseCode: 1, handle: HANDLE });
   });
 
-  test('is refused as by a Handle server when BATCH_ENABLED is false', async () => {
+  test('rejects a batch as a Handle server does when BATCH_ENABLED is false', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ BATCH_ENABLED: 'false' });
     expect((await proxy.ask(batchTarget([A]))).status).toBe(400);
@@ -195,7 +198,7 @@ describe('batch of handles', () => {
     expect(upstream.asked).toBe(0);
   });
 
-  test('counts as one request in the metrics, and its handles by result', async () => {
+  test('counts one request and one result per handle in the metrics', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     await proxy.ask(`/api/handles/${A}`);

@@ -9,7 +9,7 @@ useNock();
 describe('caching headers', () => {
   const revalidate = 'public, max-age=0, must-revalidate';
 
-  test('mark a miss and then a hit with Age and Cache-Status, and require revalidation', async () => {
+  test('mark a miss and a hit with Age and Cache-Status, and require revalidation', async () => {
     mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
     const proxy = await startProxy();
     const miss = await proxy.ask(PATH);
@@ -37,7 +37,7 @@ describe('caching headers', () => {
     expect(await control(`${PATH}?auth=true`)).toBe('no-cache');
   });
 
-  test('end an absolute TTL at its time', async () => {
+  test('expire a record with an absolute TTL at that time', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/', '2026-11-21T10:00:10Z')]));
     const proxy = await startProxy();
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('ttl=10;');
@@ -49,7 +49,7 @@ describe('caching headers', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('give a 404 the TTL of the negative cache, and require revalidation', async () => {
+  test('give a 404 the negative-cache TTL and require revalidation', async () => {
     mockUpstream(notFound());
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH);
@@ -59,7 +59,7 @@ describe('caching headers', () => {
     ]);
   });
 
-  test('answer a matching If-None-Match with 304 without a body', async () => {
+  test('return 304 without a body for a matching If-None-Match', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH);
@@ -71,7 +71,7 @@ describe('caching headers', () => {
     expect((await proxy.ask(PATH, { headers: { 'If-None-Match': '"other"' } })).status).toBe(200);
   });
 
-  test('give each representation its own ETag', async () => {
+  test('give each representation a separate ETag', async () => {
     mockUpstream();
     const proxy = await startProxy({ HTTP_GZIP_MIN_BYTES: '1B' });
     const targets = [
@@ -86,7 +86,7 @@ describe('caching headers', () => {
     expect(new Set([...tags, zipped.headers.etag]).size).toBe(targets.length + 1);
   });
 
-  test('compress responses of http.gzipMinBytes or more for clients that accept gzip', async () => {
+  test('gzip responses of at least http.gzipMinBytes for clients that accept it', async () => {
     mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(2000)}`)]));
     const proxy = await startProxy();
     const plain = await proxy.ask(PATH);

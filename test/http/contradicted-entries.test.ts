@@ -1,4 +1,4 @@
-// Cache entries that a later response of the Handle server contradicts: the next reader does not get them.
+// A cache entry contradicted by a later Handle server response is replaced before the next read.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -23,7 +23,7 @@ const OLD = recordOf([urlValue('https://example.org/old')]);
 const NEW = recordOf([urlValue('https://example.org/new')]);
 const BODY = JSON.stringify([{ type: 'URL', parsed_data: 'https://example.org/mine' }]);
 
-/** Caches the first answer; from then on the server gives the second. */
+/** Caches `known`, then switches the server to `now`. */
 async function startWith(
   known: ReturnType<typeof recordOf>,
   now: ReturnType<typeof recordOf>,
@@ -36,8 +36,8 @@ async function startWith(
   return { ...proxy, upstream };
 }
 
-describe('cache entry contradicted by a response of the Handle server', () => {
-  describe('a handle that the server no longer has', () => {
+describe('cache entry contradicted by an upstream response', () => {
+  describe('entry for a deleted handle', () => {
     test.each([
       ['DELETE over ePIC v2', V2_PATH, { method: 'DELETE' }, 404],
       ['conditional DELETE over ePIC v2', V2_PATH, { method: 'DELETE', headers: { 'If-Match': '*' } }, 412],
@@ -51,7 +51,7 @@ describe('cache entry contradicted by a response of the Handle server', () => {
       ['GET with a login', PATH, {}, 404],
       ['GET with a login over ePIC v2', V2_PATH, {}, 404],
       ['GET with auth=true', `${PATH}?auth=true`, { headers: { Authorization: undefined } }, 404],
-    ])('is 404 for every reader after a %s', async (_what, path, question, status) => {
+    ])('is evicted for all readers after a %s', async (_what, path, question, status) => {
       const proxy = await startWith(OLD, notFound());
       mockWrites(jsonAnswer(404, { responseCode: 100 }));
       const type = 'body' in question ? { 'Content-Type': 'application/json' } : {};
@@ -62,7 +62,7 @@ describe('cache entry contradicted by a response of the Handle server', () => {
       expect((await proxy.ask(PATH)).status).toBe(404);
     });
 
-    test('is 404 for every reader after a GET with a login whose 404 is compressed', async () => {
+    test('is evicted after a compressed 404 to a GET with a login', async () => {
       const { status, body } = notFound();
       const compressed = {
         status,
@@ -77,8 +77,8 @@ describe('cache entry contradicted by a response of the Handle server', () => {
 
     test.each([
       ['a refused login', { status: 401, body: { responseCode: 403 } }],
-      ['a 404 of something else than a Handle server', { status: 404, body: '<h1>Not Found</h1>' }],
-    ])('stays a hit when the only evidence is %s', async (_what, told) => {
+      ['a 404 from a different service', { status: 404, body: '<h1>Not Found</h1>' }],
+    ])('remains a hit after %s', async (_what, told) => {
       const proxy = await startWith(OLD, told);
       for (const path of [PATH, V2_PATH]) {
         expect((await proxy.ask(path, { headers: { Authorization } })).status).toBe(told.status);
@@ -88,18 +88,18 @@ describe('cache entry contradicted by a response of the Handle server', () => {
     });
   });
 
-  describe('a record that the server has replaced', () => {
+  describe('entry for a replaced record', () => {
     test.each([
       ['PUT over ePIC v2', V2_PATH, BODY],
       ['PUT', PATH, '{"values":[]}'],
-    ])('is replaced for every reader after a failed If-Match of a %s', async (_what, path, body) => {
+    ])('is replaced for all readers after a failed If-Match of a %s', async (_what, path, body) => {
       const proxy = await startWith(OLD, NEW);
       const headers = { Authorization, 'Content-Type': 'application/json', 'If-Match': '"old"' };
       expect((await proxy.ask(path, { method: 'PUT', body, headers })).status).toBe(412);
       expect((await proxy.ask(PATH)).text).toContain('/new');
     });
 
-    test('stays cached after a failed If-Match when it is unchanged', async () => {
+    test('remains cached after a failed If-Match when the record is unchanged', async () => {
       const proxy = await startWith(OLD, OLD);
       const headers = { Authorization, 'If-Match': '"other"' };
       expect((await proxy.ask(PATH, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(412);
@@ -109,7 +109,7 @@ describe('cache entry contradicted by a response of the Handle server', () => {
     });
   });
 
-  test('an unchanged record stays a hit after a rejected PUT with overwrite=false', async () => {
+  test('remains a hit after a rejected PUT with overwrite=false when the record is unchanged', async () => {
     const proxy = await startWith(OLD, OLD);
     mockWrites(jsonAnswer(409, { responseCode: 101 }));
     const headers = { Authorization, 'Content-Type': 'application/json' };
@@ -119,12 +119,12 @@ describe('cache entry contradicted by a response of the Handle server', () => {
     expect(proxy.upstream.asked).toBe(1);
   });
 
-  describe('a negative entry for a handle that now exists', () => {
+  describe('negative entry for a newly created handle', () => {
     test.each([
       ['PUT with If-None-Match: * over ePIC v2', V2_PATH, BODY, 412],
       ['PUT with If-None-Match: *', PATH, '{"values":[]}', 412],
       ['PUT with overwrite=false', `${PATH}?overwrite=false`, '{"values":[]}', 409],
-    ])('is replaced for every reader after a rejected %s', async (_what, path, body, status) => {
+    ])('is replaced for all readers after a rejected %s', async (_what, path, body, status) => {
       const proxy = await startWith(notFound(), NEW);
       mockWrites(jsonAnswer(409, { responseCode: 101 }));
       const condition: Record<string, string> = status === 412 ? { 'If-None-Match': '*' } : {};

@@ -8,7 +8,7 @@ useNock();
 const Origin = 'https://app.example.org';
 
 describe('CORS', () => {
-  test('lets scripts read responses and their headers, and varies the cache by origin', async () => {
+  test('exposes responses and headers to scripts and sends Vary: Origin', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH, { headers: { Origin } });
@@ -20,7 +20,7 @@ describe('CORS', () => {
     expect((await proxy.ask(PATH)).headers.vary).toContain('Origin');
   });
 
-  test('lets scripts read errors', async () => {
+  test('exposes error responses to scripts', async () => {
     mockUpstream(notFound());
     const proxy = await startProxy();
     for (const target of [PATH, '/api/foo', '/api/handles/%zz']) {
@@ -30,7 +30,7 @@ describe('CORS', () => {
     }
   });
 
-  test('answers the preflight as a Handle server, without an upstream request', async () => {
+  test('answers a preflight as a Handle server does, without an upstream request', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const headers = {
@@ -50,7 +50,7 @@ describe('CORS', () => {
     expect(upstream.asked).toBe(0);
   });
 
-  test('allows If-Match in the preflight, which a Handle server does not', async () => {
+  test('allows If-Match in a preflight, unlike a Handle server', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const headers = {
@@ -67,7 +67,7 @@ describe('CORS', () => {
   test.each([
     { 'Access-Control-Request-Method': 'PATCH' },
     { 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'x-evil' },
-  ])('rejects a preflight by omitting the CORS headers: %o', async (more) => {
+  ])('omits the CORS headers for a rejected preflight: %o', async (more) => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(PATH, { method: 'OPTIONS', headers: { Origin, ...more } });
@@ -75,7 +75,7 @@ describe('CORS', () => {
     expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
-  test('answers OPTIONS without an Origin with the list of methods', async () => {
+  test('lists the methods for OPTIONS without an Origin', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(PATH, { method: 'OPTIONS' });

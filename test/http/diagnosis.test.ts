@@ -1,4 +1,4 @@
-// The diagnosis of a failing Handle server: in the log for the operator, not in responses to readers.
+// The proxy diagnoses a failing Handle server in its log and hides the diagnosis from readers.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';
@@ -60,14 +60,14 @@ describe('diagnosis of a failing Handle server', () => {
   });
 
   test.each([
-    ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, /see the log of the server/],
+    ['a connection reset', { status: 0, body: '', error: 'ECONNRESET' }, /see the log of the server/],
     [
-      'what is not HTTP',
+      'a non-HTTP response',
       { status: 0, body: '', error: 'HPE_INVALID_CONSTANT' },
       /upstream.url should be http or https/,
     ],
     [
-      'a page of a gateway',
+      'a gateway error page',
       { status: 502, body: '<h1>Bad gateway</h1>' },
       /not a gateway or another service/,
     ],
@@ -80,16 +80,16 @@ describe('diagnosis of a failing Handle server', () => {
     ]);
   });
 
-  test('is not logged for a record that the server cannot read', async () => {
+  test('is not logged when the server cannot read one record', async () => {
     const { proxy, named } = await startLogged();
     mockUpstream({ status: 500, body: { responseCode: 2 } });
     await proxy.ask(PATH);
     expect(named('server is failing')).toEqual([]);
   });
 
-  describe('a reader of a failing server', () => {
+  describe('reader of a failing server', () => {
     test.each([PATH, `/${PATH.slice('/api/handles/'.length)}`, PATH.replace('/api/', '/api/v2/')])(
-      'gets no internal detail at %s, but a Retry-After',
+      'receives Retry-After without internal details at %s',
       async (path) => {
         const { proxy, named } = await startLogged();
         mockUpstream(REFUSED);
@@ -108,8 +108,8 @@ describe('diagnosis of a failing Handle server', () => {
     );
   });
 
-  describe('a write', () => {
-    test('that never reached the server has Retry-After', async () => {
+  describe('failed write', () => {
+    test('returns Retry-After when the write never reached the server', async () => {
       const { proxy, named } = await startLogged();
       mockWrites({ status: 0, error: 'ECONNREFUSED' });
       const { status, headers, text } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
@@ -123,7 +123,7 @@ describe('diagnosis of a failing Handle server', () => {
       ]);
     });
 
-    test('whose outcome is unknown has no Retry-After', async () => {
+    test('omits Retry-After when the outcome is unknown', async () => {
       const { proxy } = await startLogged();
       mockWrites({ status: 0, error: 'ECONNRESET' });
       const { status, headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });

@@ -1,4 +1,4 @@
-// The other endpoints of a Handle server: the responses through the proxy equal the recorded ones.
+// Endpoints besides /api/handles return the recorded responses through the proxy.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { endpointWaivers } from '../support/endpoint-waivers.js';
 import { isOfApi, locationRecordings } from '../support/location-world.js';
@@ -10,7 +10,7 @@ import { startRecordingUpstream } from '../support/recording-upstream.js';
 
 const recordings = locationRecordings.filter(isOfApi);
 
-/** Formats the recorded response as bytes of HTTP/1.1. */
+/** Formats the recorded response as HTTP/1.1 bytes. */
 function responseOf({ request, response: { status, headers, body } }: Recording): string {
   const text = request.method === 'HEAD' ? '' : (body ?? '');
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
@@ -29,7 +29,7 @@ const compared = ({ status, headers, body }: Answer): Compared => ({
   challenges: headers.filter((line) => line.startsWith('www-authenticate: ')),
 });
 
-/** Sends the recorded request through the proxy to a server that gives the recorded response. */
+/** Replays the recorded request through the proxy against a server that sends the recorded response. */
 async function replayOne(recording: Recording): Promise<{ answer: Compared; sent: string[] }> {
   const upstream = await startRecordingUpstream(() => responseOf(recording));
   onTestFinished(upstream.close);
@@ -43,21 +43,21 @@ async function replayOne(recording: Recording): Promise<{ answer: Compared; sent
 
 describe('recorded endpoints of a Handle server', () => {
   test.each(recordings.map((recording) => [recording.name, recording] as const))(
-    '%s',
+    'match for %s, or need their waiver',
     async (name, recording) => {
       const { method, path, headers } = recording.request;
       const { answer, sent } = await replayOne(recording);
       const recorded = compared(recordedAnswer(recording));
       if (name in endpointWaivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
       else expect(answer).toEqual(recorded);
-      // Requests that the proxy does not answer itself are relayed unchanged.
+      // The proxy answers the request itself or relays it unchanged.
       const login = headers.find(([header]) => header === 'Authorization')?.[1];
       const asked = [method, path, ...(login === undefined ? [] : [login])].join(' ');
       expect([[], [asked]]).toContainEqual(sent);
     },
   );
 
-  test('include 31 recordings, and every waiver names one', () => {
+  test('comprise 31 recordings, including one for every waiver', () => {
     expect(recordings).toHaveLength(31);
     expect(recordings.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(endpointWaivers)));
   });

@@ -1,4 +1,3 @@
-// Methods of each endpoint of a Handle server: another method is 405, another path 404.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -23,7 +22,7 @@ describe('API endpoints', () => {
     ['/api/verifications', ['GET', 'HEAD', 'POST']],
     ['/api/verifications/300:21.T1/USER', ['GET', 'HEAD', 'POST']],
   ])('%s', (path, allowed) => {
-    test(`forwards ${allowed.join(', ')} and refuses every other method with 405`, async () => {
+    test(`forwards ${allowed.join(', ')} and rejects other methods with 405`, async () => {
       const sent = mockWrites(jsonAnswer(200, { responseCode: 1 }), { methods: METHODS, path: /^\/api/ });
       const proxy = await startProxy();
       const headers = { Authorization: 'Handle sessionId="1x"' };
@@ -51,7 +50,7 @@ describe('API endpoints', () => {
     '/api/handlesx',
     '/api/v3/handles',
     '/api/Site',
-  ])('%s is 404 with a responseCode for every method', async (path) => {
+  ])('returns 404 with a responseCode for every method on %s', async (path) => {
     const sent = mockWrites(jsonAnswer(200, {}), { methods: METHODS, path: /^/ });
     const proxy = await startProxy();
     for (const method of METHODS) {
@@ -67,13 +66,13 @@ describe('API endpoints', () => {
     expect(sent).toEqual([]);
   });
 
-  test('OPTIONS of an unknown path is 200, as on HDLProxy', async () => {
+  test('returns 200 for OPTIONS on an unknown path, as HDLProxy does', async () => {
     const proxy = await startProxy();
     const { status, headers, text } = await proxy.ask('/api/foo', { method: 'OPTIONS' });
     expect([status, headers.allow, text]).toEqual([200, 'OPTIONS', '']);
   });
 
-  describe('every 405 lists the allowed methods, as OPTIONS does', () => {
+  describe('Allow header of a 405 and of OPTIONS', () => {
     test.each([
       ['TRACE', '/api/handles/21.T1/a', 'GET, HEAD, POST, PUT, DELETE, OPTIONS'],
       ['TRACE', '/api/site', 'GET, HEAD, POST, OPTIONS'],
@@ -85,7 +84,7 @@ describe('API endpoints', () => {
       ['DELETE', '/', 'GET, HEAD, POST, OPTIONS'],
       ['PUT', '/openapi.json', 'GET, HEAD, OPTIONS'],
       ['POST', '/openapi', 'GET, HEAD, OPTIONS'],
-    ])('%s %s', async (method, path, allow) => {
+    ])('lists the allowed methods for %s %s', async (method, path, allow) => {
       const proxy = await startProxy();
       const { status, headers } = await proxy.ask(path, { method });
       expect([status, headers.allow]).toEqual([405, allow]);
@@ -98,7 +97,7 @@ describe('API endpoints', () => {
     ['GET', '/api/site'],
     ['POST', '/api/sessions'],
     ['GET', '/api/prefixes'],
-  ])('before HDLProxy, which serves handles only, its 404 of %s %s is relayed', async (method, path) => {
+  ])('relays the HDLProxy 404 for %s %s when the upstream serves handles only', async (method, path) => {
     const body = `{"responseCode":4,"message":"Unknown HTTP API endpoint ${method} ${path}"}`;
     const rawHeaders = ['Content-Type', 'application/json;charset=utf-8'];
     const sent = mockWrites({ status: 404, body, rawHeaders }, { methods: METHODS });

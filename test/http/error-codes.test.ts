@@ -1,4 +1,4 @@
-// Error codes: in every form of an error response, and in the log line of the request.
+// Every error response format and the request log contain the error code.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';
@@ -41,7 +41,7 @@ describe('error code', () => {
     ['METHOD_NOT_ALLOWED', undefined, `/${HANDLE}`, { method: 'PUT', headers: JSON_ACCEPT }],
     ['BAD_PATH', undefined, '/%zz', { headers: JSON_ACCEPT }],
   ])('%s', (code, answer, path, question = {}) => {
-    test(`is in the body and in the log: ${path.slice(0, 40)}`, async () => {
+    test(`appears in the body and the log for ${path.slice(0, 40)}`, async () => {
       mockUpstream(answer);
       const proxy = await start();
       const { text, headers } = await proxy.ask(path, question);
@@ -55,14 +55,14 @@ describe('error code', () => {
     ['REDIRECT_NOT_FOUND', missing, `/${HANDLE}`],
     ['REDIRECT_REFUSED', refusing, `/${HANDLE}`],
     ['BAD_PATH', undefined, '/%zz'],
-  ])('%s is on the error page', async (code, answer, path) => {
+  ])('shows %s on the error page', async (code, answer, path) => {
     mockUpstream(answer);
     const proxy = await start();
     expect((await proxy.ask(path)).text).toContain(`<code>${code}</code>`);
     await expect.poll(proxy.loggedCode).toBe(code);
   });
 
-  test('is in an element of a batch', async () => {
+  test('appears in a batch element', async () => {
     mockUpstream({ status: 200, body: { responseCode: 7 } });
     const proxy = await start();
     const { text } = await proxy.ask(`/api/handles?handle=${HANDLE}`);
@@ -73,7 +73,7 @@ describe('error code', () => {
     ['GET', '/api/handles', { responseCode: 102, message: 'Empty handle invalid' }],
     ['GET', '/api/foo', { responseCode: 4, message: 'Unknown HTTP API endpoint GET /api/foo' }],
     ['PATCH', PATH, { responseCode: 4, message: 'Unknown method PATCH' }],
-  ])('is in the log of %s %s, whose body is that of a Handle server', async (method, path, body) => {
+  ])('appears only in the log for %s %s, which returns a Handle server body', async (method, path, body) => {
     const proxy = await start();
     expect(JSON.parse((await proxy.ask(path, { method })).text)).toEqual(body);
     await expect.poll(proxy.loggedCode).toMatch(/^(EMPTY|UNKNOWN)_/);

@@ -1,4 +1,4 @@
-// The failure cache: a handle whose load failed is not requested again for upstream.retryAfter.
+// A handle whose load failed is not loaded again within upstream.retryAfter.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -11,14 +11,14 @@ const FAILED: Answer = { status: 500, body: { responseCode: 2, message: 'cannot 
 const ROUTES = [PATH, PATH.toLowerCase(), `${PATH}?pretty`, `/${HANDLE}`, `/api/v2/handles/${HANDLE}`];
 
 describe('failure cache', () => {
-  describe('a handle that failed', () => {
+  describe('failed handle', () => {
     test.each<[string, Answer, number]>([
       ['500', FAILED, 500],
-      ['no record', { status: 200, body: 'rubbish' }, 502],
-      ['502 of a gateway', { status: 502, body: '<h1>Bad Gateway</h1>' }, 502],
-      ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, 502],
+      ['an invalid record', { status: 200, body: 'rubbish' }, 502],
+      ['a gateway 502', { status: 502, body: '<h1>Bad Gateway</h1>' }, 502],
+      ['a connection reset', { status: 0, body: '', error: 'ECONNRESET' }, 502],
     ])(
-      '(%s) is not requested again within upstream.retryAfter; every caller gets the failure',
+      'returns the cached failure (%s) to every caller within upstream.retryAfter',
       async (_what, answer, status) => {
         const proxy = await startProxy({ V2_ANONYMOUS_READ: 'true' });
         const upstream = mockUpstream(answer);
@@ -38,7 +38,7 @@ describe('failure cache', () => {
       },
     );
 
-    test('is requested by an authoritative read, whose result every caller gets', async () => {
+    test('is loaded by an authoritative read, which replaces the cached failure', async () => {
       const proxy = await startProxy();
       const upstream = mockUpstream(FAILED);
       await proxy.ask(PATH);
@@ -50,7 +50,7 @@ describe('failure cache', () => {
     });
 
     test.each([{ handle: HANDLE }, { prefix: '21.' }, { prefix: '' }])(
-      'is requested again after a purge (%o)',
+      'is loaded again after a purge (%o)',
       async (target) => {
         const proxy = await startProxy();
         const upstream = mockUpstream(FAILED);
@@ -70,7 +70,7 @@ describe('failure cache', () => {
       expect((await proxy.ask('/api/handles/21.T11998/other')).status).toBe(200);
     });
 
-    test('is answered with 502 when the response is too long to keep', async () => {
+    test('returns 502 from the cache when the error body is too long to store', async () => {
       const proxy = await startProxy();
       const upstream = mockUpstream({ status: 500, body: { responseCode: 2, message: 'x'.repeat(10_000) } });
       expect((await proxy.ask(PATH)).status).toBe(500);
@@ -79,7 +79,7 @@ describe('failure cache', () => {
     });
   });
 
-  test('a busy or unreachable server is requested again for the same handle', async () => {
+  test('does not cache the failure of a busy or unreachable server', async () => {
     const proxy = await startProxy();
     const upstream = mockUpstream({ status: 503, body: 'busy' });
     expect((await proxy.ask(PATH)).status).toBe(503);

@@ -1,4 +1,4 @@
-// The lifetime of a fence of unknown outcome: `upstream.queueTimeout`, `upstream.writeTimeout` and 15 s more.
+// A fence of unknown outcome lasts upstream.queueTimeout + upstream.writeTimeout + 15 s.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -28,8 +28,8 @@ async function isStored({ upstream, proxy }: World): Promise<boolean> {
   return upstream.asked === asked;
 }
 
-describe('fence of a write with unknown outcome', () => {
-  test('blocks storing loads for 47 s', async () => {
+describe('fence of a write with an unknown outcome', () => {
+  test('prevents loads from being stored for 47 s', async () => {
     const world = await writeWithUnknownEnd();
     expect(await isStored(world)).toBe(false);
     world.proxy.pass(46_999);
@@ -38,7 +38,7 @@ describe('fence of a write with unknown outcome', () => {
     expect(await isStored(world)).toBe(true);
   });
 
-  test('follows the write timeouts of the configuration', async () => {
+  test('lasts for the configured write timeouts plus 15 s', async () => {
     const world = await writeWithUnknownEnd({ UPSTREAM_WRITE_TIMEOUT: '5s', UPSTREAM_QUEUE_TIMEOUT: '1s' });
     world.proxy.pass(20_999);
     expect(await isStored(world)).toBe(false);

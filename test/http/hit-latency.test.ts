@@ -1,4 +1,4 @@
-// The latency histogram and the log of hits served as prepared responses.
+// Hits served from prepared responses are counted in the latency histogram and logged.
 import { describe, expect, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
@@ -7,7 +7,7 @@ import { useNock } from '../support/nock.js';
 useNock();
 
 describe('latency histogram', () => {
-  test('counts each of 50 requests, 49 of them cache hits', async () => {
+  test('counts 50 requests, 49 of which are cache hits', async () => {
     mockUpstream();
     const proxy = await startProxy();
     for (let times = 0; times < 50; times++) await proxy.ask(PATH);

@@ -1,4 +1,3 @@
-// The warning that the Handle server ignores logins over plain HTTP, logged once the proxy has seen it.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../handle-server/seed.js';
@@ -6,7 +5,7 @@ import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
-/** Behaves like a Handle server on plain HTTP, which ignores logins. */
+/** Simulates a Handle server on plain HTTP, which ignores logins. */
 const plain = await demo.listenInsecurely(0);
 const MINUTE_MS = 60_000;
 
@@ -36,8 +35,8 @@ const WARNING = {
   remedy: 'set upstream.url to an https address',
 };
 
-describe('warning that the Handle server ignores logins over plain http', () => {
-  test('is logged once a minute when a write with a login is refused with 402', async () => {
+describe('warning about logins ignored over plain HTTP', () => {
+  test('is logged at most once per minute when writes with a login fail with code 402', async () => {
     const { send, warnings, pass } = await start(plain.url);
     expect(warnings()).toEqual([]);
     const refused = { status: 403, text: '{"responseCode":402,"handle":"21.T11998/demo"}' };
@@ -49,7 +48,7 @@ describe('warning that the Handle server ignores logins over plain http', () => 
     expect(warnings()).toHaveLength(2);
   });
 
-  test('is logged for a write of ePIC v2, too', async () => {
+  test('is logged for an ePIC v2 write', async () => {
     const { send, warnings } = await start(plain.url);
     expect(await send('/api/v2/handles/21.T11998/demo', V2_BODY)).toMatchObject({ status: 502 });
     expect(warnings()).toEqual([expect.objectContaining(WARNING)]);
@@ -62,7 +61,7 @@ describe('warning that the Handle server ignores logins over plain http', () => 
     expect(warnings()).toEqual([]);
   });
 
-  test('is not logged for an http port that accepts logins', async () => {
+  test('is not logged for an HTTP port that accepts logins', async () => {
     const { send, warnings } = await start(demo.url);
     expect(await send('/api/handles/21.T11998/written', BODY)).toMatchObject({ status: 201 });
     const other = { ...HEADERS, Authorization: basic('300:21.T11998/USER02', 'secret2') };

@@ -1,4 +1,4 @@
-// JSONP with a login: any page can load a script with the login that the browser keeps, so no private value is sent.
+// Any page could load private values through a JSONP script with the browser's cached login.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -28,8 +28,8 @@ const TARGETS = [
 ];
 
 describe('JSONP with a login', () => {
-  describe.each(['Basic eDp5', 'Handle sessionId="1x"', ''])('with the Authorization "%s"', (login) => {
-    test.each(TARGETS)('GET %s is rejected with 403 as JSON, without an upstream request', async (target) => {
+  describe.each(['Basic eDp5', 'Handle sessionId="1x"', ''])('Authorization "%s"', (login) => {
+    test.each(TARGETS)('rejects GET %s with 403 as JSON, without an upstream request', async (target) => {
       const upstream = mockUpstream(secret);
       const proxy = await startProxy();
       const headers = { Authorization: login, Accept: 'application/json' };
@@ -42,7 +42,7 @@ describe('JSONP with a login', () => {
     });
   });
 
-  test('leaves JSONP without a login and a login without JSONP unchanged', async () => {
+  test('does not affect JSONP without a login or a login without JSONP', async () => {
     const upstream = mockUpstream(secret);
     const proxy = await startProxy();
     expect((await proxy.ask(`${PATH}?${callback}`)).text).toMatch(/^steal\(.*\);$/s);
@@ -50,7 +50,7 @@ describe('JSONP with a login', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('is allowed by http.jsonpWithCredentials', async () => {
+  test('is allowed when http.jsonpWithCredentials is true', async () => {
     const upstream = mockUpstream(secret);
     const proxy = await startProxy({ HTTP_JSONP_WITH_CREDENTIALS: 'true' });
     const target = `${PATH}?${callback}`;

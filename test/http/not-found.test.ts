@@ -5,8 +5,8 @@ import { HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstr
 
 useNock();
 
-describe('an unknown handle', () => {
-  test('is answered with 404 and code 100, and kept in the negative cache', async () => {
+describe('unknown handle', () => {
+  test('returns 404 with code 100 and enters the negative cache', async () => {
     const upstream = mockUpstream(notFound());
     const proxy = await startProxy();
     for (const query of ['', '?type=URL', '?index=1']) {
@@ -21,7 +21,7 @@ describe('an unknown handle', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('is requested every time when cache.notFound.ttl is 0', async () => {
+  test('is requested on every read when cache.notFound.ttl is 0', async () => {
     const upstream = mockUpstream(notFound());
     const proxy = await startProxy({ CACHE_NOT_FOUND_TTL: '0s' });
     await proxy.ask(PATH);
@@ -29,7 +29,7 @@ describe('an unknown handle', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('is answered with the message of the Handle server', async () => {
+  test('returns the Handle server message', async () => {
     mockUpstream({
       status: 404,
       body: { responseCode: 100, message: 'Unable to find service', handle: HANDLE },
@@ -42,8 +42,8 @@ describe('an unknown handle', () => {
   });
 });
 
-describe('a handle without public values', () => {
-  test('is answered with 200 and code 200, and kept in the negative cache', async () => {
+describe('handle without public values', () => {
+  test('returns 200 with code 200 and enters the negative cache', async () => {
     const upstream = mockUpstream({ status: 200, body: { responseCode: 200, values: [], handle: HANDLE } });
     const proxy = await startProxy();
     await proxy.ask(PATH);

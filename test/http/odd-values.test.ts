@@ -1,4 +1,4 @@
-// Values that no Handle server sends: each route answers them or reports an invalid response, never a 500.
+// Every route serves malformed values or reports an invalid response, and never returns a 500.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
@@ -41,73 +41,73 @@ const SHOWN = [200, 200, 200, 302, 200, 200, 200, 200];
 const BAD = ROUTES.map(() => 502);
 
 describe('malformed values in a record', () => {
-  describe('a value with one malformed member, besides valid values', () => {
+  describe('value with one malformed member', () => {
     test.each<[string, unknown]>([
-      ['references that are no list', odd({ references: { handle: 'a/b', index: 1 } })],
-      ['references with other members', odd({ references: [null, 7, {}, { handle: {}, index: [] }, []] })],
-      ['a timestamp that is a number', odd({ timestamp: 7 })],
-      ['a timestamp that cannot be a text', odd({ timestamp: { toString: 1, valueOf: 2 } })],
-      ['a timestamp that is no time', odd({ timestamp: '2026-99-99' })],
-      ['an index below zero', odd({ index: -1 })],
+      ['references that are not a list', odd({ references: { handle: 'a/b', index: 1 } })],
+      ['references with invalid members', odd({ references: [null, 7, {}, { handle: {}, index: [] }, []] })],
+      ['a numeric timestamp', odd({ timestamp: 7 })],
+      ['a timestamp that cannot be converted to a string', odd({ timestamp: { toString: 1, valueOf: 2 } })],
+      ['an invalid timestamp', odd({ timestamp: '2026-99-99' })],
+      ['a negative index', odd({ index: -1 })],
       ['a huge index', odd({ index: 2 ** 53 })],
-      ['permissions left out', odd({ permissions: undefined })],
+      ['missing permissions', odd({ permissions: undefined })],
       ['a type with control characters', odd({ type: 'URL.\u0000\r\n\u001b[2J\ud800' })],
-      ['a time to live below zero', odd({ ttl: -1 })],
-      ['a time to live beyond all time', odd({ ttl: 1e300 })],
-      ['a date beyond all dates', odd({ ttl: '+275760-09-13T00:00:00.001Z' })],
-    ])('%s', async (_what, value) => {
+      ['a negative TTL', odd({ ttl: -1 })],
+      ['a huge TTL', odd({ ttl: 1e300 })],
+      ['an out-of-range date', odd({ ttl: '+275760-09-13T00:00:00.001Z' })],
+    ])('does not prevent a response: %s', async (_what, value) => {
       expect(await statusesOf([value])).toEqual(SHOWN);
     });
   });
 
-  describe('a malformed second value', () => {
+  describe('malformed second value', () => {
     test.each<[string, Record<string, unknown>]>([
-      ['data of a list', { data: [{}] }],
-      ['data of a format nobody knows', { data: { format: {}, value: {} } }],
-      ['data whose value is missing', { data: { format: 'string' } }],
+      ['data that is a list', { data: [{}] }],
+      ['data with an unknown format', { data: { format: {}, value: {} } }],
+      ['data without a value', { data: { format: 'string' } }],
       ['administrators without members', { data: { format: 'admin', value: null } }],
       [
-        'a list with other members',
+        'a list with invalid members',
         { data: { format: 'vlist', value: [{ handle: 'a/b', index: 1, permissions: {} }] } },
       ],
-      ['a list of nothing', { data: { format: 'vlist', value: [null] } }],
+      ['a list of null', { data: { format: 'vlist', value: [null] } }],
       ['a site without servers', { data: { format: 'site', value: { servers: 7 } } }],
-      ['a key of another kind', { data: { format: 'key', value: { kty: 'constructor', n: {} } } }],
+      ['a key of an unknown kind', { data: { format: 'key', value: { kty: 'constructor', n: {} } } }],
       [
-        'a key with a number of a billion bytes',
+        'a key with a billion-byte number',
         { data: { format: 'key', value: { kty: 'RSA', n: { length: 1e9 } } } },
       ],
-      ['a format that every object has', { data: { format: 'constructor', value: 'x' } }],
-      ['a format that gives a text', { data: { format: 'toString', value: 'x' } }],
-      ['data that cannot be a text', { data: { format: 'hex', value: { toString: 1 } } }],
-    ])('%s', async (_what, members) => {
+      ['a format named like an Object.prototype member', { data: { format: 'constructor', value: 'x' } }],
+      ['a format named like an Object.prototype method', { data: { format: 'toString', value: 'x' } }],
+      ['data that cannot be converted to a string', { data: { format: 'hex', value: { toString: 1 } } }],
+    ])('does not prevent a response: %s', async (_what, members) => {
       expect(await statusesOf([VALUES[0], odd({ index: 2, ...members })])).toEqual(SHOWN);
     });
 
-    // A record read with the caller's credentials may be written back, so no value is left out.
+    // The caller may write back a record read with credentials, so all values must be present.
     test.each<[string, unknown]>([
       ['no data', undefined],
-      ['data that are null', null],
-      ['data that are a number', 7],
-    ])('%s', async (_what, data) => {
+      ['null data', null],
+      ['numeric data', 7],
+    ])('is rejected only by the read with credentials: %s', async (_what, data) => {
       expect(await statusesOf([VALUES[0], odd({ index: 2, data })])).toEqual([...SHOWN.slice(0, -1), 502]);
     });
   });
 
-  describe('the whole response is invalid with', () => {
+  describe('invalid upstream response', () => {
     test.each<[string, Record<string, unknown>]>([
-      ['an index that is no whole number', { index: 1.5 }],
+      ['a fractional index', { index: 1.5 }],
       ['no index', { index: undefined }],
-      ['a type that is no text', { type: {} }],
-      ['permissions that are no text', { permissions: 1110 }],
-      ['a time to live that is an object', { ttl: {} }],
-      ['a time to live that is true', { ttl: true }],
-    ])('%s', async (_what, members) => {
+      ['a type that is not a string', { type: {} }],
+      ['permissions that are not a string', { permissions: 1110 }],
+      ['a TTL that is an object', { ttl: {} }],
+      ['a TTL that is true', { ttl: true }],
+    ])('returns 502 on every route for %s', async (_what, members) => {
       expect(await statusesOf([VALUES[0], odd(members)])).toEqual(BAD);
     });
   });
 
-  test('a record with more values than a call can have arguments is answered', async () => {
+  test('serves a record with more values than a function call allows arguments', async () => {
     const values = Array.from({ length: 150_000 }, (_, at) => ({ index: at + 1, type: 'X', data: {} }));
     expect(await statusesOf(values, [[PATH], [`/api/v2/handles/${HANDLE}`]])).toEqual([200, 200]);
   });

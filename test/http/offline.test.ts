@@ -1,4 +1,4 @@
-// Records of a seed file: loaded at start, and served without any Handle server.
+// The proxy loads records from a seed file at startup and serves them without a Handle server.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -18,7 +18,7 @@ describe('seed file without an upstream', () => {
   test.each([
     ['plain', (text: string) => text],
     ['compressed', (text: string) => gzipSync(text)],
-  ])('serves the records of a %s seed as fresh, forever', async (_, pack) => {
+  ])('serves the records of a %s seed as fresh without expiry', async (_, pack) => {
     const SEED_FILE = fileOf(pack(`${recordLine(HANDLE)}\n`));
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE });
     await whenRead(proxy);
@@ -29,7 +29,7 @@ describe('seed file without an upstream', () => {
     expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
   });
 
-  test('rejects another handle, and every write, as a prefix that does not live here', async () => {
+  test('rejects other handles and all writes as belonging to a foreign prefix', async () => {
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
     await whenRead(proxy);
     const read = await proxy.ask('/api/handles/21.T11998/other');
@@ -39,7 +39,7 @@ describe('seed file without an upstream', () => {
     expect([write.status, JSON.parse(write.text)]).toMatchObject([400, { responseCode: 301 }]);
   });
 
-  test('does not serve values that are not public', async () => {
+  test('does not serve private values', async () => {
     const hidden = { ...(urlValue('https://example.org/secret') as object), index: 9, permissions: '1100' };
     const SEED_FILE = fileOf(
       `${recordLine(HANDLE, [urlValue('https://example.org/open'), hidden])}\nnoise\n`,
@@ -53,7 +53,7 @@ describe('seed file without an upstream', () => {
 });
 
 describe('seed file with an upstream', () => {
-  test('a seeded record is loaded on first use, and served stale while the server fails', async () => {
+  test('is loaded from the upstream on first use and served stale while the server fails', async () => {
     const upstream = mockUpstream(broken);
     const proxy = await startProxy({
       SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`),

@@ -6,7 +6,7 @@ import { HANDLE, PATH, mockUpstream, notFound } from '../support/upstream.js';
 useNock();
 
 describe('single flight', () => {
-  test('serves 200 concurrent callers, and then every representation, with one upstream request', async () => {
+  test('serves 200 concurrent callers and all representations with one upstream request', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const answers = await Promise.all(Array.from({ length: 200 }, () => proxy.ask(PATH)));
@@ -22,7 +22,7 @@ describe('single flight', () => {
     expect(upstream.targets).toEqual([PATH]);
   });
 
-  test('is shared by callers that spell the handle in different cases', async () => {
+  test('is shared by all case variants of a handle', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const answers = await Promise.all([proxy.ask(PATH), proxy.ask(`/api/handles/${HANDLE.toUpperCase()}`)]);
@@ -33,7 +33,7 @@ describe('single flight', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('is shared by concurrent callers of a record that must not be stored', async () => {
+  test('is shared by concurrent callers of an uncacheable record', async () => {
     let release: (value: unknown) => void = () => undefined;
     const after = new Promise((resolve) => {
       release = resolve;
@@ -48,7 +48,7 @@ describe('single flight', () => {
     await proxy.ask(PATH);
     expect(upstream.asked).toBe(2);
   });
-  test('is not joined long after its start while Redis is down, as a write may have been missed', async () => {
+  test('is not joined once its load may have missed a write while Redis is down', async () => {
     let release: (value: unknown) => void = () => undefined;
     const after = new Promise((resolve) => {
       release = resolve;
@@ -65,8 +65,8 @@ describe('single flight', () => {
   });
 });
 
-describe('a case-sensitive upstream', () => {
-  test('distinguishes suffixes that differ in case, but not prefixes', async () => {
+describe('case-sensitive upstream', () => {
+  test('distinguishes the case of suffixes but not of prefixes', async () => {
     const upstream = mockUpstream((target) => ({
       status: 200,
       body: {

@@ -1,4 +1,4 @@
-// One route look-up for each request that is not a fast read; only requests that need Express enter it.
+// Each request outside the fast reads is looked up once, and enters Express only if its route requires it.
 import express from 'express';
 import nock from 'nock';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
@@ -37,7 +37,7 @@ describe('route table lookup', () => {
     ['PUT', PATH, 'a write', { body: '[]', headers: { Authorization: 'Basic eDp5' } }, 201, 1],
     ['GET', '/api/v2/handles/21.T11998/abc', 'ePIC v2', {}, 401, 1],
     ['GET', '/openapi.json', 'a description', {}, 200, 1],
-  ])('%s %s: %s', async (method, target, _what, question, status, entered) => {
+  ])('runs once for %s %s (%s)', async (method, target, _what, question, status, entered) => {
     const lookUps = vi.spyOn(RouteTable.prototype, 'at');
     const entries = vi.spyOn(express.application as unknown as { handle: () => void }, 'handle');
     const proxy = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false', ...RULES });

@@ -1,4 +1,4 @@
-// One parse of the handle for each request on every interface; look-up, load and routing use its result.
+// Each request parses its handle once, and lookup, load and routing share the result.
 import { describe, expect, test, vi } from 'vitest';
 import * as parsing from '../../src/handle/handle.js';
 import { askNative } from '../support/native-messages.js';
@@ -9,7 +9,7 @@ import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
 vi.mock('../../src/handle/handle.js', { spy: true });
 useNock();
 
-/** Arguments of all calls that fold this handle or its prefix. */
+/** Returns the arguments of all calls that parse or fold this handle or its prefix. */
 function foldings(): unknown[] {
   const { handleRef, recordKey, foldHandle, upperAscii } = vi.mocked(parsing);
   return [handleRef, recordKey, foldHandle, upperAscii]
@@ -19,15 +19,15 @@ function foldings(): unknown[] {
 
 const batch = `/api/handles?handle=${encodeURIComponent(HANDLE)}`;
 
-describe('one parse of the handle for', () => {
+describe('handle parsing', () => {
   test.each<[string, (proxy: Proxy) => Promise<unknown>]>([
     ['a record', ({ ask }) => ask(PATH)],
     ['a redirect', ({ ask }) => ask(`/${HANDLE}`)],
-    ['the JSON of a redirect', ({ ask }) => ask(`/${HANDLE}?action=api`)],
-    ['an element of a batch', ({ ask }) => ask(batch)],
-    ['a read of ePIC v2', ({ ask }) => ask(`/api/v2/handles/${HANDLE}`)],
+    ['redirect JSON', ({ ask }) => ask(`/${HANDLE}?action=api`)],
+    ['a batch element', ({ ask }) => ask(batch)],
+    ['an ePIC v2 read', ({ ask }) => ask(`/api/v2/handles/${HANDLE}`)],
     ['a native message', ({ app }) => askNative(app.native, HANDLE, { transport: 'udp' })],
-  ])('%s that is not in memory', async (_what, read) => {
+  ])('runs once for an uncached read of %s', async (_what, read) => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false', V2_ANONYMOUS_READ: 'true' });
     vi.clearAllMocks();

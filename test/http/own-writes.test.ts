@@ -1,4 +1,4 @@
-// A client with its own cache (RFC 9111), such as httplib2 or a browser, sees its own writes.
+// A client with an HTTP cache, such as httplib2 or a browser, reads its own writes.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Agent, interceptors } from 'undici';
 import { useNock } from '../support/nock.js';
@@ -14,7 +14,7 @@ const second = recordOf([urlValue('https://example.org/second')]);
 async function start(env: Record<string, string> = {}) {
   const proxy = await startProxy(env);
   const statuses: number[] = [];
-  // The agent below the client's cache sees only the responses that come over the network.
+  // The inner agent sees only responses from the network, not those from the client's cache.
   const network = new Agent().compose(
     (dispatch) => (options, handler) =>
       dispatch(options, {
@@ -37,20 +37,23 @@ async function start(env: Record<string, string> = {}) {
   return { send, statuses };
 }
 
-describe('a client with its own cache (RFC 9111)', () => {
-  test.each(['', '?index=1', '?type=URL&pretty'])('sees its own write immediately: %s', async (query) => {
-    const upstream = mockUpstream(first);
-    mockWrites(jsonAnswer(200, { responseCode: 1 }));
-    const { send, statuses } = await start();
-    for (let times = 0; times < 2; times++) expect((await send(PATH + query)).text).toContain('/first');
-    expect(statuses).toEqual([200, 304]);
-    upstream.answers(second);
-    expect((await send(`${PATH}?overwrite=true`, 'PUT', '{"values":[]}')).status).toBe(200);
-    expect((await send(PATH + query)).text).toContain('/second');
-    expect(upstream.asked).toBe(2);
-  });
+describe('client with an HTTP cache (RFC 9111)', () => {
+  test.each(['', '?index=1', '?type=URL&pretty'])(
+    'reads its write immediately with the query "%s"',
+    async (query) => {
+      const upstream = mockUpstream(first);
+      mockWrites(jsonAnswer(200, { responseCode: 1 }));
+      const { send, statuses } = await start();
+      for (let times = 0; times < 2; times++) expect((await send(PATH + query)).text).toContain('/first');
+      expect(statuses).toEqual([200, 304]);
+      upstream.answers(second);
+      expect((await send(`${PATH}?overwrite=true`, 'PUT', '{"values":[]}')).status).toBe(200);
+      expect((await send(PATH + query)).text).toContain('/second');
+      expect(upstream.asked).toBe(2);
+    },
+  );
 
-  test('sees the handle it has just created', async () => {
+  test('reads a handle immediately after creating it', async () => {
     const upstream = mockUpstream(notFound());
     mockWrites(jsonAnswer(201, { responseCode: 1 }));
     const { send } = await start();

@@ -1,4 +1,4 @@
-// Requests with credentials: always forwarded, never answered from the cache, never stored.
+// Requests with credentials are always forwarded, never served from the cache and never stored.
 import { brotliCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -13,7 +13,7 @@ const secret = recordOf([urlValue('https://example.org/secret')]);
 const open = recordOf([urlValue('https://example.org/open')]);
 
 describe('requests with credentials', () => {
-  describe('a GET', () => {
+  describe('GET', () => {
     test.each([
       ['with Authorization', PATH, { Authorization }],
       ['with a session', PATH, { Authorization: 'Handle sessionId="1x"' }],
@@ -21,7 +21,7 @@ describe('requests with credentials', () => {
       ['with publicOnly=false', `${PATH}?publicOnly=false`, {}],
       ['with both', `${PATH}?publicOnly=false&index=2`, { Authorization }],
     ])(
-      '%s is always forwarded, and its response is neither stored nor shared',
+      'is always forwarded %s, and its response is neither stored nor shared',
       async (_what, target, headers) => {
         const upstream = mockUpstream(open);
         const proxy = await startProxy();
@@ -42,7 +42,7 @@ describe('requests with credentials', () => {
     test.each([
       ['gzip', 'of a body that is not compressed', json],
       ['br', 'of a record in another coding', brotliCompressSync(json)],
-    ])('with Content-Encoding %s %s is relayed unchanged, without an ETag', async (coding, _what, body) => {
+    ])('relays Content-Encoding %s %s unchanged, without an ETag', async (coding, _what, body) => {
       mockUpstream({ ...secret, body, headers: { 'Content-Encoding': coding } });
       const proxy = await startProxy();
       const answer = await proxy.ask(PATH, { headers: { Authorization } });
@@ -54,7 +54,7 @@ describe('requests with credentials', () => {
       expect(answer.body).toEqual(body);
     });
 
-    test('with credentials does not share the load of a concurrent GET without them', async () => {
+    test('does not join the load of a concurrent anonymous GET', async () => {
       let release: (value: unknown) => void = () => undefined;
       const after = new Promise((resolve) => (release = resolve));
       const upstream = mockUpstream({ ...open, after });
@@ -66,7 +66,7 @@ describe('requests with credentials', () => {
       expect(upstream.asked).toBe(2);
     });
 
-    test('with a wrong password is 401 even for a cached record', async () => {
+    test('returns 401 for a wrong password even when the record is cached', async () => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       await proxy.ask(PATH);
@@ -81,7 +81,7 @@ describe('requests with credentials', () => {
       expect((await proxy.ask(PATH)).status).toBe(200);
     });
 
-    test('with credentials gets no stale record when the upstream fails', async () => {
+    test('receives no stale record when the upstream fails', async () => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       await proxy.ask(PATH);
@@ -90,7 +90,7 @@ describe('requests with credentials', () => {
       expect([answer.status, answer.text]).toEqual([500, '{"responseCode":2}']);
     });
 
-    test('with If-None-Match is not answered from the cache', async () => {
+    test('bypasses the cache for If-None-Match', async () => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       const { headers } = await proxy.ask(PATH);
@@ -100,7 +100,7 @@ describe('requests with credentials', () => {
     });
   });
 
-  test('HEAD is forwarded as HEAD', async () => {
+  test('forward HEAD as HEAD', async () => {
     const sent = mockWrites(
       { status: 200, rawHeaders: ['Content-Type', 'application/json', 'Content-Length', '99'] },
       { methods: ['HEAD'] },
@@ -111,7 +111,7 @@ describe('requests with credentials', () => {
     expect(sent.map(({ headers }) => headers['authorization'])).toEqual([Authorization]);
   });
 
-  test('do not have their credentials in our error bodies', async () => {
+  test('keep credentials out of proxy error bodies', async () => {
     mockWrites({ status: 0, error: 'ECONNRESET' });
     const proxy = await startProxy();
     const { status, text } = await proxy.ask(PATH, { method: 'PUT', headers: { Authorization } });

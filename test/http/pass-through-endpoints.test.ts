@@ -1,4 +1,3 @@
-// The other endpoints of a Handle server under /api: passed through and never cached.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -36,7 +35,7 @@ describe('pass-through endpoints', () => {
     });
   });
 
-  test('are the only paths that are forwarded', async () => {
+  test('exclude all other paths from forwarding', async () => {
     const sent = mockWrites(undefined, { methods: ['GET', 'POST', 'PUT'], path: /^/ });
     const proxy = await startProxy({ REDIRECT_ENABLED: 'false' });
     for (const target of ['/api/foo', '/api', '/api/sitemap', '/apis/site', '/api/v3', '/hrls/handles']) {

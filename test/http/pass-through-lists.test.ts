@@ -1,4 +1,3 @@
-// Lists of handles: forwarded with credentials and never cached.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -10,12 +9,12 @@ const LIST = '/api/handles?prefix=21.T11998&page=0&pageSize=2';
 const body =
   '{"responseCode":1,"prefix":"21.T11998","totalCount":"2","page":0,"pageSize":2,"handles":["21.T11998/A"]}';
 
-describe('list of handles', () => {
+describe('handle list', () => {
   test.each([
     LIST,
     `/api/handles/${LIST.slice('/api/handles'.length)}`,
     '/api/handles?prefix=0.NA%2F21.T11998&pretty',
-  ])('GET %s reaches the upstream every time, with the caller’s credentials', async (target) => {
+  ])('forwards each GET %s upstream with the caller’s credentials', async (target) => {
     const rawHeaders = ['Content-Type', 'application/json;charset=utf-8'];
     const sent = mockWrites({ status: 200, body, rawHeaders }, { methods: ['GET'] });
     const proxy = await startProxy();

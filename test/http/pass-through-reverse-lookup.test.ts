@@ -1,4 +1,4 @@
-// Searches of pyhandle and B2HANDLE at /hrls/handles: forwarded to the configured service.
+// Clients such as pyhandle and B2HANDLE search at /hrls/handles.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -8,13 +8,13 @@ useNock();
 
 const TARGET = '/hrls/handles?URL=*&limit=10&prefix=21.T11998';
 
-describe('reverse look-up', () => {
-  test('is 404 without a configured service', async () => {
+describe('reverse lookup', () => {
+  test('returns 404 without a configured service', async () => {
     const proxy = await startProxy();
     expect((await proxy.ask(TARGET)).status).toBe(404);
   });
 
-  test('is forwarded with credentials to the service, not to the Handle server, and is not cached', async () => {
+  test('is forwarded with credentials to the service only, and is not cached', async () => {
     const answer = { status: 200, body: '["21.T11998/A"]', rawHeaders: ['Content-Type', 'application/json'] };
     const origin = 'http://reverse.test:8080';
     const sent = mockWrites(answer, { methods: ['GET'], origin, path: /^\/hrls/ });
@@ -29,7 +29,7 @@ describe('reverse look-up', () => {
     ]);
   });
 
-  test('is 502 when the service is unreachable', async () => {
+  test('returns 502 when the service is unreachable', async () => {
     const origin = 'http://reverse.test:8080';
     mockWrites({ status: 0, error: 'ECONNREFUSED' }, { methods: ['GET'], origin, path: /^\/hrls/ });
     const proxy = await startProxy({ REVERSE_LOOKUP_URL: origin });

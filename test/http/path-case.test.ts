@@ -1,4 +1,4 @@
-// Paths of the interfaces in another case: a Handle server accepts them (recording "unknown: GET /API/handles/").
+// A Handle server accepts interface paths in any case (recording "unknown: GET /API/handles/").
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -14,9 +14,9 @@ const SPELLINGS = ['/API/handles', '/api/HANDLES', '/API/HANDLES', '/Api/Handles
 const cacheStatus = async (proxy: Proxy, path: string): Promise<unknown> =>
   (await proxy.ask(path)).headers['cache-status'];
 
-describe('path in another case', () => {
-  describe('a read', () => {
-    test.each(SPELLINGS)('under %s is the same on every route', async (base) => {
+describe('path case', () => {
+  describe('read', () => {
+    test.each(SPELLINGS)('behaves the same under %s on every route', async (base) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       const path = `${base}/${HANDLE}`;
@@ -32,46 +32,44 @@ describe('path in another case', () => {
       expect(prepared.headers['cache-status']).toContain('hit');
     });
 
-    test('keeps the spelling of the handle', async () => {
+    test('preserves the spelling of the handle', async () => {
       mockUpstream((target) => recordOf(undefined, decodeURIComponent(target.slice('/api/handles/'.length))));
       const proxy = await startProxy();
       const { text } = await proxy.ask('/API/handles/21.t11998/API/Handles/x');
       expect(JSON.parse(text)).toMatchObject({ handle: '21.t11998/API/Handles/x' });
     });
 
-    test.each(['/API/handlesx', '/API/sites', '/API', '/API/v2x/handles'])('of %s is 404', async (path) => {
-      const upstream = mockUpstream();
-      const { status, text } = await (await startProxy()).ask(path);
-      expect([status, JSON.parse(text)]).toMatchObject([404, { responseCode: 4 }]);
-      expect(upstream.asked).toBe(0);
-    });
-  });
-
-  describe('a write', () => {
-    test.each(SPELLINGS)(
-      'under %s is forwarded as /api/handles, and invalidates the record',
-      async (base) => {
-        mockUpstream();
-        const sent: string[] = [];
-        nock(UPSTREAM_URL)
-          .put(/.*/)
-          .reply(function (target) {
-            sent.push(target);
-            return [200, { responseCode: 1, handle: HANDLE }];
-          });
-        const proxy = await startProxy();
-        await proxy.ask(PATH);
-        expect(await cacheStatus(proxy, PATH)).toContain('hit');
-        const headers = { 'Content-Type': 'application/json', Authorization: USER01 };
-        expect((await proxy.ask(`${base}/${HANDLE}`, { method: 'PUT', headers, body: '[]' })).status).toBe(
-          200,
-        );
-        expect(sent).toEqual([PATH]);
-        expect(await cacheStatus(proxy, PATH)).toContain('fwd=miss');
+    test.each(['/API/handlesx', '/API/sites', '/API', '/API/v2x/handles'])(
+      'returns 404 for %s',
+      async (path) => {
+        const upstream = mockUpstream();
+        const { status, text } = await (await startProxy()).ask(path);
+        expect([status, JSON.parse(text)]).toMatchObject([404, { responseCode: 4 }]);
+        expect(upstream.asked).toBe(0);
       },
     );
+  });
 
-    test.each(SPELLINGS)('DELETE under %s is rejected while deletion is off', async (base) => {
+  describe('write', () => {
+    test.each(SPELLINGS)('is forwarded as /api/handles and invalidates the record under %s', async (base) => {
+      mockUpstream();
+      const sent: string[] = [];
+      nock(UPSTREAM_URL)
+        .put(/.*/)
+        .reply(function (target) {
+          sent.push(target);
+          return [200, { responseCode: 1, handle: HANDLE }];
+        });
+      const proxy = await startProxy();
+      await proxy.ask(PATH);
+      expect(await cacheStatus(proxy, PATH)).toContain('hit');
+      const headers = { 'Content-Type': 'application/json', Authorization: USER01 };
+      expect((await proxy.ask(`${base}/${HANDLE}`, { method: 'PUT', headers, body: '[]' })).status).toBe(200);
+      expect(sent).toEqual([PATH]);
+      expect(await cacheStatus(proxy, PATH)).toContain('fwd=miss');
+    });
+
+    test.each(SPELLINGS)('rejects DELETE under %s while deletion is disabled', async (base) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       for (const query of ['', '?index=1']) {
@@ -84,7 +82,7 @@ describe('path in another case', () => {
 
   describe('ePIC v2', () => {
     test.each(['/API/v2/handles', '/api/V2/handles', '/api/v2/HANDLES', '/Api/V2/Handles'])(
-      'under %s is the same',
+      'behaves the same under %s',
       async (base) => {
         scriptUpstream(reply.record([]), reply.missing);
         const proxy = await startProxy();
@@ -101,7 +99,7 @@ describe('path in another case', () => {
     );
   });
 
-  test('a list is passed through', async () => {
+  test('does not prevent the forwarding of a list', async () => {
     const upstream = mockUpstream({ status: 200, body: { responseCode: 1, handles: [] } });
     const proxy = await startProxy();
     expect(

@@ -13,7 +13,7 @@ const found = (...indexes: number[]): string =>
   });
 const nothing = JSON.stringify({ responseCode: 200, values: [], handle: HANDLE });
 
-describe('representations of a record', () => {
+describe('record representations', () => {
   test.each([
     ['', found(1, 2, 3)],
     ['?index=1', found(1)],
@@ -33,7 +33,7 @@ describe('representations of a record', () => {
     ['?publicOnly=true', found(1, 2, 3)],
     ['?publicOnly', found(1, 2, 3)],
     ['?pretty=1', found(1, 2, 3)],
-  ])('%s is answered byte for byte as by the Handle server', async (query, body) => {
+  ])('match the Handle server byte for byte for "%s"', async (query, body) => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(PATH + query);
@@ -43,18 +43,21 @@ describe('representations of a record', () => {
     expect(answer.headers['content-length']).toBe(String(Buffer.byteLength(body)));
   });
 
-  test.each(['?pretty', '?pretty=true', '?pretty=YES'])('%s indents by two spaces', async (query) => {
-    mockUpstream();
-    const proxy = await startProxy();
-    expect((await proxy.ask(PATH + query)).text).toBe(JSON.stringify(JSON.parse(found(1, 2, 3)), null, 2));
-  });
+  test.each(['?pretty', '?pretty=true', '?pretty=YES'])(
+    'are indented by two spaces with %s',
+    async (query) => {
+      mockUpstream();
+      const proxy = await startProxy();
+      expect((await proxy.ask(PATH + query)).text).toBe(JSON.stringify(JSON.parse(found(1, 2, 3)), null, 2));
+    },
+  );
 
   test.each([
     ['cb', 'cb'],
     ['alert(1)//%3Cx%3E', 'alert_1____x_'],
     ['1a1', '_a1'],
     ['', ''],
-  ])('callback=%s is answered as JSONP', async (given, name) => {
+  ])('are JSONP for callback=%s', async (given, name) => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(`${PATH}?callback=${given}`);
@@ -62,7 +65,7 @@ describe('representations of a record', () => {
     expect(answer.headers['content-type']).toBe('application/javascript;charset=utf-8');
   });
 
-  test('HEAD has the headers of GET and no body', async () => {
+  test('have the same headers for HEAD as for GET, without a body', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const [get, head] = [await proxy.ask(PATH), await proxy.ask(PATH, { method: 'HEAD' })];
@@ -71,7 +74,7 @@ describe('representations of a record', () => {
       expect(head.headers[name]).toBe(get.headers[name]);
   });
 
-  test('keeps bytes that JSON libraries would write differently', async () => {
+  test('preserve bytes that a JSON serializer would change', async () => {
     const value =
       '{"index":1,"type":"DESC","data":{"format":"string","value":"\\u2028 \\/ é \u{1F600}"},"ttl":1.5e3}';
     const body = `{"responseCode":1,"handle":"${HANDLE}","values":[${value}]}`;

@@ -1,4 +1,4 @@
-// Sending of cached responses; test/property/cached-responses.test.ts compares their bytes.
+// test/property/cached-responses.test.ts compares the bytes of cached responses.
 import { once } from 'node:events';
 import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type RawResponse, createSendRaw, linesOf } from '../../src/http/raw-response.js';
 
 describe('raw response', () => {
-  test('reuses one head per second on a kept-alive connection', async () => {
+  test('reuses one serialized head per second on a keep-alive connection', async () => {
     let now = 5000;
     const send = createSendRaw();
     const answer = { status: 200, lines: linesOf(['Content-Length', '5']), body: 'hello' };
@@ -35,12 +35,12 @@ describe('raw response', () => {
     expect(new Set(answers)).toEqual(new Set(['keep-alive hello']));
   });
 
-  test('that closes its connection, as 304 in HTTP/1.0, closes no other', () => {
+  test('closes only its own connection, for example after a 304 in HTTP/1.0', () => {
     const send = createSendRaw();
     const headOf = (httpVersionMinor: number, answer: Omit<RawResponse, 'lines'>): string => {
       const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });
       const res = new ServerResponse(req);
-      // Node sets this for a request with `Connection: keep-alive`.
+      // Node sets this for a `Connection: keep-alive` request.
       res.shouldKeepAlive = true;
       send(res, { ...answer, lines: linesOf(answer.body === '' ? [] : ['Content-Length', '5']) }, 5000);
       return (res as unknown as { _header: string })._header;
@@ -51,7 +51,7 @@ describe('raw response', () => {
 
   test.each([
     ['a header', ['Location', 'https://example.org/\r\nSet-Cookie: a=b']],
-    ['a name', ['Loca\r\ntion', 'x']],
+    ['a header name', ['Loca\r\ntion', 'x']],
   ])('rejects %s that would split the response', (_what, headers) => {
     expect(() => linesOf(headers)).toThrow(TypeError);
   });

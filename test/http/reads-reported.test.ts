@@ -1,4 +1,4 @@
-// Log lines and metrics of reads that are answered without Express.
+// Reads that bypass Express are logged and counted.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -18,13 +18,13 @@ async function resultsOf(proxy: Proxy): Promise<unknown> {
 const REFUSED = { status: 403, body: { responseCode: 400, message: 'no', handle: HANDLE } };
 const BROKEN = { status: 500, body: { responseCode: 2, message: 'broken', handle: HANDLE } };
 
-describe('reported reads', () => {
+describe('reporting of reads', () => {
   test.each([
     ['a record', recordOf(), 200, { miss: 1 }],
-    ['no record', notFound(), 404, { miss: 1 }],
+    ['a missing record', notFound(), 404, { miss: 1 }],
     ['a refusal', REFUSED, 403, { refused: 1 }],
     ['a failure', BROKEN, 500, { error: 1 }],
-  ])('%s is requested once and counted once', async (_what, answer, status, results) => {
+  ])('counts %s once, with one upstream request', async (_what, answer, status, results) => {
     const upstream = mockUpstream(answer);
     const proxy = await startProxy();
     expect((await proxy.ask(PATH)).status).toBe(status);
@@ -32,7 +32,7 @@ describe('reported reads', () => {
     await expect.poll(() => resultsOf(proxy)).toEqual(results);
   });
 
-  test('a stale response is reported as stale', async () => {
+  test('counts a stale response as stale', async () => {
     const upstream = mockUpstream(recordOf());
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -42,7 +42,7 @@ describe('reported reads', () => {
     await expect.poll(() => resultsOf(proxy)).toEqual({ miss: 1, stale: 1 });
   });
 
-  test('a client that disconnects during a load is reported, and the record is stored', async () => {
+  test('counts a client disconnect during a load, whose record is still stored', async () => {
     let answer = (): void => undefined;
     const after = new Promise<void>((resolve) => (answer = resolve));
     const upstream = mockUpstream({ ...recordOf(), after });

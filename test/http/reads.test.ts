@@ -1,4 +1,4 @@
-// Anonymous reads without Express: hits, misses, rejections and failures.
+// Anonymous reads bypass Express, whether hits, misses, rejections or failures.
 import express from 'express';
 import nock from 'nock';
 import { describe, expect, test, vi } from 'vitest';
@@ -12,7 +12,7 @@ useNock();
 
 const ORIGIN = 'https://app.example.org';
 
-/** Counts requests that enter Express. Call it before the proxy is created. */
+/** Counts requests that enter Express; call it before creating the proxy. */
 function countEntries(): () => number {
   const handle = vi.spyOn(express.application as unknown as { handle: () => void }, 'handle');
   return () => handle.mock.calls.length;
@@ -26,7 +26,7 @@ describe('anonymous reads', () => {
     [{ Origin: ORIGIN }],
     [{ Origin: 'null', Via: '2.0 Caddy' }],
     [{ Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c' }],
-  ])('a miss and hits with %o', async (headers) => {
+  ])('bypass Express for a miss and hits with %o', async (headers) => {
     mockUpstream();
     const entries = countEntries();
     const proxy = await startProxy();
@@ -44,16 +44,16 @@ describe('anonymous reads', () => {
 
   test.each([
     ['a miss', recordOf(), PATH, 200],
-    ['a handle that does not exist', notFound(), PATH, 404],
-    ['a refusal of the Handle server', refused, PATH, 403],
-    ['a failure of the Handle server', failed, PATH, 500],
+    ['an unknown handle', notFound(), PATH, 404],
+    ['a Handle server refusal', refused, PATH, 403],
+    ['a Handle server failure', failed, PATH, 500],
     ['an authoritative read', recordOf(), `${PATH}?auth`, 200],
     ['an invalid parameter', recordOf(), `${PATH}?index=x`, 400],
     ['an invalid handle', recordOf(), '/api/handles/21.T1/no%zz', 400],
     ['an empty handle', recordOf(), '/api/handles/', 400],
     ['a long target', recordOf(), `${PATH}?${'x'.repeat(2000)}`, 200],
-    ['a request line over the limit', recordOf(), `${PATH}?${'x'.repeat(10_000)}`, 414],
-  ])('%s does not enter Express, and its target is parsed once', async (_what, answer, target, status) => {
+    ['an overlong request line', recordOf(), `${PATH}?${'x'.repeat(10_000)}`, 414],
+  ])('bypass Express for %s and parse the target once', async (_what, answer, target, status) => {
     mockUpstream(answer);
     const entries = countEntries();
     const proxy = await startProxy();
@@ -65,7 +65,7 @@ describe('anonymous reads', () => {
     expect(entries()).toBe(0);
   });
 
-  test('hits without prepared responses do not enter Express', async () => {
+  test('bypass Express for hits without prepared responses', async () => {
     const upstream = mockUpstream();
     const entries = countEntries();
     const proxy = await startProxy({ HTTP_RESPONSE_CACHE_ENABLED: 'false' });
@@ -78,7 +78,7 @@ describe('anonymous reads', () => {
     ['credentials', PATH, { Authorization: 'Basic eDp5' }],
     ['private values', `${PATH}?publicOnly=false`, {}],
     ['a list', '/api/handles?prefix=21.T11998', {}],
-  ])('a read with %s passes through Express', async (_what, target, headers) => {
+  ])('enter Express with %s', async (_what, target, headers) => {
     mockUpstream();
     const entries = countEntries();
     const proxy = await startProxy();
@@ -86,7 +86,7 @@ describe('anonymous reads', () => {
     expect(entries()).toBe(1);
   });
 
-  test('a response without Express has the CORS headers', async () => {
+  test('have CORS headers without Express', async () => {
     mockUpstream();
     const entries = countEntries();
     const proxy = await startProxy();
@@ -101,7 +101,7 @@ describe('anonymous reads', () => {
         vary: 'Accept-Encoding, Authorization, Origin',
       });
     }
-    // The next caller gets none of these headers.
+    // The next caller must receive none of these headers.
     expect((await proxy.ask(PATH)).headers).not.toHaveProperty('access-control-allow-origin');
     expect((await proxy.ask(PATH, { headers: { Origin: 'https://b.example' } })).headers).toMatchObject({
       'access-control-allow-origin': 'https://b.example',
@@ -109,7 +109,7 @@ describe('anonymous reads', () => {
     expect(entries()).toBe(0);
   });
 
-  test('a hit that loops back to its own proxy is 508', async () => {
+  test('return 508 for a hit that loops back to the same proxy', async () => {
     let via = '';
     nock(UPSTREAM_URL)
       .get(PATH)

@@ -1,4 +1,4 @@
-// Handles of prefixes without a configured server, resolved through their prefix records.
+// Handles under prefixes without a configured server are resolved through their prefix records.
 import { X509Certificate } from 'node:crypto';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
@@ -61,8 +61,8 @@ async function start(env: Record<string, string> = {}) {
   return { ...proxy, read };
 }
 
-describe('upstream referrals', () => {
-  test('a handle is read at the server named in its prefix record, and both are cached', async () => {
+describe('upstream referral', () => {
+  test('reads a handle at the server in its prefix record and caches both', async () => {
     const { read, app } = await start();
     expect(await read('99.FAR/page')).toMatchObject({ status: 200 });
     expect((await read('99.far/PAGE')).body).toContain('https://example.org/far');
@@ -73,48 +73,45 @@ describe('upstream referrals', () => {
     expect(text).not.toContain(far.url);
   });
 
-  test('a service record leads to the site of the service', async () => {
+  test('follows a service record to its site', async () => {
     const { read } = await start();
     expect(await read('99.SERVED/page')).toMatchObject({ status: 400 });
     expect(root.askedFor('99.OTHER/service')).toBe(1);
     expect(far.asked).toBe(1);
   });
 
-  test('a server is trusted only with the key of its site record', async () => {
+  test('accepts only a server with the key in its site record', async () => {
     const { read } = await start();
     expect((await read('99.TLS/page')).body).toContain('https://example.org/tls');
     expect(await read('99.WRONG/page')).toMatchObject({ status: 502 });
     expect(secure.askedFor('99.WRONG/page')).toBe(0);
   });
 
-  test('a prefix without a record has no handles', async () => {
+  test('returns no handles for a prefix without a record', async () => {
     const { read } = await start();
     expect(await read('99.NOBODY/page')).toMatchObject({ status: 404 });
   });
 
-  test.each(['99.NATIVE', '99.LOOP'])(
-    '%s, which leads to no server over HTTP, is a failure',
-    async (prefix) => {
-      const { read } = await start();
-      expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
-      expect(far.asked).toBe(0);
-    },
-  );
+  test.each(['99.NATIVE', '99.LOOP'])('fails for %s, which refers to no HTTP server', async (prefix) => {
+    const { read } = await start();
+    expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
+    expect(far.asked).toBe(0);
+  });
 
-  test('an address in a private network is rejected by default', async () => {
+  test('rejects a private network address by default', async () => {
     const { read } = await start({ UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'false' });
     expect(await read('99.FAR/page')).toMatchObject({ status: 502 });
     expect(far.asked).toBe(0);
   });
 
-  test('credentials are not sent to a referred server', async () => {
+  test('sends no credentials to a referred server', async () => {
     const { read } = await start();
     const login = { Authorization: basic('300:21.T1/USER', 'secret') };
     expect(await read('99.FAR/page', login)).toMatchObject({ status: 400 });
     expect(far.asked).toBe(0);
   });
 
-  test('the prefix record overrides a configured server that is not responsible', async () => {
+  test('overrides a configured server that is not responsible', async () => {
     const { read } = await start({
       UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
       UPSTREAM_REFERRAL_ROOT: root.url,
@@ -124,7 +121,7 @@ describe('upstream referrals', () => {
     expect(root.askedFor('21.T1/page')).toBe(0);
   });
 
-  test('are not followed when upstream.followReferrals is false', async () => {
+  test('is disabled when upstream.followReferrals is false', async () => {
     const { read } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
     expect(await read('99.FAR/page')).toMatchObject({ status: 400 });
     expect(root.asked).toBe(0);

@@ -8,7 +8,7 @@ useNock();
 const HOUR = 3_600_000;
 
 describe('refresh ahead', () => {
-  test('loads a frequently read record before its TTL ends, without delaying a reader', async () => {
+  test('loads a frequently read record before its TTL expires without delaying a reader', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     for (let times = 0; times < 4; times++) await proxy.ask(PATH);
@@ -28,7 +28,7 @@ describe('refresh ahead', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('is off with cache.refreshAhead.minHits 0', async () => {
+  test('is disabled when cache.refreshAhead.minHits is 0', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
     for (let times = 0; times < 10; times++) await proxy.ask(PATH);
@@ -37,7 +37,7 @@ describe('refresh ahead', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('keeps serving the fresh record when the early load fails', async () => {
+  test('serves the fresh record when the early load fails', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     for (let times = 0; times < 4; times++) await proxy.ask(PATH);

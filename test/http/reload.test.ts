@@ -1,4 +1,3 @@
-// Keys that a reload changes, from the view of a client before and after it.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { ask, type Asked } from '../support/ask.js';
@@ -89,7 +88,7 @@ describe('configuration reload', () => {
       false,
       true,
     ],
-  ])('%s', async (_key, env, seen, before, after) => {
+  ])('applies %s', async (_key, env, seen, before, after) => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     await proxy.ask(PAGE);
     expect(await seen(proxy)).toEqual(before);
@@ -99,7 +98,7 @@ describe('configuration reload', () => {
     expect(await seen(proxy)).toEqual(before);
   });
 
-  test('updates the title of the OpenAPI document of the admin listener', async () => {
+  test('updates the OpenAPI title on the admin listener', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const titles = async (): Promise<boolean[]> => {
       const [page, json] = await Promise.all(
@@ -112,7 +111,7 @@ describe('configuration reload', () => {
     expect(await titles()).toEqual([true, true]);
   });
 
-  test('applies a new traffic limit from then on, and removes a deleted one', async () => {
+  test('applies a new traffic limit and removes a deleted one', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const asked = async (): Promise<number[]> => {
       const answers: Asked[] = [];
@@ -126,7 +125,7 @@ describe('configuration reload', () => {
     expect(await asked()).toEqual([200, 200, 200]);
   });
 
-  test('applies a new cache.found.maxTtl to later loads, and leaves cached entries unchanged', async () => {
+  test('applies a new cache.found.maxTtl to later loads only', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const life = async (handle: string): Promise<unknown> => {
       const [copy] = await proxy.app.operations.inspect(handle);
@@ -139,7 +138,7 @@ describe('configuration reload', () => {
     expect(await life('21.T11998/DEMO')).toBe(60);
   });
 
-  test('keeps counters and cached entries', async () => {
+  test('preserves counters and cached entries', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
     demo.reset();

@@ -1,4 +1,4 @@
-// The request id: its sources, and the same id for client, operator and Handle server.
+// Client, operator and Handle server see the same request id.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import type { Question } from '../support/ask.js';
@@ -23,7 +23,7 @@ async function startLogged(env: Record<string, string> = {}) {
     for (const line of text.trimEnd().split('\n')) lines.push(JSON.parse(line) as Line);
   };
   const proxy = await startProxy(env, { logger: createLogger({ level: 'info', destination: { write } }) });
-  /** Waits for this number of request lines, and returns their ids. */
+  /** Waits for this number of request log lines and returns their ids. */
   const logged = async (count: number): Promise<unknown[]> => {
     const ids = (): unknown[] =>
       lines.filter(({ msg }) => msg === 'request').map(({ requestId }) => requestId);
@@ -37,8 +37,8 @@ const from = (id: string | string[]): Question => ({ headers: { 'X-Request-Id': 
 
 const INTERFACES = [PATH, `/${HANDLE}`, PATH.replace('/api/', '/api/v2/'), '/api/unknown'];
 
-describe('the request id of an error', () => {
-  test.each(INTERFACES)('is that of its log line at %s', async (path) => {
+describe('request id of an error', () => {
+  test.each(INTERFACES)('matches the log line at %s', async (path) => {
     mockUpstream(FAILURE);
     const { proxy, logged } = await startLogged();
     const { status, headers } = await proxy.ask(path);
@@ -47,14 +47,14 @@ describe('the request id of an error', () => {
     expect(await logged(1)).toEqual([headers['x-request-id']]);
   });
 
-  test.each(INTERFACES)('is that sent by a trusted proxy at %s', async (path) => {
+  test.each(INTERFACES)('is accepted from a trusted proxy at %s', async (path) => {
     mockUpstream(FAILURE);
     const { proxy, logged } = await startLogged(TRUSTED);
     expect((await proxy.ask(path, from(GIVEN))).headers['x-request-id']).toBe(GIVEN);
     expect(await logged(1)).toEqual([GIVEN]);
   });
 
-  test('is exposed to scripts of other origins', async () => {
+  test('is exposed to cross-origin scripts', async () => {
     mockUpstream(FAILURE);
     const { proxy } = await startLogged();
     const { headers } = await proxy.ask(PATH, { headers: { Origin: 'https://app.example' } });
@@ -62,14 +62,14 @@ describe('the request id of an error', () => {
   });
 });
 
-describe('the request id', () => {
+describe('request id', () => {
   test.each<[what: string, id: string | string[]]>([
     ['is empty', ''],
     ['is longer than 128 characters', 'a'.repeat(129)],
-    ['has characters of JSON', 'a","level":"error'],
-    ['has characters of HTML', '<b>'],
+    ['has JSON syntax characters', 'a","level":"error'],
+    ['has HTML syntax characters', '<b>'],
     ['has spaces', 'a b'],
-    ['is given twice', ['a', 'b']],
+    ['is sent twice', ['a', 'b']],
   ])('is replaced when it %s', async (_what, id) => {
     mockUpstream(FAILURE);
     const { proxy } = await startLogged(TRUSTED);
@@ -86,14 +86,14 @@ describe('the request id', () => {
     expect(await logged(1)).toEqual([headers['x-request-id']]);
   });
 
-  test('is accepted from a proxy that a reload adds to the trusted ones', async () => {
+  test('is accepted from a proxy that became trusted after a reload', async () => {
     mockUpstream(FAILURE);
     const { proxy } = await startLogged();
     proxy.app.reload(configFrom({ env: { UPSTREAM_URL, LOG_LEVEL: 'silent', ...TRUSTED } }));
     expect((await proxy.ask(PATH, from(GIVEN))).headers['x-request-id']).toBe(GIVEN);
   });
 
-  test('is in the log line of a hit when the request carried one', async () => {
+  test('appears in the log line of a hit when the client sent it', async () => {
     mockUpstream();
     const { proxy, logged } = await startLogged({ ...TRUSTED, LOG_REQUESTS: 'all' });
     await proxy.ask(PATH);
@@ -106,7 +106,7 @@ describe('the request id', () => {
     expect(await logged(4)).toEqual([expect.stringMatching(UUID), 'one', 'two', undefined]);
   });
 
-  test('of a forwarded request replaces that of an untrusted client', async () => {
+  test('replaces the id of an untrusted client in the forwarded request', async () => {
     const sent = mockWrites();
     const { proxy, logged } = await startLogged();
     await proxy.ask(PATH, { method: 'PUT', body: '[]', ...from(GIVEN) });

@@ -1,4 +1,3 @@
-// Requests with a line in the log, by `log.requests`.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { configFrom } from '../support/load-config.js';
@@ -30,7 +29,7 @@ async function start(env: Record<string, string>) {
   };
   const logger = createLogger({ level: 'info', destination: { write } });
   const proxy = await startProxy({ ...ENV, ...env }, { logger });
-  /** Closes the proxy, which flushes the buffer of the hits, and returns all request lines. */
+  /** Closes the proxy, which flushes buffered hit lines, and returns all request lines. */
   const logged = async (): Promise<string[]> => {
     await proxy.close();
     return lines
@@ -55,19 +54,19 @@ async function askEverything({ ask, tcpPort }: Awaited<ReturnType<typeof startPr
   demo.heal();
 }
 
-describe('request lines of the log (log.requests)', () => {
+describe('request log (log.requests)', () => {
   test.each([
     ['without a setting', {}, MISSES_AND_ERRORS],
     ['with misses-and-errors', { LOG_REQUESTS: 'misses-and-errors' }, MISSES_AND_ERRORS],
     ['with all', { LOG_REQUESTS: 'all' }, [...HITS, ...MISSES_AND_ERRORS]],
     ['with none', { LOG_REQUESTS: 'none' }, []],
-  ])('log the requests of the setting: %s', async (_name, env, lines) => {
+  ])('contains the requests of the setting: %s', async (_name, env, lines) => {
     const { proxy, logged } = await start(env);
     await askEverything(proxy);
     expect(await logged()).toEqual([...lines].sort());
   });
 
-  test('follow log.requests after a reload', async () => {
+  test('follows log.requests after a reload', async () => {
     const { proxy, logged } = await start({ LOG_REQUESTS: 'all' });
     await proxy.ask(PATH);
     await proxy.ask(PATH);

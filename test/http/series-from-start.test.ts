@@ -1,4 +1,4 @@
-// Counters exported from the start: Prometheus takes the first sample of a new series as its base and misses an event.
+// Counters are exported at startup, because Prometheus misses the first increment of a new series.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -15,7 +15,7 @@ const series = async (proxy: Proxy): Promise<string[]> =>
     .map((line) => line.replace(/ \S+$/, ''));
 
 describe('metric series', () => {
-  test('exist from the start for hits, misses, writes, stale responses and upstream failures', async () => {
+  test('exist at startup for hits, misses, writes, stale responses and upstream failures', async () => {
     const upstream = mockUpstream();
     mockWrites(jsonAnswer(200, { responseCode: 1 }));
     const proxy = await startProxy();

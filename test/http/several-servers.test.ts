@@ -1,4 +1,3 @@
-// Several Handle servers, each with its prefixes.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -13,7 +12,7 @@ import { startProxy } from '../support/proxy.js';
 
 const PASSWORD = 'secret';
 
-/** Starts a Handle server for one prefix, with a user who may write and two handles. */
+/** Starts a Handle server for one prefix, with an authorised user and two handles. */
 function startServer(
   prefix: string,
   { prefixes = [prefix], extra = {} }: { prefixes?: string[]; extra?: Record<string, RecordInput> } = {},
@@ -68,7 +67,7 @@ const V2_WRITE = JSON.stringify([{ idx: 1, type: 'URL', parsed_data: 'https://ex
 const asked = (): number[] => [a.asked, b.asked, others.asked];
 
 describe('several upstream servers', () => {
-  test('a read goes to the server of its prefix, then is answered from the cache', async () => {
+  test('route a read to the server of its prefix and cache the response', async () => {
     const { ask } = await start();
     for (const handle of ['21.T1/page', '20.500.99/page', '10.1000/page', '20.500.99/PAGE', '21.t1/page']) {
       const { status, body } = await ask(`/api/handles/${handle}`);
@@ -80,7 +79,7 @@ describe('several upstream servers', () => {
     expect(asked()).toEqual([1, 1, 1]);
   });
 
-  test('the metrics have a series per server, also for an unused one', async () => {
+  test('have a metric series each, even when unused', async () => {
     const { ask, app } = await start();
     for (const handle of ['21.T1/page', '20.500.99/page', '20.500.99/none'])
       await ask(`/api/handles/${handle}`);
@@ -102,14 +101,14 @@ describe('several upstream servers', () => {
     }
   });
 
-  test('a prefix record is at the server of its prefix, else at the default server', async () => {
+  test('serve a prefix record from the server of its prefix or the default server', async () => {
     const { ask } = await start();
     expect((await ask('/api/handles/0.NA/20.500.99')).status).toBe(200);
     expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
     expect(asked()).toEqual([1, 1, 1]);
   });
 
-  test('a write goes to the server of its prefix, and is visible immediately', async () => {
+  test('route a write to the server of its prefix and show it immediately', async () => {
     const { ask, put } = await start();
     await ask('/api/handles/20.500.99/page');
     expect(await put('20.500.99/page', { as: '20.500.99' })).toMatchObject({ status: 200 });
@@ -121,7 +120,7 @@ describe('several upstream servers', () => {
   });
 
   test.each(['/api/handles', '/api/v2/handles'])(
-    'a write through %s to a read-only server is rejected without an upstream request',
+    'reject a write through %s to a read-only server without an upstream request',
     async (path) => {
       const { put } = await start();
       const body = path === '/api/handles' ? WRITE : V2_WRITE;
@@ -132,7 +131,7 @@ describe('several upstream servers', () => {
     },
   );
 
-  test('a read-only server gets no credentials', async () => {
+  test('send no credentials to a read-only server', async () => {
     const { ask, login } = await start();
     const headers = login('21.T1');
     expect((await ask('/api/handles/10.1000/page', { headers })).status).toBe(200);
@@ -141,7 +140,7 @@ describe('several upstream servers', () => {
     expect(b.lastRequest?.headers.authorization).toBeDefined();
   });
 
-  test('a list goes to the server of its prefix, everything else to the first writable server', async () => {
+  test('route a list by prefix, and everything else to the first writable server', async () => {
     const { ask, login } = await start();
     const list = await ask('/api/handles?prefix=20.500.99', { headers: login('20.500.99') });
     expect(list.body.toString()).toContain('20.500.99/USER');
@@ -151,12 +150,11 @@ describe('several upstream servers', () => {
     expect(asked()).toEqual([2, 1, 0]);
   });
 
-  /** Returns the login of a session. */
   const sessionOf = (sessionId: string) => ({
     Authorization: `Handle sessionId="${sessionId}"`,
   });
 
-  test('a session opened at one server is sent to no other', async () => {
+  test('restrict a session to the server that opened it', async () => {
     const { ask, login } = await start();
     const opened = await ask('/api/sessions', { method: 'POST', headers: login('21.T1') });
     const { sessionId } = JSON.parse(opened.text) as { sessionId: string };
@@ -169,7 +167,7 @@ describe('several upstream servers', () => {
     expect([written.status, b.lastRequest?.headers.authorization]).toEqual([401, undefined]);
   });
 
-  test('the session of a challenge is answered at the server that opened it, and sent to no other', async () => {
+  test('restrict a challenge session to the server that opened it', async () => {
     const { ask } = await start();
     const place = '/api/handles/20.500.99/page';
     const body = WRITE;
@@ -206,7 +204,7 @@ describe('several upstream servers', () => {
     expect([refusedHere.status, a.lastRequest?.headers['content-length']]).toEqual([403, '0']);
   });
 
-  test('a prefix record that its server refers elsewhere is read at the default server', async () => {
+  test('read a referred prefix record at the default server', async () => {
     const referring = createServer((_req, res) => {
       res.writeHead(300, { 'Content-Type': 'application/json' });
       res.end(JSON.stringify({ responseCode: 303, handle: '0.NA/21.T1', referralHandle: '0.NA/21.T1' }));
@@ -226,7 +224,7 @@ describe('several upstream servers', () => {
     expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
   });
 
-  test('a signature is verified at the server of the handle that holds the key', async () => {
+  test('verify a signature at the server of the signing key’s handle', async () => {
     const { ask } = await start();
     await ask('/api/verifications/300:20.500.99/USER?nonce=AA&cnonce=AA&alg=SHA-1&signature=AA');
     await ask('/api/verifications/300%3A20.500.99/USER', { method: 'POST' });
@@ -235,7 +233,7 @@ describe('several upstream servers', () => {
 
   const NOT_HERE = { responseCode: 301, message: "That prefix doesn't live here" };
 
-  test('a prefix without a server is rejected as a Handle server does', async () => {
+  test('reject a prefix without a server as a Handle server does', async () => {
     const { ask, put, login } = await start({
       UPSTREAMS: JSON.stringify([{ prefixes: '21.T1', url: a.url }]),
     });
@@ -251,7 +249,7 @@ describe('several upstream servers', () => {
     expect(a.asked).toBe(0);
   });
 
-  test('a hanging server delays no read of another', async () => {
+  test('do not delay reads of other servers when one hangs', async () => {
     const { ask } = await start();
     b.hold.begin('GET');
     const hanging = Array.from({ length: 80 }, (_, at) => ask(`/api/handles/20.500.99/h${at}`));
@@ -262,11 +260,11 @@ describe('several upstream servers', () => {
     expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
   });
 
-  test('a hanging server delays no batch of another', async () => {
+  test('do not delay batches of other servers when one hangs', async () => {
     const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
     b.hold.begin('GET');
     const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));
-    // Four is the concurrency limit of all batches together.
+    // Four is the concurrency limit for all batches together.
     await expect.poll(() => b.asked).toBe(4);
     const { body } = await ask(batchTarget(['21.T1/page', '99.X/none', '21.T1/none']));
     const elements = JSON.parse(body.toString()) as { status: number }[];

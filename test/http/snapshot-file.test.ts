@@ -1,4 +1,3 @@
-// The file of a snapshot: its permissions, its content, and failures to read or write it.
 import {
   chmodSync,
   mkdirSync,
@@ -21,13 +20,13 @@ useNock();
 
 const broken = { status: 502, body: '<html>' };
 
-/** Returns the offset after the first block, which is the identity. */
+/** Returns the offset after the first block, which contains the identity. */
 function firstEntriesAt(bytes: Buffer): number {
   const head = decodeBlockHead(bytes.subarray(MAGIC_BYTES, MAGIC_BYTES + BLOCK_HEAD_BYTES));
   return MAGIC_BYTES + BLOCK_HEAD_BYTES + (head?.payloadBytes ?? 0);
 }
 
-/** Returns the inflated content of all blocks after the identity. */
+/** Returns the decompressed content of all blocks after the identity. */
 function contentOf(file: string): string {
   const bytes = readFileSync(file);
   let at = firstEntriesAt(bytes);
@@ -41,8 +40,8 @@ function contentOf(file: string): string {
   }
 }
 
-describe('the snapshot file', () => {
-  test('is readable by its owner only, without leftover files after shutdown', async () => {
+describe('snapshot file', () => {
+  test('is readable only by its owner, and shutdown leaves no other files', async () => {
     const folder = newFolder();
     const file = join(folder, 'snapshot');
     const upstream = mockUpstream();
@@ -64,7 +63,7 @@ describe('the snapshot file', () => {
     await expect.poll(() => proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 1 });
   });
 
-  test('is complete, without a temporary file, when the proxy stops while writing it', async () => {
+  test('is complete, without a temporary file, when the proxy stops during a write', async () => {
     mockUpstream();
     const folder = newFolder();
     const proxy = await startLogged(join(folder, 'snapshot'), { CACHE_SNAPSHOT_EVERY: '1s' });
@@ -79,9 +78,9 @@ describe('the snapshot file', () => {
     expect(proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 20_000 });
   });
 
-  test('that cannot be written fails no request, and is logged once', async () => {
+  test('fails no request and is logged once when it cannot be written', async () => {
     mockUpstream();
-    // Not even root can create a file in /sys.
+    // Even root cannot create a file in /sys.
     const proxy = await startLogged('/sys/snapshot', { CACHE_SNAPSHOT_EVERY: '1s' });
     await expect.poll(() => proxy.lines('snapshot not written')).toHaveLength(1);
     await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
@@ -91,7 +90,7 @@ describe('the snapshot file', () => {
     expect(proxy.lines('snapshot not written')).toHaveLength(1);
   });
 
-  test('contains nothing that was read with credentials', async () => {
+  test('contains nothing read with credentials', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/secret')]));
     const proxy = await startLogged(file);
@@ -107,9 +106,9 @@ describe('the snapshot file', () => {
   });
 
   test.each([
-    ['of another upstream', 'foreign', { UPSTREAM_CASE_SENSITIVE: 'true' }, () => undefined],
+    ['from a different upstream', 'foreign', { UPSTREAM_CASE_SENSITIVE: 'true' }, () => undefined],
     [
-      'of a later version',
+      'from a later version',
       'unknown',
       {},
       (file: string) => {
@@ -117,7 +116,7 @@ describe('the snapshot file', () => {
       },
     ],
     [
-      'that is empty',
+      'empty',
       'unknown',
       {},
       (file: string) => {
@@ -125,14 +124,14 @@ describe('the snapshot file', () => {
       },
     ],
     [
-      'that is cut off',
+      'truncated',
       'incomplete',
       {},
       (file: string) => {
         truncateSync(file, statSync(file).size - 30);
       },
     ],
-  ])('%s is rejected with one log line, and the proxy serves', async (_, reason, env, damage) => {
+  ])('is rejected with one log line without affecting requests when %s', async (_, reason, env, damage) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     damage(file);
@@ -143,7 +142,7 @@ describe('the snapshot file', () => {
     expect(proxy.lines('snapshot loaded')).toEqual([]);
   });
 
-  test('is rejected block by block: intact blocks are restored', async () => {
+  test('is restored without its damaged blocks', async () => {
     const file = join(newFolder(), 'snapshot');
     const long = recordOf([urlValue(`https://example.org/${'x'.repeat(140_000)}`)]);
     const upstream = mockUpstream((target) => ({
@@ -168,7 +167,7 @@ describe('the snapshot file', () => {
 
   test.each([
     [
-      'is in a folder that does not exist',
+      'is in a missing folder',
       (file: string) => {
         rmSync(join(file, '..'), { recursive: true });
       },
@@ -181,12 +180,12 @@ describe('the snapshot file', () => {
       },
     ],
     [
-      'is in a folder that cannot be written',
+      'is in an unwritable folder',
       (file: string) => {
         chmodSync(join(file, '..'), 0o500);
       },
     ],
-  ])('that %s does not affect service, and is logged once', async (_, spoil) => {
+  ])('affects no request and is logged once when it %s', async (_, spoil) => {
     const folder = join(newFolder(), 'within');
     mkdirSync(folder);
     const file = join(folder, 'snapshot');

@@ -1,4 +1,4 @@
-// Restarts with a snapshot: entries served stale, entries loaded again, and entries never restored.
+// Records from the snapshot are served stale until loaded again, or are not restored.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -13,7 +13,7 @@ const broken = { status: 502, body: '<html>' };
 const later = recordOf([urlValue('https://example.org/later')]);
 
 describe('restart with a snapshot', () => {
-  test('serves restored records stale, marked with their age, while the upstream fails', async () => {
+  test('serves restored records stale with their age while the upstream fails', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(broken);
@@ -26,7 +26,7 @@ describe('restart with a snapshot', () => {
     expect(headers.age).toBe('60');
   });
 
-  test('serves no restored record as fresh before an upstream request', async () => {
+  test('requests the upstream before serving a restored record as fresh', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(later);
@@ -37,7 +37,7 @@ describe('restart with a snapshot', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('keeps a record that was loaded before the snapshot was read', async () => {
+  test('prefers a record loaded before the snapshot was read', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(later);
@@ -47,7 +47,7 @@ describe('restart with a snapshot', () => {
     expect((await proxy.ask(PATH)).text).toContain('/later');
   });
 
-  test('serves no restored record beyond its cache.staleIfError', async () => {
+  test('does not serve a restored record beyond its cache.staleIfError', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(broken);
@@ -64,11 +64,8 @@ describe('restart with a snapshot', () => {
         proxy.ask(PATH, { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}' }),
     ],
     ['a purge', (proxy: Proxy) => proxy.app.operations.purge({ handles: [HANDLE], isSoft: false })],
-    [
-      'a purge of its prefix',
-      (proxy: Proxy) => proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false }),
-    ],
-  ])('does not restore a record from before %s, even after the process was killed', async (_, invalidate) => {
+    ['a prefix purge', (proxy: Proxy) => proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false })],
+  ])('does not restore a record from before %s, even after a crash', async (_, invalidate) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     mockWrites(jsonAnswer(200, { responseCode: 1 }));
@@ -76,13 +73,13 @@ describe('restart with a snapshot', () => {
     await killed.line('snapshot loaded');
     await invalidate(killed);
     upstream.answers(broken);
-    // The killed proxy is not closed, as after `kill -9`.
+    // The proxy is deliberately not closed, as after `kill -9`.
     const proxy = await startLogged(file);
     expect(await proxy.line('snapshot loaded')).toMatchObject({ records: 1, restored: 0 });
     expect((await proxy.ask(PATH)).status).toBe(502);
   });
 
-  test('restores a softly purged record as stale', async () => {
+  test('restores a soft-purged record as stale', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     const killed = await startLogged(file);

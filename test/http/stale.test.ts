@@ -9,8 +9,8 @@ const HOUR = 3_600_000;
 const broken = { status: 502, body: '<html>' };
 const later = recordOf([urlValue('https://example.org/later')]);
 
-describe('an expired record', () => {
-  test('is served stale, marked so, when the upstream fails', async () => {
+describe('expired record', () => {
+  test('is served stale, and marked stale, when the upstream fails', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const { text } = await proxy.ask(PATH);
@@ -23,7 +23,7 @@ describe('an expired record', () => {
     expect(answer.headers.age).toBe('3602');
   });
 
-  test('is not loaded for upstream.retryAfter after a failure, then loaded again', async () => {
+  test('is not loaded within upstream.retryAfter of a failure', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -57,7 +57,7 @@ describe('an expired record', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('is served stale for cache.staleIfError and no longer', async () => {
+  test('is served stale only within cache.staleIfError', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: '1m', UPSTREAM_RETRY_AFTER: '0s' });
     await proxy.ask(PATH);
@@ -93,7 +93,7 @@ describe('an expired record', () => {
     expect(headers['cache-status']).toMatch(/; hit; ttl=-\d+; detail=error$/);
   });
 
-  test('is never served after an invalidation, not even with "forever"', async () => {
+  test('is not served after an invalidation, even with "forever"', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: 'forever' });
     await proxy.ask(PATH);
@@ -102,7 +102,7 @@ describe('an expired record', () => {
     expect((await proxy.ask(PATH)).status).toBe(502);
   });
 
-  test('is not served when the upstream answers 404', async () => {
+  test('is not served when the upstream returns 404', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);

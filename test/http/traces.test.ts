@@ -1,4 +1,4 @@
-// Traces: sent to a configured collector, one for each request, without effect on its outcome.
+// Each request sends one trace to the configured collector, without affecting the response.
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../src/observe/tracer.js';
 import { useNock } from '../support/nock.js';
@@ -55,8 +55,8 @@ describe('tracing', () => {
   });
 
   it.each([
-    ['what is not sampled', { TRACING_SAMPLE_PERCENT: '0' }, {}],
-    ['what its caller does not sample', {}, { traceparent: `00-${TRACE}-${PARENT}-00` }],
+    ['an unsampled request', { TRACING_SAMPLE_PERCENT: '0' }, {}],
+    ['a request unsampled by its caller', {}, { traceparent: `00-${TRACE}-${PARENT}-00` }],
   ])('does not export %s', async (_what, env, headers) => {
     mockUpstream();
     const collector = await startOtlpReceiver();
@@ -66,7 +66,7 @@ describe('tracing', () => {
     expect(collector.requests).toEqual([]);
   });
 
-  it('traces prepared responses, too', async () => {
+  it('traces prepared responses', async () => {
     const upstream = mockUpstream();
     const collector = await startOtlpReceiver();
     const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint });
@@ -94,7 +94,7 @@ describe('tracing', () => {
   });
 
   it.each([
-    ['is away', () => Promise.resolve('http://127.0.0.1:1/v1/traces')],
+    ['is unreachable', () => Promise.resolve('http://127.0.0.1:1/v1/traces')],
     ['fails', async () => (await startOtlpReceiver(500)).endpoint],
   ])('does not delay or fail a response when the collector %s', async (_what, place) => {
     mockUpstream();
@@ -112,7 +112,7 @@ describe('tracing', () => {
     [`00-${TRACE.toUpperCase()}-${PARENT}-01`, undefined],
     ['', undefined],
     [undefined, undefined],
-  ])('reads traceparent %s', (header, context) => {
+  ])('parses traceparent %s', (header, context) => {
     expect(readTraceParent(header)).toEqual(context);
   });
 });

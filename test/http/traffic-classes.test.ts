@@ -1,4 +1,4 @@
-// Traffic classes: the class from a traffic rule sets the order of upstream requests on every interface.
+// Traffic classes prioritise upstream requests on every interface.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { gate } from '../support/gate.js';
@@ -12,7 +12,7 @@ describe('traffic class', () => {
     ['the record interface', `/api/handles/${HANDLE}-own`],
     ['redirects', `/${HANDLE}-own`],
     ['ePIC v2', `/api/v2/handles/${HANDLE}-own`],
-  ])('preferred: a client of %s is queued before others that came earlier', async (_interface, target) => {
+  ])('queues preferred clients of %s ahead of earlier clients', async (_interface, target) => {
     const { opened, open } = gate();
     const upstream = mockUpstream((asked) => ({
       ...recordOf(undefined, decodeURIComponent(asked.replace('/api/handles/', ''))),

@@ -1,4 +1,4 @@
-// traffic.enumeration: networks that guess names get 429 for misses, and other networks do not.
+// Networks that guess names get 429 for misses.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import { textValue } from '../handle-server/seed.js';
 
 const PAGE = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
-/** The same server on plain HTTP, where logins are ignored. */
+/** The same server on plain HTTP, where it ignores logins. */
 const plain = await demo.listenInsecurely(0);
 const { key, cert, fingerprint } = await createCertificate();
 const overTls = await startDemoServer({ tls: { key, cert } });
@@ -41,7 +41,7 @@ const from = (address: string, question: Question = {}): Question => ({
 let guesses = 0;
 const guess = (): string => `21.T11998/guess-${++guesses}`;
 
-/** Requests this number of names that do not exist. */
+/** Requests this number of unknown names. */
 async function guessNames(proxy: Proxy, address: string, times = 6): Promise<Asked[]> {
   const answers = [];
   for (let count = 0; count < times; count++) {
@@ -52,7 +52,7 @@ async function guessNames(proxy: Proxy, address: string, times = 6): Promise<Ask
 
 const statusesOf = (answers: readonly Asked[]): number[] => answers.map(({ status }) => status);
 
-/** Whether a miss of this address is rejected, without an upstream request. */
+/** Whether a miss from this address is rejected without an upstream request. */
 async function isLimited(proxy: Proxy, address: string, server = demo): Promise<boolean> {
   server.reset();
   const { status } = await proxy.ask(`/api/handles/${guess()}`, from(address));
@@ -60,8 +60,8 @@ async function isLimited(proxy: Proxy, address: string, server = demo): Promise<
   return status === 429;
 }
 
-describe('limit of networks that enumerate handles (traffic.enumeration)', () => {
-  test('a network that guesses names gets 429 with Retry-After, without an upstream request', async () => {
+describe('enumeration limit (traffic.enumeration)', () => {
+  test('rejects a guessing network with 429 and Retry-After, without an upstream request', async () => {
     const proxy = await start();
     await proxy.ask(PAGE, from(OTHER));
     demo.reset();
@@ -71,7 +71,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     expect(answers.at(-1)?.headers).toMatchObject({ 'retry-after': '600', 'cache-control': 'no-store' });
     expect(JSON.parse(answers.at(-1)?.text ?? '')).toMatchObject({ responseCode: 3 });
 
-    // Hits are still answered on every interface, and other networks are unaffected.
+    // Hits from this network and requests from other networks are unaffected.
     for (const path of [PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/api/v2/handles/21.T11998/page']) {
       expect((await proxy.ask(path, from(GUESSER))).status).toBeLessThan(400);
     }
@@ -85,7 +85,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     expect(await isLimited(proxy, GUESSER)).toBe(false);
   });
 
-  test('includes of a template count as misses, and a limited network still gets cached locations', async () => {
+  test('counts template includes as misses and still serves cached locations', async () => {
     const proxy = await start();
     const list = (xml: string) => [textValue(1, '10320/loc', `<locations>${xml}</locations>`)];
     const include = (handle: string): string => `<include>${handle}</include>`;
@@ -111,11 +111,11 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     ['authoritative reads', () => [`/api/handles/${guess()}?auth=true`]],
     ['forwarded reads', () => [`/api/handles/${guess()}?publicOnly=false`]],
     ['redirects', () => [`/${guess()}`]],
-    ['redirects with a login, which nobody checks', () => [`/${guess()}`, withLogin]],
+    ['redirects with an unchecked login', () => [`/${guess()}`, withLogin]],
     ['ePIC v2', () => [`/api/v2/handles/${guess()}`]],
     ['POST of a handle', () => [`/api/handles/${guess()}`, { method: 'POST' }]],
     ['a conditional PUT', () => [`/api/handles/${guess()}`, conditional]],
-  ])('guesses by %s count, and are rejected', async (_interface, guessed) => {
+  ])('counts and rejects guesses by %s', async (_interface, guessed) => {
     const proxy = await start();
     for (let times = 0; times < 6; times++) {
       const [path, question] = guessed();
@@ -132,17 +132,17 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
 
   const withLogin: Question = { headers: { Authorization: 'Basic eDp4' } };
 
-  describe('guesses with a login that nobody checks count, and are rejected', () => {
+  describe('guesses with an unchecked login', () => {
     test.each<[string, Record<string, string>, string, string]>([
-      ['over plain http', { UPSTREAM_URL: plain.url }, 'Basic eDp4', '/api/handles/'],
+      ['over plain HTTP', { UPSTREAM_URL: plain.url }, 'Basic eDp4', '/api/handles/'],
       [
-        'over plain http, by ePIC v2',
+        'over plain HTTP through ePIC v2',
         { UPSTREAM_URL: plain.url },
         basic('300:21.T1/1', 'x'),
         '/api/v2/handles/',
       ],
-      ['without a name, over https', TLS, 'Handle cnonce="bm9uY2U="', '/api/handles/'],
-    ])('%s', async (_where, env, Authorization, path) => {
+      ['without a name, over HTTPS', TLS, 'Handle cnonce="bm9uY2U="', '/api/handles/'],
+    ])('are counted and rejected: %s', async (_where, env, Authorization, path) => {
       const proxy = await start(env);
       const statuses = [];
       for (let times = 0; times < 7; times++) {
@@ -153,7 +153,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     });
   });
 
-  test('each guess in a batch counts; later its hits are answered and its misses are 429', async () => {
+  test('counts each guess in a batch, and later rejects its misses but not its hits', async () => {
     const proxy = await start();
     await proxy.ask(PAGE, from(OTHER));
     await proxy.ask(
@@ -166,7 +166,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     expect([elements.map(({ status }) => status), demo.asked]).toEqual([[200, 429], 0]);
   });
 
-  test('a DELETE reveals nothing to a guesser, and sends no upstream request', async () => {
+  test('rejects a DELETE without revealing existence or sending an upstream request', async () => {
     const proxy = await start();
     for (let times = 0; times < 6; times++) {
       const { status } = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
@@ -177,7 +177,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     expect([refused.status, demo.asked]).toEqual([403, 0]);
   });
 
-  test('guesses count when further reads end without an answer', async () => {
+  test('counts guesses after reads that failed without a response', async () => {
     const proxy = await start();
     const forwarded = (name: string): string => `/api/handles/${name}?publicOnly=false`;
     demo.fail('error');
@@ -188,22 +188,22 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     expect(statusesOf(answers)).toEqual([404, 404, 404, 404, 404, 404, 429]);
   });
 
-  describe('does not limit', () => {
-    test('a harvester that requests existing handles', async () => {
+  describe('unlimited clients', () => {
+    test('include a harvester that requests existing handles', async () => {
       for (let at = 0; at < 30; at++) demo.put(`21.T11998/h-${at}`, [textValue(1, 'URL', 'https://e.org/')]);
       const proxy = await start();
       for (let at = 0; at < 30; at++) await proxy.ask(`/api/handles/21.T11998/h-${at}`, from(OTHER));
       expect(await isLimited(proxy, OTHER)).toBe(false);
     });
 
-    test('a client that repeats one unknown name, which the negative cache answers', async () => {
+    test('include a client that repeats one unknown name in the negative cache', async () => {
       const proxy = await start();
       const path = `/api/handles/${guess()}`;
       for (let times = 0; times < 30; times++) await proxy.ask(path, from(OTHER));
       expect(await isLimited(proxy, OTHER)).toBe(false);
     });
 
-    test('a preferred network, a trusted proxy itself, or a login that the Handle server checks', async () => {
+    test('include preferred networks, trusted proxies and logins checked by the Handle server', async () => {
       const own = [{ name: 'own', match: { network: '203.0.113.0/24' }, class: 'preferred' }];
       const proxy = await start({ ...TLS, TRAFFIC_RULES: JSON.stringify(own) });
       for (const address of ['203.0.113.9', '10.1.2.3']) {
@@ -218,7 +218,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
       expect(await isLimited(proxy, OTHER, overTls)).toBe(false);
     });
 
-    test('a program on this machine, or any client while the key is not set', async () => {
+    test('include local programs, and every client while the key is unset', async () => {
       const proxy = await start({ HTTP_TRUSTED_PROXIES: '10.0.0.0/8' });
       for (let times = 0; times < 20; times++) await proxy.ask(`/api/handles/${guess()}`);
       expect((await proxy.ask(`/api/handles/${guess()}`)).status).toBe(404);
@@ -231,20 +231,20 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
   test.each([
     ['an IPv4 network', '198.51.100.7', '198.51.100.200', '198.51.101.7'],
     ['an IPv6 network', '2001:db8:0:12ab::1', '2001:db8:0:1200::2', '2001:db8:0:1300::1'],
-  ])('%s is limited as a whole, and the next one is not', async (_family, guesser, neighbour, next) => {
+  ])('applies to all of %s but not the adjacent network', async (_family, guesser, neighbour, next) => {
     const proxy = await start();
     await guessNames(proxy, guesser);
     expect([await isLimited(proxy, neighbour), await isLimited(proxy, next)]).toEqual([true, false]);
   });
 
-  describe('an attacker', () => {
-    test('that claims the address of a victim limits only itself', async () => {
+  describe('attacker', () => {
+    test('limits only itself by claiming the address of a victim', async () => {
       const proxy = await start();
       await guessNames(proxy, `${OTHER}, ${GUESSER}`);
       expect([await isLimited(proxy, OTHER), await isLimited(proxy, GUESSER)]).toEqual([false, true]);
     });
 
-    test('that sends no address limits nobody', async () => {
+    test('limits no network by omitting its address', async () => {
       const proxy = await start();
       for (const claimed of ['unknown', '', '::1', 'x'.repeat(4000)]) await guessNames(proxy, claimed, 10);
       expect(await isLimited(proxy, OTHER)).toBe(false);
@@ -252,7 +252,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     });
   });
 
-  test('a reload keeps limited networks, and releases them when the key is turned off', async () => {
+  test('keeps limited networks across a reload and releases them when disabled', async () => {
     const proxy = await start();
     await guessNames(proxy, GUESSER);
     const reload = (env: Record<string, string>): void => {
@@ -267,7 +267,7 @@ describe('limit of networks that enumerate handles (traffic.enumeration)', () =>
     expect(await isLimited(proxy, GUESSER)).toBe(false);
   });
 
-  test('a limit is logged once when it begins, and once when it ends', async () => {
+  test('is logged once at the start and once at the end', async () => {
     const lines: { msg: string }[] = [];
     const to = new Writable({
       write(chunk: Buffer, _encoding, done) {

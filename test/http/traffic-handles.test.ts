@@ -1,4 +1,4 @@
-// Traffic rules for handles and prefixes, where the request line does not contain the handle.
+// Traffic rules also match handles outside the request line.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { elementsOf, postBatch } from '../support/batch.js';
@@ -12,7 +12,7 @@ const [HIDDEN, OTHER] = ['21.T11998/page', '21.T11998/DEMO'];
 const start = (rule: object): Promise<Proxy> =>
   startProxy({ UPSTREAM_URL: demo.url, TRAFFIC_RULES: JSON.stringify([{ name: 'tested', ...rule }]) });
 
-/** Starts a proxy with a rule that rejects the handle, and its record in memory. */
+/** Starts a proxy with a rule that rejects the handle, whose record is cached. */
 async function startRefusing(match: object): Promise<Proxy> {
   const proxy = await start({ match, answer: 403 });
   await postBatch(proxy, { handles: [OTHER] });
@@ -33,8 +33,8 @@ const form = async (proxy: Proxy, handle: string): Promise<number> => {
 };
 
 describe('traffic rules by handle and prefix', () => {
-  describe.each([{ handle: HIDDEN }, { handle: HIDDEN.toUpperCase() }])('a rule for %o', (match) => {
-    test('rejects the handle in a batch, and answers the others', async () => {
+  describe.each([{ handle: HIDDEN }, { handle: HIDDEN.toUpperCase() }])('rule for %o', (match) => {
+    test('rejects the handle in a batch and serves the others', async () => {
       const proxy = await startRefusing(match);
       const handles = [OTHER, HIDDEN, OTHER];
       for (const answer of [
@@ -47,7 +47,7 @@ describe('traffic rules by handle and prefix', () => {
       }
     });
 
-    test('rejects the handle in the tunnel, and keeps answering others', async () => {
+    test('rejects the handle in the tunnel and serves other handles', async () => {
       const proxy = await startRefusing(match);
       expect(await tunnel(proxy, HIDDEN)).toBe(2);
       expect([await tunnel(proxy, OTHER), await tunnel(proxy, OTHER)]).toEqual([1, 1]);
@@ -60,7 +60,7 @@ describe('traffic rules by handle and prefix', () => {
     });
   });
 
-  test('a limit for a prefix counts each handle of a batch', async () => {
+  test('count each handle of a batch towards a prefix limit', async () => {
     const proxy = await start({ match: { prefix: '21.T11998' }, limit: { perMinute: 3 } });
     const elements = elementsOf(await postBatch(proxy, { handles: [OTHER, OTHER, OTHER, OTHER, OTHER] }));
     expect(elements.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429]);

@@ -1,4 +1,3 @@
-// Limits of traffic rules: requests that share a bucket, the 429, and the headers.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import type { Asked, Question } from '../support/ask.js';
@@ -10,7 +9,7 @@ import { USER01, USER02 } from '../support/v2.js';
 
 const PATH = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
-/** The same server on plain HTTP, where logins are ignored. */
+/** The same server on plain HTTP, where it ignores logins. */
 const plain = await demo.listenInsecurely(0);
 const { key, cert, fingerprint } = await createCertificate();
 const overTls = await startDemoServer({ tls: { key, cert } });
@@ -26,7 +25,7 @@ const start = (env: Record<string, string> = {}, limit: object = {}): Promise<Pr
 const askFrom = (proxy: Proxy, forwardedFor: string, path = PATH): Promise<Asked> =>
   proxy.ask(path, { headers: { 'X-Forwarded-For': forwardedFor } });
 
-/** Sends one request for each address in sequence, behind a trusted proxy on this machine, and returns the statuses. */
+/** Sends one request per address in sequence through a trusted local proxy and returns the statuses. */
 const statusesFrom = (...addresses: string[]): Promise<number[]> => statusesBy({}, addresses);
 
 async function statusesBy(limit: object, addresses: readonly string[]): Promise<number[]> {
@@ -36,8 +35,8 @@ async function statusesBy(limit: object, addresses: readonly string[]): Promise<
   return statuses;
 }
 
-describe('traffic limits (rate limit)', () => {
-  test('a request above the limit is 429 with Retry-After, not cached, and not forwarded', async () => {
+describe('traffic limit (rate limit)', () => {
+  test('returns an uncached 429 with Retry-After above the limit, without forwarding', async () => {
     const proxy = await start();
     for (let count = 0; count < 2; count++) await proxy.ask(PATH);
     demo.reset();
@@ -54,7 +53,7 @@ describe('traffic limits (rate limit)', () => {
     expect(demo.asked).toBe(0);
   });
 
-  test('hits count like other requests, and tokens are refilled one by one', async () => {
+  test('counts hits like other requests and refills tokens one by one', async () => {
     const proxy = await start();
     expect((await proxy.ask(PATH)).headers['ratelimit']).toBe('"all";r=1;t=30');
     const hit = await proxy.ask(PATH);
@@ -67,7 +66,7 @@ describe('traffic limits (rate limit)', () => {
     expect((await proxy.ask(PATH)).status).toBe(429);
   });
 
-  test('burst is the capacity of the token bucket', async () => {
+  test('allows a burst up to the token bucket capacity', async () => {
     const proxy = await start({}, { perSecond: 1, perMinute: undefined, burst: 3 });
     const statuses = async (times: number): Promise<number[]> => {
       const seen: number[] = [];
@@ -79,17 +78,17 @@ describe('traffic limits (rate limit)', () => {
     expect(await statuses(3)).toEqual([200, 200, 429]);
   });
 
-  test('by network, the addresses of a /24 share a bucket', async () => {
+  test('shares a bucket among the addresses of a /24 (by network)', async () => {
     const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.3.1'];
     expect(await statusesBy({ by: 'network' }, addresses)).toEqual([200, 200, 429, 200]);
   });
 
-  test('by rule, all clients share a bucket', async () => {
+  test('shares a bucket among all clients (by rule)', async () => {
     const addresses = ['192.0.2.1', '198.51.100.2', '2001:db8::1'];
     expect(await statusesBy({ by: 'rule' }, addresses)).toEqual([200, 200, 429]);
   });
 
-  test('by identity, each login has its own bucket at any address', async () => {
+  test('gives each login one bucket for all its addresses (by identity)', async () => {
     const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
     const as = async (Authorization: string, address: string): Promise<number> =>
       (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
@@ -102,7 +101,7 @@ describe('traffic limits (rate limit)', () => {
     expect(statuses).toEqual([200, 200, 429, 200]);
   });
 
-  test('by identity, made-up names of one network share a bucket', async () => {
+  test('shares a bucket among unverified names of a network (by identity)', async () => {
     const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
     const as = async (name: string, address: string): Promise<number> => {
       const Authorization = basic(name, 'x');
@@ -127,11 +126,11 @@ describe('traffic limits (rate limit)', () => {
   ];
 
   test.each<[string, Record<string, string>, [string, Question?], number]>([
-    ['a read over https', TLS, [PATH], 200],
-    ['a read of ePIC v2 over https', TLS, ['/api/v2/handles/21.T11998/page'], 200],
-    ['a write, even over http', {}, put('21.T11998/written-by-owner'), 201],
+    ['a read over HTTPS', TLS, [PATH], 200],
+    ['an ePIC v2 read over HTTPS', TLS, ['/api/v2/handles/21.T11998/page'], 200],
+    ['a write, even over plain HTTP', {}, put('21.T11998/written-by-owner'), 201],
   ])(
-    'by identity, a login that the Handle server accepted for %s is not limited by made-up names of its network',
+    'gives a login accepted for %s a bucket apart from unverified names (by identity)',
     async (_what, env, [path, question = {}], status) => {
       const proxy = await start(env, { by: 'identity', perMinute: 3 });
       const as = async (Authorization: string, target: string, asked: Question = {}): Promise<number> =>
@@ -151,7 +150,7 @@ describe('traffic limits (rate limit)', () => {
     UPSTREAMS: JSON.stringify([{ url: overTls.url, fingerprint, prefixes: '*', readOnly: true }]),
   };
 
-  /** Sends one name twice, and two others once. */
+  /** Sends one unverified name twice, then two others once each. */
   async function askWithMadeUpNames(proxy: Proxy, path: string): Promise<number[]> {
     const statuses: number[] = [];
     for (const name of ['300:21.T1/1', '300:21.T1/1', '300:21.T1/2', '300:21.T1/3']) {
@@ -162,11 +161,11 @@ describe('traffic limits (rate limit)', () => {
   }
 
   test.each([
-    ['over plain http', { UPSTREAM_URL: plain.url }, PATH],
-    ['over plain http, by ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
-    ['at a server that gets no logins', READ_ONLY, PATH],
-    ['at a server that gets no logins, by ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
-  ])('by identity, a read %s confirms no made-up name', async (_where, env, path) => {
+    ['over plain HTTP', { UPSTREAM_URL: plain.url }, PATH],
+    ['over plain HTTP through ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
+    ['at a server without logins', READ_ONLY, PATH],
+    ['at a server without logins, through ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
+  ])('does not verify names through a read %s (by identity)', async (_where, env, path) => {
     const proxy = await start(env, { by: 'identity', perMinute: 3 });
     const statuses = await askWithMadeUpNames(proxy, path);
     expect(statuses).toEqual([200, 200, 200, 429]);
@@ -174,9 +173,9 @@ describe('traffic limits (rate limit)', () => {
 
   test.each([
     ['the Handle server has refused', PATH, 401],
-    ['it was not asked about', '/21.T11998/page', 302],
+    ['the Handle server did not check', '/21.T11998/page', 302],
   ])(
-    'by identity, a made-up name that %s shares the bucket of its network again',
+    'returns a name that %s to the shared bucket of its network (by identity)',
     async (_what, path, status) => {
       const proxy = await start({}, { by: 'identity', perMinute: 3 });
       const statuses = await askWithMadeUpNames(proxy, path);
@@ -184,7 +183,7 @@ describe('traffic limits (rate limit)', () => {
     },
   );
 
-  test('by identity, the login of an owner confirms no login of its name from another network', async () => {
+  test('does not extend the owner’s verified login to a different network (by identity)', async () => {
     const proxy = await start({ ...TLS, HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
     const as = async (Authorization: string, address: string): Promise<number> =>
       (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
@@ -197,7 +196,7 @@ describe('traffic limits (rate limit)', () => {
     expect(statuses).toEqual([200, 401, 401, 429]);
   });
 
-  test('by identity, password guesses share a bucket in every spelling of the handle', async () => {
+  test('shares a bucket among password guesses for all spellings of a handle (by identity)', async () => {
     const proxy = await start({}, { by: 'identity' });
     const names = ['300:21.T1/USER', '300%3A21.T1%2FUSER', '0300%3a21.t1%2fuser', '300%3A21%2ET1/User'];
     const statuses: number[] = [];
@@ -208,7 +207,7 @@ describe('traffic limits (rate limit)', () => {
     expect(statuses.map((status) => status === 429)).toEqual([false, false, true, true]);
   });
 
-  test('ePIC v2 and redirects count, and are rejected in the format of their interface', async () => {
+  test('counts ePIC v2 and redirects, and rejects them in the format of each interface', async () => {
     const proxy = await start({ V2_ENABLED: 'true' });
     await proxy.ask('/21.T11998/page');
     await proxy.ask('/21.T11998/page');
@@ -217,16 +216,16 @@ describe('traffic limits (rate limit)', () => {
     expect(Number(v2.headers['retry-after'])).toBeGreaterThan(0);
   });
 
-  test('each IPv4 address has its own bucket', async () => {
+  test('gives each IPv4 address a separate bucket', async () => {
     const [a, b] = ['192.0.2.1', '192.0.2.2'];
     expect(await statusesFrom(a, a, a, b, b, b)).toEqual([200, 200, 429, 200, 200, 429]);
   });
 
-  test('an IPv4-mapped IPv6 address is the same client as its IPv4 address', async () => {
+  test('treats an IPv4-mapped IPv6 address as its IPv4 address', async () => {
     expect(await statusesFrom('192.0.2.1', '::ffff:192.0.2.1', '192.0.2.1')).toEqual([200, 200, 429]);
   });
 
-  test('the addresses of one IPv6 /56 network share a bucket', async () => {
+  test('shares a bucket among the addresses of an IPv6 /56 network', async () => {
     const [a, b, c] = ['2001:db8:0:1200::1', '2001:db8:0:12ff:1:2:3:4', '2001:DB8::12ab:0:0:0:9'];
     expect(await statusesFrom(a, b, c, '2001:db8:0:1300::1')).toEqual([200, 200, 429, 200]);
   });
@@ -234,29 +233,29 @@ describe('traffic limits (rate limit)', () => {
   test.each([
     ['IPv4', '192.0.2.1', '192.0.2.1:5001', '192.0.2.1:5002'],
     ['IPv6', '2001:db8::1', '[2001:db8::1]:5001', '[2001:db8::1]'],
-  ])('a port after the address is ignored (%s)', async (_family, ...addresses) => {
+  ])('ignores a port after the address (%s)', async (_family, ...addresses) => {
     expect(await statusesFrom(...addresses)).toEqual([200, 200, 429]);
   });
 
-  test('a trusted proxy with a port after its address is trusted', async () => {
+  test('trusts a trusted proxy with a port after its address', async () => {
     const through = (client: string): string => `${client}, 10.1.2.3:4711`;
     expect(await statusesFrom(through('192.0.2.1'), through('192.0.2.2'), through('192.0.2.3'))).toEqual([
       200, 200, 200,
     ]);
   });
 
-  test('only the address appended by a trusted proxy counts', async () => {
+  test('uses only the address appended by a trusted proxy', async () => {
     const made = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((forged) => `${forged}, 198.51.100.7, 10.0.0.1`);
     expect(await statusesFrom(...made)).toEqual([200, 200, 429]);
   });
 
-  test('X-Forwarded-For is ignored without trusted proxies', async () => {
+  test('ignores X-Forwarded-For without trusted proxies', async () => {
     const proxy = await start();
     for (const address of ['192.0.2.1', '192.0.2.2']) await askFrom(proxy, address);
     expect((await askFrom(proxy, '192.0.2.3')).status).toBe(429);
   });
 
-  test('nothing is limited by default', async () => {
+  test('is disabled by default', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     for (let count = 0; count < 50; count++) expect((await proxy.ask(PATH)).status).not.toBe(429);
   });

@@ -1,4 +1,3 @@
-// Traffic rules: the requests they match, their order and their actions.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
@@ -33,50 +32,50 @@ const MESSAGE = { Accept: 'application/x-hdl-message', 'Content-Type': 'applicat
 const agent = (name: string): Question => ({ headers: { 'User-Agent': name } });
 
 describe('traffic rules', () => {
-  describe('a rule matches', () => {
+  describe('rule', () => {
     test.each<[string, object, string, Question | undefined, boolean]>([
       ['an address', { network: '192.0.2.7' }, PAGE, from('192.0.2.7'), true],
       ['a network', { network: ['198.51.100.0/24', '192.0.2.0/24'] }, PAGE, from('192.0.2.7'), true],
-      ['no other network', { network: '192.0.2.0/24' }, PAGE, from('192.0.3.7'), false],
+      ['no different network', { network: '192.0.2.0/24' }, PAGE, from('192.0.3.7'), false],
       ['an IPv6 network', { network: '2001:db8::/32' }, PAGE, from('2001:db8:7::1'), true],
       ['an IPv4 address as IPv6', { network: '192.0.2.0/24' }, PAGE, from('::ffff:192.0.2.7'), true],
       ['an agent in any case', { userAgent: '*gptbot*' }, PAGE, agent('Mozilla GPTBot/1.2'), true],
-      ['no other agent', { userAgent: '*gptbot*' }, PAGE, agent('curl/8'), false],
+      ['no different agent', { userAgent: '*gptbot*' }, PAGE, agent('curl/8'), false],
       ['a missing agent', { userAgent: '*' }, PAGE, undefined, true],
       ['a method', { method: 'POST' }, '/api/sessions', { method: 'POST' }, true],
-      ['no other method', { method: ['PUT', 'DELETE'] }, PAGE, undefined, false],
+      ['no different method', { method: ['PUT', 'DELETE'] }, PAGE, undefined, false],
       ['the record interface', { interface: 'record' }, PAGE, undefined, true],
       ['ePIC v2', { interface: 'v2' }, '/api/v2/handles/21.T11998/page', undefined, true],
       ['redirects', { interface: 'redirect' }, '/21.T11998/page', undefined, true],
       ['lists', { interface: 'list' }, '/api/handles?prefix=21.T11998', undefined, true],
       ['native messages', { interface: 'native' }, '/', { method: 'POST', headers: MESSAGE }, true],
-      ['no other POST as a native message', { interface: 'native' }, '/', { method: 'POST' }, false],
-      ['no other interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
+      ['no ordinary POST as a native message', { interface: 'native' }, '/', { method: 'POST' }, false],
+      ['no different interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
       ['a prefix', { prefix: '21.t11998' }, PAGE, undefined, true],
       ['a derived prefix', { prefix: '21.*' }, PAGE, undefined, true],
-      ['no prefix that begins alike', { prefix: '21.T1' }, PAGE, undefined, false],
+      ['no prefix with the same first characters', { prefix: '21.T1' }, PAGE, undefined, false],
       ['a handle', { handle: '21.T11998/PA*' }, PAGE, undefined, true],
       ['a handle, percent-encoded', { handle: '21.T11998/page' }, '/21.T11998%2Fpag%65', undefined, true],
-      ['no other handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
-      ['reads that memory does not answer', { reads: 'misses' }, PAGE, undefined, true],
-      ['no miss where hits are meant', { reads: 'hits' }, PAGE, undefined, false],
+      ['no different handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
+      ['misses', { reads: 'misses' }, PAGE, undefined, true],
+      ['no miss for a rule for hits', { reads: 'hits' }, PAGE, undefined, false],
       ['credentials', { credentials: true }, PAGE, { headers: { Authorization: 'Basic eDp4' } }, true],
-      ['their absence', { credentials: false }, PAGE, undefined, true],
+      ['missing credentials', { credentials: false }, PAGE, undefined, true],
       ['everything', {}, PAGE, undefined, true],
-      ['only where every part matches', { method: 'GET', prefix: '20.500' }, PAGE, undefined, false],
-    ])('%s', async (_what, match, target, question, expected) => {
+      ['only when all conditions match', { method: 'GET', prefix: '20.500' }, PAGE, undefined, false],
+    ])('matches %s', async (_what, match, target, question, expected) => {
       expect(await isMatched(match, target, question)).toBe(expected);
     });
   });
 
-  test('a POST to a redirect matches the redirect interface of any Content-Type while the tunnel is off', async () => {
+  test('match a POST to a redirect of any Content-Type while the tunnel is disabled', async () => {
     const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
     const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
     const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });
     expect(status).toBe(403);
   });
 
-  test('the first matching rule decides', async () => {
+  test('stop at the first matching rule', async () => {
     const proxy = await start([
       { name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' },
       { name: 'others', match: {}, answer: 429 },
@@ -86,7 +85,7 @@ describe('traffic rules', () => {
     expect([refused.status, refused.headers['retry-after']]).toEqual([429, '60']);
   });
 
-  test('a rejected request is not forwarded, and its error has the format of its interface', async () => {
+  test('reject without forwarding, in the error format of the interface', async () => {
     const proxy = await start([NONE]);
     demo.reset();
     const answers = [
@@ -100,7 +99,7 @@ describe('traffic rules', () => {
     expect(demo.asked).toBe(0);
   });
 
-  describe('a limit of misses', () => {
+  describe('miss limit', () => {
     const CRAWLERS = {
       name: 'crawlers',
       match: { userAgent: '*Bot*', reads: 'misses' },
@@ -108,7 +107,7 @@ describe('traffic rules', () => {
     };
     const ask = (proxy: Proxy, target: string): Promise<Asked> => proxy.ask(target, agent('SomeBot'));
 
-    test('does not count hits, prepared or not, which carry no RateLimit headers', async () => {
+    test('ignores hits, prepared or not, and sends them no RateLimit headers', async () => {
       const proxy = await start([CRAWLERS]);
       expect((await ask(proxy, PAGE)).headers['ratelimit']).toBe('"crawlers";r=0;t=60');
       for (const target of [PAGE, PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/21.T11998/page']) {
@@ -131,10 +130,10 @@ describe('traffic rules', () => {
     );
   });
 
-  describe('a shadow rule', () => {
+  describe('shadow rule', () => {
     const SHADOW = { name: 'tried', match: {}, limit: { perMinute: 1, by: 'rule' }, shadow: true };
 
-    test('rejects nothing, adds no headers, and is counted', async () => {
+    test('counts matches without rejecting or adding headers', async () => {
       const proxy = await start([SHADOW]);
       for (let times = 0; times < 3; times++) {
         const answer = await proxy.ask(PAGE);
@@ -143,7 +142,7 @@ describe('traffic rules', () => {
       expect(await countsOf(proxy)).toEqual({ 'tried matched': 1, 'tried shadowed': 2 });
     });
 
-    test('lets the rules after it decide', async () => {
+    test('continues with the next rule', async () => {
       const proxy = await start([SHADOW, { name: 'real', match: {}, limit: { perMinute: 2, by: 'rule' } }]);
       const statuses: number[] = [];
       for (let times = 0; times < 3; times++) statuses.push((await proxy.ask(PAGE)).status);
@@ -157,7 +156,7 @@ describe('traffic rules', () => {
     });
   });
 
-  test('a rule with log: true logs each request that it matches', async () => {
+  test('log each matching request with log: true', async () => {
     const lines: string[] = [];
     const to = new Writable({
       write(chunk: Buffer, _encoding, done) {
@@ -185,7 +184,7 @@ describe('traffic rules', () => {
   });
 });
 
-/** Returns the requests by rule and result, without zeros. */
+/** Returns the nonzero request counts by rule and result. */
 async function countsOf(proxy: Proxy): Promise<Record<string, number>> {
   const metrics = (await proxy.metrics()) as {
     name: string;

@@ -1,4 +1,3 @@
-// A body over http.maxBodySize: rejected, and no entry is invalidated.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -14,8 +13,8 @@ describe('http.maxBodySize', () => {
   describe.each([
     ['with its length declared', (bytes: number) => ({ 'Content-Length': String(bytes) })],
     ['in chunks', () => ({ 'Transfer-Encoding': 'chunked' })],
-  ])('a body %s', (_how, headers) => {
-    test('of 1 MiB is forwarded', async () => {
+  ])('body %s', (_how, headers) => {
+    test('is forwarded at 1 MiB', async () => {
       const sent = mockWrites();
       const proxy = await startProxy();
       const answer = await proxy.ask(PATH, { method: 'PUT', headers: headers(MIB), body: body(MIB) });
@@ -23,7 +22,7 @@ describe('http.maxBodySize', () => {
       expect(sent[0]?.body).toHaveLength(MIB);
     });
 
-    test('of 1 MiB and one byte is 413 and evicts nothing', async () => {
+    test('returns 413 and evicts nothing at 1 MiB and one byte', async () => {
       const upstream = mockUpstream();
       const sent = mockWrites();
       const proxy = await startProxy();
@@ -37,7 +36,7 @@ describe('http.maxBodySize', () => {
     });
   });
 
-  test('applies to pass-through requests, too', async () => {
+  test('applies to forwarded requests', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     expect((await proxy.ask('/api/sessions', { method: 'POST', body: body(MIB + 1) })).status).toBe(413);

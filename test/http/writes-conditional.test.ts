@@ -1,4 +1,4 @@
-// Conditional writes of a record that the Handle server does not show, and of a record without values.
+// The record of a conditional write may be empty, or hidden by the Handle server.
 import { assert, describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -31,19 +31,19 @@ describe('conditional write (If-Match)', () => {
       { responseCode: 301, handle: HANDLE },
     ],
     [
-      'a message',
+      'an upstream message',
       { status: 400, body: { responseCode: 2, message: 'no' } },
       400,
       { responseCode: 2, message: 'no' },
     ],
     ['a wrong login', { status: 401, body: {} }, 401, { responseCode: 403 }],
     [
-      '200 with another code',
+      '200 with an error code',
       { status: 200, body: { responseCode: 2, handle: HANDLE } },
       502,
       { responseCode: 2, handle: HANDLE },
     ],
-  ])('relays %s instead of the record, and writes nothing', async (_what, read, status, members) => {
+  ])('relays %s instead of the record and writes nothing', async (_what, read, status, members) => {
     const { answer, sent } = await putIf(read, { 'If-Match': '*' });
     expect(answer.status).toBe(status);
     expect(JSON.parse(answer.text)).toMatchObject(members);
@@ -51,7 +51,7 @@ describe('conditional write (If-Match)', () => {
     expect(sent).toEqual([]);
   });
 
-  test('relays the challenge and the Retry-After of a server that does not show the record', async () => {
+  test('relays the challenge and Retry-After of a server that denies the record', async () => {
     const headers = { 'WWW-Authenticate': 'Basic realm="handle"', 'Retry-After': '7' };
     const { answer } = await putIf(
       { status: 401, body: { responseCode: 402 }, headers },
@@ -60,7 +60,7 @@ describe('conditional write (If-Match)', () => {
     expect(answer.headers).toMatchObject({ 'www-authenticate': 'Basic realm="handle"', 'retry-after': '7' });
   });
 
-  test('relays the refusal of a server without a challenge or a Retry-After', async () => {
+  test('relays a refusal without a challenge or Retry-After', async () => {
     const { answer } = await putIf({ status: 403, body: { responseCode: 401 } }, { 'If-Match': '*' });
     expect(answer.status).toBe(403);
     expect([answer.headers['www-authenticate'], answer.headers['retry-after']]).toEqual([
@@ -81,7 +81,7 @@ describe('conditional write (If-Match)', () => {
     expect(sent).toHaveLength(2);
   });
 
-  test('treats a value of a record without values as missing', async () => {
+  test('treats a value of an empty record as missing', async () => {
     const { answer, sent } = await putIf(EMPTY, { 'If-Match': '*' }, `${PATH}?index=1`);
     expect(answer.status).toBe(412);
     expect(sent).toEqual([]);
@@ -89,14 +89,14 @@ describe('conditional write (If-Match)', () => {
 
   test.each<[string, Answer]>([
     ['the record has changed', recordOf()],
-    ['there is no such record', notFound()],
-  ])('states with 412 that %s', async (reason, read) => {
+    ['the record does not exist', notFound()],
+  ])('returns 412 with the reason that %s', async (reason, read) => {
     const { answer } = await putIf(read, { 'If-Match': '"other"' });
     expect(answer.status).toBe(412);
     expect(answer.text).toContain(reason);
   });
 
-  test('is judged by an authoritative read, as a mirror may lag behind', async () => {
+  test('compares with an authoritative read, because a mirror may lag', async () => {
     const { targets } = await putIf(recordOf(), { 'If-Match': '*' });
     expect(targets).toEqual([expect.stringMatching(/[?&]auth=true(&|$)/)]);
   });

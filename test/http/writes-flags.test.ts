@@ -1,4 +1,4 @@
-// Flags of a write: forwarded unchanged, because the Handle server takes a flag without a value for false.
+// Write flags are forwarded unchanged, because the Handle server reads a flag without a value as false.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -17,7 +17,7 @@ describe('write flags', () => {
     'overwrite=false',
     'overwrite=TRUE',
     'overwrite=yes&mintNewSuffix=0',
-  ])('a PUT with ?%s is forwarded with the same query', async (query) => {
+  ])('are forwarded unchanged for a PUT with ?%s', async (query) => {
     const sent = mockWrites();
     const proxy = await startProxy();
     await proxy.ask(`${PATH}?${query}`, { method: 'PUT', body: '[]' });

@@ -1,4 +1,4 @@
-// Forwarded writes: the path, query, headers and body are sent byte for byte.
+// Path, query, headers and body of a write are forwarded byte for byte.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -9,26 +9,23 @@ useNock();
 
 const AUTHORIZATION = 'Basic MzAwJTNBMjEuVDExOTk4L1VTRVIwMTpwYXNzd29yZA==';
 
-describe('a write forwards unchanged', () => {
+describe('forwarded write', () => {
   test.each<[what: string, body: Buffer]>([
     ['a bare array', Buffer.from('[{"index":1,"type":"URL","data":"https://example.org/"}]')],
     ['an object', Buffer.from('{"values":[]}')],
-    [
-      'numbers as no JSON has them, and other lenient JSON',
-      Buffer.from("{values:[{index:01,ttl:+5,'type':URL}]}"),
-    ],
+    ['lenient JSON with nonstandard numbers', Buffer.from("{values:[{index:01,ttl:+5,'type':URL}]}")],
     ['numbers that a parser would change', Buffer.from('[{"index":1.0,"ttl":12345678901234567890,"x":1e2}]')],
     ['white space, a byte order mark and doubled members', Buffer.from('\ufeff [ {"a":1,"a":2}\r\n\t] ')],
-    ['bytes that are no UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe, 0xc3, 0x28, 0x00, 0x22, 0x5d])],
+    ['invalid UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe, 0xc3, 0x28, 0x00, 0x22, 0x5d])],
     ['nothing', Buffer.alloc(0)],
-  ])('the body, even when it is %s', async (_what, body) => {
+  ])('preserves the body when it is %s', async (_what, body) => {
     const sent = mockWrites();
     const proxy = await startProxy();
     await proxy.ask(PATH, { method: 'PUT', body });
     expect(sent.map((write) => write.body)).toEqual([asNockTells(body)]);
   });
 
-  test('the caller’s own headers', async () => {
+  test('preserves the caller’s headers', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const headers = {
@@ -47,7 +44,7 @@ describe('a write forwards unchanged', () => {
     expect(sent[0]?.headers).toMatchObject({ ...lowered, host: 'upstream.test:8000', 'content-length': '2' });
   });
 
-  test('logins of scheme Handle, although a client certificate cannot pass a TLS-terminating proxy', async () => {
+  test('preserves Handle logins, although a client certificate cannot pass TLS termination', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const logins = ['Handle sessionId="1x", cnonce="YQ=="', 'Handle clientCert="true"'];
@@ -60,7 +57,7 @@ describe('a write forwards unchanged', () => {
     ['index=various', 'index=various'],
     ['overwrite=false&index=1', 'overwrite=false&index=1'],
     ['a=%2B+%zz&&=;x?y', 'a=%2B+%zz&&=;x?y'],
-  ])('the query %s', async (query, expected) => {
+  ])('preserves the query %s', async (query, expected) => {
     const sent = mockWrites();
     const proxy = await startProxy({ DELETION_HANDLES: 'true', DELETION_VALUES: 'true' });
     for (const method of ['PUT', 'DELETE', 'POST']) await proxy.ask(`${PATH}?${query}`, { method });
@@ -75,12 +72,12 @@ describe('a write forwards unchanged', () => {
     ['an encoded slash', '21.T11998%2Fabc', '21.T11998/abc'],
     ['a doubled slash', '21.T11998/a//b', '21.T11998%2Fa%2F%2Fb'],
     ['dot segments', '21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
-    ['an address inside', '21.T11998/http://x', '21.T11998%2Fhttp%3A%2F%2Fx'],
+    ['a URL', '21.T11998/http://x', '21.T11998%2Fhttp%3A%2F%2Fx'],
     ['a plus, a semicolon and a question mark', '21.T11998/a+b;c%3Fd', '21.T11998/a%2Bb%3Bc%3Fd'],
     ['a backslash', '21.T11998/a%5Cb', '21.T11998/a%5Cb'],
-    ['letters beyond ASCII', '21.T11998/gr%C3%B6%C3%9Fe', '21.T11998/gr%C3%B6%C3%9Fe'],
-    ['a prefix alone', '0.NA%2F21.T11998', '0.NA/21.T11998'],
-  ])('the handle, with %s', async (_what, path, expected) => {
+    ['non-ASCII letters', '21.T11998/gr%C3%B6%C3%9Fe', '21.T11998/gr%C3%B6%C3%9Fe'],
+    ['only a prefix', '0.NA%2F21.T11998', '0.NA/21.T11998'],
+  ])('preserves the handle with %s', async (_what, path, expected) => {
     const sent = mockWrites();
     const proxy = await startProxy();
     await proxy.ask(`/api/handles/${path}`, { method: 'PUT', body: '[]' });
@@ -91,7 +88,7 @@ describe('a write forwards unchanged', () => {
     ['%zz', 400],
     ['21.T11998/a%00b', 400],
     [`21.T11998/${'x'.repeat(2048)}`, 400],
-  ])('nothing when the path is no handle: %s', async (path, status) => {
+  ])('is not sent for an invalid handle: %s', async (path, status) => {
     const sent = mockWrites();
     const proxy = await startProxy({ DELETION_HANDLES: 'true' });
     for (const method of ['PUT', 'DELETE', 'POST']) {

@@ -1,4 +1,4 @@
-// Hop-by-hop headers: removed in both directions; Via and X-Forwarded-* are added (RFC 9110 §7.6).
+// Hop-by-hop headers are removed in both directions; Via and X-Forwarded-* are added (RFC 9110 §7.6).
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { useNock } from '../support/nock.js';
@@ -19,8 +19,8 @@ const CONNECTION_HEADERS = {
   Upgrade: 'h2c',
 };
 
-describe('hop-by-hop headers', () => {
-  test('of the request are not forwarded', async () => {
+describe('hop-by-hop and forwarding headers', () => {
+  test('are removed from the request', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     await proxy.ask(PATH, { method: 'PUT', headers: { ...CONNECTION_HEADERS, 'X-Kept': 'yes' }, body: '[]' });
@@ -40,7 +40,7 @@ describe('hop-by-hop headers', () => {
     expect(headers['x-kept']).toBe('yes');
   });
 
-  test('of the response are not relayed', async () => {
+  test('are removed from the response', async () => {
     mockWrites({
       status: 200,
       rawHeaders: [
@@ -64,7 +64,7 @@ describe('hop-by-hop headers', () => {
     expect(headers['x-kept']).toBe('yes');
   });
 
-  test('named in Connection do not remove end-to-end headers that we need', async () => {
+  test('do not remove required end-to-end headers named in Connection', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const headers = { Connection: 'Content-Type, Content-Length', 'Content-Type': 'application/json' };
@@ -72,7 +72,7 @@ describe('hop-by-hop headers', () => {
     expect(sent[0]?.body).toBe('[1]');
   });
 
-  test('Via is appended to that of the request', async () => {
+  test('append the proxy to the Via of the request', async () => {
     const sent = mockWrites();
     const upstream = mockUpstream();
     const proxy = await startProxy();
@@ -96,7 +96,7 @@ describe('hop-by-hop headers', () => {
   };
   const OURS = /^(::ffff:)?127\.0\.0\.1$/;
 
-  test('X-Forwarded-* of an untrusted client are replaced', async () => {
+  test('replace the X-Forwarded-* of an untrusted client', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const { host, port } = new URL(proxy.url);
@@ -115,7 +115,7 @@ describe('hop-by-hop headers', () => {
     }
   });
 
-  test('X-Forwarded-* of a trusted proxy are kept and extended', async () => {
+  test('extend the X-Forwarded-* of a trusted proxy', async () => {
     const sent = mockWrites();
     const proxy = await startProxy({ HTTP_TRUSTED_PROXIES: 'loopback' });
     await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
@@ -129,7 +129,7 @@ describe('hop-by-hop headers', () => {
     });
   });
 
-  test('the trusted proxies change on reload', async () => {
+  test('follow a reload of the trusted proxies', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const config = (proxies: string | null) =>
@@ -149,7 +149,7 @@ describe('hop-by-hop headers', () => {
   });
 
   test.each(['X-HTTP-Method-Override', 'X_HTTP_Method_Override', 'X-Original-URL', 'X-Rewrite-URL'])(
-    '%s, which alters the request at some gateways, is not forwarded',
+    'exclude %s, which some gateways use to alter a request',
     async (name) => {
       const sent = mockWrites();
       const proxy = await startProxy({ HTTP_TRUSTED_PROXIES: 'loopback' });
@@ -158,7 +158,7 @@ describe('hop-by-hop headers', () => {
     },
   );
 
-  test('an HTTP/1.0 response is relayed', async () => {
+  test('are correct for an HTTP/1.0 response', async () => {
     mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), rawHeaders: ['Connection', 'close'] });
     const proxy = await startProxy();
     expect((await proxy.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(200);

@@ -1,4 +1,4 @@
-// Minted handles: a cached not-found entry of the minted name is invalidated.
+// Minting a handle invalidates the negative-cache entry of its name.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -15,7 +15,7 @@ const BODY = `{"responseCode":1,"handle":"${MINTED}"}`;
 
 const minting = (body: string, status = 201): WriteAnswer => ({ status, body, rawHeaders: JSON_HEADERS });
 
-/** Caches a not-found entry of the minted name; from then on the handle exists at the server. */
+/** Caches the minted name as not found, then creates the handle at the server. */
 async function notFoundBefore(answer: WriteAnswer): Promise<{ upstream: MockUpstream; proxy: Proxy }> {
   const upstream = mockUpstream(notFound(MINTED));
   mockWrites(answer);
@@ -39,7 +39,7 @@ describe('minted handle', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('is found immediately when the response that names it is compressed', async () => {
+  test('is found immediately after a compressed response that names it', async () => {
     const rawHeaders = [...JSON_HEADERS, 'Content-Encoding', 'gzip'];
     const { proxy } = await notFoundBefore({ status: 201, body: gzipSync(BODY), rawHeaders });
     const headers = { 'Accept-Encoding': 'gzip' };
@@ -53,17 +53,17 @@ describe('minted handle', () => {
   });
 
   test.each([
-    ['is no JSON', '<h1>created</h1>'],
-    ['is broken off', '{"responseCode":1,"handle":"21.T'],
-    ['names no handle', '{"responseCode":1}'],
-    ['names something else than a text', '{"handle":7}'],
-  ])('is relayed even in a response that %s', async (_what, body) => {
+    ['is not JSON', '<h1>created</h1>'],
+    ['is truncated', '{"responseCode":1,"handle":"21.T'],
+    ['contains no handle', '{"responseCode":1}'],
+    ['contains a non-string handle', '{"handle":7}'],
+  ])('is relayed in a response that %s', async (_what, body) => {
     const { proxy } = await notFoundBefore(minting(body));
     const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
     expect([answer.status, answer.text]).toEqual([201, body]);
   });
 
-  test('a refusal to mint is relayed, and invalidates nothing', async () => {
+  test('causes no invalidation when minting is refused', async () => {
     const body = '{"responseCode":402}';
     const { upstream, proxy } = await notFoundBefore(minting(body, 401));
     const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });

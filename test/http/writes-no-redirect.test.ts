@@ -1,4 +1,4 @@
-// No redirect by the proxy on a write: clients would turn it into a GET, and the write would be lost silently.
+// The proxy never redirects a write, because clients would repeat it as a GET and silently lose it.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -9,8 +9,8 @@ useNock();
 
 const env = { DELETION_HANDLES: 'true' };
 
-describe('redirects on a write', () => {
-  test.each([301, 302, 303, 307, 308])('a %i of the upstream is relayed, not followed', async (status) => {
+describe('redirect of a write', () => {
+  test.each([301, 302, 303, 307, 308])('is relayed, not followed, for an upstream %i', async (status) => {
     const location = 'https://upstream.test:8000/elsewhere';
     const sent = mockWrites({ status, rawHeaders: ['Location', location] });
     const proxy = await startProxy(env);
@@ -23,13 +23,13 @@ describe('redirects on a write', () => {
 
   test.each([
     ['a trailing slash', '/api/handles/21.T11998/'],
-    ['two of them', '/api/handles/21.T11998/abc//'],
+    ['two trailing slashes', '/api/handles/21.T11998/abc//'],
     ['no suffix', '/api/handles/21.T11998'],
     ['doubled slashes', '/api/handles//21.T11998//abc'],
     ['dot segments', '/api/handles/../handles/21.T11998/abc'],
     ['no handle', '/api/handles'],
-    ['no handle but a slash', '/api/handles/'],
-  ])('%s causes none', async (_what, target) => {
+    ['a slash without a handle', '/api/handles/'],
+  ])('is not caused by %s', async (_what, target) => {
     const sent = mockWrites(jsonAnswer(201, { responseCode: 1 }));
     const proxy = await startProxy(env);
     for (const method of ['PUT', 'DELETE', 'POST']) {

@@ -1,4 +1,4 @@
-// nodelete: deletion is rejected unless the configuration allows it.
+// The proxy rejects DELETE unless the configuration allows it (nodelete).
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -9,11 +9,11 @@ useNock();
 
 const VALUES = `${PATH}?index=1&index=2`;
 
-describe('a DELETE (nodelete)', () => {
+describe('DELETE (nodelete)', () => {
   test.each([
     ['a handle', PATH, 'Deletion of handles is deactivated on this proxy (nodelete)'],
     ['values', VALUES, 'Deletion of values is deactivated on this proxy (nodelete)'],
-  ])('of %s is rejected, with the reason in the body', async (_what, target, message) => {
+  ])('rejects deletion of %s with the reason in the body', async (_what, target, message) => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy();
@@ -30,7 +30,7 @@ describe('a DELETE (nodelete)', () => {
     expect(sent).toEqual([]);
   });
 
-  test('that is rejected leaves the cached record unchanged', async () => {
+  test('preserves the cached record when rejected', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -39,7 +39,7 @@ describe('a DELETE (nodelete)', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('of a handle that does not exist is 404', async () => {
+  test('returns 404 for an unknown handle', async () => {
     mockUpstream(notFound());
     const sent = mockWrites();
     const proxy = await startProxy();
@@ -51,7 +51,7 @@ describe('a DELETE (nodelete)', () => {
     expect(sent).toEqual([]);
   });
 
-  test('is rejected even when the check for existence fails upstream', async () => {
+  test('is rejected even when the existence check fails upstream', async () => {
     mockUpstream({ status: 500, body: '' });
     const sent = mockWrites();
     const proxy = await startProxy();
@@ -59,26 +59,26 @@ describe('a DELETE (nodelete)', () => {
     expect(sent).toEqual([]);
   });
 
-  test('that is rejected honours pretty and callback', async () => {
+  test('applies pretty and callback to the rejection', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { text } = await proxy.ask(`${PATH}?callback=f`, { method: 'DELETE' });
     expect(text).toMatch(/^f\(\{.*"responseCode":400.*\}\);$/);
   });
 
-  test('with an empty index cannot bypass the rule', async () => {
+  test('rejects an empty index, which could bypass the rule', async () => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy({ DELETION_VALUES: 'true' });
     for (const query of ['?index', '?index=', '?Index=1', '?indexes=1', '?%69ndex', '']) {
       await proxy.ask(PATH + query, { method: 'DELETE' });
     }
-    // Without an index the server deletes the whole handle.
+    // The server deletes the whole handle for a request without an index.
     expect(sent.filter(({ target }) => !/[?&](index|%69ndex)\b/.test(target))).toEqual([]);
   });
 });
 
-describe('the configuration allows deletion:', () => {
+describe('configured deletion', () => {
   test.each([
     [{ DELETION_HANDLES: 'true' }, [PATH]],
     [{ DELETION_VALUES: 'true' }, [VALUES]],
@@ -88,7 +88,7 @@ describe('the configuration allows deletion:', () => {
     [{ DELETION_ALLOWED_FOR: '21.T1/x,*BC' }, [PATH, VALUES]],
     [{ DELETION_ALLOWED_FOR: '21.T11998/ab' }, []],
     [{ DELETION_ALLOWED_FOR: '21.T11998/.*,21xT11998/abc,(.)*+' }, []],
-  ])('%o allows %o', async (env, passing) => {
+  ])('allows with %o only %o', async (env, passing) => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy(env);

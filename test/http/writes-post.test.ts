@@ -1,4 +1,4 @@
-// POST of a handle: a read on a Handle server (recordings "POST /api/handles/<handle> … = GET").
+// A Handle server treats a POST of a handle as a read (recordings "POST /api/handles/<handle> … = GET").
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

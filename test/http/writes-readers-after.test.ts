@@ -1,4 +1,3 @@
-// Reads after a write, and the number of upstream loads.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -45,7 +44,7 @@ interface Written {
   proxy: Proxy;
 }
 
-/** Caches a record in several forms, then writes it with this outcome. */
+/** Caches several representations of a record, then writes it with this outcome. */
 async function writeAfterRead(answer: WriteAnswer, method: string): Promise<Written> {
   const upstream = mockUpstream(old);
   mockWrites(answer);
@@ -57,9 +56,9 @@ async function writeAfterRead(answer: WriteAnswer, method: string): Promise<Writ
   return { upstream, proxy };
 }
 
-describe('reads after a write', () => {
-  describe.each(['PUT', 'DELETE'])('a record written by %s', (method) => {
-    test.each(success)('answered %s is loaded again, exactly once', async (_what, answer) => {
+describe('read after a write', () => {
+  describe.each(['PUT', 'DELETE'])('record written by %s', (method) => {
+    test.each(success)('is loaded again exactly once after the response %s', async (_what, answer) => {
       const { upstream, proxy } = await writeAfterRead(answer, method);
       upstream.answers(fresh);
       for (const target of [PATH, `${PATH}?type=URL`, '/api/handles/21.t11998%2FABC?pretty']) {
@@ -69,7 +68,7 @@ describe('reads after a write', () => {
     });
   });
 
-  describe('a prefix record', () => {
+  describe('prefix record', () => {
     const [short, long] = ['/api/handles/21.t11998', '/api/handles/0.na/21.T11998'];
 
     test('is one entry under both of its names', async () => {
@@ -83,7 +82,7 @@ describe('reads after a write', () => {
     test.each([
       [short, long],
       [long, short],
-    ])('is loaded again at %s when it was written at %s', async (read, written) => {
+    ])('is loaded again at %s after a write at %s', async (read, written) => {
       const named = read.slice('/api/handles/'.length);
       const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')], named));
       mockWrites();
@@ -95,9 +94,9 @@ describe('reads after a write', () => {
     });
   });
 
-  describe('a record whose write', () => {
+  describe('record after a write', () => {
     test.each(success)(
-      'was answered %s is not served stale when the upstream fails',
+      'is not served stale after the response %s when the upstream fails',
       async (_what, answer) => {
         const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
         upstream.answers(broken);
@@ -105,7 +104,7 @@ describe('reads after a write', () => {
       },
     );
 
-    test('was a deletion is not found', async () => {
+    test('is not found after a deletion', async () => {
       const { upstream, proxy } = await writeAfterRead(jsonAnswer(200, { responseCode: 1 }), 'DELETE');
       upstream.answers(notFound());
       expect((await proxy.ask(PATH)).status).toBe(404);
@@ -114,7 +113,7 @@ describe('reads after a write', () => {
       expect((await proxy.ask(PATH)).status, 'the deleted record does not come back').toBe(404);
     });
 
-    test.each([...refusals, ...neverSent])('ended with %s stays a hit', async (_what, answer) => {
+    test.each([...refusals, ...neverSent])('remains a hit after %s', async (_what, answer) => {
       const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
       upstream.answers(fresh);
       const { text, headers } = await proxy.ask(PATH);
@@ -123,7 +122,7 @@ describe('reads after a write', () => {
       expect(upstream.asked).toBe(1);
     });
 
-    test.each(unknown)('ended with %s is loaded again on every read', async (_what, answer) => {
+    test.each(unknown)('is loaded on every read after %s', async (_what, answer) => {
       const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
       expect((await proxy.ask(PATH)).text).toContain('/old');
       upstream.answers(fresh);
@@ -131,19 +130,16 @@ describe('reads after a write', () => {
       expect(upstream.asked).toBe(3);
     });
 
-    test.each(unknown)(
-      'ended with %s is served stale only when the upstream fails',
-      async (_what, answer) => {
-        const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
-        upstream.answers(broken);
-        const { text, headers } = await proxy.ask(PATH);
-        expect(text).toContain('/old');
-        expect(headers['cache-status']).toContain('detail=error');
-        expect(upstream.asked).toBe(2);
-      },
-    );
+    test.each(unknown)('is served stale after %s only when the upstream fails', async (_what, answer) => {
+      const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
+      upstream.answers(broken);
+      const { text, headers } = await proxy.ask(PATH);
+      expect(text).toContain('/old');
+      expect(headers['cache-status']).toContain('detail=error');
+      expect(upstream.asked).toBe(2);
+    });
 
-    test.each(unknown)('ended with %s is stored again once the fence has expired', async (_what, answer) => {
+    test.each(unknown)('is stored again after %s once the fence has expired', async (_what, answer) => {
       const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
       upstream.answers(fresh);
       proxy.pass(60_000);
@@ -153,7 +149,7 @@ describe('reads after a write', () => {
     });
   });
 
-  test('a write of another handle invalidates nothing', async () => {
+  test('does not invalidate other handles', async () => {
     const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startProxy();
@@ -163,7 +159,7 @@ describe('reads after a write', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('a handle in the negative cache is found as soon as it is created', async () => {
+  test('finds a created handle immediately despite its negative-cache entry', async () => {
     const upstream = mockUpstream(notFound());
     mockWrites(jsonAnswer(201, { responseCode: 1 }));
     const proxy = await startProxy();
@@ -173,7 +169,7 @@ describe('reads after a write', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('with a case-sensitive upstream only the exact handle is invalidated', async () => {
+  test('invalidates only the exact handle with a case-sensitive upstream', async () => {
     const upstream = mockUpstream((target) =>
       recordOf([urlValue('https://example.org/')], `21.T11998/${target.slice(-3)}`),
     );

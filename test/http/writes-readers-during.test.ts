@@ -1,5 +1,4 @@
-// Reads while a write is in flight, and after a rejected one. Until a write is acknowledged the old record is
-// current, so clients cannot evict a record by sending writes.
+// The old record is current until a write is acknowledged, so clients cannot evict a record by sending writes.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';
@@ -13,9 +12,9 @@ useNock();
 const old = recordOf([urlValue('https://example.org/old')]);
 const fresh = recordOf([urlValue('https://example.org/new')]);
 
-describe('reads during a write', () => {
-  describe('while a PUT is in flight', () => {
-    test('readers keep their hits, in every representation', async () => {
+describe('read during a write', () => {
+  describe('PUT in flight', () => {
+    test('does not prevent hits in any representation', async () => {
       const upstream = mockUpstream(old);
       const { opened, open } = gate();
       const sent = mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), after: opened });
@@ -36,7 +35,7 @@ describe('reads during a write', () => {
       expect((await proxy.ask(PATH)).text).toContain('/new');
     });
 
-    test('a miss is answered, and Cache-Status has no “stored”', async () => {
+    test('sends no "stored" in Cache-Status for a miss', async () => {
       const upstream = mockUpstream(old);
       const { opened, open } = gate();
       const sent = mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), after: opened });
@@ -54,7 +53,7 @@ describe('reads during a write', () => {
       expect(after.headers['cache-status']).toContain('stored');
     });
 
-    test('a load that began before the write and ends after it is answered, but not stored (fence)', async () => {
+    test('fences a load that started before the write and ends after it', async () => {
       const { opened, open } = gate();
       const upstream = mockUpstream({ ...old, after: opened });
       mockWrites();
@@ -68,7 +67,7 @@ describe('reads during a write', () => {
       expect((await proxy.ask(PATH)).text).toContain('/new');
     });
 
-    test('an authoritative response that differs from the entry replaces or evicts it', async () => {
+    test('lets a different authoritative response replace or evict the entry', async () => {
       const upstream = mockUpstream(old);
       const { opened, open } = gate();
       const sent = mockWrites({ ...jsonAnswer(401, { responseCode: 402 }), after: opened });
@@ -86,7 +85,7 @@ describe('reads during a write', () => {
     });
   });
 
-  describe('after rejected writes', () => {
+  describe('rejected write', () => {
     const refused: [what: string, answer: WriteAnswer][] = [
       ['400', jsonAnswer(400, { responseCode: 202 })],
       ['401', jsonAnswer(401, { responseCode: 402 })],
@@ -95,7 +94,7 @@ describe('reads during a write', () => {
       ['a refused connection', { status: 0, error: 'ECONNREFUSED' }],
     ];
 
-    test.each(refused)('%s, the entry is fresh and a load may be stored', async (_what, answer) => {
+    test.each(refused)('allows hits and later stores after %s', async (_what, answer) => {
       const upstream = mockUpstream(old);
       mockWrites(answer);
       const proxy = await startProxy();
@@ -110,7 +109,7 @@ describe('reads during a write', () => {
       expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
     });
 
-    test('a mirror still replaces the failing primary', async () => {
+    test('does not prevent a mirror from replacing the failing primary', async () => {
       const primary = mockUpstream(notFound());
       primary.answers({ status: 500, body: 'broken' });
       mockWrites({ status: 0, error: 'ECONNREFUSED' });
@@ -126,7 +125,7 @@ describe('reads during a write', () => {
     });
   });
 
-  test('after a write of unknown outcome Cache-Status has no “stored”', async () => {
+  test('sends no "stored" in Cache-Status after a write of unknown outcome', async () => {
     const upstream = mockUpstream(old);
     mockWrites(jsonAnswer(500, { responseCode: 2 }));
     const proxy = await startProxy();

@@ -1,4 +1,3 @@
-// The upstream's response to a write: relayed unchanged.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -36,14 +35,14 @@ const answers: [what: string, answer: WriteAnswer][] = [
   ],
 ];
 
-/** Returns the values of a header that may be repeated. */
+/** Returns the values of a repeatable header. */
 function valuesOf(rawHeaders: string[], name: string): string[] {
   return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
 }
 
 describe('response to a write', () => {
-  describe('is relayed unchanged', () => {
-    test.each(answers)('%s', async (_what, answer) => {
+  describe('unchanged relay', () => {
+    test.each(answers)('preserves %s', async (_what, answer) => {
       const sent = mockWrites(answer);
       const proxy = await startProxy({ DELETION_HANDLES: 'true' });
       for (const method of ['PUT', 'DELETE', 'POST']) {
@@ -57,12 +56,12 @@ describe('response to a write', () => {
     });
   });
 
-  describe('is relayed at any length', () => {
+  describe('response length', () => {
     test.each([
       [403, PATH],
       [404, PATH],
       [201, `${PATH}?mintNewSuffix=true`],
-    ])('%i to %s with a login over plain http', async (status, target) => {
+    ])('is unlimited for a %i to %s with a login over plain HTTP', async (status, target) => {
       const body = `<h1>Not for you</h1>${'x'.repeat(3 * 1024 * 1024)}.`;
       mockWrites({ status, body, rawHeaders: ['Content-Type', 'text/html'] });
       const proxy = await startProxy();

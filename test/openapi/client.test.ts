@@ -1,4 +1,4 @@
-// A client that is generated from the document compiles without casts, and works.
+// The generated client compiles without casts and works.
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -27,7 +27,7 @@ async function compile(document: string): Promise<Client> {
 }
 
 describe('client generated from the OpenAPI document', () => {
-  test('reads, writes and gets errors as typed by the document', async () => {
+  test('reads, writes and receives errors with the documented types', async () => {
     const demo = await startDemoServer();
     const { url, ask } = await startProxy({ UPSTREAM_URL: demo.url });
     const client = await compile((await ask('/openapi.json')).text);

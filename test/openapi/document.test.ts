@@ -1,4 +1,4 @@
-// Each listener has an OpenAPI document of its calls: valid, complete, for programs and for people.
+// Each listener serves a valid and complete OpenAPI document, as JSON and as a page.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -27,7 +27,7 @@ const callsOf = (document: OpenApiDocument): string[] =>
 describe.each([
   ['public', DOCUMENT],
   ['admin', ADMIN_DOCUMENT],
-])('the OpenAPI %s document', (_listener, document) => {
+])('OpenAPI %s document', (_listener, document) => {
   it('passes the linter', async () => {
     const config = await createConfig({ extends: ['recommended'] });
     const problems = await lintFromString({ source: JSON.stringify(document), config });
@@ -40,7 +40,7 @@ describe.each([
     expect(document.openapi).toBe('3.1.0');
   });
 
-  it('names each operation once, and each path parameter', () => {
+  it('has unique operation names and declares every path parameter', () => {
     const names = operationsOf(document).map(({ operation }) => operation.operationId);
     expect(new Set(names).size).toBe(names.length);
     for (const { path, operation } of operationsOf(document)) {
@@ -49,14 +49,14 @@ describe.each([
     }
   });
 
-  it('has every schema it refers to, and no other', () => {
+  it('contains exactly the referenced schemas', () => {
     const names = [...JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)].map(
       ([, name]) => name,
     );
     expect(Object.keys(document.components.schemas).sort()).toEqual([...new Set(names)].sort());
   });
 
-  it('describes the HEAD of every GET', () => {
+  it('describes HEAD for every GET', () => {
     for (const { get, head } of Object.values(document.paths))
       expect(head?.parameters).toEqual(get?.parameters);
   });
@@ -64,7 +64,7 @@ describe.each([
 
 const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };
 
-describe('the OpenAPI admin document', () => {
+describe('OpenAPI admin document', () => {
   it.each(['/healthz', '/readyz'])('requires no token: %s', (path) => {
     const { security, responses = {} } = ADMIN_DOCUMENT.paths[path]?.get ?? {};
     expect(security).toEqual([{}]);
@@ -74,37 +74,34 @@ describe('the OpenAPI admin document', () => {
   it.each([
     ['/purge', 'post'],
     ['/traffic/blocked/{network}', 'delete'],
-  ] as const)('documents the 503 of a change that other instances may miss: %s', (path, method) => {
+  ] as const)('documents the 503 of an unconfirmed invalidation: %s', (path, method) => {
     const { description } = ADMIN_DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
     expect(description).toContain(CATALOGUE.INVALIDATION_UNCONFIRMED.title);
   });
 });
 
-describe('the OpenAPI public document', () => {
+describe('OpenAPI public document', () => {
   it.each([
     ['/api/handles/{handle}', 'put'],
     ['/api/handles/{handle}', 'delete'],
     ['/api/v2/handles/{prefix}/{suffix}', 'put'],
     ['/api/v2/handles/{prefix}/{suffix}', 'delete'],
-  ] as const)('documents each 503 of the lock and the invalidation of a write: %s %s', (path, method) => {
+  ] as const)('documents each 503 from the lock and the invalidation of a write: %s %s', (path, method) => {
     const { description = '' } = DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
     for (const code of ['CONCURRENT_MODIFICATION', 'LOCK_UNAVAILABLE', 'INVALIDATION_UNCONFIRMED'] as const) {
       expect(description).toContain(CATALOGUE[code].title);
     }
   });
 
-  it.each(['get', 'put'] as const)(
-    'documents each way in which a Handle server fails in ePIC v2: %s',
-    (method) => {
-      const responses = DOCUMENT.paths['/api/v2/handles/{prefix}/{suffix}']?.[method]?.responses ?? {};
-      for (const code of ['UPSTREAM_FAILED', 'UPSTREAM_BACKOFF', 'UPSTREAM_BUSY'] as const) {
-        const { status, title } = CATALOGUE[code];
-        expect(responses[status]?.description).toContain(title);
-      }
-    },
-  );
+  it.each(['get', 'put'] as const)('documents each Handle server failure in ePIC v2: %s', (method) => {
+    const responses = DOCUMENT.paths['/api/v2/handles/{prefix}/{suffix}']?.[method]?.responses ?? {};
+    for (const code of ['UPSTREAM_FAILED', 'UPSTREAM_BACKOFF', 'UPSTREAM_BUSY'] as const) {
+      const { status, title } = CATALOGUE[code];
+      expect(responses[status]?.description).toContain(title);
+    }
+  });
 
-  it('omits an interface that is turned off', () => {
+  it('omits a disabled interface', () => {
     const { paths, tags } = publicDocument(NONE);
     expect(Object.keys(paths).filter((path) => /v2|hrls|resolve|^\/(\{handle\})?$/.test(path))).toEqual([]);
     expect(tags.map(({ name }) => name)).toEqual(['Record interface', 'Handle server', 'Description']);
@@ -114,16 +111,16 @@ describe('the OpenAPI public document', () => {
     [{ redirect: true }, ['application/x-www-form-urlencoded']],
     [{ tunnel: true }, ['application/x-hdl-message']],
     [{ redirect: true, tunnel: true }, ['application/x-www-form-urlencoded', 'application/x-hdl-message']],
-  ])('documents the bodies of a POST of the front page: %o', (has, types) => {
+  ])('documents the POST bodies of the front page: %o', (has, types) => {
     const { paths } = publicDocument({ ...NONE, ...has });
     expect(Object.keys(paths['/']?.post?.requestBody?.content ?? {})).toEqual(types);
   });
 
-  it('contains neither the admin listener nor its operations', () => {
+  it('excludes the admin listener and its operations', () => {
     expect(JSON.stringify(DOCUMENT)).not.toMatch(/admin\.token|9090|\/purge|\/metrics/);
   });
 
-  it('describes a v2 body as the code checks it', () => {
+  it('describes an ePIC v2 body as the code validates it', () => {
     expect(DOCUMENT.components.schemas['V2BodyValue']).toMatchObject({
       type: 'object',
       required: ['type'],
@@ -139,7 +136,7 @@ describe('the OpenAPI public document', () => {
   });
 });
 
-describe('the OpenAPI document at the admin listener', () => {
+describe('OpenAPI document at the admin listener', () => {
   async function startAdmin(): Promise<string> {
     const server = createServer((await startProxy()).app.admin).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -147,7 +144,7 @@ describe('the OpenAPI document at the admin listener', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  it('lists the methods that the listener answers, and no other', async () => {
+  it('lists exactly the methods of the listener', async () => {
     const url = await startAdmin();
     for (const [path, item] of Object.entries(ADMIN_DOCUMENT.paths)) {
       const { status, headers } = await ask(url, path, { method: 'PATCH' });
@@ -156,7 +153,7 @@ describe('the OpenAPI document at the admin listener', () => {
     }
   });
 
-  it('is its own, and the listener answers no public operation', async () => {
+  it('excludes public operations, which the listener does not serve', async () => {
     const url = await startAdmin();
     const served = JSON.parse((await ask(url, '/openapi.json')).text) as OpenApiDocument;
     expect(callsOf(served)).toEqual(callsOf(ADMIN_DOCUMENT));
@@ -166,8 +163,8 @@ describe('the OpenAPI document at the admin listener', () => {
   });
 });
 
-describe('the OpenAPI document at the public listener', () => {
-  it('is served to programs of any origin, and revalidated with 304', async () => {
+describe('OpenAPI document at the public listener', () => {
+  it('is served to any origin and revalidated with 304', async () => {
     const proxy = await startProxy();
     const answer = await proxy.ask('/openapi.json', { headers: { Origin: 'https://a.example' } });
     expect(answer.status).toBe(200);
@@ -185,7 +182,7 @@ describe('the OpenAPI document at the public listener', () => {
     expect(again.status).toBe(304);
   });
 
-  it('is shown to people on a page that runs and loads nothing from elsewhere', async () => {
+  it('is shown as a page that loads nothing from other hosts', async () => {
     const proxy = await startProxy({ REVERSE_LOOKUP_URL: 'http://lookup.test' });
     const { status, headers, text } = await proxy.ask('/openapi');
     expect(status).toBe(200);
@@ -199,7 +196,7 @@ describe('the OpenAPI document at the public listener', () => {
     expect(text).not.toMatch(/(?:src|action)="(?:https?:)?\/\//);
   });
 
-  it('is served when redirects are turned off', async () => {
+  it('is served while redirects are disabled', async () => {
     const proxy = await startProxy({ REDIRECT_ENABLED: 'false', V2_ENABLED: 'false' });
     expect((await proxy.ask('/openapi')).text).not.toContain('ePIC v2');
     expect((await proxy.ask('/openapi.json')).status).toBe(200);
@@ -213,7 +210,7 @@ describe('the OpenAPI document at the public listener', () => {
     ['?try=v2Read&path.prefix=21.T1&path.suffix=a/b', '/api/v2/handles/21.T1/a%2Fb'],
     ['?try=redirectHandle&path.handle=//evil.example/x', '/%2F%2Fevil.example%2Fx'],
     ['?try=redirectHandle&path.handle=https://evil.example', '/https%3A%2F%2Fevil.example'],
-  ])('is called through the form %s, which redirects to the operation', async (form, target) => {
+  ])('accepts the form %s and redirects to the operation', async (form, target) => {
     const { status, headers } = await (await startProxy()).ask(`/openapi${form}`);
     expect({ status, location: headers.location }).toEqual({ status: 303, location: target });
   });

@@ -1,4 +1,4 @@
-// Every recorded call that the document covers matches it, request and response.
+// Recorded requests and responses match the OpenAPI document.
 import { describe, expect, it } from 'vitest';
 import { complaintsAbout, complaintsAboutRequest, operationOf } from '../support/openapi.js';
 import { replayThroughProxy } from '../support/recorded-proxy.js';
@@ -6,12 +6,12 @@ import { handleServerRecordings } from '../support/recordings.js';
 
 const answers = replayThroughProxy();
 
-/** Recorded calls that the document covers. */
+/** Recorded calls covered by the document. */
 const told = handleServerRecordings.filter(
   ({ request }) => request.path.startsWith('/api/') && operationOf(request.method, request.path),
 );
 
-/** A Handle server also accepts lenient JSON, which no schema can describe. */
+/** Whether the body is strict JSON; the lenient JSON of a Handle server cannot be described by a schema. */
 function isStrict(sent = ''): boolean {
   try {
     JSON.parse(sent);
@@ -21,14 +21,14 @@ function isStrict(sent = ''): boolean {
   }
 }
 
-describe('the recorded calls in the OpenAPI document', () => {
-  it('are mostly covered', () => {
+describe('recorded calls in the OpenAPI document', () => {
+  it('cover more than 250 recordings', () => {
     expect(told.length).toBeGreaterThan(250);
   });
 
-  it.each(told)('are answered as documented: $name', ({ name, request: { method, path, body: sent } }) => {
+  it.each(told)('match the document: $name', ({ name, request: { method, path, body: sent } }) => {
     const answer = answers.get(name);
-    // Pages of the web server were recorded without their text.
+    // Web server pages were recorded without their text.
     if (answer?.body == null) return;
     const isScript = /[?&]callback=/.test(path) && !answer.body.startsWith('{');
     const contentType = isScript ? 'application/javascript' : 'application/json';

@@ -1,4 +1,4 @@
-// Calls of ePIC v2, of redirects and of the admin API match the document, request and response.
+// Requests and responses of ePIC v2, redirects and the admin API match the OpenAPI document.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -15,7 +15,7 @@ beforeEach(() => {
   demo.reset();
 });
 
-/** Sends a request, and checks both sides against the document. @returns the status */
+/** Sends a request, checks both sides against the document and returns the status. */
 async function checked(
   url: string,
   target: string,
@@ -45,8 +45,8 @@ const values = JSON.stringify([
   { type: 'DESC', data: Buffer.from('text').toString('base64'), refs: ['1:21.T11998/page'] },
 ]);
 
-describe('calls compared with the OpenAPI document', () => {
-  test('an ePIC v2 record from creation to deletion', async () => {
+describe('OpenAPI conformance', () => {
+  test('holds for an ePIC v2 record from creation to deletion', async () => {
     const { url } = await before({ DELETION_HANDLES: 'true' });
     const put = { method: 'PUT', headers: as(USER01), body: values };
     expect(await checked(url, HANDLE, { ...put, headers: as(USER01, { 'If-None-Match': '*' }) })).toBe(201);
@@ -69,7 +69,7 @@ describe('calls compared with the OpenAPI document', () => {
     expect(await checked(url, HANDLE, { headers: as(USER01) })).toBe(404);
   });
 
-  test('rejected ePIC v2 requests', async () => {
+  test('holds for rejected ePIC v2 requests', async () => {
     const { url } = await before();
     const put = { method: 'PUT', headers: as(USER01), body: values };
     expect(await checked(url, HANDLE, { ...put, headers: {} })).toBe(401);
@@ -85,7 +85,7 @@ describe('calls compared with the OpenAPI document', () => {
     ).toBe(403);
   });
 
-  test('a Handle server that is down, on all three interfaces', async () => {
+  test('holds for an unreachable Handle server on all three interfaces', async () => {
     const { url } = await startProxy({ UPSTREAM_URL: 'http://127.0.0.1:1' });
     expect(await checked(url, HANDLE, { headers: as(USER01) })).toBe(502);
     expect(await checked(url, '/api/handles/21.T11998/page')).toBe(502);
@@ -101,7 +101,7 @@ describe('calls compared with the OpenAPI document', () => {
     ['/21.T11998/alias', 301],
     ['/21.T11998/nothing', 404],
     ['/99.T1/nothing', 404],
-  ])('%s is answered with %d, as a page or in another form', async (target, status) => {
+  ])('holds for %s with status %d, as a page or in a different format', async (target, status) => {
     const { url } = await before();
     expect(await checked(url, target)).toBe(status);
   });
@@ -125,7 +125,7 @@ describe('calls compared with the OpenAPI document', () => {
     ['/api/verifications/300%3A21.T11998%2FUSER01', 400],
     ['/api/verifications/300%3A21.T11998%2FUSER01', 400, { method: 'POST' }],
     ['/api/site', 200, { method: 'POST' }],
-  ])('public call %s is answered %d', async (target, status, question) => {
+  ])('holds for the public call %s with status %d', async (target, status, question) => {
     const { url } = await before();
     expect(await checked(url, target, question)).toBe(status);
   });
@@ -147,8 +147,8 @@ describe('calls compared with the OpenAPI document', () => {
     ['/purge', 200, { method: 'POST', headers: JSON_BODY, body: '{"all":true}' }],
     ['/purge', 400, { method: 'POST', headers: JSON_BODY, body: '{"all":false}' }],
     ['/log-level', 200, { method: 'PUT', headers: JSON_BODY, body: '{"level":"silent"}' }],
-  ])('admin call %s is answered %d', async (path, status, question) => {
-    // This test does not cover a stalled machine.
+  ])('holds for the admin call %s with status %d', async (path, status, question) => {
+    // Event-loop lag would make `/healthz` fail, so this check is disabled.
     const { app, url } = await before({ ADMIN_MAX_EVENT_LOOP_DELAY: '0ms' });
     await ask(url, '/api/handles/21.T11998/page');
     const server = createServer(app.admin).listen(0, '127.0.0.1');

@@ -1,4 +1,4 @@
-// A batch equals the single GETs of its handles, for random lists, records, failures and selections.
+// A batch returns the responses of single GETs for random lists, records, failures and selections.
 import fc from 'fast-check';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ const refused = (responseCode: number, status: number): Answer => ({
   body: { responseCode, message: 'no' },
 });
 
-/** The response of the Handle server for a handle. */
+/** Generates the Handle server response for each handle. */
 const answers: fc.Arbitrary<(handle: string) => Answer> = fc.oneof(
   { weight: 4, arbitrary: records.map((values) => (handle: string) => recordFor(handle, values)) },
   fc.constant((handle: string) => notFound(handle)),
@@ -58,7 +58,7 @@ function queryOf({ indexes, types }: Selection): string {
   return query.toString();
 }
 
-/** Status and body of the GET of each handle, in sequence. */
+/** Returns the status and body of a single GET for each handle, in sequence. */
 async function singleGets(proxy: Proxy, handles: string[], query: string): Promise<unknown[]> {
   const elements = [];
   for (const handle of handles) {
@@ -68,14 +68,14 @@ async function singleGets(proxy: Proxy, handles: string[], query: string): Promi
   return elements;
 }
 
-describe('batch property', () => {
-  test('equals the single GETs, by query and by body, cold and warm', async () => {
+describe('batch equivalence', () => {
+  test('holds for single GETs, by query and by body, cold and warm', async () => {
     const env = { UPSTREAM_BREAKER_FAILURES: '10000', HTTP_MAX_REQUEST_LINE: '64KiB' };
     const [single, batch] = [await startProxy(env), await startProxy(env)];
     let known: ((handle: string) => Answer)[] = [];
     mockUpstream((target) => {
       const handle = handleOfTarget(target);
-      // All spellings of a handle get the same.
+      // All spellings of a handle have the same response.
       return known[recordKey(handle, false).length % known.length]!(handle);
     });
     const scenario = fc.record({

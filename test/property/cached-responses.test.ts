@@ -1,4 +1,4 @@
-// Prepared responses have the same bytes as uncached ones, for random requests.
+// Prepared responses are identical to uncached ones for random requests.
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
@@ -10,8 +10,8 @@ import { mockUpstream } from '../support/upstream.js';
 useNock();
 
 /**
- * The responses as received over the socket: to the request, which keeps the connection, and to its repetition,
- * which closes it. `Date` is from the machine's own clock and left out.
+ * Returns the received bytes for the request and its repetition on one connection, without `Date`, which uses
+ * the system clock.
  */
 function raw(
   proxy: Proxy,
@@ -40,15 +40,15 @@ function raw(
   });
 }
 
-describe('prepared responses equal uncached ones', () => {
-  const title = 'have the same bytes as new ones: $name';
+describe('prepared responses', () => {
+  const title = 'have the same bytes as uncached responses: $name';
   test.each([records, redirects])(title, async ({ corner, answerOf }) => {
-    // Both get the same random number; test/redirect/weighted.test.ts shows that each request draws its own.
+    // Both proxies draw the same random number; test/redirect/weighted.test.ts tests separate draws.
     vi.spyOn(Math, 'random').mockReturnValue(0.7);
     let compared = 0;
     let version = 0;
     mockUpstream((target) => answerOf(target, version));
-    // A refresh ahead runs at its own pace: it would refresh one of the two a moment earlier.
+    // Refresh-ahead is disabled, because it could run at different times in the two proxies.
     const settings = {
       CACHE_REFRESH_AHEAD_MIN_HITS: '0',
       UPSTREAM_BREAKER_FAILURES: '10000',

@@ -15,7 +15,7 @@ const entries: fc.Arbitrary<Entry> = fc.record({
 });
 const keys = texts.map((text) => Buffer.from(text).toString());
 
-describe('an encoded cache entry', () => {
+describe('encoded cache entry', () => {
   test.prop([keys, entries])('decodes to the same entry', (key, entry) => {
     expect(decodeEntry(key, encodeEntry(key, entry))).toEqual(entry);
   });
@@ -24,13 +24,13 @@ describe('an encoded cache entry', () => {
     keys,
     entries,
     fc.record({ run: fc.stringMatching(new RegExp(`^[0-9a-f]{${RUN_LENGTH}}$`)), ban: fc.maxSafeNat() }),
-  ])('keeps the run and the ban number of its load', (key, entry, origin) => {
+  ])('preserves the run and the ban number of its load', (key, entry, origin) => {
     const bytes = encodeEntry(key, entry, origin);
     expect(originOf(bytes)).toEqual(origin);
     expect(decodeEntry(key, bytes)).toEqual(entry);
   });
 
-  test.prop([keys, entries, keys])('is a miss under another key', (key, entry, other) => {
+  test.prop([keys, entries, keys])('is a miss for a different key', (key, entry, other) => {
     fc.pre(key !== other);
     expect(decodeEntry(other, encodeEntry(key, entry))).toBeUndefined();
   });
@@ -41,7 +41,7 @@ describe('an encoded cache entry', () => {
   });
 
   test.prop([keys, entries, fc.nat({ max: 255 }).filter((version) => version !== 5)])(
-    'is a miss for another version',
+    'is a miss for a different version',
     (key, entry, version) => {
       const bytes = encodeEntry(key, entry);
       bytes.writeUInt8(version, 3);
@@ -50,19 +50,19 @@ describe('an encoded cache entry', () => {
   );
 
   test.prop([keys, entries, fc.nat(), fc.integer({ min: 1, max: 255 })])(
-    'is a miss when a byte was changed',
+    'is a miss after a byte change',
     (key, entry, place, change) => {
       const bytes = encodeEntry(key, entry);
       const at = place % bytes.length;
       const before = bytes.readUInt8(at);
       bytes.writeUInt8(before ^ change, at);
-      // This change marks an entry as stale-only, which is harmless.
+      // This change marks the entry stale-only, which is safe.
       fc.pre(at !== 4 || (before ^ change) !== before + 3);
       expect(decodeEntry(key, bytes)).toBeUndefined();
     },
   );
 
-  test.prop([keys, fc.uint8Array({ maxLength: 200 })])('is a miss when it is random bytes', (key, noise) => {
+  test.prop([keys, fc.uint8Array({ maxLength: 200 })])('is a miss for random bytes', (key, noise) => {
     expect(decodeEntry(key, Buffer.from(noise))).toBeUndefined();
   });
 });

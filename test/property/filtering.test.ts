@@ -1,4 +1,4 @@
-// Responses from the cache equal those of the server to the same query, byte for byte.
+// Cached responses are identical to server responses for the same query.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -9,7 +9,7 @@ import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
 
-/** Records with TTLs that the cache accepts. */
+/** Generates records with cacheable TTLs. */
 const keptRecords = records.map((values) =>
   values.map((value): HandleValue => {
     const { ttl } = value;
@@ -29,8 +29,8 @@ const queries = fc
   })
   .map((parameters) => parameters.join('&'));
 
-describe('filtering property', () => {
-  test('a query is answered from the cache as the server answers it', async () => {
+describe('cached selection', () => {
+  test('returns the bytes of the server for every query', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     let runs = 0;
     const holds = fc.asyncProperty(

@@ -14,30 +14,30 @@ const handles = fc
   .string({ unit: fc.constantFrom(...Array.from('aZ0.-_/+;%?#&= ~@:|\\äß漢😀')) })
   .filter((text) => text !== '' && Buffer.byteLength(text) <= MAX_HANDLE_BYTES);
 
-describe('a handle in a path', () => {
-  test.prop([handles])('is unchanged by writing and parsing', (handle) => {
+describe('handle in a path', () => {
+  test.prop([handles])('is unchanged by encoding and parsing', (handle) => {
     expect(parseHandle(handleToPath(handle))).toEqual({ ok: true, handle });
   });
 
   test.prop([handles.filter((handle) => handle !== '.' && handle !== '..')])(
-    'is unchanged by a WHATWG URL',
+    'is unchanged by WHATWG URL parsing',
     (handle) => {
       const path = new URL(`http://upstream/api/handles/${handleToPath(handle)}`).pathname;
       expect(parseHandle(path.slice('/api/handles/'.length))).toEqual({ ok: true, handle });
     },
   );
 
-  test.prop([handles])('never has a doubled slash that a proxy could merge', (handle) => {
+  test.prop([handles])('never contains a double slash, which a proxy could merge', (handle) => {
     expect(`/${handleToPath(handle)}`).not.toContain('//');
   });
 
-  test.prop([fc.string({ unit: 'binary-ascii' })])('is parsed or refused for any raw path', (raw) => {
+  test.prop([fc.string({ unit: 'binary-ascii' })])('is parsed or rejected for any raw path', (raw) => {
     const parsed = parseHandle(raw);
     if (parsed.ok) expect(Buffer.byteLength(parsed.handle)).toBeGreaterThan(0);
   });
 
   test.prop([handles, fc.boolean()])(
-    'folds to the same key in every spelling of its prefix',
+    'has the same cache key for every spelling of its prefix',
     (handle, caseSensitive) => {
       const slash = handle.indexOf('/');
       const respelled =
@@ -48,7 +48,7 @@ describe('a handle in a path', () => {
   );
 
   test.prop([handles, fc.boolean()])(
-    'is parsed once: the original text, the cache key, the upper-case prefix',
+    'is parsed into the original text, the cache key and the upper-case prefix',
     (handle, caseSensitive) => {
       const [prefix = ''] = handle.split('/', 1);
       expect(handleRef(handle, caseSensitive)).toEqual({
@@ -59,13 +59,13 @@ describe('a handle in a path', () => {
     },
   );
 
-  test.prop([handles])('keeps the case of letters beyond ASCII', (handle) => {
+  test.prop([handles])('preserves the case of non-ASCII letters', (handle) => {
     expect(foldHandle(handle, false)).toBe(upperAscii(handle));
     expect(upperAscii('ä')).toBe('ä');
   });
 });
 
-describe('a raw handle path', () => {
+describe('raw handle path', () => {
   test.each([
     ['21.T1%2fa', '21.T1/a'],
     ['21.T1/%75rl1', '21.T1/url1'],
@@ -77,7 +77,7 @@ describe('a raw handle path', () => {
     ['21.T1/%c3%a4', '21.T1/ä'],
     ['21.T1/x%FF%FE', '21.T1/x\uFFFD\uFFFD'],
     ['21.T1/%252F', '21.T1/%2F'],
-  ])('%s is the handle %s', (raw, handle) => {
+  ])('parses %s as the handle %s', (raw, handle) => {
     expect(parseHandle(raw)).toEqual({ ok: true, handle });
   });
 
@@ -88,7 +88,7 @@ describe('a raw handle path', () => {
     ['21.T1/x%00', 'null-byte'],
     ['', 'empty'],
     ['x'.repeat(2049), 'too-long'],
-  ])('%s is refused: %s', (raw, problem) => {
+  ])('rejects %s: %s', (raw, problem) => {
     expect(parseHandle(raw)).toEqual({ ok: false, problem });
   });
 });

@@ -29,9 +29,9 @@ const found = (ttls: Ttl[]) => ({ kind: 'found', values: toBytes('[]'), ttls }) 
 const secondsLeft = (ttl: Ttl): number =>
   typeof ttl === 'number' ? ttl : (Date.parse(ttl) - ASKED_AT) / 1000;
 
-describe('lifetime of a cache entry', () => {
-  describe('by its TTLs', () => {
-    test.prop([ttls])('is never longer than any of its TTLs or the maximum', (some) => {
+describe('cache entry lifetime', () => {
+  describe('derived from TTLs', () => {
+    test.prop([ttls])('never exceeds any TTL or the maximum', (some) => {
       const life = makeEntry(found(some), ASKED_AT, bounds).staleAt - ASKED_AT;
       for (const ttl of some) expect(life).toBeLessThanOrEqual(Math.max(0, secondsLeft(ttl) * 1000));
       expect(life).toBeLessThanOrEqual(bounds.found.maxTtlMs);
@@ -45,7 +45,7 @@ describe('lifetime of a cache entry', () => {
     });
 
     test.prop([ttls, fc.integer({ min: 1, max: 3600 })])(
-      'is raised to the minimum, but not for an expired TTL',
+      'is raised to the minimum for an unexpired TTL',
       (some, min) => {
         const stretched = { ...bounds, found: { minTtlMs: min * 1000, maxTtlMs: 3_600_000 } };
         const entry = makeEntry(found(some), ASKED_AT, stretched);
@@ -55,19 +55,22 @@ describe('lifetime of a cache entry', () => {
       },
     );
 
-    test.prop([ttls, fc.nat({ max: 100_000_000 })])('is fresh, then stale, then none', (some, later) => {
-      const entry = makeEntry(found(some), ASKED_AT, bounds);
-      const now = ASKED_AT + later;
-      const expected = now < entry.staleAt ? 'fresh' : now < entry.deleteAt ? 'stale' : 'none';
-      expect(judge(entry, now)).toBe(expected);
-    });
+    test.prop([ttls, fc.nat({ max: 100_000_000 })])(
+      'progresses from fresh to stale to none',
+      (some, later) => {
+        const entry = makeEntry(found(some), ASKED_AT, bounds);
+        const now = ASKED_AT + later;
+        const expected = now < entry.staleAt ? 'fresh' : now < entry.deleteAt ? 'stale' : 'none';
+        expect(judge(entry, now)).toBe(expected);
+      },
+    );
 
-    test('is over with a TTL of 0, which no minimum raises', () => {
+    test('is zero for a TTL of 0 despite a minimum', () => {
       const stretched = { ...bounds, found: { minTtlMs: 60_000, maxTtlMs: 3_600_000 } };
       expect(isStorable(makeEntry(found([3600, 0]), ASKED_AT, stretched), ASKED_AT)).toBe(false);
     });
 
-    test('is over when its date is invalid', () => {
+    test('is zero for an invalid date', () => {
       expect(isStorable(makeEntry(found(['soon']), ASKED_AT, bounds), ASKED_AT)).toBe(false);
     });
   });
@@ -80,15 +83,15 @@ describe('lifetime of a cache entry', () => {
       { kind: 'not-found', message: 'gone' },
       { kind: 'not-found', values: toBytes(''), message: 'gone' },
     ],
-  ])('the entry of %j has its values and its message only', (answer, content) => {
+  ])('is derived without losing the values or message of %j', (answer, content) => {
     expect(makeEntry(answer, ASKED_AT, bounds)).toMatchObject(content);
   });
 
-  describe('an entry compared with trustedSince', () => {
+  describe('with trustedSince', () => {
     const later = fc.nat({ max: 3_599_999 });
 
     test.prop([later, fc.integer({ min: 1, max: 3_600_000 })])(
-      'is stale when it was loaded earlier, even within its TTL',
+      'is over for an entry loaded earlier, even within its TTL',
       (age, lag) => {
         const entry = makeEntry(found([3600]), ASKED_AT, bounds);
         expect(judge(entry, ASKED_AT + age, ASKED_AT + lag)).toBe('stale');
@@ -96,23 +99,23 @@ describe('lifetime of a cache entry', () => {
     );
 
     test.prop([later, fc.nat({ max: 3_600_000 })])(
-      'stays fresh when it was loaded at that moment or later',
+      'continues for an entry loaded at or after trustedSince',
       (age, lead) => {
         const entry = makeEntry(found([3600]), ASKED_AT, bounds);
         expect(judge(entry, ASKED_AT + age, ASKED_AT - lead)).toBe('fresh');
       },
     );
 
-    test.prop([later])('is stale while there is no lease', (age) => {
+    test.prop([later])('is over without a lease', (age) => {
       expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
     });
   });
 
-  describe('of a response from a mirror', () => {
+  describe('of a mirror response', () => {
     const mirrored = { ...bounds, mirrorMaxTtlMs: 60_000 };
     const absent = { kind: 'not-found', message: 'gone' } as const;
 
-    test('is at most mirrorMaxTtlMs, and a record may still be served stale', () => {
+    test('is at most mirrorMaxTtlMs, followed by the stale period', () => {
       const entry = makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, mirrored);
       expect(entry.staleAt).toBe(ASKED_AT + 60_000);
       expect(entry.deleteAt).toBe(entry.staleAt + bounds.staleIfErrorMs);
@@ -122,14 +125,14 @@ describe('lifetime of a cache entry', () => {
       );
     });
 
-    test('has no stale period when it is not found', () => {
+    test('has no stale period when not found', () => {
       const entry = makeEntry({ ...absent, isFromMirror: true }, ASKED_AT, mirrored);
       expect(entry.deleteAt).toBe(entry.staleAt);
       expect(entry.message).toBe('gone');
       expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
     });
 
-    test('counts as older than an entry loaded less than mirrorMaxTtlMs before', () => {
+    test('ranks below an entry loaded less than mirrorMaxTtlMs earlier', () => {
       const entry = makeEntry(found([3600]), ASKED_AT, bounds);
       expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
       expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);
@@ -137,16 +140,16 @@ describe('lifetime of a cache entry', () => {
     });
   });
 
-  test('is near its end in the last tenth of its TTL', () => {
+  test('is nearly over in the last tenth of its TTL', () => {
     const entry = makeEntry(found([1000]), ASKED_AT, bounds);
     expect(isNearEnd(entry, ASKED_AT + 900_000)).toBe(false);
     expect(isNearEnd(entry, ASKED_AT + 900_001)).toBe(true);
   });
 
-  describe('at its end', () => {
+  describe('boundary', () => {
     const entry = makeEntry(found([10]), ASKED_AT, bounds);
 
-    test('is none from deleteAt on, and not storable', () => {
+    test('is none and not storable at deleteAt', () => {
       expect(isStorable(entry, entry.deleteAt - 1)).toBe(true);
       expect(isStorable(entry, entry.deleteAt)).toBe(false);
       expect(judge(entry, entry.deleteAt - 1)).toBe('stale');
@@ -154,7 +157,7 @@ describe('lifetime of a cache entry', () => {
       expect(judge(undefined, ASKED_AT)).toBe('none');
     });
 
-    test('is stale from staleAt on', () => {
+    test('is stale at staleAt', () => {
       expect(judge(entry, entry.staleAt - 1)).toBe('fresh');
       expect(judge(entry, entry.staleAt)).toBe('stale');
     });

@@ -1,4 +1,4 @@
-// Work on location lists: twice the list takes at most twice the steps, and elements beyond the bounds are not read.
+// The cost of a location list is linear in its bounded input.
 import { BlockList } from 'node:net';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect, test as example } from 'vitest';
@@ -32,7 +32,7 @@ const listsOf = (...lists: LocationList[]): HandleLists => ({ lists, links: [], 
 const alone = (own: HandleLists) => ({ own, included: [], prefix: [], prefixIncluded: [] });
 const address = (at: number): string => `10.${(at >> 16) & 255}.${(at >> 8) & 255}.${at & 255}`;
 
-/** Locations whose attributes count how often they are read. */
+/** Counts reads of location attributes. */
 class Counting extends Map<string, string> {
   static reads = 0;
   override get(name: string): string | undefined {
@@ -52,7 +52,7 @@ function counted({ locations, ...others }: LocationList): LocationList {
   };
 }
 
-/** Cost of `work` for 1,000 and for 2,000 locations: steps, and attributes read. */
+/** Returns the cost of `work` for 1,000 and 2,000 locations: steps plus attribute reads. */
 function costs(write: (at: number) => string, work: (list: LocationList) => Steps<unknown>): number[] {
   return [1000, 2000].map((count) => {
     const made = counted(parse(list(times(count, write)))!);
@@ -81,13 +81,16 @@ const HOSTILE: Record<string, [(at: number) => string, (list: LocationList) => S
   ],
 };
 
-describe('work on location lists', () => {
-  describe('twice the locations take at most twice the work', () => {
-    example.each(Object.entries(HOSTILE))('%s', (_name, [write, work]) => {
-      const [once = 0, twice = Infinity] = costs(write, work);
-      expect(once).toBeGreaterThan(0);
-      expect(twice).toBeLessThanOrEqual(2 * once + 10);
-    });
+describe('location list cost', () => {
+  describe('linear cost', () => {
+    example.each(Object.entries(HOSTILE))(
+      'at most doubles for twice the locations: %s',
+      (_name, [write, work]) => {
+        const [once = 0, twice = Infinity] = costs(write, work);
+        expect(once).toBeGreaterThan(0);
+        expect(twice).toBeLessThanOrEqual(2 * once + 10);
+      },
+    );
 
     const texts: Record<string, (count: number) => string> = {
       locations: (count) => list(times(count, (at) => `<location href="https://e/${at}" weight="1"/>`)),
@@ -96,12 +99,15 @@ describe('work on location lists', () => {
       'texts between comments': (count) => `<a><include>${'x<!--y-->'.repeat(count * 10)}</include></a>`,
       entities: (count) => list([`<location href="${'&amp;&#65;&'.repeat(count * 10)}"/>`]),
     };
-    example.each(Object.entries(texts))('the scan of %s', (_name, text) => {
-      const steps = (count: number): number => countSteps(parseLocationList(text(count))).steps;
-      expect(steps(4000)).toBeLessThanOrEqual(2 * steps(2000) + 10);
-    });
+    example.each(Object.entries(texts))(
+      'at most doubles for twice the input when scanning %s',
+      (_name, text) => {
+        const steps = (count: number): number => countSteps(parseLocationList(text(count))).steps;
+        expect(steps(4000)).toBeLessThanOrEqual(2 * steps(2000) + 10);
+      },
+    );
 
-    example('no more than 200 included handles are read', async () => {
+    example('is bounded by 200 included handles', async () => {
       const reads: string[] = [];
       const included = listsOf(parse(list(times(300, (at) => `<include>h/${at % 250}</include>`)))!);
       const gathered = await gatherLists(included, {
@@ -120,7 +126,7 @@ describe('work on location lists', () => {
     });
   });
 
-  describe('an address', () => {
+  describe('address', () => {
     const v4 = fc.ipV4();
     const v6 = fc.ipV6();
     const range = fc.oneof(
@@ -131,12 +137,12 @@ describe('work on location lists', () => {
     );
 
     test.prop([fc.array(range, { maxLength: 20 }), fc.oneof(v4, v6)], { numRuns: 2000 })(
-      'is found in sorted ranges exactly when it is in one of them',
+      'is in the sorted ranges exactly when one of them contains it',
       (ranges, caller) => {
         const isV4 = (text: string): boolean => text.includes('.') && !text.includes(':');
         const expected = ranges.some((text) => {
           const [network = '', bits = '128'] = text.split('/');
-          // Node compares IPv4 with IPv6 addresses that embed IPv4; here the families are separate.
+          // Node matches IPv4 against IPv6 with embedded IPv4; the proxy separates the families.
           if (isV4(network) !== isV4(caller) || network.startsWith('::ffff:')) return false;
           const known = new BlockList();
           const family = isV4(network) ? 'ipv4' : 'ipv6';
@@ -149,12 +155,12 @@ describe('work on location lists', () => {
       },
     );
 
-    example('of IPv6 with an IPv4 address at its end is in the ranges of IPv6', () => {
+    example('treats IPv6 with a trailing IPv4 address as IPv6', () => {
       expect(readAddress('::1.2.3.4')).toBe(0x01020304n);
       expect(isInRanges(readAddress('::')!, finish(readRanges('::0.0.0.0/81')))).toBe(true);
     });
 
-    example('is searched in the logarithm of the ranges', () => {
+    example('requires logarithmically many range reads', () => {
       const ranges = finish(readRanges(times(16_384, (at) => address(at * 2)).join()));
       expect(ranges).toHaveLength(16_384);
       let reads = 0;
@@ -169,7 +175,7 @@ describe('work on location lists', () => {
       expect(reads).toBeLessThan(2 * 20);
     });
 
-    example('of IPv4 in the form of IPv6 is one of IPv4', () => {
+    example('treats IPv4-mapped and NAT64 addresses by their embedded form', () => {
       const ranges = finish(readRanges('192.0.2.0/24, ::1, fe80::1%eth0, 64:ff9b::192.0.2.33/127'));
       const isIn = (text: string): boolean => isInRanges(readAddress(text) ?? -1n, ranges);
       expect(['::ffff:192.0.2.9', '::FFFF:192.0.2.9', '::1', '64:ff9b::c000:220'].filter(isIn)).toHaveLength(
@@ -179,8 +185,8 @@ describe('work on location lists', () => {
     });
   });
 
-  describe('input beyond the bounds is ignored', () => {
-    example('a number is none: 32 characters, decimal', () => {
+  describe('input bound', () => {
+    example('ignores a number longer than 32 characters or not in decimal', () => {
       expect(['1', ' -1.5e3f ', '.5', '5.', 'NaN', '-Infinity', '0'.repeat(32)].map(readDouble)).toEqual([
         1,
         -1500,
@@ -202,7 +208,7 @@ describe('work on location lists', () => {
       }
     });
 
-    example('a list with long numbers is read at once', () => {
+    example('skips long numbers of a list without slow parsing', () => {
       const long = [`0x${'d'.repeat(100_000)}`, '1'.repeat(100_000), `${' '.repeat(100_000)}x`];
       const read = parse(list(long.map((text) => `<location score="${text}" weight="${text}"/>`)));
       expect(read?.locations.map(({ score, weight }) => [score, weight])).toEqual([
@@ -212,7 +218,7 @@ describe('work on location lists', () => {
       ]);
     });
 
-    example('a list is unreadable', () => {
+    example('rejects a list with too many ranges, attributes, locations or bytes', () => {
       const ranges = (count: number): string => `<location addresses="${'1.2.3.4,'.repeat(count - 1)}::1"/>`;
       const attributes = (count: number): string =>
         `<location ${times(count, (at) => `a${at}=""`).join(' ')}/>`;
@@ -230,7 +236,7 @@ describe('work on location lists', () => {
       expect(countRanges('')).toBe(1);
     });
 
-    example('lists of a record are left out', () => {
+    example('omits the lists of a record beyond 20,000 elements', () => {
       const values = times(50, () => list(times(1000, () => '<location/>'))).map((value, at) => ({
         index: at + 1,
         type: '10320/LOC',
@@ -241,7 +247,7 @@ describe('work on location lists', () => {
       expect(countElements(lists)).toBeLessThanOrEqual(20_000);
     });
 
-    example('the XML of locations is cut, and says so', () => {
+    example('truncates location XML at 1 MiB with a notice', () => {
       const { locations } = parse(list(times(9900, () => '<location href_template="{hdl}"/>')))!;
       const xml = finish(writeLocations(locations, 'ü'.repeat(1000)));
       expect(xml.length).toBeLessThan(MIB + 200);
@@ -254,42 +260,39 @@ describe('work on location lists', () => {
       expect(parse(xml)?.locations).toHaveLength(shown);
     });
 
-    example('links end after 8,000 characters', () => {
+    example('stops Link headers after 8,000 characters', () => {
       const links = times(
         5000,
         (at) => `<location rel="a" href="https://e/${at}" anchor-id="${at + 1}" id="${at}"/>`,
       );
       const own = listsOf(parse(list(links))!);
       const { value: lines, steps } = countSteps(responseHeaders(alone(own), { handle: 'h', allowed: [] }));
-      // A step for each link.
+      // One step per link.
       expect(steps).toBe(200);
       expect(lines.join('').length).toBeLessThan(8000 + lines.length);
       expect(lines[0]).toEqual(['Link', '<https://e/0>; anchor="https://e/1"; rel="a"']);
     });
   });
 
-  example(
-    'of 20,000 header lines the first 200 that are allowed are read, and lines that are refused in steps',
-    () => {
-      const headersOf = (text: string) => {
-        const own = { lists: [], links: [], headers: [text] };
-        return countSteps(responseHeaders(alone(own), { handle: 'h', allowed: ['link'] }));
-      };
-      const short = headersOf(times(20_000, () => 'Link: <>\n').join(''));
-      expect(short.value).toHaveLength(200);
-      expect(short.steps).toBeLessThan(10);
-      const refused = headersOf(times(20_000, () => 'X: y\r\n').join(''));
-      expect(refused.value).toEqual([]);
-      expect(refused.steps).toBeGreaterThan(100);
-    },
-  );
+  example('reads at most 200 allowed header lines, and rejects others in steps', () => {
+    const headersOf = (text: string) => {
+      const own = { lists: [], links: [], headers: [text] };
+      return countSteps(responseHeaders(alone(own), { handle: 'h', allowed: ['link'] }));
+    };
+    const short = headersOf(times(20_000, () => 'Link: <>\n').join(''));
+    expect(short.value).toHaveLength(200);
+    expect(short.steps).toBeLessThan(10);
+    const refused = headersOf(times(20_000, () => 'X: y\r\n').join(''));
+    expect(refused.value).toEqual([]);
+    expect(refused.steps).toBeGreaterThan(100);
+  });
 
   test.prop([
     fc.nat(10),
     fc.array(fc.constantFrom('&amp;', '&', '&#x10ffff;', '&#38;', '😀', '\ud83d', 'x', '"', '&am', 'p;'), {
       minLength: 20,
     }),
-  ])('a long attribute is read and written the same in pieces as in one', (before, parts) => {
+  ])('reads and writes a long attribute identically in slices', (before, parts) => {
     const text = '.'.repeat(before) + parts.join('').repeat(500);
     const read = (given: string): string =>
       parse(`<l><location href='${given}'/></l>`)!.locations[0]!.attributes.get('href')!;
@@ -303,12 +306,12 @@ describe('work on location lists', () => {
   });
 });
 
-example.each([0, 1])('no piece of a long text ends within a pair of surrogates (%i)', (before) => {
+example.each([0, 1])('location XML keeps surrogate pairs together when writing in pieces (%i)', (before) => {
   const text = '.'.repeat(before) + '😀'.repeat(10_000);
   expect(finish(writeLocations([{ attributes: new Map([['href', text]]) }], 'h'))).toContain(`"${text}"`);
 });
 
-example('a wanted attribute that no location has costs no search', () => {
+example('location lookup of an absent attribute reads no location', () => {
   const made = counted(parse(list(times(1000, (at) => `<location id="${at}" role=""/>`)))!);
   const { mayHave } = candidatesOf(alone(listsOf(made)), []);
   Counting.reads = 0;

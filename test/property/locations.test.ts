@@ -1,4 +1,4 @@
-// Lists of locations: the parser for any text, and the choice of a location for any request.
+// Any text is accepted as a location list, and any request selects a location or none.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
@@ -39,14 +39,14 @@ const gathered = (lists: LocationList[]) => ({
 });
 
 describe('location list properties', () => {
-  describe('a list of locations', () => {
+  describe('location list', () => {
     test.prop([
       fc.oneof(
         noise,
         jumble,
         fc.string({ unit: fc.constantFrom(...'<>/="\'&;! locationshref'.split(/(?=.)/)) }),
       ),
-    ])('is parsed or skipped, and never throws', (xml) => {
+    ])('is parsed or skipped without throwing', (xml) => {
       for (const text of [
         xml,
         `<locations>${xml}</locations>`,
@@ -57,7 +57,7 @@ describe('location list properties', () => {
     });
 
     test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 })])(
-      'has every attribute, and weights of 0 or more',
+      'contains every attribute and no negative weight',
       (places) => {
         const read = finish(parseLocationList(write(places)))!;
         expect(read.locations.map(({ attributes: each }) => Object.fromEntries(each))).toEqual(places);
@@ -66,7 +66,7 @@ describe('location list properties', () => {
     );
 
     test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 }), fc.array(values, { maxLength: 4 })])(
-      'has the same meaning after it was shown and parsed again',
+      'has the same meaning after serialization and parsing',
       (places, others) => {
         const list = finish(parseLocationList(write(places)))!;
         const plain = others.filter(({ type }) => !/^10320\//.test(type));
@@ -78,7 +78,7 @@ describe('location list properties', () => {
       },
     );
 
-    test.prop([fc.array(attributes, { maxLength: 6 })])('has valid Link headers', (places) => {
+    test.prop([fc.array(attributes, { maxLength: 6 })])('produces valid Link headers', (places) => {
       const linked = places.map((place) => ({
         ...place,
         rel: new Map(Object.entries(place)).get('rel') ?? 'item',
@@ -120,13 +120,13 @@ describe('location list properties', () => {
     maxLength: 5,
   });
 
-  describe('the choice of a location', () => {
+  describe('location selection', () => {
     const choose = (...given: Parameters<typeof selectLocation>) => finish(selectLocation(...given));
     const locationsOf = (places: Record<string, string>[]) =>
       finish(parseLocationList(write(places)))!.locations;
 
     test.prop([fc.array(scored, { maxLength: 6 }), chains, facts], { numRuns: 2000 })(
-      'is one of the locations, the same for the same inputs, and random only among several',
+      'is deterministic for the same inputs, and random only among several locations',
       (places, chain, fact) => {
         const locations = locationsOf(places);
         const chooseBy = readChooseBy(chain.join(','));
@@ -146,13 +146,13 @@ describe('location list properties', () => {
       },
     );
 
-    test.prop([scored, chains, facts])('of a single location is that location', (place, chain, fact) => {
+    test.prop([scored, chains, facts])('returns the only location', (place, chain, fact) => {
       const [only] = locationsOf([place]);
       expect(choose([only!], readChooseBy(chain.join(',')), fact)?.location).toBe(only);
     });
 
     test.prop([fc.array(scored, { minLength: 2, maxLength: 6 }), facts])(
-      'applies each selector in its order',
+      'applies each selector in order',
       (places, fact) => {
         const locations = locationsOf(places);
         const first = choose(locations, ['address'], fact)!;
@@ -168,7 +168,7 @@ describe('location list properties', () => {
   });
 
   test.prop([fc.oneof(noise, jumble), fc.oneof(noise, jumble), noise])(
-    'content negotiation accepts any header',
+    'accept any header in content negotiation',
     (accept, acceptLanguage, userAgent) => {
       for (const wantsMetadata of [true, false]) {
         const wanted = negotiatedAttributes({ accept, acceptLanguage, userAgent, wantsMetadata });

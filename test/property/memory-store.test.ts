@@ -1,4 +1,4 @@
-// Memory keeps its entries as bytes in blocks, and behaves as a Map of entries.
+// The memory store keeps entries as bytes in blocks and behaves like a Map.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Entry, asStale } from '../../src/cache/entry.js';
@@ -42,7 +42,7 @@ function act(store: MemoryStore, done: Act): void {
   else store[done.kind](done.key);
 }
 
-/** The same in a Map, where everything takes effect immediately. The most recently used entry is last. */
+/** Applies the operation to a Map immediately, with the most recently used entry last. */
 function actInMap(map: Map<string, Entry>, done: Act): void {
   const makeStale = (isMeant: (key: string) => boolean): void => {
     for (const [key, entry] of map) if (isMeant(key)) map.set(key, asStale(entry));
@@ -59,7 +59,7 @@ function actInMap(map: Map<string, Entry>, done: Act): void {
   if (entry !== undefined && done.kind !== 'forget') map.set(done.key, entry);
 }
 
-/** Evicts the least recently used entry of each kind. */
+/** Evicts the least recently used entries of each kind. */
 function bound(map: Map<string, Entry>, most: number): void {
   for (const isFound of [true, false]) {
     const keys = [...map.keys()].filter((key) => (map.get(key)?.kind === 'found') === isFound);
@@ -79,8 +79,8 @@ function hold(store: MemoryStore, key: string, entry: Entry): EntryPin {
   return held;
 }
 
-describe('the memory store property', () => {
-  test('behaves as a Map of entries', () => {
+describe('memory store', () => {
+  test('behaves like a Map of entries', () => {
     const acts = fc.array(fc.oneof(put, use, soften, ban), { maxLength: 60 });
     fc.assert(
       fc.property(acts, (chosen) => {
@@ -100,7 +100,7 @@ describe('the memory store property', () => {
     );
   });
 
-  test('evicts the least recently used entry, as a Map in order of use', () => {
+  test('evicts the least recently used entry, like a Map in order of use', () => {
     const acts = fc.array(fc.oneof(put, put, use, soften), { maxLength: 80 });
     fc.assert(
       fc.property(acts, (chosen) => {

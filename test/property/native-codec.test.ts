@@ -1,4 +1,4 @@
-// Encoding and decoding messages of the native protocol are inverse, and any bytes can be decoded without a crash.
+// Encoding and decoding are inverse, and arbitrary bytes never cause a crash.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';
@@ -53,7 +53,7 @@ const resolutions = fc.record({
   types: fc.array(texts, { maxLength: 5 }),
 });
 
-/** Bodies, each with an opcode and a response code that have such a body. */
+/** Generates bodies with a matching opcode and response code. */
 const bodies: fc.Arbitrary<{ opCode: number; responseCode: number; body: ResponseBody }> = fc.oneof(
   fc.record({
     opCode: fc.constant(1),
@@ -91,31 +91,34 @@ const bodies: fc.Arbitrary<{ opCode: number; responseCode: number; body: Respons
 );
 
 describe('native codec', () => {
-  describe('encoding and decoding keeps', () => {
-    test.prop([envelopes])('an envelope', (envelope) => {
+  describe('round trip', () => {
+    test.prop([envelopes])('preserves an envelope', (envelope) => {
       expect(decodeEnvelope(encodeEnvelope(envelope))).toEqual(envelope);
     });
 
     test.prop([headers, bytes, fc.option(bytes, { nil: undefined })])(
-      'a message',
+      'preserves a message',
       (header, body, credential) => {
         const message = { header, body, credential };
         expect(readMessage(encodeMessage(message))).toEqual(message);
       },
     );
 
-    test.prop([headers, resolutions, fc.boolean()])('a resolution', (header, resolution, isPadded) => {
-      const body = encodeResolution(resolution);
-      const asked = { ...header, opCode: 1, responseCode: 0 };
-      const message = encodeMessage({ header: asked, body, credential: undefined });
-      expect(decodeRequest(message, { isPadded })).toEqual({
-        ok: true,
-        value: { header: asked, resolution, digested: message },
-      });
-    });
+    test.prop([headers, resolutions, fc.boolean()])(
+      'preserves a resolution',
+      (header, resolution, isPadded) => {
+        const body = encodeResolution(resolution);
+        const asked = { ...header, opCode: 1, responseCode: 0 };
+        const message = encodeMessage({ header: asked, body, credential: undefined });
+        expect(decodeRequest(message, { isPadded })).toEqual({
+          ok: true,
+          value: { header: asked, resolution, digested: message },
+        });
+      },
+    );
 
     test.prop([bodies, headers, version(fc.constantFrom(1, 2, 5)), bytes, fc.boolean()])(
-      'the body of a response, with and without digest',
+      'preserves a response body with and without digest',
       ({ opCode, responseCode, body }, header, asked, digested, hasDigest) => {
         const digest = hasDigest ? encodeDigest(asked, digested) : Buffer.alloc(0);
         const message = {
@@ -127,38 +130,41 @@ describe('native codec', () => {
       },
     );
 
-    test.prop([sites])('a site', (site) => {
+    test.prop([sites])('preserves a site', (site) => {
       expect(decodeSite(encodeSite(site))).toEqual(site);
       expect(decodeSite(encodeData({ format: 'site', value: site }))).toEqual(site);
     });
 
-    test.prop([envelopes, fc.nat(5 * PACKET_BYTES)])('a message in packets', (envelope, length) => {
-      const message = Buffer.alloc(length, 'message');
-      const packets = toPackets(envelope, message);
-      expect(Buffer.concat(packets.map((packet) => packet.subarray(20)))).toEqual(message);
-      for (const [sequence, packet] of packets.entries()) {
-        const isLast = sequence === packets.length - 1;
-        if (!isLast) expect(packet.length).toBe(512);
-        expect(decodeEnvelope(packet)).toEqual({
-          ...envelope,
-          isTruncated: packets.length > 1,
-          sequence,
-          length,
-        });
-      }
-    });
+    test.prop([envelopes, fc.nat(5 * PACKET_BYTES)])(
+      'preserves a message split into packets',
+      (envelope, length) => {
+        const message = Buffer.alloc(length, 'message');
+        const packets = toPackets(envelope, message);
+        expect(Buffer.concat(packets.map((packet) => packet.subarray(20)))).toEqual(message);
+        for (const [sequence, packet] of packets.entries()) {
+          const isLast = sequence === packets.length - 1;
+          if (!isLast) expect(packet.length).toBe(512);
+          expect(decodeEnvelope(packet)).toEqual({
+            ...envelope,
+            isTruncated: packets.length > 1,
+            sequence,
+            length,
+          });
+        }
+      },
+    );
   });
 
   describe('arbitrary bytes', () => {
     const long = fc.uint8Array({ maxLength: 1500 }).map((array) => Buffer.from(array));
 
-    test.prop([long, fc.boolean()])('are a request or a reported problem', (message, isPadded) => {
+    test.prop([long, fc.boolean()])('decode to a request or a reported problem', (message, isPadded) => {
       const decoded = decodeRequest(message, { isPadded });
       if (!decoded.ok) expect(decoded.problem).not.toBe('');
     });
 
     test.prop([long, headers, fc.boolean()])(
-      'are the body of a response or a reported problem',
+      'decode to a response body or a reported problem',
       (body, header, hasDigest) => {
         const decoded = decodeResponse({ header, body, credential: undefined }, { hasDigest });
         if (!decoded.ok) expect(decoded.problem).not.toBe('');
@@ -166,7 +172,7 @@ describe('native codec', () => {
     );
 
     test.prop([resolutions, fc.nat()])(
-      'of a truncated request are padded with zeros on TCP and UDP, and refused in the tunnel',
+      'decode with zero padding after truncation on TCP and UDP, and fail in the tunnel',
       (resolution, cut) => {
         const header = {
           opCode: 1,
@@ -179,7 +185,7 @@ describe('native codec', () => {
         const body = encodeResolution(resolution);
         const message = encodeMessage({ header, body, credential: undefined });
         const part = message.subarray(0, 24 + 4 + resolution.handle.length + (cut % 4));
-        // The length of the body is that of the part, so that only the lists are missing.
+        // The body length matches the truncated message, so only the lists are missing.
         part.writeInt32BE(part.length - 24, 20);
         expect(decodeRequest(part, { isPadded: false }).ok).toBe(false);
         const padded = decodeRequest(part, { isPadded: true });
@@ -189,7 +195,7 @@ describe('native codec', () => {
   });
 
   test.prop([envelopes])(
-    'no response has a version above ours, unless the client suggested none',
+    'never responds with a version above its own unless the client suggested none',
     (envelope) => {
       const { major, minor } = negotiateVersion(envelope);
       if (envelope.suggested.major === 0) expect({ major, minor }).toEqual(envelope.version);

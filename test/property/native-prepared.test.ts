@@ -1,4 +1,4 @@
-// A prepared response has the same bytes as an uncached one, for random requests and records.
+// Prepared native responses are identical to uncached ones for random requests and records.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -33,7 +33,7 @@ const flag = fc.constantFrom(
 );
 const versions = fc.record({ major: fc.constantFrom(2, 2, 5), minor: fc.constantFrom(0, 1, 6, 7, 11) });
 
-/** Fields that may differ between two requests with the same prepared response. */
+/** Generates fields that may differ between requests with the same prepared response. */
 const volatile = fc.record({ requestId: int32, siteSerial: fc.nat(0xffff), expiration: int32 });
 const questions = fc.record({
   suffix: fc.constantFrom('a', 'b', 'B', 'gone'),
@@ -66,7 +66,7 @@ const handleIn = (target: string): string =>
   decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0] ?? '');
 
 describe('prepared native response', () => {
-  test('has the same bytes as an uncached one', async () => {
+  test('has the same bytes as an uncached response', async () => {
     let values: HandleValue[] = [];
     const upstream = mockUpstream();
     upstream.answers((target) =>

@@ -1,4 +1,4 @@
-// The filter of addresses in untrusted records: no private IPv4 network in any form, and no special IPv6 address.
+// The filter rejects private IPv4 networks in any form and special IPv6 addresses in untrusted records.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { isPrivate } from '../../src/upstream/referred-servers.js';
@@ -31,8 +31,8 @@ const FORMS: Record<string, (bytes: number[]) => string> = {
   Teredo: (bytes) => `2001:0:${hex(bytes)}::1`,
 };
 
-describe('the filter of referred addresses (SSRF)', () => {
-  test.each(Object.entries(FORMS))('refuses a private network as %s', (_form, write) => {
+describe('referral address filter (SSRF)', () => {
+  test.each(Object.entries(FORMS))('rejects a private network as %s', (_form, write) => {
     fc.assert(
       fc.property(privateIPv4, (bytes) => {
         expect(isPrivate(write(bytes))).toBe(true);
@@ -54,7 +54,7 @@ describe('the filter of referred addresses (SSRF)', () => {
       '::8.8.8.8',
     ],
     ...['0.0.0.0', '192.88.99.1', '198.18.0.1', '224.0.0.1', '255.255.255.255', '192.0.2.1', '168.63.129.16'],
-  ])('refuses %s', (address) => {
+  ])('rejects %s', (address) => {
     expect(isPrivate(address)).toBe(true);
   });
 

@@ -1,4 +1,4 @@
-// Parsers of records and requests for redirects hold for any text: no exception, no invalid header, no other host.
+// Arbitrary text in a record or request causes no exception, no invalid header and no unexpected host.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
@@ -17,7 +17,7 @@ const addresses = fc
 const anyHost = { allowedHosts: undefined };
 
 describe('redirect properties', () => {
-  describe('a redirect target', () => {
+  describe('redirect target', () => {
     test.prop([addresses], { numRuns: 3000 })(
       'is a valid header and a valid URL with an allowed scheme',
       (value) => {
@@ -33,26 +33,23 @@ describe('redirect properties', () => {
       },
     );
 
-    test.prop([addresses], { numRuns: 2000 })('is on an allowed host when hosts are restricted', (value) => {
+    test.prop([addresses], { numRuns: 2000 })('stays on the allowed hosts when restricted', (value) => {
       const address = toRedirectUrl(value, { allowedHosts: ['example.org', '*.example.org'] });
       if (!address.ok || address.url.toLowerCase().startsWith('mailto:')) return;
       expect(new URL(address.url).hostname).toMatch(/^(?:[^/]+\.)?example\.org\.?$/);
     });
 
-    test.prop([addresses, jumble], { numRuns: 300 })(
-      'stays on its host, whatever is appended',
-      (value, text) => {
-        const base = toRedirectUrl(value, anyHost);
-        const whole = appendToUrl(value, text);
-        fc.pre(base.ok && whole !== undefined && !/^\s*mailto:/i.test(value));
-        const address = toRedirectUrl(whole, anyHost);
-        if (!address.ok) return;
-        expect(new URL(address.url).origin).toBe(new URL(base.url).origin);
-      },
-    );
+    test.prop([addresses, jumble], { numRuns: 300 })('keeps its host after any append', (value, text) => {
+      const base = toRedirectUrl(value, anyHost);
+      const whole = appendToUrl(value, text);
+      fc.pre(base.ok && whole !== undefined && !/^\s*mailto:/i.test(value));
+      const address = toRedirectUrl(whole, anyHost);
+      if (!address.ok) return;
+      expect(new URL(address.url).origin).toBe(new URL(base.url).origin);
+    });
   });
 
-  describe('a redirect request', () => {
+  describe('redirect request', () => {
     const forms = [
       '',
       '/',
@@ -65,20 +62,20 @@ describe('redirect properties', () => {
       ' \u00a0',
     ];
     test.prop([fc.constantFrom(...forms), fc.stringMatching(/^[0-9.]{1,8}\/[!-9;-~]{1,20}$/)])(
-      'resolves the handle after its prefix form',
+      'resolves the handle after any prefix notation',
       (form, handle) => {
         expect(handleInUrl(form + handle)).toBe(handle);
       },
     );
 
-    test.prop([noise])('may have any path, query and Accept', (text) => {
+    test.prop([noise])('is parsed for any path, query and Accept', (text) => {
       expect(handleInUrl(text)).not.toMatch(/^\s|^\/$/);
       readRedirectQuery(readRedirectParameters(text));
       prefersJson(text);
     });
   });
 
-  test.prop([texts])('text on a page is escaped', (text) => {
+  test.prop([texts])('escape text on a page', (text) => {
     const written = html`<p title="${text}">${[text, undefined, text]}</p>`.text;
     expect(written.match(/[<>"']/g)?.join('')).toBe('<""><>');
     expect(written).not.toMatch(/&(?!#\d+;)/);

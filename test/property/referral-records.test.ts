@@ -1,4 +1,4 @@
-// Untrusted site records: whatever they contain, a read ends with an outcome or one of our errors.
+// An untrusted site record always leads to an outcome or a reported error.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
@@ -41,8 +41,8 @@ const data = fc.oneof(
 );
 const values = fc.array(fc.record({ index: fc.nat(), type, data }), { maxLength: 4 });
 
-describe('referral records', () => {
-  test('any of them leads to a response of a server or to a failure', async () => {
+describe('referral record', () => {
+  test('always leads to a server response or a reported failure', async () => {
     await fc.assert(
       fc.asyncProperty(values, async (record) => {
         const asked: string[] = [];

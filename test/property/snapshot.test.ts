@@ -1,4 +1,4 @@
-// A snapshot as bytes: written records are read back, and corrupted bytes yield no others.
+// Written records are restored, and corrupted bytes restore no other records.
 import { deflateRawSync } from 'node:zlib';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
@@ -54,25 +54,22 @@ const entriesOf = (parts: SnapshotPart[]): KeyedEntry[] =>
 const rejectionsOf = (parts: SnapshotPart[]): string[] =>
   parts.flatMap((part) => ('rejected' in part ? [part.rejected] : []));
 
-describe('a snapshot', () => {
-  test.prop([blocks])('is read as written', async (written) => {
+describe('snapshot', () => {
+  test.prop([blocks])('is restored as written', async (written) => {
     const parts = await read(bytesOf(written));
     expect(entriesOf(parts)).toEqual(written.flat());
     expect(rejectionsOf(parts)).toEqual([]);
   });
 
-  test.prop([blocks, fc.nat()])(
-    'that is truncated is read up to there, then rejected',
-    async (written, cut) => {
-      const bytes = bytesOf(written);
-      const parts = await read(bytes.subarray(0, cut % bytes.length));
-      expect(written.flat().slice(0, entriesOf(parts).length)).toEqual(entriesOf(parts));
-      expect(rejectionsOf(parts)).toHaveLength(1);
-    },
-  );
+  test.prop([blocks, fc.nat()])('is restored up to a truncation, then rejected', async (written, cut) => {
+    const bytes = bytesOf(written);
+    const parts = await read(bytes.subarray(0, cut % bytes.length));
+    expect(written.flat().slice(0, entriesOf(parts).length)).toEqual(entriesOf(parts));
+    expect(rejectionsOf(parts)).toHaveLength(1);
+  });
 
   test.prop([blocks, fc.nat(), fc.integer({ min: 1, max: 255 })])(
-    'with a changed byte lacks a block, is rejected, and yields nothing that was not written',
+    'is restored without the damaged block after a byte change',
     async (written, place, change) => {
       const bytes = bytesOf(written);
       const at = place % bytes.length;
@@ -85,28 +82,28 @@ describe('a snapshot', () => {
 
   test.prop([blocks, fc.array(fc.tuple(fc.nat(), fc.uint8Array({ maxLength: 40 })), { maxLength: 5 })], {
     numRuns: 2000,
-  })('that is overwritten in places yields nothing that was not written', async (written, damages) => {
+  })('never yields unwritten records after being overwritten in places', async (written, damages) => {
     const bytes = bytesOf(written);
     for (const [place, noise] of damages)
       bytes.set(noise.subarray(0, bytes.length - (place % bytes.length)), place % bytes.length);
     for (const found of entriesOf(await read(bytes))) expect(written.flat()).toContainEqual(found);
   });
 
-  test.prop([fc.uint8Array({ maxLength: 300 })])('of random bytes is rejected', async (noise) => {
+  test.prop([fc.uint8Array({ maxLength: 300 })])('is rejected for random bytes', async (noise) => {
     expect(await read(Buffer.from(noise))).toEqual([{ rejected: 'unknown' }]);
   });
 
-  test.prop([blocks])('of another upstream is rejected', async (written) => {
+  test.prop([blocks])('is rejected for a different upstream', async (written) => {
     expect(await read(bytesOf(written, 'http://other.example.org:8000'))).toEqual([{ rejected: 'foreign' }]);
   });
 
-  test('of a later version is rejected', async () => {
+  test('is rejected for a later version', async () => {
     const bytes = bytesOf([]);
     bytes.write('HRPSNAP9', 'latin1');
     expect(await read(bytes)).toEqual([{ rejected: 'unknown' }]);
   });
 
-  test('allocates no more than its real size when a block claims more', async () => {
+  test('allocates at most its real size when a block claims more', async () => {
     const bomb = deflateRawSync(Buffer.alloc(1024 ** 2));
     const bytes = Buffer.concat([encodeHead(IDENTITY), encodeBlock(bomb, 10), END]);
     expect(await read(bytes)).toEqual([{ rejected: 'damaged' }]);

@@ -1,4 +1,4 @@
-// Translating a v2 value to a record value and back is the identity, also through a Handle server.
+// Translating ePIC v2 values to record values and back is the identity, also through a Handle server.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
@@ -13,7 +13,7 @@ const handles = fc.oneof(
   texts.map((text) => `21.T1/${text}`),
   fc.constantFrom('0.NA/21.T1', '1:a/b:c', 'a/b\nc', ''),
 );
-/** Seconds and times that v2 stores are not negative. */
+/** Seconds and times stored by ePIC v2, never negative. */
 const uint31 = fc.nat(2 ** 31 - 1);
 const isoDates = uint31.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));
 
@@ -48,7 +48,7 @@ const lives = fc.oneof(
   fc.record({ ttl_type: fc.constant(1 as const), ttl: isoDates }),
 );
 
-/** Every value that GET can show. */
+/** Generates every value that GET can return. */
 const v2Values: fc.Arbitrary<V2Value> = fc
   .record({
     idx: fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 2 ** 31 - 1 })),
@@ -72,16 +72,16 @@ const v2Records = fc
   .uniqueArray(v2Values, { selector: ({ idx }) => idx, minLength: 1, maxLength: 5 })
   .map((values) => values.sort((one, other) => one.idx - other.idx));
 
-/** Translates a list, without the added administrator. */
+/** Translates a list without the added administrator. */
 const translated = (body: readonly object[]): HandleValue[] =>
   toRecord(readInputs(JSON.parse(JSON.stringify(body))), { automaticAdmin }).slice(0, body.length);
 
-/** The values as a Handle server stores and returns them. */
+/** Returns the values as a Handle server stores and returns them. */
 const throughServer = (values: readonly HandleValue[]): HandleValue[] =>
   values.map((value) => valueToJson(valueFromJson(JSON.parse(JSON.stringify(value)), 0)));
 
-describe('an ePIC v2 list', () => {
-  test.prop([v2Records])('is unchanged by the translation to record values and back', (list) => {
+describe('ePIC v2 list', () => {
+  test.prop([v2Records])('is unchanged by translation to record values and back', (list) => {
     expect(toV2(translated(list))).toEqual(list);
   });
 
@@ -89,19 +89,19 @@ describe('an ePIC v2 list', () => {
     expect(toV2(throughServer(translated(list)))).toEqual(list);
   });
 
-  test.prop([v2Records])('keeps its ETag when it is sent back', (list) => {
+  test.prop([v2Records])('has the same ETag after being sent back', (list) => {
     const stored = throughServer(translated(list));
     expect(recordEtag(throughServer(translated(toV2(stored))))).toBe(recordEtag(stored));
   });
 
-  test.prop([v2Records])('changes nothing on the server when it is sent back', (list) => {
+  test.prop([v2Records])('changes nothing on the server when sent back', (list) => {
     const stored = throughServer(translated(list));
     const next = translated(toV2(stored));
     const plan = planWrite({ current: stored, isFull: true, next });
     expect(plan.kind === 'whole' && throughServer(plan.values)).toEqual(stored);
   });
 
-  test.prop([v2Records])('has the same meaning in the other accepted spellings', (list) => {
+  test.prop([v2Records])('has the same meaning in all other accepted spellings', (list) => {
     const rewritten = list.map(({ idx, privs, refs, ttl_type, ttl, parsed_data, ...value }, at) => ({
       ...value,
       idx: String(idx),
@@ -123,21 +123,27 @@ describe('an ePIC v2 list', () => {
   });
 });
 
-describe('an ePIC v2 text value', () => {
-  test.prop([texts])('is kept in parsed_data or, with control characters, in data', (text) => {
-    const [shown] = toV2(throughServer(translated([{ type: 'X', parsed_data: text }])));
-    expect(Buffer.from(shown!.data, 'base64').toString()).toBe(text);
-    expect([text, null]).toContain(shown!.parsed_data);
-  });
+describe('ePIC v2 text value', () => {
+  test.prop([texts])(
+    'is preserved in parsed_data, or in data when it contains control characters',
+    (text) => {
+      const [shown] = toV2(throughServer(translated([{ type: 'X', parsed_data: text }])));
+      expect(Buffer.from(shown!.data, 'base64').toString()).toBe(text);
+      expect([text, null]).toContain(shown!.parsed_data);
+    },
+  );
 
   const almostBase64 = fc.string({
     unit: fc.constantFrom('a', 'Q', '0', '+', '/', '=', '-', '\n'),
     maxLength: 9,
   });
-  test.prop([fc.oneof(texts, almostBase64)])('is kept in data too, unless it is canonical base64', (text) => {
-    const [shown] = toV2(throughServer(translated([{ type: 'X', data: text }])));
-    const bytes = Buffer.from(text, 'base64');
-    const isBase64 = bytes.toString('base64') === text;
-    expect(shown!.data).toBe(isBase64 ? text : Buffer.from(text).toString('base64'));
-  });
+  test.prop([fc.oneof(texts, almostBase64)])(
+    'is preserved when sent in data, unless it is canonical base64',
+    (text) => {
+      const [shown] = toV2(throughServer(translated([{ type: 'X', data: text }])));
+      const bytes = Buffer.from(text, 'base64');
+      const isBase64 = bytes.toString('base64') === text;
+      expect(shown!.data).toBe(isBase64 ? text : Buffer.from(text).toString('base64'));
+    },
+  );
 });

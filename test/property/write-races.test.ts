@@ -1,4 +1,4 @@
-// However reads and writes are interleaved, no reader gets a record older than the last acknowledged one.
+// No reader receives a record older than the last acknowledged one, however reads and writes interleave.
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -13,7 +13,7 @@ import {
 } from '../support/write-races.js';
 
 const nothing = (): Promise<void> => Promise.resolve();
-/** These races have no purges, and do not check Cache-Status. */
+/** These races exclude purges and do not check Cache-Status. */
 const noPurge = { soften: nothing, ban: nothing, accepts: (): boolean => true };
 const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing };
 
@@ -23,12 +23,12 @@ function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.
   });
 }
 
-describe('races of reads and writes', () => {
-  test('a read that begins after an acknowledgement shows that write or a later one', async () => {
+describe('race of reads and writes', () => {
+  test('returns the acknowledged write or a later one for a read that starts after it', async () => {
     await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
   });
 
-  /** Fences that only delete the key after a write with one of these outcomes. */
+  /** Returns a fence that only deletes the key after a write with one of these outcomes. */
   const forgetting =
     (...outcomes: (keyof Fence)[]) =>
     (memory: MemoryStore, key: string): Promise<Fence> => {
@@ -58,11 +58,11 @@ describe('races of reads and writes', () => {
       fence: (key) => makeFence(memory, key),
     });
 
-  describe('a broken store is detected', () => {
+  describe('broken store', () => {
     test.each<[what: string, makeStore: MakeStore<number>, acts?: fc.Arbitrary<Act[]>]>([
       ['without fences', withFences(forgetting())],
       [
-        'with a cache that deletes after the write, but stores loads from before',
+        'with deletion after the write but without rejection of earlier loads',
         (tiers) => {
           const { memory } = tiers;
           return {
@@ -76,12 +76,12 @@ describe('races of reads and writes', () => {
         },
       ],
       [
-        'without a fence that stays after a write without a response',
+        'without a lasting fence after an unknown write outcome',
         withFences(forgetting('changed', 'unknown')),
-        // Only these three matter here; with all acts the order that finds it would be rare.
+        // The failing order is rare with all acts, so only the three relevant ones are used.
         fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),
       ],
-    ])('%s', async (_what, makeStore, chosenActs) => {
+    ])('is detected %s', async (_what, makeStore, chosenActs) => {
       const track = createTrackWith(makeStore);
       const { failed, counterexample } = await fc.check(holdsOn(track, chosenActs), { numRuns: 3000 });
       expect(failed).toBe(true);

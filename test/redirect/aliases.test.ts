@@ -1,4 +1,3 @@
-// HS_ALIAS: a handle that refers to another handle.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -22,7 +21,7 @@ const records = {
 };
 
 describe('alias (HS_ALIAS)', () => {
-  test('redirects permanently to the last handle on this proxy', async () => {
+  test('redirects permanently to the final handle on this proxy', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('one')).toEqual([301, '/21.T11998/page']);
     expect(await leads.to('two')).toEqual([301, '/21.T11998/page']);
@@ -32,12 +31,12 @@ describe('alias (HS_ALIAS)', () => {
     expect(leads.upstream.asked).toBe(5);
   });
 
-  test('redirects a POST to the target directly', async () => {
+  test('redirects a POST directly to the target', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('two', { method: 'POST' })).toEqual([302, 'https://example.org/page']);
   });
 
-  test('shows the values of the last handle and the aliases with noredirect', async () => {
+  test('shows the aliases and the values of the final handle with noredirect', async () => {
     const leads = await startLeads(records);
     const { status, text } = await leads.get('two?noredirect');
     expect(status).toBe(200);
@@ -47,7 +46,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(text).toContain('https://example.org/page');
   });
 
-  test('shows itself with ignore_aliases', async () => {
+  test('shows its own record with ignore_aliases', async () => {
     const leads = await startLeads(records);
     const { status, text } = await leads.get('one?ignore_aliases');
     expect([status, text.includes('HS_ALIAS'), text.includes('an alias')]).toEqual([200, true, true]);
@@ -55,7 +54,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('of an unknown handle, or in a loop, is 404', async () => {
+  test('returns 404 for an unknown handle or a loop', async () => {
     const leads = await startLeads(records);
     const dead = await leads.get('dead');
     expect([dead.status, dead.text.includes('21.T11998/dead is an alias of 21.T11998/nobody')]).toEqual([
@@ -71,7 +70,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(leads.upstream.asked).toBe(5);
   });
 
-  test('is followed 20 times, not 21', async () => {
+  test('is followed at most 20 times', async () => {
     const chain = Object.fromEntries(
       Array.from({ length: 21 }, (_, at) => [
         `hop${at}`,
@@ -83,7 +82,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(await leads.to('hop20')).toEqual([404, undefined]);
   });
 
-  test('expires with the first record of the chain', async () => {
+  test('expires with the first expiring record of the chain', async () => {
     const leads = await startLeads({ ...records, short: alias('21.T11998/page', 20) });
     const { headers } = await leads.get('short');
     expect(headers['cache-control']).toBe('public, max-age=20');
@@ -93,7 +92,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(await leads.to('short')).toEqual([301, '/21.T11998/a%3Fb%23c%20%C3%A4']);
   });
 
-  test('does not redirect to another host', async () => {
+  test('never redirects to a different host', async () => {
     const leads = await startLeads({
       slashes: alias('//evil.org/x'),
       '//evil.org/x': [value(1, 'URL', 'https://example.org/handle-with-slashes')],

@@ -1,4 +1,3 @@
-// Branding of pages: a colour and links, escaped and allowed by the Content-Security-Policy.
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -10,7 +9,7 @@ const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(
 
 describe('page branding', () => {
   test.each([{}, { PAGE_ACCENT_COLOR: '#00695c' }])(
-    'its style is allowed by the Content-Security-Policy: %j',
+    'has a style hash in the Content-Security-Policy: %j',
     async (env) => {
       const proxy = await startProxy(env);
       for (const path of ['/', '/openapi']) {
@@ -21,14 +20,14 @@ describe('page branding', () => {
     },
   );
 
-  test('applies the accent colour to the main button, and to links on light pages', async () => {
+  test('applies the accent colour to the main button and to links on light pages', async () => {
     const proxy = await startProxy({ PAGE_ACCENT_COLOR: '#00695c' });
     const { text } = await proxy.ask('/');
     expect(text.match(/--accent:#00695c;--on-accent:#fff/g)).toHaveLength(2);
     expect(text.match(/--link:#00695c/g)).toHaveLength(1);
   });
 
-  test('shows footer links on every page, escaped', async () => {
+  test('shows escaped footer links on every page', async () => {
     const links = [
       { text: 'Imprint & <b>more</b>', url: 'https://example.org/imprint?a="b"&c' },
       { text: 'Contact', url: 'mailto:pid@example.org' },

@@ -1,4 +1,3 @@
-// Caching headers of redirects and pages, and their hits after changes.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';
@@ -17,9 +16,9 @@ const records = {
   until: [value(1, 'URL', 'https://example.org/until', '2026-11-21T10:00:30Z')],
 };
 
-describe('caching of redirects and pages', () => {
+describe('redirect and page caching', () => {
   test.each(['true', 'false'])(
-    'a redirect has Age and max-age of its record, with prepared responses %s',
+    'sends Age and max-age of the record on a redirect (prepared responses: %s)',
     async (enabled) => {
       const leads = await startLeads(records, {
         HTTP_RESPONSE_CACHE_ENABLED: enabled,
@@ -53,7 +52,7 @@ describe('caching of redirects and pages', () => {
     },
   );
 
-  test('http.clientMaxAge bounds both max-age and Expires, also of prepared responses', async () => {
+  test('bounds max-age and Expires by http.clientMaxAge, even in prepared responses', async () => {
     const leads = await startLeads(records);
     for (const seconds of ['00', '01', '02', '03']) {
       const { headers } = await leads.get('long');
@@ -66,7 +65,7 @@ describe('caching of redirects and pages', () => {
     expect((await leads.get('until')).headers.expires).toBe('Sat, 21 Nov 2026 10:00:30 GMT');
   });
 
-  test('http.sharedMaxAge lets shared caches reuse a redirect, for its remaining TTL at most', async () => {
+  test('lets shared caches reuse a redirect for http.sharedMaxAge, at most its remaining TTL', async () => {
     const leads = await startLeads(records, { HTTP_SHARED_MAX_AGE: '10m', HTTP_CLIENT_MAX_AGE: '7s' });
     const control = async (path: string) => (await leads.get(path)).headers['cache-control'];
     for (let times = 0; times < 3; times++) {
@@ -75,14 +74,14 @@ describe('caching of redirects and pages', () => {
     }
   });
 
-  test('JSON and the page of a record require revalidation', async () => {
+  test('requires revalidation of the record JSON and page', async () => {
     const leads = await startLeads(records);
     const json = await leads.get('abc?noredirect', { Accept: 'application/json' });
     expect(json.headers['cache-control']).toBe('public, max-age=0, must-revalidate');
     expect((await leads.get('abc?noredirect')).headers['cache-control']).toBe('no-cache');
   });
 
-  test('a record with TTL 0 expires immediately', async () => {
+  test('expires a record with TTL 0 immediately', async () => {
     const leads = await startLeads(records);
     for (const path of ['uncached', 'abc?auth']) {
       const { headers } = await leads.get(path);
@@ -91,7 +90,7 @@ describe('caching of redirects and pages', () => {
     }
   });
 
-  test('a redirect is served stale with max-age 0 while the Handle server is down', async () => {
+  test('serves a stale redirect with max-age 0 while the Handle server is down', async () => {
     const leads = await startLeads(records);
     await leads.to('abc');
     await leads.to('abc');
@@ -107,7 +106,7 @@ describe('caching of redirects and pages', () => {
     expect((await leads.get('abc?noredirect')).text).toContain('This is the record as it was 10 minutes');
   });
 
-  test('all requests for a handle use one cache entry', async () => {
+  test('uses one cache entry for all requests for a handle', async () => {
     const leads = await startLeads(records);
     const paths = [
       'abc',
@@ -124,7 +123,7 @@ describe('caching of redirects and pages', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('no redirect has the old target after an acknowledged write', async () => {
+  test('updates the target of every redirect after an acknowledged write', async () => {
     const leads = await startLeads(records);
     mockWrites({ status: 200, body: '{"responseCode":1,"handle":"21.T11998/abc"}' });
     for (let times = 0; times < 5; times++) await leads.to('abc');
@@ -139,7 +138,7 @@ describe('caching of redirects and pages', () => {
     expect(leads.upstream.asked).toBe(4);
   });
 
-  test('a page is revalidated with a 304', async () => {
+  test('revalidates a page with 304', async () => {
     const leads = await startLeads(records);
     await leads.to('abc');
     for (const path of ['/21.T11998/abc?noredirect', '/21.T11998/abc?action=showurls', '/', '/robots.txt']) {
@@ -159,7 +158,7 @@ describe('caching of redirects and pages', () => {
     expect((await leads.get('abc?noredirect', old)).status).toBe(200);
   });
 
-  test('a page varies by Accept', async () => {
+  test('varies a page by Accept', async () => {
     const leads = await startLeads(records);
     const { headers } = await leads.get('abc?noredirect');
     expect(headers.vary).toBe('Accept, Accept-Encoding, Authorization, Origin');
@@ -167,7 +166,7 @@ describe('caching of redirects and pages', () => {
     expect((await leads.get('abc?noredirect', question)).status).toBe(200);
   });
 
-  test('a not-found page has the TTL of the negative cache', async () => {
+  test('gives a not-found page the negative-cache TTL', async () => {
     const leads = await startLeads(records);
     const { status, headers } = await leads.get('nobody');
     expect([status, headers['cache-control'], headers.etag]).toEqual([404, 'public, max-age=30', undefined]);
@@ -178,7 +177,7 @@ describe('caching of redirects and pages', () => {
     expect(await leads.to('nobody')).toEqual([302, 'https://example.org/born']);
   });
 
-  test('computed handles of a template have separate entries', async () => {
+  test('caches each computed handle of a template separately', async () => {
     const leads = await startLeads({});
     leads.upstream.answers((target) => {
       const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -193,7 +192,7 @@ describe('caching of redirects and pages', () => {
     expect(leads.upstream.asked).toBe(3);
   });
 
-  test('a flood of unknown handles evicts no record', async () => {
+  test('evicts no record during a flood of unknown handles', async () => {
     const leads = await startLeads(records, {
       CACHE_NOT_FOUND_MAX_ENTRIES: '50',
       CACHE_FOUND_MAX_ENTRIES: '50',
@@ -206,7 +205,7 @@ describe('caching of redirects and pages', () => {
     expect(leads.upstream.asked).toBe(102);
   });
 
-  test('a redirect in flight during a reload prepares nothing for the requests after it', async () => {
+  test('discards the prepared response of a redirect in flight during a reload', async () => {
     const leads = await startLeads(records);
     const { opened, open } = gate();
     const reads: string[] = [];

@@ -1,4 +1,4 @@
-// Selection of a location by Accept, Accept-Language and User-Agent, which Vary lists.
+// Accept, Accept-Language and User-Agent select a location and are listed in Vary.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -20,8 +20,8 @@ const negotiated = list(
   place('other', 'weight="0" http_role="conneg"'),
 );
 
-describe('content negotiation of locations', () => {
-  test('Accept selects by ctype and media-type, in the order of quality', async () => {
+describe('location content negotiation', () => {
+  test('selects by ctype and media-type in the quality order of Accept', async () => {
     const leads = await startLeads({ negotiated });
     const accepting = async (accept?: string) =>
       leads.to('negotiated', accept === undefined ? {} : { headers: { Accept: accept } });
@@ -50,7 +50,7 @@ describe('content negotiation of locations', () => {
     );
   });
 
-  test('a browser without a type in Accept is recognised by its User-Agent', async () => {
+  test('recognises a browser by User-Agent when Accept names no type', async () => {
     const leads = await startLeads({
       roles: list(
         place('page', ''),
@@ -65,7 +65,7 @@ describe('content negotiation of locations', () => {
     expect(await from({ Accept: 'text/turtle' })).toEqual(at('page'));
   });
 
-  test('Accept-Language selects by exact tags, after Accept', async () => {
+  test('selects by exact Accept-Language tags after Accept', async () => {
     const leads = await startLeads({
       languages: list(
         place('main', ''),
@@ -82,7 +82,7 @@ describe('content negotiation of locations', () => {
     expect(await speaking('de-CH')).toEqual(at('main'));
   });
 
-  test('action=metadata selects by role, and ignores http_role', async () => {
+  test('selects by role for action=metadata and ignores http_role', async () => {
     const leads = await startLeads({
       roles: list(
         place('page', ''),
@@ -97,7 +97,7 @@ describe('content negotiation of locations', () => {
     expect(await leads.to('roles?metadata')).toEqual(at('any'));
   });
 
-  test('Vary lists the headers that may change the target, and no others', async () => {
+  test('lists only the headers that affect the target in Vary', async () => {
     const OWN = 'Accept-Encoding, Authorization, Origin';
     const leads = await startLeads({
       negotiated,

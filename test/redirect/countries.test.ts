@@ -1,4 +1,4 @@
-// The country of the client, from a database that the operator provides.
+// The operator may provide a database of client countries.
 import { describe, expect, test } from 'vitest';
 import { loadStartConfig } from '../../src/config/load.js';
 import { createReload } from '../../src/process/reload.js';
@@ -20,8 +20,8 @@ const at = (name: string): [number, string] => [302, `https://${name}.example.or
 
 const COUNTRIES = { '192.0.2.0/24': 'DE', '198.51.100.0/25': 'US' };
 
-describe('selection of a location by country', () => {
-  test('uses the address of the client, unless the query names a country or an address', async () => {
+describe('location selection by country', () => {
+  test('uses the client address unless the query contains a country or an address', async () => {
     const leads = await startLeads(records, {
       REDIRECT_COUNTRY_DATABASE: writeCountryDatabase(COUNTRIES),
       HTTP_TRUSTED_PROXIES: 'loopback',
@@ -41,7 +41,7 @@ describe('selection of a location by country', () => {
     }
   });
 
-  test('by the address of the client makes the response private', async () => {
+  test('makes the response private when it depends on the client address', async () => {
     const env = { REDIRECT_COUNTRY_DATABASE: writeCountryDatabase(COUNTRIES) };
     const leads = await startLeads(records, env);
     const control = async (path: string) => (await leads.get(path)).headers['cache-control'];
@@ -52,7 +52,7 @@ describe('selection of a location by country', () => {
     }
   });
 
-  test('is public without a database', async () => {
+  test('keeps the response public without a database', async () => {
     const leads = await startLeads(records);
     expect((await leads.get('abroad')).headers['cache-control']).toBe('public, max-age=60');
   });
@@ -62,7 +62,7 @@ describe('selection of a location by country', () => {
     readFile: () => file,
   });
 
-  test('uses the new database after a reload', async () => {
+  test('uses a new database after a reload', async () => {
     const path = writeCountryDatabase({ '127.0.0.0/8': 'DE' });
     const leads = await startLeads(records, { REDIRECT_COUNTRY_DATABASE: path });
     expect(await leads.to('abroad')).toEqual(at('de'));
@@ -73,7 +73,7 @@ describe('selection of a location by country', () => {
     expect(await leads.to('abroad')).toEqual(at('us'));
   });
 
-  test('fails the start when the file is not a country database', () => {
+  test('prevents startup with an invalid country database', () => {
     expect(() => loadStartConfig(sourcesOf('another format', 'GeoIP.dat'))).toThrow(
       /redirect\.countryDatabase .*GeoIP\.dat is not a database in the MaxMind format/,
     );

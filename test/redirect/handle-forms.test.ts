@@ -1,4 +1,3 @@
-// Forms in which people write a handle after the address of a resolver.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
@@ -9,8 +8,8 @@ useNock();
 const HERE = 'https://example.org/here';
 const records = { abc: [value(1, 'URL', HERE)], 'a/b c?#ä': [value(1, 'URL', 'https://example.org/odd')] };
 
-describe('forms of a handle in a URL', () => {
-  test('have one prefix form removed', async () => {
+describe('handle notation in a URL', () => {
+  test('strips one prefix such as hdl: or doi:', async () => {
     const leads = await startLeads(records);
     const forms = [
       '/21.T11998/abc',
@@ -43,7 +42,7 @@ describe('forms of a handle in a URL', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('keep a colon after the slash of a URN as part of the handle', async () => {
+  test('keeps a colon after the slash of a URN as part of the handle', async () => {
     const leads = await startLeads({ 'uc:a@x': [value(1, 'URL', HERE)] });
     for (const form of [
       '/urn:hdl:21.T11998/uc:a@x',
@@ -55,14 +54,14 @@ describe('forms of a handle in a URL', () => {
     }
   });
 
-  test('redirect HEAD and POST like GET', async () => {
+  test('redirects HEAD and POST like GET', async () => {
     const leads = await startLeads(records);
     for (const method of ['HEAD', 'POST']) expect(await leads.to('abc', { method })).toEqual([302, HERE]);
     const head = await leads.ask('/21.T11998/abc', { method: 'HEAD' });
     expect(head.text).toBe('');
   });
 
-  test('keep everything else as part of the handle', async () => {
+  test('preserves all other characters of the handle', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('a%2Fb%20c%3F%23%C3%A4')).toEqual([302, 'https://example.org/odd']);
     for (const path of ['abc/', 'abc+', 'abc;x=1', 'abc%20x', 'hdl:abc']) {
@@ -70,7 +69,7 @@ describe('forms of a handle in a URL', () => {
     }
   });
 
-  test('an invalid path and an overlong handle are refused', async () => {
+  test('rejects an invalid path and an overlong handle', async () => {
     const leads = await startLeads(records);
     const statusOf = async (path: string): Promise<number> => (await leads.ask(path)).status;
     expect(await statusOf('/21.T11998/x%ZZ')).toBe(400);
@@ -83,7 +82,7 @@ describe('forms of a handle in a URL', () => {
   const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
   const post = (body: string) => ({ method: 'POST', headers: FORM, body });
 
-  test('a posted form with hdl= redirects, as on HDLProxy', async () => {
+  test('redirects a posted form with hdl=, as HDLProxy does', async () => {
     const leads = await startLeads(records);
     const posted = await leads.ask('/', post('hdl=hdl%3A21.T11998%2Fabc'));
     expect([posted.status, posted.headers.location]).toEqual([302, HERE]);
@@ -95,7 +94,7 @@ describe('forms of a handle in a URL', () => {
     expect((await leads.ask('/', post(`hdl=${'x'.repeat(20_000)}`))).status).toBe(413);
   });
 
-  test('a form is read with any Content-Type parameters, and no body of another type', async () => {
+  test('reads a form with Content-Type parameters and ignores bodies of other types', async () => {
     const leads = await startLeads(records);
     const statusOf = async (type: string): Promise<number> => {
       const headers = { 'Content-Type': type };
@@ -107,7 +106,7 @@ describe('forms of a handle in a URL', () => {
     }
   });
 
-  test('compressed forms, and those with a byte order mark, are read', async () => {
+  test('reads compressed forms and forms with a byte order mark', async () => {
     const leads = await startLeads(records);
     const form = Buffer.from('hdl=21.T11998%2Fabc');
     const statusOf = async (body: Buffer, encoding: string): Promise<number> => {
@@ -121,7 +120,7 @@ describe('forms of a handle in a URL', () => {
     expect(await statusOf(gzipSync(Buffer.alloc(5_000_000)), 'gzip')).toBe(413);
   });
 
-  test('the look-up form redirects to the URL of the handle', async () => {
+  test('redirects the lookup form to the URL of the handle', async () => {
     const leads = await startLeads(records);
     const found = await leads.ask('/?hdl=+hdl%3A21.T11998%2Fa%2Fb+c%3F%23%C3%A4&noredirect=on');
     expect(found.status).toBe(302);
@@ -130,7 +129,7 @@ describe('forms of a handle in a URL', () => {
     expect([front.status, front.headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
   });
 
-  test('the body of a GET is ignored', async () => {
+  test('ignores the body of a GET', async () => {
     const leads = await startLeads(records);
     for (let times = 0; times < 3; times++) {
       const question = {
@@ -143,7 +142,7 @@ describe('forms of a handle in a URL', () => {
     }
   });
 
-  test('methods other than GET, HEAD and POST are refused', async () => {
+  test('rejects methods other than GET, HEAD and POST', async () => {
     const leads = await startLeads(records);
     for (const method of ['PUT', 'DELETE']) {
       const { status, headers } = await leads.ask('/21.T11998/abc', { method });
@@ -152,7 +151,7 @@ describe('forms of a handle in a URL', () => {
     expect(leads.upstream.asked).toBe(0);
   });
 
-  test('redirect.enabled false does not affect the record interface', async () => {
+  test('leaves the record interface enabled when redirect.enabled is false', async () => {
     const leads = await startLeads(records, { REDIRECT_ENABLED: 'false' });
     expect((await leads.get('abc')).status).toBe(404);
     expect((await leads.ask('/api/handles/21.T11998/abc')).status).toBe(200);

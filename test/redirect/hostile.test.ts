@@ -1,4 +1,4 @@
-// Hostile records: they do no harm and cost bounded time.
+// Hostile records cause no harm and have a bounded cost.
 import { describe, expect, test } from 'vitest';
 import { cpuMs } from '../support/cpu-time.js';
 import { startLeads, value } from '../support/leads.js';
@@ -27,8 +27,8 @@ const BOMBS = {
   larger: `<locations><location href="https://a.example.org/"/></locations>${' '.repeat(1024 * 1024)}`,
 };
 
-describe('hostile records', () => {
-  test('an XML bomb is skipped for the URL value in bounded time', async () => {
+describe('hostile record', () => {
+  test('falls back to the URL value for an XML bomb in bounded time', async () => {
     const leads = await startLeads(
       Object.fromEntries(
         Object.entries(BOMBS).map(([name, xml]) => [name, [value(1, '10320/loc', xml), plain]]),
@@ -40,12 +40,12 @@ describe('hostile records', () => {
         for (let times = 0; times < 20; times++)
           expect(await leads.to(`${name}?x=${times}`), name).toEqual(PLAIN);
       });
-      // The record is parsed once; each request still costs itself and the JSON around the text.
+      // The record is parsed once; each request still costs its own work and the surrounding JSON.
       expect(ms / 20, name).toBeLessThan(100);
     }
   });
 
-  test('selecting one of 5,000 locations takes bounded time', async () => {
+  test('selects one of 5,000 locations in bounded time', async () => {
     const places = Array.from(
       { length: 5000 },
       (_, at) => `<location id="${at}" href="https://example.org/${at}" country="c${at % 200}"/>`,
@@ -66,7 +66,7 @@ describe('hostile records', () => {
     expect((await leads.get('many?action=showurls')).text.match(/<location /g)).toHaveLength(5000);
   });
 
-  test('the XML of locations contains no element that a browser executes', async () => {
+  test('exposes no browser-executable element in location XML', async () => {
     const xml =
       '<locations><location xmlns="http://www.w3.org/1999/xhtml" xmlns:s="http://www.w3.org/2000/svg" s:onload="x()"' +
       ' onfocus="alert(1)" autofocus="" tabindex="1" href="https://a.example.org/&quot;&gt;&lt;script&gt;&#10;"/></locations>';
@@ -79,7 +79,7 @@ describe('hostile records', () => {
     expect(text).toContain('href="&#34;/&#62;&#60;script\ufffd"');
   });
 
-  test('a page escapes hostile values', async () => {
+  test('has its values escaped on the page', async () => {
     const leads = await startLeads({
       odd: [
         value(1, '<script>alert(1)</script>', '"><img src=x onerror=alert(1)>'),
@@ -105,7 +105,7 @@ describe('hostile records', () => {
         { index: 7, type: 'HS_ALIAS', data: { format: 'string', value: '' } },
         { index: 8, type: 'EMAIL', data: { format: 'string', value: 'a@b?bcc=c@d' } },
         { index: 9, type: 'F', data: { format: 'string', value: '\0\ud800\u202e' }, permissions: '1110' },
-        // These permissions do not show whether the value is public.
+        // These permissions are invalid, so the value is treated as private.
         { index: 10, type: 'G', data: { format: 'string', value: 'private' }, permissions: '<u1>' },
       ],
     });
@@ -116,7 +116,7 @@ describe('hostile records', () => {
     expect(text.match(/<tr role="row">/g)).toHaveLength(10);
   });
 
-  test('the cache of location lists is bounded', () => {
+  test('is parsed correctly beyond the location list cache limit', () => {
     const parse = createLocationListParser();
     const read = (text: string) => finish(parse(text));
     const xml = (number: number): string =>

@@ -1,4 +1,4 @@
-// Included handles that are not cacheable: one upstream request for each, and a bounded number for one client request.
+// Uncached includes cause one upstream request each, and a bounded number per client request.
 import { describe, expect, test } from 'vitest';
 import { type Leads, PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -33,9 +33,9 @@ const REFUSALS = {
   forbidden: { status: 403, body: { responseCode: 400 } },
 };
 
-describe('included records', () => {
+describe('included record', () => {
   test.each(Object.entries(REFUSALS))(
-    'two hundred rejected includes (%s) are requested once each',
+    'is requested once when two hundred includes are rejected (%s)',
     async (_name, refusal) => {
       const leads = await startLeads({});
       leads.upstream.answers((target) =>
@@ -57,7 +57,7 @@ describe('included records', () => {
     },
   );
 
-  test('rejected includes still count while the server fails: the response is stored', async () => {
+  test('remains rejected while the server fails, so that the response can be stored', async () => {
     const names = suffixes.slice(0, 60);
     const leads = await startLeads({});
     const answerParts = (answer: Answer): void => {
@@ -76,7 +76,7 @@ describe('included records', () => {
     expect(await askThrice()).toMatch(/^public/);
   });
 
-  test('an included record with TTL 0 is requested once per period, and a write to it is visible immediately', async () => {
+  test('is requested once per period with TTL 0 and updated immediately by a write', async () => {
     const leads = await startLeads({ all: including(['short']), short: part('short', 0) });
     for (let times = 0; times < 3; times++) expect(await shown(leads, 'all')).toBe(2);
     expect(askedFor(leads, 'short')).toBe(1);
@@ -88,7 +88,7 @@ describe('included records', () => {
     expect(askedFor(leads, 'short')).toBe(2);
   });
 
-  test('?auth requests each included handle once, at most 25 of them', async () => {
+  test('is requested once by ?auth, with at most 25 includes per request', async () => {
     const names = suffixes.slice(0, 60);
     const leads = await startLeads({
       all: including([...names, ...names]),
@@ -104,7 +104,7 @@ describe('included records', () => {
     expect(askedFor(leads, 'part-0')).toBe(4);
   });
 
-  test('a response without all of its includes is not stored', async () => {
+  test('prevents a response from being stored until all includes are loaded', async () => {
     const names = suffixes.slice(0, 30);
     const leads = await startLeads({
       all: including(names),
@@ -116,7 +116,7 @@ describe('included records', () => {
     expect(await shown(leads, 'all')).toBe(31);
   });
 
-  test('a failing include is omitted, and the response is not stored', async () => {
+  test('is omitted when its read fails, and the response is not stored', async () => {
     const leads = await startLeads({});
     leads.upstream.answers((target) => {
       if (target.includes('part-')) return { status: 500, body: '' };

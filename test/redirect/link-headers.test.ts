@@ -1,4 +1,3 @@
-// Link and other headers from a record on its redirects.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -8,7 +7,7 @@ useNock();
 const plain = value(9, 'URL', 'https://example.org/');
 
 describe('Link and record headers of a redirect', () => {
-  test('include a location with rel, whichever location was chosen', async () => {
+  test('include a location with rel regardless of the selected location', async () => {
     const leads = await startLeads({
       linked: [
         value(
@@ -30,12 +29,12 @@ describe('Link and record headers of a redirect', () => {
       '<https://meta.example.org/21.T11998%2Flinked>; rel="describedby"; type="application/json"',
       '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title',
     ].join(', ');
-    // Later responses are prepared ones.
+    // The later iterations use prepared responses.
     for (let times = 0; times < 4; times++) expect((await leads.get('linked')).headers.link).toBe(link);
     expect((await leads.get('linked?noredirect')).headers.link).toBeUndefined();
   });
 
-  test('cannot be broken out of by a value', async () => {
+  test('escape values that contain header syntax', async () => {
     const leads = await startLeads({
       linked: [
         value(
@@ -76,7 +75,7 @@ describe('Link and record headers of a redirect', () => {
     ].join('\n'),
   );
 
-  test('from 10320/headers are limited to the allowed ones', async () => {
+  test('exclude 10320/headers that are not allowed', async () => {
     const leads = await startLeads(
       { headed: [headers, plain] },
       { REDIRECT_ALLOWED_HEADERS: 'Link,X-Licence' },
@@ -96,7 +95,7 @@ describe('Link and record headers of a redirect', () => {
     }
   });
 
-  test('allow only Link by default', async () => {
+  test('include only Link from 10320/headers by default', async () => {
     const leads = await startLeads({ headed: [headers, plain] });
     const { headers: sent } = await leads.get('headed');
     expect([sent.link, sent['x-licence']]).toEqual(['<https://l.example.org/>; rel="h"', undefined]);
@@ -110,7 +109,7 @@ describe('Link and record headers of a redirect', () => {
     'X-Accel-Redirect',
     'a b',
     '',
-  ])('can never include %j', async (name) => {
+  ])('never include %j', async (name) => {
     await expect(startLeads({}, { REDIRECT_ALLOWED_HEADERS: `Link,${name}` })).rejects.toThrow(
       /allowedHeaders/,
     );

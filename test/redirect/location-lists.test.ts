@@ -1,28 +1,28 @@
-// HDLProxy rules for shown lists, record headers and expiry that the recordings do not cover.
+// These HDLProxy rules for shown lists, record headers and expiry are not in the recordings.
 import { describe, expect, test } from 'vitest';
 import { startRecordedLocations } from '../support/location-world.js';
 
 const repeated = (count: number, nameOf: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => nameOf(at)).join(' ');
 
-describe('location lists as on HDLProxy', () => {
+describe('HDLProxy location list', () => {
   test.each([
-    ['no_legacy leaves URL values out', 'rec-leg114', 'loc loc'],
+    ['no_legacy excludes URL values', 'rec-leg114', 'loc loc'],
     ['urlWeight is the weight of the URL value', 'rec-leg126', 'loc loc fallback=1.0'],
     ['a negative urlWeight is shown', 'rec-leg132', 'loc loc fallback=-1.0'],
-    ['urlSubtypeWeight is that of its sub-types', 'rec-urlsub2', 'loc url=1.0 sub=3.0'],
-    ['values stand in stored order', 'rec-two', 'five one'],
+    ['urlSubtypeWeight is the weight of URL subtypes', 'rec-urlsub2', 'loc url=1.0 sub=3.0'],
+    ['values are in stored order', 'rec-two', 'five one'],
     ['includes are followed 21 levels deep', 'rec-deep0', repeated(22, (at) => `deep${at}`)],
-    ['a list that includes itself is there 22 times', 'rec-inc-self', repeated(22, () => 'self')],
-    ['includes come level by level', 'rec-inc-both', 'own inc1 inc2 inc3'],
-    ['URL values of an included handle do not join', 'rec-inc-only', 'inc1'],
+    ['a list that includes itself appears 22 times', 'rec-inc-self', repeated(22, () => 'self')],
+    ['includes are in breadth-first order', 'rec-inc-both', 'own inc1 inc2 inc3'],
+    ['URL values of an included handle are excluded', 'rec-inc-only', 'inc1'],
     ['10320/links has no locations', 'rec-links', 'url=1.0'],
-    ['nshdl does not count where the prefix names lists', '/21.T7NSA/nshdl', 'own data'],
-    ['suppressNsHeaders keeps the locations', '/21.T7NSA/sup', 'own data'],
-    ['prefix locations come last', '/21.T7NSK/y', 'own url=0.0 nsw'],
-    ['all <locs>, each with its includes behind them', '/21.T7NSB/own3', 'own own2 nsb nsc inc3'],
-    ['includes of a list of the prefix', '/21.T7NSM/nshdl', 'own nsc inc3'],
-  ])('%s', async (_rule, path, expected) => {
+    ['nshdl is ignored when the prefix names lists', '/21.T7NSA/nshdl', 'own data'],
+    ['suppressNsHeaders does not affect locations', '/21.T7NSA/sup', 'own data'],
+    ['prefix locations are last', '/21.T7NSK/y', 'own url=0.0 nsw'],
+    ['all <locs>, each followed by its includes', '/21.T7NSB/own3', 'own own2 nsb nsc inc3'],
+    ['a prefix list with includes', '/21.T7NSM/nshdl', 'own nsc inc3'],
+  ])('follows the rule: %s', async (_rule, path, expected) => {
     const ask = await startRecordedLocations();
     const { text } = await ask(`${path}?action=showurls`);
     const shown = (text.match(/<location [^>]*>/g) ?? []).map((element) => {
@@ -37,7 +37,7 @@ describe('location lists as on HDLProxy', () => {
   test.each([
     ['a prefix adds its headers', '/21.T7NSA/loc', nsLink('loc'), 'x-ns'],
     [
-      'rel in own locations is no header of its own',
+      'locations with rel do not replace the prefix headers',
       '/21.T7NSA/supif2',
       `<https://own.example.org/>; rel="own", ${nsLink('supif2')}`,
       'x-ns',
@@ -50,19 +50,19 @@ describe('location lists as on HDLProxy', () => {
       '<https://inclink.example.org/>; rel="inclink", <https://inc1.example.org/>; rel="inc"',
       'x-inc',
     ],
-    ['the page has none', 'rec-hdr?noredirect'],
+    ['none on the page', 'rec-hdr?noredirect'],
     ['a record without URL and 10320/loc has none', 'rec-hdr3'],
-  ])('record headers: %s', async (_rule, path, link?: string, name?: string) => {
+  ])('sends record headers by the rule: %s', async (_rule, path, link?: string, name?: string) => {
     const { headers } = await (await startRecordedLocations())(path);
     const others = Object.keys(headers).filter((each) => /^x-(ns|inc|own|a|one)$/.test(each));
     expect([headers.link, others]).toEqual([link, name === undefined ? [] : [name]]);
   });
 
   test.each([
-    ['a URL value that lost counts', 'rec-ttl1', 10],
+    ['an unselected URL value counts', 'rec-ttl1', 10],
     ['an included value counts', 'rec-inc-tt', 5],
     ['a ttl of 0', 'rec-ttl3', 0],
-  ])('expiry: %s', async (_rule, path, seconds) => {
+  ])('expires by the rule: %s', async (_rule, path, seconds) => {
     const { headers } = await (await startRecordedLocations())(path);
     expect(headers['cache-control']).toMatch(new RegExp(`max-age=${seconds}(,|$)`));
   });

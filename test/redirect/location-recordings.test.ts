@@ -1,4 +1,4 @@
-// Location recordings: the proxy with the demo server selects like HDLProxy with a real Handle server.
+// The proxy with the demo server selects the locations that HDLProxy selected with a real Handle server.
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import type { DemoServer } from '../handle-server/server.js';
@@ -16,7 +16,7 @@ import type { Proxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
 
-/** Sends HTTP/1.0, which Node's client cannot: no headers, and a response until the connection closes. */
+/** Sends HTTP/1.0 without headers, which Node's client cannot, and reads until the connection closes. */
 async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
   const socket = await openSocket(baseUrl);
   let text = '';
@@ -30,11 +30,11 @@ async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string 
 }
 
 interface Chosen {
-  /** The status and Location. */
+  /** Status and Location. */
   led: string;
-  /** Link headers and headers from the record. */
+  /** Link and other headers from the record. */
   headers: string[];
-  /** Attributes of each location of `action=showurls`. */
+  /** Attributes of each location shown by `action=showurls`. */
   shown: string[][] | undefined;
 }
 
@@ -59,7 +59,7 @@ const withoutReferences = (text: string): string =>
     .replace(/&#(\d+);/g, (_whole, code) => String.fromCharCode(Number(code)))
     .replace(/&(?:amp|quot);/g, (name) => (name === '&amp;' ? '&' : '"'));
 
-/** Recordings before which HDLProxy lost its copy of the prefix record, with HS_NAMESPACE kept or removed. */
+/** Recordings before which HDLProxy dropped its cached prefix record, with HS_NAMESPACE kept or removed. */
 const FORGOTTEN_BEFORE: Readonly<Record<string, 'kept' | 'removed'>> = {
   'prefix 21.T11998: with HS_NAMESPACE, browser': 'kept',
   'alias: beside a 10320/loc': 'removed',
@@ -70,7 +70,7 @@ async function forgetPrefix(proxy: Proxy, demo: DemoServer, change: 'kept' | 're
   await proxy.app.operations.purge({ handles: ['0.NA/21.T11998'], isSoft: false });
 }
 
-/** Where HDLProxy chose at random, draws are repeated until the recorded choice comes. */
+/** Bounds the draws until a random choice matches the recorded one. */
 const MAX_DRAWS = 1000;
 
 async function chosenBy(proxy: Proxy, recording: Recording): Promise<Chosen> {
@@ -99,7 +99,7 @@ const recorded = new Map(
   recordings.map((recording) => [recording.name, chosenIn(recordedAnswer(recording), recording)]),
 );
 
-describe('recorded location choices of HDLProxy', () => {
+describe('recorded HDLProxy location choices', () => {
   test('are reproduced, except for the waivers', async () => {
     const answers = await replayAll();
     const isWaived = (name: string): boolean => name in locationWaivers;
@@ -113,7 +113,7 @@ describe('recorded location choices of HDLProxy', () => {
     }
   });
 
-  test('include one for every waiver', () => {
+  test('include a recording for every waiver', () => {
     expect([...recorded.keys()]).toEqual(expect.arrayContaining(Object.keys(locationWaivers)));
   });
 

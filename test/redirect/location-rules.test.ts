@@ -1,12 +1,12 @@
-// HDLProxy rules for locations that the recordings do not cover, one request each.
+// These HDLProxy location rules are not in the recordings.
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { type DrawnQuestion, startRecordedLocations } from '../support/location-world.js';
 
-/** A path that begins with `rec` is a recorded record under 21.T11998. */
+/** A path without a leading slash is a recorded record under 21.T11998. */
 type Row = [rule: string, path: string, expected: string, request?: DrawnQuestion];
 
-/** `only` is a 302 to https://only.example.org/; a number alone is a response without Location. */
+/** Abbreviates a response: `only` is a 302 to https://only.example.org/; a status alone has no Location. */
 function ledBy({ status, headers: { location } }: Asked): string {
   if (location === undefined) return String(status);
   const place = /^https:\/\/([\w-]+)\.example\.org\/?$/.exec(location)?.[1] ?? location;
@@ -200,8 +200,8 @@ const LEADS: Record<string, Row[]> = {
   ],
 };
 
-describe('location choice', () => {
-  test.each(Object.entries(LEADS))('as on HDLProxy: %s', async (_section, rows) => {
+describe('location selection rules', () => {
+  test.each(Object.entries(LEADS))('match HDLProxy: %s', async (_section, rows) => {
     const ask = await startRecordedLocations();
     const led: Record<string, string> = {};
     for (const [rule, path, , request] of rows) led[rule] = ledBy(await ask(path, request));

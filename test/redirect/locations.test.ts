@@ -1,4 +1,4 @@
-// 10320/loc: several locations of one object, and the selection among them.
+// A 10320/loc value contains several locations of one object.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -31,7 +31,7 @@ const records = {
 };
 
 describe('locations (10320/loc)', () => {
-  test('redirect to the only location with a weight', async () => {
+  test('redirect to the only location with a positive weight', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('loc')).toEqual(at('one'));
     expect(await leads.to('loc?urlappend=%3Fa%3D1')).toEqual([302, 'https://one.example.org/?a=1']);
@@ -39,7 +39,7 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('loc?index=1')).toEqual(at('one'));
   });
 
-  test('are selected by any attribute with locatt, which is skipped without a match', async () => {
+  test('are selected by any attribute with locatt, which is ignored without a match', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('loc?locatt=id:0')).toEqual(at('zero'));
     expect(await leads.to('loc?locatt=view:special')).toEqual(at('zero'));
@@ -53,7 +53,7 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('loc?locatt=mode:legacy')).toEqual(at('plain'));
   });
 
-  test('are selected by country, unless no location has it', async () => {
+  test('are selected by country if a location matches', async () => {
     const abroad = locations([place('us', 'country=" US "'), place('anywhere', 'weight="0"')]);
     const leads = await startLeads({ ...records, abroad: [value(1, '10320/loc', abroad)] });
     expect(await leads.to('loc?country=US')).toEqual(at('us'));
@@ -63,7 +63,7 @@ describe('locations (10320/loc)', () => {
     }
   });
 
-  test('are selected by the address of the client', async () => {
+  test('are selected by client address', async () => {
     const listOf = (addresses: string): unknown[] => [
       value(1, '10320/loc', locations([place('near', `weight="0" addresses="${addresses}"`), place('far')])),
     ];
@@ -79,7 +79,7 @@ describe('locations (10320/loc)', () => {
     expect((await leads.get('0')).headers['cache-control']).toMatch(/^private/);
   });
 
-  test('prefer the highest score, and use one below 0 only when it is alone', async () => {
+  test('prefer the highest score and use a negative score only for a single location', async () => {
     const scored = (...scores: string[]): unknown[] => [
       value(
         1,
@@ -107,7 +107,7 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('near')).toEqual(at('near'));
   });
 
-  test('are selected in the order given by chooseby', async () => {
+  test('are selected in the order of chooseby', async () => {
     const places = [
       place('a', 'id="a" country="us" weight="0"'),
       place('b', 'id="b" weight="0"'),
@@ -131,7 +131,7 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('unknown?locatt=id:a')).toEqual(at('a'));
   });
 
-  test('set the status of the redirect with http_sc', async () => {
+  test('set the redirect status with http_sc', async () => {
     const places = [301, 302, 303, 307, 308, 200, 404].map((code) =>
       place(`s${code}`, `id="${code}" http_sc="${code}"`),
     );
@@ -144,7 +144,7 @@ describe('locations (10320/loc)', () => {
     for (const code of [200, 404]) expect(await leads.to(`kinds?locatt=id:${code}`)).toEqual(at(`s${code}`));
   });
 
-  test('an empty list falls back to the URL value', async () => {
+  test('fall back to the URL value for an empty list', async () => {
     const texts = {
       cut: '<locations><location href=',
       unclosed: '<locations><location href="https://a.example.org/><location/></locations>',
@@ -166,14 +166,14 @@ describe('locations (10320/loc)', () => {
     }
   });
 
-  test('a location without an address shows the record page', async () => {
+  test('show the record page when the selected location has no address', async () => {
     const leads = await startLeads({
       nowhere: [value(1, '10320/loc', '<locations><location weight="1"/></locations>'), plain],
     });
     expect(await leads.to('nowhere')).toEqual([200, undefined]);
   });
 
-  test('of all 10320/loc values take part', async () => {
+  test('are combined from all 10320/loc values', async () => {
     const leads = await startLeads({
       several: [
         value(1, '10320/loc', '<locations'),
@@ -185,7 +185,7 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('several?locatt=id:3')).toEqual([303, 'https://third.example.org/']);
   });
 
-  test('include URL values as no_legacy and urlWeight define', async () => {
+  test('include URL values according to no_legacy and urlWeight', async () => {
     const zero = place('zero', 'weight="0"');
     const leads = await startLeads({
       without: [value(1, '10320/loc', locations([zero], 'no_legacy="Yes"')), plain],
@@ -197,7 +197,7 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('nothing')).toEqual([200, undefined]);
   });
 
-  test('fill the handle into href_template, not into href', async () => {
+  test('expand the handle in href_template but not in href', async () => {
     const template = (attributes: string): unknown[] => [
       value(1, '10320/loc', `<locations><loc_template ${attributes}/></locations>`),
     ];

@@ -1,4 +1,4 @@
-// The page of a long record: it shows the first part with a notice, and costs no more than that part.
+// The page of a long record shows the first part, at a cost independent of the rest.
 import { describe, expect, test } from 'vitest';
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { shownPart } from '../../src/redirect/value-html.js';
@@ -37,7 +37,7 @@ describe('page of a long record', () => {
     expect(page).not.toContain('This page shows');
   });
 
-  test('ends after 64 KiB of values', async () => {
+  test('stops after 64 KiB of values', async () => {
     const page = await pageOf(
       Array.from({ length: 100 }, (_, at) => value(at + 1, 'DESC', 'x'.repeat(10_000))),
     );
@@ -46,7 +46,7 @@ describe('page of a long record', () => {
     expect(page.length).toBeLessThan(100_000);
   });
 
-  test('truncates a long value, and shows the values after it', async () => {
+  test('truncates a long value and shows the following values', async () => {
     const page = await pageOf([
       value(1, 'DESC', 'x'.repeat(MIB)),
       value(2, 'URL', 'https://example.org/short'),
@@ -65,8 +65,8 @@ describe('page of a long record', () => {
 
   test.each<[string, unknown]>([
     ['a type', { ...value(1, 'T'.repeat(MIB), 'text') }],
-    ['a time to live', { ...value(1, 'DESC', 'text', 'soon'.repeat(MIB)) }],
-    ['a time', { ...value(1, 'DESC', 'text'), timestamp: '2'.repeat(MIB) }],
+    ['a TTL', { ...value(1, 'DESC', 'text', 'soon'.repeat(MIB)) }],
+    ['a timestamp', { ...value(1, 'DESC', 'text'), timestamp: '2'.repeat(MIB) }],
     ['permissions', { ...value(1, 'DESC', 'text'), permissions: '1'.repeat(MIB) }],
     ['a format', ofData('f'.repeat(MIB), 'text')],
     ['bytes', ofData('base64', 'QUJD'.repeat(MIB))],
@@ -74,19 +74,19 @@ describe('page of a long record', () => {
     ['a reference', ofData('admin', { handle: 'x'.repeat(MIB), index: 1, permissions: '1'.repeat(MIB) })],
     ['a site record', ofData('site', { servers: Array(50_000).fill({ address: '192.0.2.1' }) })],
     [
-      'an object of many names',
+      'an object with many members',
       ofData('x', Object.fromEntries([...Array(50_000).keys()].map((n) => [n, n]))),
     ],
     ['a list of empty lists', ofData('x', Array(200_000).fill([]))],
-    ['a list in a list in a list', ofData('x', nested(900))],
-    ['a target that is no URL', value(1, 'URL', 'no:'.repeat(MIB))],
-  ])('is short for %s as long as a record', async (_what, long) => {
+    ['deeply nested lists', ofData('x', nested(900))],
+    ['an invalid target URL', value(1, 'URL', 'no:'.repeat(MIB))],
+  ])('stays below 150 kB for %s of record size', async (_what, long) => {
     const page = await pageOf([long]);
     expect(page).toContain('The JSON has everything.');
     expect(page.length).toBeLessThan(150_000);
   });
 
-  test('an alias longer than a handle is 404 without an upstream request', async () => {
+  test('returns 404 without an upstream request for an alias longer than a handle', async () => {
     const leads = await startLeads({ abc: [value(1, 'HS_ALIAS', 'x'.repeat(MIB))] });
     const { status, text } = await leads.get('abc');
     expect(status).toBe(404);
@@ -99,7 +99,7 @@ describe('page of a long record', () => {
     const page = await pageOf([value(1, 'DESC', '<'.repeat(MIB))]);
     const escaped = page.match(/&#60;/g)?.length ?? 0;
     expect(escaped).toBeGreaterThan(16_000);
-    // The 80 more are the beginning of the collapsed text.
+    // The collapsed preview repeats the first 80 characters.
     expect(escaped).toBeLessThanOrEqual(16 * 1024 + 80);
   });
 
@@ -118,12 +118,12 @@ describe('page of a long record', () => {
     expect(reads).toBeLessThanOrEqual(201);
   });
 
-  test('is written row by row, so that other requests are served in between', () => {
+  test('is written row by row so that other requests can be served', () => {
     const values = Array.from({ length: 200 }, (_, at) => ({ index: at, type: 'DESC', data: 'text' }));
     expect(countSteps(valuesTable(values, '/')).steps).toBeGreaterThan(200);
   });
 
-  test('truncates a list of references between two of them', () => {
+  test('truncates a reference list at an element boundary', () => {
     const references = Array.from({ length: 10_000 }, (_, at) => ({ handle: '21.T11998/admin', index: at }));
     const [shown] = shownPart([{ index: 1, type: 'HS_VLIST', data: { format: 'vlist', value: references } }]);
     const { value: list } = shown!.data as { value: typeof references };

@@ -1,4 +1,4 @@
-// Pages for browsers and JSON for programs, for records and errors alike.
+// Browsers receive pages and programs receive JSON, for records and errors.
 import { describe, expect, test } from 'vitest';
 import type { Question } from '../support/ask.js';
 import { startLeads, value } from '../support/leads.js';
@@ -31,8 +31,8 @@ const PAGE_TYPES = [
 const accepting = (accept: string | undefined): Record<string, string> =>
   accept === undefined ? {} : { Accept: accept };
 
-describe('HTML or JSON by Accept', () => {
-  test('noredirect sends JSON when Accept prefers it', async () => {
+describe('content negotiation (Accept)', () => {
+  test('returns JSON with noredirect when Accept prefers it', async () => {
     const leads = await startLeads(records);
     const { text: expected } = await leads.ask('/api/handles/21.T11998/abc');
     for (const accept of JSON_TYPES) {
@@ -51,7 +51,7 @@ describe('HTML or JSON by Accept', () => {
     expect(JSON.parse(one.text)).toMatchObject({ values: [{ index: 2 }] });
   });
 
-  test('the JSON of an alias is that of the last handle', async () => {
+  test('returns the JSON of the final handle for an alias', async () => {
     const leads = await startLeads(records);
     const { text } = await leads.get('alias?noredirect', accepting('application/json'));
     expect(JSON.parse(text)).toMatchObject({
@@ -60,21 +60,21 @@ describe('HTML or JSON by Accept', () => {
     });
   });
 
-  test('Accept does not affect a redirect', async () => {
+  test('does not affect a redirect', async () => {
     const leads = await startLeads(records);
     for (const accept of [...JSON_TYPES, ...PAGE_TYPES]) {
       expect(await leads.to('abc', { headers: accepting(accept) })).toEqual([302, 'https://example.org/abc']);
     }
   });
 
-  test('a record without a target is shown, as JSON to programs', async () => {
+  test('shows a record without a target, as JSON to programs', async () => {
     const leads = await startLeads(records);
     expect((await leads.get('text')).headers['content-type']).toBe('text/html;charset=utf-8');
     const { status, text } = await leads.get('text', accepting('application/json'));
     expect([status, JSON.parse(text)]).toMatchObject([200, { responseCode: 1 }]);
   });
 
-  test('errors are pages for browsers and problem JSON for programs, with the same text', async () => {
+  test('shows the same error text as a page or problem JSON', async () => {
     const leads = await startLeads(records);
     const errors: [path: string, status: number, title: string][] = [
       ['/21.T11998/nobody', 404, 'This handle does not exist'],
@@ -94,7 +94,7 @@ describe('HTML or JSON by Accept', () => {
     }
   });
 
-  test('an unknown handle and an unknown API path are 404 as JSON with different response codes', async () => {
+  test('returns 404 with different response codes for an unknown handle and an unknown API path', async () => {
     const leads = await startLeads({ alias: [value(1, 'HS_ALIAS', '21.T11998/gone')] });
     const paths: [path: string, responseCode: number][] = [
       ['/21.T11998/nobody', 100],
@@ -105,7 +105,7 @@ describe('HTML or JSON by Accept', () => {
       ['/hdl:21.T11998/nobody', 100],
       ['/21.T11998/alias', 100],
       ['/21.T11998', 100],
-      // A prefix begins with a digit or has a dot; these paths begin with a path segment of another API.
+      // A prefix starts with a digit or contains a dot; these paths start like a different API.
       ['/foo/foo/foo/21.T11998/USER01', 4],
       ['/v2/handles/21.T11998/USER01', 4],
       ['/foo', 4],
@@ -116,12 +116,12 @@ describe('HTML or JSON by Accept', () => {
     }
   });
 
-  test('a record under a prefix of letters is found', async () => {
+  test('finds a record under a letters-only prefix', async () => {
     const leads = await startLeads({ 'test/x': [value(1, 'URL', 'https://example.org/x')] });
     expect((await leads.ask('/test/x')).headers.location).toBe('https://example.org/x');
   });
 
-  test('problem JSON carries the response code of the Handle server, or that of the failure', async () => {
+  test('includes the response code of the Handle server or the failure in problem JSON', async () => {
     const leads = await startLeads(records);
     const problem = async (path: string, question: Question = {}): Promise<unknown> =>
       JSON.parse((await leads.get(path, accepting('application/json'), question)).text);
@@ -138,7 +138,7 @@ describe('HTML or JSON by Accept', () => {
     }
   });
 
-  test('an unreachable Handle server is a 502 that is not stored', async () => {
+  test('returns an unstored 502 for an unreachable Handle server', async () => {
     const leads = await startLeads(records);
     leads.upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
     const page = await leads.get('abc');
@@ -153,7 +153,7 @@ describe('HTML or JSON by Accept', () => {
     });
   });
 
-  test('an error of the Handle server is shown', async () => {
+  test('shows a Handle server error', async () => {
     const leads = await startLeads(records);
     leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/abc' } });
     const foreign = await leads.get('abc');
@@ -164,14 +164,14 @@ describe('HTML or JSON by Accept', () => {
     expect(refused.text).toContain('Not &#60;for&#62; you');
   });
 
-  test('an overloaded server sends Retry-After', async () => {
+  test('sends Retry-After for an overloaded server', async () => {
     const leads = await startLeads(records);
     leads.upstream.answers({ status: 503, body: 'busy', headers: { 'Retry-After': '7' } });
     const { status, headers } = await leads.get('abc');
     expect([status, headers['retry-after']]).toEqual([503, '7']);
   });
 
-  test('every page and XML list has a strict Content-Security-Policy', async () => {
+  test('sends a strict Content-Security-Policy with every page and XML list', async () => {
     const leads = await startLeads(records);
     for (const path of [
       '/',

@@ -1,4 +1,4 @@
-// Plain redirects: those of a URL value alone, answered synchronously from memory, and records that look similar.
+// Plain redirects to a URL value are served synchronously from memory.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -34,9 +34,9 @@ const records = {
   none: [value(1, 'DESC', 'text')],
 };
 
-describe('plain redirects from memory', () => {
+describe('plain redirect from memory', () => {
   test.each(Object.keys(records))(
-    'equal the redirect of a request with inert parameters: %s',
+    'equals the redirect for a request with inert parameters: %s',
     async (name) => {
       const leads = await startLeads(records, { REDIRECT_ALLOWED_HOSTS: 'example.org' });
       const path = encodeURIComponent(name);
@@ -46,7 +46,7 @@ describe('plain redirects from memory', () => {
         const shown = [headers.location, text].map((part) => part?.replaceAll('?nothing', ''));
         return [status, ...shown, ...more.map((header) => headers[header])];
       };
-      // These requests load the record and its prefix records into memory.
+      // These requests cache the record and its prefix records.
       await answer('url?nothing');
       await answer(`${path}?nothing`);
       const wanted = await answer(`${path}?nothing`);
@@ -55,7 +55,7 @@ describe('plain redirects from memory', () => {
     },
   );
 
-  test('are answered in the event loop turn of the request', async () => {
+  test('is sent in the event-loop turn of the request', async () => {
     const leads = await startLeads(records);
     await leads.get('mail');
     expect((await leads.ask('/api/handles/21.T11998/url')).status).toBe(200);

@@ -1,4 +1,3 @@
-// Status and contact in a prefix record: whether and why the prefix is closed, and whom to contact.
 import { describe, expect, test } from 'vitest';
 import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -16,7 +15,7 @@ useNock();
 
 const HANDLE = '21.T11998/page';
 
-/** Starts a proxy for a prefix with this HS_NAMESPACE and one handle. */
+/** Starts a proxy with one handle under a prefix with this HS_NAMESPACE. */
 async function startWith(namespace: string): Promise<Proxy & { targets: string[] }> {
   const upstream = mockUpstream((target) => {
     const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -27,8 +26,8 @@ async function startWith(namespace: string): Promise<Proxy & { targets: string[]
   return { ...(await startProxy()), targets: upstream.targets };
 }
 
-describe('status and contact in a prefix record', () => {
-  test('an inactive prefix is 404 for every handle, with the reason and the contact', async () => {
+describe('prefix status and contact', () => {
+  test('return 404 with the reason and the contact for an inactive prefix', async () => {
     const proxy = await startWith(
       '<namespace><status>inactive</status><statusmsg>Closed &amp; gone</statusmsg><contact>c@example.org</contact></namespace>',
     );
@@ -44,7 +43,7 @@ describe('status and contact in a prefix record', () => {
     expect((await proxy.ask(`/api/handles/${HANDLE}`)).status).toBe(200);
   });
 
-  test('the page of an unknown handle shows the contact of its prefix', async () => {
+  test('add the contact to the page of an unknown handle', async () => {
     const proxy = await startWith('<namespace><contact>ns@example.org</contact></namespace>');
     const { status, text } = await proxy.ask('/21.T11998/none');
     expect(status).toBe(404);
@@ -52,7 +51,7 @@ describe('status and contact in a prefix record', () => {
     expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
   });
 
-  test('a contact that is no single mailbox address is shown as text, not as a link', async () => {
+  test('show a contact as text, not as a link, unless it is a single mailbox address', async () => {
     const contact = 'a@example.org?bcc=b@example.org &lt;script&gt;';
     const proxy = await startWith(`<namespace><contact>${contact}</contact></namespace>`);
     const { text } = await proxy.ask('/21.T11998/none');
@@ -60,7 +59,7 @@ describe('status and contact in a prefix record', () => {
     expect(text).not.toContain('mailto:');
   });
 
-  test('the prefix record is read once for all its unknown handles, and not for a path without a prefix', async () => {
+  test('require one prefix record read for all unknown handles, and none for a path without a prefix', async () => {
     const proxy = await startWith('<namespace/>');
     for (const path of ['/21.T11998/a', '/21.T11998/b', '/robots', '/api-docs/x'])
       expect((await proxy.ask(path)).status).toBe(404);
@@ -78,7 +77,7 @@ describe('status and contact in a prefix record', () => {
     refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
   } as const;
 
-  /** Starts a reader of prefix records whose loads first fail with these codes, then give 404. */
+  /** Starts a prefix record reader whose loads first fail with these codes, then return 404. */
   function startRecords(failures: ErrorCode[] = []) {
     const asked: (Caller | undefined)[] = [];
     const context = testContext({ clock: { ...systemClock, now: () => 1 } });
@@ -99,7 +98,7 @@ describe('status and contact in a prefix record', () => {
     return { asked, records };
   }
 
-  test('the prefix record is read with the identity of the requesting client', async () => {
+  test('are read with the identity of the requesting client', async () => {
     const { asked, records } = startRecords();
     await records.read(handleRef('0.NA/21.T11998', false), CALLER);
     expect(asked).toEqual([CALLER]);
@@ -108,19 +107,16 @@ describe('status and contact in a prefix record', () => {
   test.each([
     ['UPSTREAM_UNREACHABLE', 1],
     ['OVERLOADED', 2],
-  ] as const)(
-    'a prefix record whose read fails with %s is requested %i times by two redirects',
-    async (code, times) => {
-      const { asked, records } = startRecords([code]);
-      expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
-        hasFailed: true,
-      });
-      await records.read(handleRef('0.NA/21.T11998', false), CALLER);
-      expect(asked).toHaveLength(times);
-    },
-  );
+  ] as const)('are requested after %s a total of %i times by two redirects', async (code, times) => {
+    const { asked, records } = startRecords([code]);
+    expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
+      hasFailed: true,
+    });
+    await records.read(handleRef('0.NA/21.T11998', false), CALLER);
+    expect(asked).toHaveLength(times);
+  });
 
-  test('requests for many invented prefixes evict no prefix record in use', async () => {
+  test('retain prefix records in use during requests for many unknown prefixes', async () => {
     const { records } = startRecords();
     await records.read(handleRef('0.NA/0.NA', false), CALLER);
     for (let at = 0; at < 20_000; at++) {

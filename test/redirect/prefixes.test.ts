@@ -1,4 +1,4 @@
-// Locations of the prefix (HS_NAMESPACE of 0.NA/<prefix>) and of included handles.
+// Locations can come from the prefix (HS_NAMESPACE of 0.NA/<prefix>) and from included handles.
 import { describe, expect, test, vi } from 'vitest';
 import type { Answer, MockUpstream } from '../support/upstream.js';
 import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -66,8 +66,8 @@ const DOI_LIKE = {
   [PREFIX_RECORD]: namespace('<locs>21.T11998/conneg</locs>'),
 };
 
-describe('locations of the prefix and of included handles', () => {
-  test('take part in every redirect', async () => {
+describe('prefix and included locations', () => {
+  test('affect every redirect', async () => {
     const proxy = await startPrefixed(DOI_LIKE);
     for (let times = 0; times < 3; times++) {
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
@@ -80,14 +80,14 @@ describe('locations of the prefix and of included handles', () => {
       expect(proxy.askedFor(handle)).toBe(1);
   });
 
-  test('a write to the prefix record is visible immediately in every redirect', async () => {
+  test('are updated in every redirect immediately after a prefix record write', async () => {
     const proxy = await startPrefixed({
       ...DOI_LIKE,
       [PREFIX_RECORD]: namespace(''),
       '21.T11998/other': url,
     });
     const handles = ['21.T11998/url', '21.T11998/other'];
-    // The later responses are prepared ones.
+    // The later iterations use prepared responses.
     for (let times = 0; times < 4; times++) {
       for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
     }
@@ -104,7 +104,7 @@ describe('locations of the prefix and of included handles', () => {
     for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
   });
 
-  test('a newly created prefix record is visible immediately', async () => {
+  test('take effect immediately after creation of a prefix record', async () => {
     const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
     for (let times = 0; times < 4; times++)
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
@@ -113,7 +113,7 @@ describe('locations of the prefix and of included handles', () => {
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
 
-  test('a prefix record is requested once per TTL, for any number of redirects', async () => {
+  test('require one prefix record request per TTL for any number of redirects', async () => {
     const given = Object.fromEntries(Array.from({ length: 20 }, (_, number) => [`21.T11998/${number}`, url]));
     const proxy = await startPrefixed(given);
     for (let round = 1; round <= 3; round++) {
@@ -128,7 +128,7 @@ describe('locations of the prefix and of included handles', () => {
   const REFUSED = { status: 400, body: { responseCode: 301 } };
   const FAILED = { status: 500, body: 'broken' };
 
-  /** Answers all prefix records with this response. */
+  /** Makes the upstream return this response for all prefix records. */
   const answerPrefix = ({ upstream, records }: Prefixed, answer: Answer): void => {
     upstream.answers((target) => {
       const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -139,9 +139,9 @@ describe('locations of the prefix and of included handles', () => {
 
   test.each([
     ['is refused', REFUSED],
-    ['cannot be read', FAILED],
+    ['is unreadable', FAILED],
   ])(
-    'a prefix record that %s has no effect, and is requested once per upstream.retryAfter',
+    'are ignored for a prefix record that %s, with one request per upstream.retryAfter',
     async (_what, answer) => {
       const proxy = await startPrefixed({ '21.T11998/url': url });
       answerPrefix(proxy, answer);
@@ -161,7 +161,7 @@ describe('locations of the prefix and of included handles', () => {
     },
   );
 
-  test('redirects do not wait for the retry of a failed prefix record', async () => {
+  test('do not delay redirects while a failed prefix record is retried', async () => {
     const proxy = await startPrefixed({ '21.T11998/url': url });
     answerPrefix(proxy, FAILED);
     expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
@@ -173,7 +173,7 @@ describe('locations of the prefix and of included handles', () => {
     release();
   });
 
-  test('a redirect is not stored while its prefix record cannot be read', async () => {
+  test('prevent a redirect from being stored while its prefix record is unreadable', async () => {
     const proxy = await startPrefixed({ '21.T11998/url': url });
     answerPrefix(proxy, FAILED);
     for (let times = 0; times < 4; times++) {
@@ -189,8 +189,8 @@ describe('locations of the prefix and of included handles', () => {
 
   test.each([
     ['was refused', REFUSED],
-    ['could not be read', FAILED],
-  ])('a write to a prefix record that %s is visible immediately in every redirect', async (_what, answer) => {
+    ['was unreadable', FAILED],
+  ])('are updated immediately after a write to a prefix record that %s', async (_what, answer) => {
     const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
     answerPrefix(proxy, answer);
     for (let times = 0; times < 4; times++)
@@ -204,18 +204,18 @@ describe('locations of the prefix and of included handles', () => {
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
 
-  test('an expired prefix record is read again before a redirect uses it', async () => {
+  test('expire with the prefix record', async () => {
     const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace('') });
     for (let times = 0; times < 4; times++)
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
     proxy.records.set(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
     proxy.pass(3_601_000);
-    // The API read refreshes the record of the handle.
+    // This API read refreshes the handle record.
     expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
 
-  test('a redirect is stale when its prefix record is', async () => {
+  test('make a redirect stale when the prefix record is stale', async () => {
     const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace('') });
     const status = async () => (await proxy.ask('/21.T11998/url')).headers['cache-status'];
     for (let times = 0; times < 3; times++) await status();
@@ -230,9 +230,9 @@ describe('locations of the prefix and of included handles', () => {
   });
 
   test.each([
-    ['the prefix that it names instead of its own', 'overridePrefix="0.NA/21.OTHER"'],
-    ['a prefix that it includes', 'includeNamespace="0.NA/21.OTHER"'],
-  ])('a write to the record of %s is visible immediately in a redirect', async (_which, attribute) => {
+    ['the overriding prefix', 'overridePrefix="0.NA/21.OTHER"'],
+    ['an included prefix', 'includeNamespace="0.NA/21.OTHER"'],
+  ])('are updated immediately after a write to the record of %s', async (_which, attribute) => {
     const proxy = await startPrefixed({
       '21.T11998/url': list('<location href="https://url.example.org/" weight="1"/>', attribute),
       '21.T11998/conneg': CONNEG,
@@ -244,7 +244,7 @@ describe('locations of the prefix and of included handles', () => {
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
 
-  test('an inactive prefix has JSON, but no pages and no redirects', async () => {
+  test('allow JSON but no pages or redirects for an inactive prefix', async () => {
     const proxy = await startPrefixed({
       '21.T11998/url': url,
       [PREFIX_RECORD]: namespace('<status>inactive</status>'),
@@ -259,7 +259,7 @@ describe('locations of the prefix and of included handles', () => {
     expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
   });
 
-  test('the global namespace takes part unless the prefix excludes it', async () => {
+  test('include the global namespace unless the prefix excludes it', async () => {
     const proxy = await startPrefixed({
       ...DOI_LIKE,
       '0.NA/0.NA': namespace('<locs>21.T11998/conneg</locs>'),
@@ -271,21 +271,21 @@ describe('locations of the prefix and of included handles', () => {
   });
 
   test.each(['</namespace><broken', '<locs/>', '<locs>21.T11998/nothing</locs>', '<locs>99.NOPE/x</locs>'])(
-    'the namespace %s has no effect',
+    'ignore the namespace %s',
     async (xml) => {
       const proxy = await startPrefixed({ '21.T11998/url': url, [PREFIX_RECORD]: namespace(xml) });
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
     },
   );
 
-  test('redirect.prefixLocations: false reads no prefix record', async () => {
+  test('require no prefix record when redirect.prefixLocations is false', async () => {
     const proxy = await startPrefixed(DOI_LIKE, { REDIRECT_PREFIX_LOCATIONS: 'false' });
     for (let times = 0; times < 3; times++)
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
     expect(proxy.upstream.asked).toBe(1);
   });
 
-  test('includes are followed 21 levels deep, each read once, and a write to one is visible immediately', async () => {
+  test('follow includes 21 levels deep with one read each, updated immediately by a write', async () => {
     const chain = Object.fromEntries(
       Array.from({ length: 25 }, (_, level) => [
         `21.T11998/${level}`,
@@ -312,7 +312,7 @@ describe('locations of the prefix and of included handles', () => {
     expect(await shown('21.T11998/0')).toBe(7);
   });
 
-  test('a redirect expires with the first of the records used', async () => {
+  test('expire a redirect with the first expiring record', async () => {
     const short = [
       value(
         1,

@@ -1,4 +1,3 @@
-// Actions on an error page, and the example in the look-up form.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { startLeads, value } from '../support/leads.js';
@@ -21,14 +20,14 @@ const globalLink = (path: string): string =>
   `<a href="https://hdl.handle.net/${path}" rel="noreferrer nofollow">`;
 
 describe('error page', () => {
-  test('of an unknown handle links to the global resolver and the contact', async () => {
+  test('links to the global resolver and the contact for an unknown handle', async () => {
     const leads = await startLeads(records, CONTACT);
     const { text, headers } = await leads.get('no%20%3Cbody%3E');
     expect(text).toContain('Check the handle for typing errors');
     expect(text).toContain(globalLink('21.T11998/no%20%3Cbody%3E'));
     expect(text).toContain('<a href="mailto:pid@example.org">PID &#38; co</a></li>');
     expect(text).not.toContain('Try again');
-    // Browsers cache the page, so it has no request id.
+    // The page has no request id, because browsers may cache it.
     expect(headers['cache-control']).toContain('max-age=30');
     expect([headers['x-request-id'], text.includes('Reference')]).toEqual([undefined, false]);
   });
@@ -40,7 +39,7 @@ describe('error page', () => {
       undefined,
       { UPSTREAMS: '[{"prefixes": "21.T1", "url": "https://hs.example.org"}]' },
     ],
-  ])('of a foreign prefix links to the global resolver when %s', async (_when, answer, env) => {
+  ])('links to the global resolver for a foreign prefix when %s', async (_when, answer, env) => {
     mockUpstream(answer);
     const proxy = await startProxy({ ...CONTACT, ...env });
     const { text } = await proxy.ask('/20.500.12345/x');
@@ -50,12 +49,12 @@ describe('error page', () => {
     expect(text).not.toContain('Check the handle');
   });
 
-  test('of an invalid handle does not link to the global resolver', async () => {
+  test('omits the global resolver for an invalid handle', async () => {
     const { text } = await (await startLeads(records)).ask('/api-docs/index.html');
     expect(text).not.toContain('hdl.handle.net/');
   });
 
-  test('of a temporary error offers a retry, with the request id of the log line', async () => {
+  test('offers a retry with the request id of the log line for a temporary error', async () => {
     const lines: string[] = [];
     const write = (line: string): unknown => lines.push(line);
     mockUpstream(FAILURE);
@@ -67,7 +66,7 @@ describe('error page', () => {
     await expect.poll(() => lines.filter((line) => line.includes(`"requestId":"${id}"`)).length).toBe(1);
   });
 
-  test('of a posted form offers a retry that opens the handle', async () => {
+  test('offers a retry that opens the handle for a posted form', async () => {
     mockUpstream(FAILURE);
     const proxy = await startProxy();
     const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
@@ -75,7 +74,7 @@ describe('error page', () => {
     expect(text).toContain('<a class="button main" href="/21.T11998/a%26b">Try again</a>');
   });
 
-  test('of an invalid request offers no retry', async () => {
+  test('offers no retry for an invalid request', async () => {
     const { status, text } = await (await startLeads(records)).ask('/21.T11998/%zz');
     expect([status, text.includes('Try again'), text.includes('Reference')]).toEqual([400, false, true]);
   });
@@ -87,7 +86,7 @@ describe('error page', () => {
       { UPSTREAMS: '[{"prefixes": "0.NA,21.T1.*,21.T2,21.T3", "url": "https://hs.example.org"}]' },
     ],
     ['21.T4/abc', { V2_PREFIXES: '21.T4/,21.T5/' }],
-  ])('has the example %s with %j in the look-up field', async (example, env) => {
+  ])('shows the example %s with %j in the lookup field', async (example, env) => {
     const proxy = await startProxy(env);
     expect((await proxy.ask('/')).text).toContain(`placeholder="${example}"`);
   });

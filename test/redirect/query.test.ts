@@ -1,4 +1,4 @@
-// Query parameters, as in HDLProxy.
+// Query parameters are compatible with HDLProxy.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -21,20 +21,20 @@ const records = {
   nothing: [value(1, 'DESC', 'no address')],
 };
 
-describe('query parameters of a redirect', () => {
-  test('none: uses the first URL value, then the first of a subtype', async () => {
+describe('redirect query parameters', () => {
+  test('default to the first URL value, then the first value of a URL subtype', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
     expect(await leads.to('subtype')).toEqual([302, 'https://mirror.example.org/']);
     expect(await leads.to('lower')).toEqual([302, 'https://example.org/lower']);
-    // As in HDLProxy, the old type name counts only together with the new one.
+    // HDLProxy accepts the old type name only together with the new one.
     expect(await leads.to('old')).toEqual([200, undefined]);
     expect(await leads.to('older')).toEqual([302, 'https://example.org/old']);
     expect(await leads.to('blank')).toEqual([302, 'https://example.org/not-blank']);
     for (const name of ['binary', 'nothing']) expect(await leads.to(name)).toEqual([200, undefined]);
   });
 
-  test('index and type select values; an invalid index is ignored', async () => {
+  test('select values by index and type, and ignore an invalid index', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc?index=2')).toEqual([302, 'https://example.org/second']);
     expect(await leads.to('abc?index=2&index=3')).toEqual([302, 'https://example.org/second']);
@@ -46,7 +46,7 @@ describe('query parameters of a redirect', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('urlappend is escaped and appended', async () => {
+  test('append an escaped urlappend', async () => {
     const leads = await startLeads(records);
     const appended = async (text: string) => (await leads.to(`abc?urlappend=${text}`))[1];
     expect(await appended('%26z%3D3%23frag')).toBe('https://example.org/first?x=1&z=3#frag');
@@ -55,7 +55,7 @@ describe('query parameters of a redirect', () => {
     expect(await appended('%26q%3Da+b')).toBe('https://example.org/first?x=1&q=a+b');
   });
 
-  test('redirectionHeaders sends the headers of a redirect with status 200', async () => {
+  test('send the redirect headers with status 200 for redirectionHeaders', async () => {
     const leads = await startLeads({ ...records, alias: [value(1, 'HS_ALIAS', '21.T11998/abc')] });
     for (let times = 0; times < 3; times++) {
       expect(await leads.to('abc?redirectionHeaders')).toEqual([200, 'https://example.org/first?x=1']);
@@ -63,7 +63,7 @@ describe('query parameters of a redirect', () => {
     }
   });
 
-  test('type and index hide an alias', async () => {
+  test('bypass an alias with type or index', async () => {
     const leads = await startLeads({
       alias: [value(1, 'HS_ALIAS', '21.T11998/abc'), value(2, 'URL', 'https://example.org/own')],
     });
@@ -72,19 +72,19 @@ describe('query parameters of a redirect', () => {
     expect(await leads.to('alias?index=2')).toEqual([302, 'https://example.org/own']);
   });
 
-  test('a fragment in the request line is removed', async () => {
+  test('exclude a fragment in the request line', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc#part')).toEqual([302, 'https://example.org/first?x=1']);
     expect(await leads.to('abc?index=2#part')).toEqual([302, 'https://example.org/second']);
   });
 
-  test('a known action takes precedence over noredirect', async () => {
+  test('give a known action precedence over noredirect', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc?action=redirect&noredirect')).toEqual([302, 'https://example.org/first?x=1']);
     expect(await leads.to('abc?action=other&noredirect')).toEqual([200, undefined]);
   });
 
-  test('urlappend that changes the host is refused', async () => {
+  test('reject urlappend when it changes the host', async () => {
     const leads = await startLeads({ bare: [value(1, 'URL', 'https://example.org')] });
     for (const text of ['.evil.org', '%40evil.org', '%3A1%40evil.org', ':8080', '%0A.evil.org']) {
       expect(await leads.to(`bare?urlappend=${text}`), text).toEqual([400, undefined]);
@@ -93,12 +93,12 @@ describe('query parameters of a redirect', () => {
     expect(await leads.to('bare?urlappend=%5Cevil.org')).toEqual([400, undefined]);
   });
 
-  test('unknown parameters are ignored', async () => {
+  test('are ignored when unknown', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc?foo=bar&noredirectx')).toEqual([302, 'https://example.org/first?x=1']);
   });
 
-  test('noredirect and action=showvalues show the values', async () => {
+  test('show the values with noredirect or action=showvalues', async () => {
     const leads = await startLeads(records);
     for (const query of ['noredirect', 'noredirect=false', 'action=showvalues', 'action=SHOWVALUES']) {
       const { status, headers, text } = await leads.get(`abc?${query}`);
@@ -114,7 +114,7 @@ describe('query parameters of a redirect', () => {
     expect(text).not.toContain('mirror.example.org');
   });
 
-  test('auth reads from the Handle server each time and stores the response', async () => {
+  test('read from the Handle server and store the response with auth', async () => {
     const leads = await startLeads(records);
     await leads.to('abc');
     leads.put({ abc: [value(1, 'URL', 'https://example.org/moved')] });
@@ -126,7 +126,7 @@ describe('query parameters of a redirect', () => {
     expect(leads.upstream.asked).toBe(3);
   });
 
-  test('action=api responds as the record interface', async () => {
+  test('return the record interface response with action=api', async () => {
     const leads = await startLeads(records);
     for (const query of ['', 'index=2', 'type=EMAIL', 'pretty', 'callback=cb', 'type=NOSUCH']) {
       const expected = await leads.ask(`/api/handles/21.T11998/abc?${query}`);
@@ -141,7 +141,7 @@ describe('query parameters of a redirect', () => {
     expect([missing.status, missing.text]).toEqual([404, '{"responseCode":100,"handle":"21.T11998/nobody"}']);
   });
 
-  test('action=api reports errors as the record interface', async () => {
+  test('return record interface errors with action=api', async () => {
     const leads = await startLeads(records);
     leads.upstream.answers({ status: 500, body: 'broken' });
     const failed = await leads.get('abc?action=api', { Accept: 'text/html' });
@@ -151,19 +151,19 @@ describe('query parameters of a redirect', () => {
     expect(JSON.parse(refused.text)).toMatchObject({ responseCode: 301 });
   });
 
-  test('api without action is ignored, as on HDLProxy', async () => {
+  test('ignore api without action, as HDLProxy does', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc?api')).toEqual([302, 'https://example.org/first?x=1']);
   });
 
-  test('action=showurls shows a record that has neither a URL nor a location', async () => {
+  test('show a record without a URL or location for action=showurls', async () => {
     const leads = await startLeads(records);
     const { status, headers, text } = await leads.get('nothing?action=showurls');
     expect([status, headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
     expect(text).toContain('no address');
   });
 
-  test('action=showurls lists every location as XML', async () => {
+  test('list all locations as XML for action=showurls', async () => {
     const leads = await startLeads({
       ...records,
       located: [

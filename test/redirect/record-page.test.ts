@@ -1,4 +1,3 @@
-// Descriptions on the record page: TTLs, permissions of values, rights of administrators.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -12,7 +11,7 @@ const admin = (permissions: string) => ({
   ttl: 86400,
 });
 
-/** Returns the text of the record page of these values. */
+/** Returns the text of the record page for these values. */
 async function textOfPage(values: unknown[]): Promise<string> {
   const leads = await startLeads({ abc: values });
   const { text } = await leads.get('abc?noredirect');
@@ -37,7 +36,7 @@ describe('record page', () => {
     expect(await textOfPage([value(1, 'DESC', 'text', ttl)])).toContain(` text ${words} 2026-11-21`);
   });
 
-  test('shows permissions shared by all values below the table', async () => {
+  test('shows permissions common to all values below the table', async () => {
     const text = await textOfPage([
       value(1, 'DESC', 'one'),
       { ...value(2, 'DESC', 'two'), permissions: '1110' },
@@ -47,7 +46,7 @@ describe('record page', () => {
     );
   });
 
-  test('shows differing permissions at each value', async () => {
+  test('shows different permissions next to each value', async () => {
     const text = await textOfPage([
       value(1, 'DESC', 'one'),
       { ...value(2, 'DESC', 'two'), permissions: '0010' },
@@ -68,7 +67,7 @@ describe('record page', () => {
     ],
     ['000001110000', 'may change values, remove values and add values'],
     ['010000000001', 'may create handles and read values'],
-  ])('shows the rights %s of an administrator as "%s"', async (permissions, words) => {
+  ])('describes administrator rights %s as "%s"', async (permissions, words) => {
     expect(await textOfPage([admin(permissions)])).toContain(`200: 0.NA/21.T11998 ${words} (${permissions})`);
   });
 

@@ -1,4 +1,4 @@
-// Redirect recordings: the proxy with the demo server redirects like HDLProxy with a real Handle server.
+// The proxy with the demo server redirects as HDLProxy did with a real Handle server.
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../handle-server/server.js';
@@ -9,10 +9,10 @@ import { startProxy } from '../support/proxy.js';
 const fixture = new URL('../fixtures/hdl-proxy.json', import.meta.url);
 const recordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
 
-/** Time before a recording (ms), if longer than usual. */
+/** Time to pass before a recording (ms), default 0. */
 const WAITS: Readonly<Record<string, number>> = { 'cache: p-ttl2 after its ttl': 4000 };
 
-/** Changes went directly to the server; of the other recordings, only pages and redirects are replayed. */
+/** Whether a recording changed the server directly; of the rest, only pages and redirects are replayed. */
 const isChange = ({ secure, request }: Recording): boolean =>
   secure && ['PUT', 'DELETE'].includes(request.method);
 const isRedirect = ({ request }: Recording): boolean => !/^\/api\//.test(request.path);
@@ -25,7 +25,7 @@ interface Led {
 
 function ledBy({ status, headers }: { status: number; headers: string[] }): Led {
   const location = headers.find((line) => line.startsWith('location: '))?.slice('location: '.length);
-  // HDLProxy sends its own address in full; this proxy sends the path alone (RFC 9110 section 10.2.2).
+  // HDLProxy sends an absolute URL for its own address; this proxy sends the path (RFC 9110 section 10.2.2).
   return { status, location: location && new URL(location, 'http://127.0.0.1:8080').href };
 }
 
@@ -51,7 +51,7 @@ const ledByNames = (names: string[], read: (name: string) => Led): Record<string
   Object.fromEntries(names.map((name) => [name, read(name)]));
 const recorded = new Map(redirects.map((recording) => [recording.name, recordedLed(recording)]));
 
-describe('recorded redirects of HDLProxy', () => {
+describe('recorded HDLProxy redirects', () => {
   test('are reproduced, except for the waivers', async () => {
     const answers = await replayAll();
     const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
@@ -73,7 +73,7 @@ describe('recorded redirects of HDLProxy', () => {
     });
   });
 
-  test('include one for every waiver', () => {
+  test('include a recording for every waiver', () => {
     const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
     expect([...recorded.keys()]).toEqual(expect.arrayContaining(waived));
   });

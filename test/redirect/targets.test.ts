@@ -1,4 +1,3 @@
-// Allowed redirect targets, and their encoding in a header.
 import { describe, expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -14,7 +13,7 @@ const startWith = (addresses: Record<string, string>, env?: Record<string, strin
   );
 
 describe('redirect target', () => {
-  test('may be http, https, ftp or mailto', async () => {
+  test('accepts http, https, ftp and mailto', async () => {
     const addresses = {
       http: 'http://example.org/a',
       https: 'HTTPS://example.org/a',
@@ -28,7 +27,7 @@ describe('redirect target', () => {
     }
   });
 
-  test('of any other scheme shows the record page with a warning', async () => {
+  test('shows the record page with a warning for other schemes', async () => {
     const addresses = {
       script: 'javascript:alert(document.domain)',
       script2: ' JaVaScRiPt:alert(1)',
@@ -55,7 +54,7 @@ describe('redirect target', () => {
     }
   });
 
-  test('of a location or of urlappend has its scheme checked, too', async () => {
+  test('is validated for locations and urlappend', async () => {
     const xml = '<locations><location href="javascript:alert(1)"/></locations>';
     const leads = await startLeads({
       located: [value(1, '10320/loc', xml), value(2, 'URL', 'https://example.org/')],
@@ -64,7 +63,7 @@ describe('redirect target', () => {
     expect(await leads.to('located?urlappend=//x')).toEqual([200, undefined]);
   });
 
-  test('cannot add a header through a value', async () => {
+  test('cannot inject a header through a value', async () => {
     const leads = await startWith({
       crlf: 'https://example.org/a\r\nSet-Cookie: x=1\r\n\r\n<script>',
       lf: 'https://example.org/a\nX-Evil: 1',
@@ -83,7 +82,7 @@ describe('redirect target', () => {
     expect(await leads.to('mail')).toEqual([302, 'mailto:x@example.org%0D%0ABcc:%20all@example.org']);
   });
 
-  test('cannot add a header through a query', async () => {
+  test('cannot inject a header through a query', async () => {
     const leads = await startLeads({
       abc: [value(1, 'URL', 'https://example.org/')],
       alias: [value(1, 'HS_ALIAS', '21.T11998/abc')],
@@ -97,7 +96,7 @@ describe('redirect target', () => {
     expect(headers.location).toBe('/21.T11998/a%0D%0ASet-Cookie%3Ax');
   });
 
-  test('has its host encoded as IDNA and the rest of the URL as UTF-8', async () => {
+  test('encodes the host as IDNA and the rest of the URL as UTF-8', async () => {
     const leads = await startWith({
       idn: 'https://bücher.example/ä/漢?q=ü#ß',
       port: 'http://user@BÜCHER.example:8080/x',
@@ -123,7 +122,7 @@ describe('redirect target', () => {
     expect(await leads.to('quotes')).toEqual([302, 'https://example.org/a%20b%22%3Cc%3E%5C%60%7B%7C%7D%5E']);
   });
 
-  test('that is too long shows the record page', async () => {
+  test('shows the record page when too long', async () => {
     const leads = await startWith({
       long: `https://example.org/${'ä'.repeat(2000)}`,
       fits: `https://example.org/${'a'.repeat(7900)}`,
@@ -132,7 +131,7 @@ describe('redirect target', () => {
     expect((await leads.to('fits'))[0]).toBe(302);
   });
 
-  test('is limited to the hosts in redirect.allowedHosts', async () => {
+  test('is restricted to redirect.allowedHosts', async () => {
     const env = { REDIRECT_ALLOWED_HOSTS: 'example.org,*.Example.net,[::1]' };
     const leads = await startWith(
       {
@@ -157,11 +156,11 @@ describe('redirect target', () => {
       expect(await leads.to(name), name).toEqual([200, undefined]);
     }
     expect((await leads.get('user')).text).toContain('its host is not one of the allowed hosts');
-    // Browsers treat a backslash as a slash, so it is encoded and the URL names one host only.
+    // Browsers treat a backslash as a slash; encoding it leaves only one possible host.
     expect(await leads.to('slash')).toEqual([302, 'https://evil.org%5C@example.org/']);
   });
 
-  test('is linked in the body, without scripts', async () => {
+  test('is linked in the body without scripts', async () => {
     const leads = await startWith({ abc: `https://example.org/'onload='x'&y="<script>` });
     const { text, headers } = await leads.get('abc');
     expect(headers['content-type']).toBe('text/html;charset=utf-8');

@@ -1,4 +1,3 @@
-// Weighted locations: frequency of each, and cache headers of a random choice.
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { selectLocation } from '../../src/redirect/locations/select.js';
@@ -8,7 +7,7 @@ import { finish } from '../support/steps.js';
 
 useNock();
 
-/** Returns the same random numbers in each run (mulberry32). */
+/** Generates a reproducible random sequence (mulberry32). */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -34,7 +33,7 @@ function draw(weights: number[], { random, times }: { random: () => number; time
   return counts;
 }
 
-/** Returns chi-squared, whose 99.9th percentile for three degrees of freedom is 16.3. */
+/** Returns chi-squared; its 99.9th percentile is 16.3 for three degrees of freedom. */
 function distance(counts: number[], weights: number[]): number {
   const times = counts.reduce((sum, count) => sum + count, 0);
   const total = weights.reduce((sum, weight) => sum + weight, 0);
@@ -46,7 +45,7 @@ function distance(counts: number[], weights: number[]): number {
 }
 
 describe('weighted locations', () => {
-  test('are selected in proportion to their weight', () => {
+  test('are selected in proportion to their weights', () => {
     const random = seeded(20261121);
     for (const weights of [
       [1, 1, 1, 1],
@@ -58,7 +57,7 @@ describe('weighted locations', () => {
     }
   });
 
-  test('of weight 0 are drawn as on HDLProxy: the first has half the share, the last one and a half', () => {
+  test('favour the last location when all weights are 0, as HDLProxy does', () => {
     const random = seeded(7);
     for (const weights of [
       [0, 0],
@@ -70,11 +69,11 @@ describe('weighted locations', () => {
     }
   });
 
-  test('an infinite weight always wins', () => {
+  test('always select an infinite weight', () => {
     expect(draw([5, Infinity, 1], { random: seeded(8), times: 100 })).toEqual([0, 100, 0]);
   });
 
-  test('of weight 0 are never selected when others have a weight', () => {
+  test('exclude weight 0 when another weight is positive', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1e9, noNaN: true })), {
@@ -94,7 +93,7 @@ describe('weighted locations', () => {
   const WEIGHTED =
     '<locations><location href="https://a.example.org/" weight="3"/><location href="https://b.example.org/" weight="1"/></locations>';
 
-  test('are drawn for each request from one cache entry', async () => {
+  test('are drawn again for each request from one cache entry', async () => {
     vi.spyOn(Math, 'random').mockImplementation(seeded(42));
     const leads = await startLeads({ drawn: [value(1, '10320/loc', WEIGHTED)] });
     const counts = { 'https://a.example.org/': 0, 'https://b.example.org/': 0 };

@@ -1,4 +1,3 @@
-// Redirects and pages served with Node's request and response alone, without Express.
 import express from 'express';
 import { describe, expect, test, vi } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
@@ -7,7 +6,7 @@ import { useNock } from '../support/nock.js';
 useNock();
 
 describe('redirects and pages', () => {
-  test('do not enter Express for any method, while other routes do', async () => {
+  test('bypass Express for every method, unlike other routes', async () => {
     const entered = vi.spyOn(express.application as unknown as { handle: () => void }, 'handle');
     const leads = await startLeads({ abc: [value(1, 'URL', 'https://example.org/')] });
     const ask = async (method: string, target: string): Promise<number> =>

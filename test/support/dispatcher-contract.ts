@@ -29,7 +29,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
   }
 
   describe(`${name}: requests and responses`, () => {
-    test('status, headers and body arrive as they were sent', async () => {
+    test('preserve status, headers and body of a response', async () => {
       const server = await listenHttp((_request, response) => {
         response.writeHead(404, { 'X-One': 'a', 'Set-Cookie': ['b=1', 'c=2'] }).end('ä');
       });
@@ -38,7 +38,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       expect(headers).toMatchObject({ 'x-one': 'a', 'set-cookie': ['b=1', 'c=2'] });
     });
 
-    test('the path, the headers and the body of a request are sent as given', async () => {
+    test('preserve path, headers and body of a request', async () => {
       let sent = '';
       const server = await listenHttp(({ url, rawHeaders, method = '' }, response) => {
         sent = `${method} ${url ?? ''} ${rawHeaders.join(' ')}`;
@@ -51,13 +51,13 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       expect(sent.toLowerCase()).toContain('content-length 2');
     });
 
-    test('a response to HEAD has no body', async () => {
+    test('have no response body for HEAD', async () => {
       const server = await listenHttp((_request, response) => response.setHeader('Content-Length', 5).end());
       const { status, headers, body } = await open(server)({ method: 'HEAD' });
       expect([status, headers['content-length'], body]).toEqual([200, '5', '']);
     });
 
-    test('an interim response is skipped', async () => {
+    test('skip an interim response', async () => {
       const server = await listenRaw((socket) => socket.write(`HTTP/1.1 103 Early Hints\r\n\r\n${OK}`));
       expect(await open(server)()).toMatchObject({ status: 200, body: 'ok' });
     });
@@ -66,8 +66,8 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
   describe(`${name}: limits`, () => {
     test.each([
       ['before the headers', ''],
-      ['amid the body', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok'],
-    ])('the time limit ends a request %s and closes its connection', async (_when, bytes) => {
+      ['in the middle of the body', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok'],
+    ])('abort a request %s on timeout and close its connection', async (_when, bytes) => {
       const sockets = new Set<net.Socket>();
       const server = await listenRaw((socket) => {
         socket.write(sockets.has(socket) ? bytes : OK);
@@ -82,7 +82,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       await closed;
     });
 
-    test('a body over the limit is given up, and its connection is closed', async () => {
+    test('abort a body over the limit and close its connection', async () => {
       let closed: Promise<unknown> | undefined;
       const server = await listenRaw((socket) => {
         closed = new Promise((resolve) => socket.once('close', resolve));
@@ -96,14 +96,14 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
   });
 
   describe(`${name}: connections`, () => {
-    test('a connection is used again', async () => {
+    test('are reused', async () => {
       const server = await listenHttp((_request, response) => response.end('ok'));
       const send = open(server);
       for (let time = 0; time < 3; time++) expect((await send()).body).toBe('ok');
       expect(server.connections()).toBe(1);
     });
 
-    test('a GET on a kept-alive connection that the server has dropped is retried on a new one', async () => {
+    test('are replaced for a GET retry when the server dropped the idle connection', async () => {
       const used = new Set<net.Socket>();
       const server = await listenRaw((socket) => {
         if (used.has(socket)) socket.resetAndDestroy();
@@ -118,13 +118,13 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
     test.each([
       ['GET', 2],
       ['PUT', 1],
-    ] as const)('%s on a connection that is reset: %i connections', async (method, times) => {
+    ] as const)('are opened again for a reset %s, %i in total', async (method, times) => {
       const server = await listenRaw((socket) => socket.resetAndDestroy());
       await expect(open(server)({ method })).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
       expect(server.connections()).toBe(times);
     });
 
-    test('a refused connection is unreachable', async () => {
+    test('are reported as unreachable when refused', async () => {
       const server = net.createServer().listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as net.AddressInfo;
@@ -141,7 +141,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       certificate = await createCertificate();
     });
 
-    test('a certificate of the given authority, or with the pinned fingerprint, is accepted', async () => {
+    test('accepts a certificate by its authority or pinned fingerprint', async () => {
       const server = await listenTls(certificate);
       expect((await open(server, { ca: certificate.cert })()).status).toBe(404);
       expect((await open(server, { fingerprint: certificate.fingerprint })()).status).toBe(404);
@@ -149,8 +149,8 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
 
     test.each([
       ['an unknown certificate', {}, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
-      ['another fingerprint', { fingerprint: 'ab'.repeat(32) }, 'ERR_TLS_PIN_MISMATCH'],
-    ])('%s is rejected before anything is sent', async (_what, trust, code) => {
+      ['a different fingerprint', { fingerprint: 'ab'.repeat(32) }, 'ERR_TLS_PIN_MISMATCH'],
+    ])('rejects %s before sending anything', async (_what, trust, code) => {
       const server = await listenTls(certificate);
       await expect(open(server, trust)()).rejects.toMatchObject(failsWith('UPSTREAM_UNREACHABLE', code));
       expect(server.received()).toBe('');

@@ -24,7 +24,7 @@ export async function lockOfInstance(url: string, waitMs: number): Promise<KeyLo
 }
 
 export function testKeyLock(make: MakeLocks): void {
-  test('runs one task at a time for a key', async () => {
+  test('runs one task at a time per key', async () => {
     const locks = await make(PATIENT_MS);
     let inside = 0;
     let most = 0;
@@ -46,14 +46,14 @@ export function testKeyLock(make: MakeLocks): void {
     await first;
   });
 
-  test('returns the result of the task, and throws its error', async () => {
+  test('returns the result of the task and propagates its error', async () => {
     const [one, other] = await make(PATIENT_MS);
     expect(await one('KEY', () => Promise.resolve(7))).toBe(7);
     await expect(one('KEY', () => Promise.reject(new Error('work')))).rejects.toThrow('work');
     expect(await other('KEY', () => Promise.resolve(8))).toBe(8);
   });
 
-  test('answers a caller that waits too long with 503, without delaying the next one', async () => {
+  test('returns 503 for a caller that waits too long, without delaying the next one', async () => {
     const [one, other] = await make(SHORT_MS);
     const held = gate();
     const begun = gate();

@@ -27,7 +27,7 @@ export interface Opened<Ticket> {
 let keys = 0;
 
 export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void {
-  describe('as a store', () => {
+  describe('store contract', () => {
     let opened: Opened<Ticket>;
     const freshKey = (): string => `21.T1/KEY-${++keys}`;
     const put = async (key: string, entry: Entry): Promise<boolean | undefined> => {
@@ -41,12 +41,12 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
     });
     afterAll(() => opened.close());
 
-    test('knows nothing of a key it was never given', async () => {
+    test('returns nothing for an unknown key', async () => {
       expect(await read(freshKey())).toBeUndefined();
     });
 
     test.each(['plain', 'Größe — 漢字 😀', '\u0000\u001f\u2028', 'x'.repeat(100_000)])(
-      'gives back what it was given, case %#',
+      'returns the stored entry (case %#)',
       async (text) => {
         const key = freshKey();
         expect(await put(key, entryOf(text))).toBe(true);
@@ -54,7 +54,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       },
     );
 
-    test('keeps not-found answers with their message', async () => {
+    test('preserves the message of a not-found entry', async () => {
       const key = freshKey();
       const entry = entryOf('', {
         kind: 'not-found',
@@ -73,7 +73,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(`${key}%7Ba%7D`)).toEqual(entryOf('escapes'));
     });
 
-    test('lets the newer entry stand, also of another kind', async () => {
+    test('replaces an entry with a newer one of a different kind', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const gone = entryOf('', { kind: 'not-found', values: toBytes(''), requestedAt: NOW + 1 });
@@ -81,7 +81,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toEqual(gone);
     });
 
-    test('keeps an authoritative load over a load from before', async () => {
+    test('retains an authoritative load over an earlier load', async () => {
       const key = freshKey();
       const before = await opened.store.get(key);
       const { ticket } = await opened.store.get(key);
@@ -90,7 +90,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect((await read(key))?.values ?? entryOf('new').values).toEqual(entryOf('new').values);
     });
 
-    test('does not store an authoritative load from before an invalidation, or during a write', async () => {
+    test('rejects an authoritative load from before an invalidation or during a write', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
@@ -104,14 +104,14 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('has no entry after an invalidation', async () => {
+    test('returns nothing after an invalidation', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       await opened.store.forget(key);
       expect(await read(key)).toBeUndefined();
     });
 
-    test('does not store a load from before an invalidation', async () => {
+    test('rejects a load from before an invalidation', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
@@ -119,14 +119,14 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('stores a load from after an invalidation', async () => {
+    test('accepts a load from after an invalidation', async () => {
       const key = freshKey();
       await opened.store.forget(key);
       expect(await put(key, entryOf('from after'))).toBe(true);
       expect(await read(key)).toEqual(entryOf('from after'));
     });
 
-    test('stores nothing while a write is in flight', async () => {
+    test('rejects loads while a write is in flight', async () => {
       const key = freshKey();
       const before = await opened.store.get(key);
       const fence = await opened.store.fence(key);
@@ -136,7 +136,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('does not store a load that began during a write that changed the record', async () => {
+    test('rejects a load that started during a successful write', async () => {
       const key = freshKey();
       const fence = await opened.store.fence(key);
       const { ticket } = await opened.store.get(key);
@@ -145,7 +145,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await put(key, entryOf('begun after'))).toBe(true);
     });
 
-    test('keeps its entry fresh while a write is in flight, and drops it when the write changed the record', async () => {
+    test('returns a fresh entry during a write and evicts it after a success', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const fence = await opened.store.fence(key);
@@ -154,7 +154,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('keeps its entry fresh after a refused write, and stores a load that began during it', async () => {
+    test('retains a fresh entry after a refused write and accepts a load started during it', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const fence = await opened.store.fence(key);
@@ -165,14 +165,14 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toEqual(entryOf('begun meanwhile'));
     });
 
-    test('does not store a load that began before a refused write', async () => {
+    test('rejects a load that started before a refused write', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await (await opened.store.fence(key)).unchanged();
       expect(await opened.store.set(key, entryOf('begun before'), ticket)).toBe(false);
     });
 
-    test('has a stale entry after a write whose outcome is unknown, also after others were refused', async () => {
+    test('retains a stale entry after an unknown write outcome, even with a later refusal', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const [one, other] = [await opened.store.fence(key), await opened.store.fence(key)];
@@ -183,7 +183,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect((await read(key))?.staleAt).toBeLessThanOrEqual(NOW);
     });
 
-    test('accepts a load unless a write is in flight or has changed the record since', async () => {
+    test('accepts loads before and after a write', async () => {
       const key = freshKey();
       const before = await opened.store.get(key);
       expect(opened.store.accepts(key, before.ticket)).toBe(true);
@@ -192,7 +192,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(opened.store.accepts(key, after.ticket)).toBe(true);
     });
 
-    test('stays fenced until the last of several writers is done', async () => {
+    test('rejects loads until the last concurrent write has settled', async () => {
       const key = freshKey();
       const [one, other] = [await opened.store.fence(key), await opened.store.fence(key)];
       await one.changed();
@@ -201,14 +201,14 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await put(key, entryOf('after both'))).toBe(true);
     });
 
-    test('stores nothing for a while after a write of which nobody knows how it ended', async () => {
+    test('rejects loads after an unknown write outcome', async () => {
       const key = freshKey();
       const fence = await opened.store.fence(key);
       await fence.unknown();
       expect(await put(key, entryOf('perhaps from before'))).toBe(false);
     });
 
-    test('keeps a softened entry as stale, and does not store loads from before', async () => {
+    test('retains a softened entry as stale and rejects earlier loads', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const { ticket } = await opened.store.get(key);
@@ -220,7 +220,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toEqual(entryOf('new'));
     });
 
-    test('softens a key it does not know, and twice', async () => {
+    test('allows softening an unknown key, and softening twice', async () => {
       const key = freshKey();
       await opened.store.soften(key);
       expect(await read(key)).toBeUndefined();
@@ -230,7 +230,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect((await read(key))?.kind).toBe('found');
     });
 
-    test.each([false, true])('bans all keys that begin so (soft: %s)', async (isSoft) => {
+    test.each([false, true])('bans all keys with the prefix (soft: %s)', async (isSoft) => {
       const prefix = `${freshKey()}%{`;
       const [one, other, unrelated] = [`${prefix}1`, `${prefix}2`, freshKey()] as const;
       await put(one, entryOf('one'));
@@ -245,7 +245,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(one)).toEqual(entryOf('new'));
     });
 
-    test('deletes one key and keeps the next one', async () => {
+    test('invalidates one key without affecting others', async () => {
       const [key, unrelated] = [freshKey(), freshKey()];
       await put(unrelated, entryOf('stays'));
       await opened.store.forget(key);

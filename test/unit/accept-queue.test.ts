@@ -1,4 +1,4 @@
-// Number of connections that a listener has not accepted yet, from the proc file system of Linux.
+// The Linux proc file system shows the number of unaccepted connections.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, type Server, connect, createServer } from 'node:net';
@@ -12,7 +12,7 @@ async function listen(host: string, at = 0): Promise<{ server: Server; port: num
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-/** The kernel completes a loopback connection immediately; Node accepts none of them in this turn. */
+/** Completes loopback connections in the kernel before Node can accept them. */
 async function connectTo(port: number, host: string, count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     const client = connect(port, host);
@@ -23,13 +23,13 @@ async function connectTo(port: number, host: string, count: number): Promise<voi
   });
 }
 
-describe('accept queue of a listener', () => {
+describe('listener accept queue', () => {
   test.each([
     ['127.0.0.1', '127.0.0.1'],
     ['0.0.0.0', '127.0.0.1'],
     ['::1', '::1'],
     ['::', '127.0.0.1'],
-  ])('at %s counts connections that wait to be accepted, and none afterwards', async (host, to) => {
+  ])('counts pending connections at %s until they are accepted', async (host, to) => {
     const { server, port } = await listen(host);
     expect(waitingConnections(server)).toBe(0);
     let accepted = 0;
@@ -40,13 +40,13 @@ describe('accept queue of a listener', () => {
     expect(waitingConnections(server)).toBe(0);
   });
 
-  test('counts its own waiting connections among a hundred other listeners', async () => {
+  test('separates the counts of a hundred listeners', async () => {
     const others = await Promise.all(Array.from({ length: 100 }, () => listen('127.0.0.1')));
     await Promise.all(others.map(({ port }) => connectTo(port, '127.0.0.1', 1)));
     expect(others.map(({ server }) => waitingConnections(server))).toEqual(others.map(() => 1));
   });
 
-  test('does not count connections that wait for another listener on the same port', async () => {
+  test('excludes connections to a different listener on the same port', async () => {
     const { server, port } = await listen('127.0.0.1');
     const { server: other } = await listen('127.0.0.2', port);
     await connectTo(port, '127.0.0.2', 2);

@@ -1,8 +1,8 @@
-// Detection of a blocked event loop by its missing beats, on a handed-in clock.
+// The watch detects a blocked event loop by its missing beats. These tests use a manual clock.
 import { describe, expect, test } from 'vitest';
 import { BlockWatch } from '../../src/observe/health.js';
 
-/** Beats every 100 ms until `hold`. `probe` returns the value that `/healthz` uses. */
+/** Starts a watch that beats every 100 ms until `hold`; `probe` returns the value shown by `/healthz`. */
 function start(limitMs = 1000) {
   let now = 0;
   const watch = new BlockWatch({ everyMs: 100, limitMs, now });
@@ -22,7 +22,7 @@ function start(limitMs = 1000) {
 }
 
 describe('event loop watch', () => {
-  test('reports no hold for a running loop or for garbage collection pauses', () => {
+  test('reports no block for a running loop or garbage collection pauses', () => {
     const { run, hold, release, probe } = start();
     run(60_000);
     expect(probe()).toBeUndefined();
@@ -36,14 +36,14 @@ describe('event loop watch', () => {
     expect(probe(), 'exactly the limit').toBeUndefined();
   });
 
-  test('reports the duration of a hold before the overdue beat', () => {
+  test('reports the duration of a block before the overdue beat', () => {
     const { run, hold, probe } = start();
     run(5000);
     hold(24_000);
     expect(probe()).toBe(24_000);
   });
 
-  test('reports a past hold for ten seconds only', () => {
+  test('reports a past block for ten seconds', () => {
     const { run, hold, release, probe } = start();
     hold(3000);
     release();
@@ -54,7 +54,7 @@ describe('event loop watch', () => {
     expect(probe()).toBeUndefined();
   });
 
-  test('fails three probes in a row when each period has a hold, and not after a single one', () => {
+  test('fails three consecutive probes only when each interval has a block', () => {
     const probesAfter = (periods: number) => {
       const { run, hold, release, probe } = start();
       return Array.from({ length: 3 }, (_, at) => {
@@ -70,7 +70,7 @@ describe('event loop watch', () => {
     expect(probesAfter(3)).toEqual([true, true, true]);
   });
 
-  test('reports no hold when the limit is 0', () => {
+  test('is disabled by a limit of 0', () => {
     const { hold, release, probe } = start(0);
     hold(3_600_000);
     expect(probe()).toBeUndefined();

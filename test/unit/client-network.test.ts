@@ -1,8 +1,7 @@
-// The network of a client: /24 for IPv4, also in its IPv6 notation, and /56 for IPv6.
 import { describe, expect, test } from 'vitest';
 import { clientAddress, networkOf } from '../../src/server/client-address.js';
 
-describe('network of a client', () => {
+describe('client network', () => {
   test.each([
     ['192.0.2.1', '192.0.2.0/24'],
     ['192.0.2.255', '192.0.2.0/24'],
@@ -11,11 +10,11 @@ describe('network of a client', () => {
     ['2001:db8:0:12ff::1', '2001:db8:0:1200::/56'],
     ['2001:db8::', '2001:db8:0:0::/56'],
     ['::1', '0:0:0:0::/56'],
-  ])('of %s is %s', (address, network) => {
+  ])('maps %s to %s', (address, network) => {
     expect(networkOf(address)).toBe(network);
   });
 
-  /** Returns the client address behind these hops, and the number of addresses checked. */
+  /** Returns the client address for these hops and the number of addresses checked. */
   function judged(header: string, isTrusted: (address: string) => boolean): [address: string, count: number] {
     let count = 0;
     const req = { socket: { remoteAddress: '10.0.0.1' }, headers: { 'x-forwarded-for': header } };
@@ -23,7 +22,7 @@ describe('network of a client', () => {
     return [address, count];
   }
 
-  test('reads no hop for an untrusted client and at most a hundred of thousands for a trusted one', () => {
+  test('checks no hop for an untrusted client and at most 100 for a trusted one', () => {
     const hops = '10.0.0.2, '.repeat(3000);
     expect(judged(hops, () => false)).toEqual(['10.0.0.1', 1]);
     expect(judged(`${hops}192.0.2.1`, (address) => address.startsWith('10.'))).toEqual(['192.0.2.1', 2]);

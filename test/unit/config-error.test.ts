@@ -1,10 +1,9 @@
-// Error texts of an invalid configuration.
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { problemsFrom } from '../support/load-config.js';
 
 describe('invalid configuration', () => {
-  it('reports every problem with key, source, value and allowed values', () => {
+  it('reports every problem with its key, source, value and allowed values', () => {
     const problems = problemsFrom({ yaml: 'admin: { port: 70000 }', env: { LOG_LEVEL: 'loud' } });
     expect(problems).toEqual([
       '  admin.port (file /etc/proxy.yaml): 70000 is not allowed; give a whole number from 0 to 65535',
@@ -13,7 +12,7 @@ describe('invalid configuration', () => {
   });
 
   it.each([{ yaml: 'upstream: { timeout: 60 }' }, { env: { UPSTREAM_TIMEOUT: '60' } }])(
-    'reports a number without its unit (%o)',
+    'reports a number without a unit (%o)',
     (given) => {
       expect(problemsFrom(given)).toEqual([
         expect.stringContaining('the unit is missing, such as 60s; give a duration with its unit'),
@@ -21,11 +20,11 @@ describe('invalid configuration', () => {
     },
   );
 
-  it('refuses durations and sizes beyond their bounds', () => {
+  it('rejects durations and sizes out of range', () => {
     expect(problemsFrom({ env: { REDIS_COMMAND_TIMEOUT: '11s', CACHE_MAX_BYTES: '1B' } })).toHaveLength(2);
   });
 
-  it('reports unknown keys with the closest known key, or those of the same section', () => {
+  it('suggests the closest known key, or the keys of the section, for an unknown key', () => {
     const yaml = 'cache: { found: { maxTTL: 1h, maxAge: 1h } }\nminHits: 2\nfoo: {}\nserver: { Port: 1 }\n';
     expect(
       problemsFrom({ yaml }).map((text) => text.replace(' (file /etc/proxy.yaml): unknown key', '')),
@@ -39,7 +38,7 @@ describe('invalid configuration', () => {
   });
 
   it.each(['cache: 256MiB', 'cache: [1]'])(
-    'reports a value instead of a section (%s), also with a variable below it',
+    'reports a value in place of a section (%s), even with a variable for a nested key',
     (yaml) => {
       expect(problemsFrom({ yaml, env: { CACHE_MAX_BYTES: '1MiB' } })).toEqual([
         '  cache (file /etc/proxy.yaml): this is a section: give a mapping of keys',
@@ -57,22 +56,22 @@ describe('invalid configuration', () => {
     ['http://@handle.example.org', false],
     ['http://handle.example.org:8000/', true],
     ['https://[::1]:8000', true],
-  ])('the upstream %s is allowed: %s', (url, allowed) => {
+  ])('checks whether the upstream %s is allowed: %s', (url, allowed) => {
     expect(problemsFrom({ env: { UPSTREAM_URL: url } })).toHaveLength(allowed ? 0 : 1);
   });
 
-  it('rejects staleAfter above timeout, and minTtl above maxTtl', () => {
+  it('rejects staleAfter above timeout and minTtl above maxTtl', () => {
     expect(problemsFrom({ env: { UPSTREAM_TIMEOUT: '1s', CACHE_FOUND_MIN_TTL: '2h' } })).toEqual([
       '  upstream.staleAfter (default): "1.8s" is not allowed; give less than upstream.timeout',
       '  cache.found.minTtl (variable CACHE_FOUND_MIN_TTL): "2h" is not allowed; give at most cache.found.maxTtl',
     ]);
   });
 
-  it.each(['AB:CD', 'xy'.repeat(32), `${'AB:'.repeat(31)}A`])('refuses the fingerprint %s', (fingerprint) => {
+  it.each(['AB:CD', 'xy'.repeat(32), `${'AB:'.repeat(31)}A`])('rejects the fingerprint %s', (fingerprint) => {
     expect(problemsFrom({ env: { UPSTREAM_FINGERPRINT: fingerprint } })).toHaveLength(1);
   });
 
-  it('reports file and line of invalid YAML', () => {
+  it('reports the file and line of invalid YAML', () => {
     expect(problemsFrom({ yaml: 'server:\n  port: [1\n' })[0]).toMatch(
       /^ {2}file \/etc\/proxy.yaml: invalid YAML: line \d/,
     );

@@ -1,9 +1,8 @@
-// The list of configuration keys.
 import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 
 describe('configuration keys', () => {
-  it('have a unique variable each', () => {
+  it('have unique environment variables', () => {
     const keys = configKeys();
     const variables = keys.map((entry) => entry.variable);
     expect(new Set(variables).size).toBe(keys.length);
@@ -21,7 +20,7 @@ describe('configuration keys', () => {
     );
   });
 
-  it('have a description that ends with a full stop', () => {
+  it('have descriptions that end with a full stop', () => {
     for (const { key, description } of configKeys())
       expect(`${key}: ${description}`).toMatch(/: [A-Z0-9].{15,}\.$/);
   });

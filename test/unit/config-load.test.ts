@@ -1,9 +1,9 @@
-// Precedence: environment variables over the file over the defaults.
+// Environment variables take precedence over the file, and the file over the defaults.
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';
 
-describe('loading the configuration', () => {
+describe('configuration loading', () => {
   it('returns the defaults when nothing is set', () => {
     const config = configFrom({});
     expect(config.server).toMatchObject({ host: '0.0.0.0', port: 8080, shutdownTimeoutMs: 10_000 });
@@ -11,7 +11,7 @@ describe('loading the configuration', () => {
     expect(config.cache.maxBytes).toBe(268_435_456);
   });
 
-  it('reads a value from the file and leaves the others at their defaults', () => {
+  it('combines values from the file with defaults', () => {
     const config = configFrom({ yaml: 'cache:\n  found:\n    maxTtl: 5m\n' });
     expect(config.cache.found).toEqual({ minTtlMs: 0, maxTtlMs: 300_000, maxEntries: 1_000_000 });
   });
@@ -33,7 +33,7 @@ describe('loading the configuration', () => {
     expect(configFrom({ env: { PORT: '', UPSTREAM_URL: ' ', CONFIG: '' } })).toEqual(configFrom({}));
   });
 
-  it('ignores a key without a value, a section of comments and an empty file', () => {
+  it('ignores a key without a value, a comment-only section and an empty file', () => {
     expect(configFrom({ yaml: 'server:\n  port:\ncache:\n  # maxBytes: 1MiB\n' })).toEqual(configFrom({}));
     expect(configFrom({ yaml: '' })).toEqual(configFrom({}));
   });
@@ -42,14 +42,14 @@ describe('loading the configuration', () => {
     expect(configFrom({ env: { PATH: '/bin', CACHE_SIZE: '1', SERVER_PORT: 'x' } })).toEqual(configFrom({}));
   });
 
-  it('reads no file when CONFIG names none', () => {
+  it('reads no file without CONFIG', () => {
     const readFile = () => {
       throw new Error('must not be called');
     };
     expect(() => loadConfig({ env: {}, readFile })).not.toThrow();
   });
 
-  it('normalises the upstream to an origin and a fingerprint to the form of node:tls', () => {
+  it('normalises the upstream to an origin and a fingerprint to the node:tls format', () => {
     const { upstream } = configFrom({
       env: { UPSTREAM_URL: 'HTTPS://Handle.Example.org:443/', UPSTREAM_FINGERPRINT: 'ab'.repeat(32) },
     });

@@ -1,4 +1,3 @@
-// Configuration of the pages: an accent colour for the style sheet, and links for readers.
 import { describe, expect, it } from 'vitest';
 import { configFrom, problemsFrom } from '../support/load-config.js';
 
@@ -17,16 +16,16 @@ describe('page configuration', () => {
     '#06c\n',
     'var(--x)',
     '#06c}body{display:none',
-    // Light colours. The last has a contrast of only 4.4:1 on the background of error pages.
+    // Light colours; the last has a contrast of only 4.4:1 on the error page background.
     '#fc0',
     '#6e6e6e',
-  ])('refuses the accent colour %j', (colour) => {
+  ])('rejects the accent colour %j', (colour) => {
     const [problem = ''] = problemsFrom({ env: { PAGE_ACCENT_COLOR: colour } });
     expect(problem).toContain('page.accentColor');
     expect(problem).toContain('give a colour such as #00695c or #06c');
   });
 
-  it('reads footer links from the file and from a variable', () => {
+  it('reads footer links from the file or a variable', () => {
     const yaml = `
 page:
   footerLinks:
@@ -52,7 +51,7 @@ page:
     'mailto:',
     'mailto:x',
     '',
-  ])('refuses the footer link %j', (url) => {
+  ])('rejects the footer link %j', (url) => {
     const env = { PAGE_FOOTER_LINKS: JSON.stringify([{ text: 'Imprint', url }]) };
     const [problem = ''] = problemsFrom({ env });
     expect(problem).toContain('page.footerLinks.0.url');

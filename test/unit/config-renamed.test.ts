@@ -1,4 +1,4 @@
-// Renamed configuration keys: the start fails, and the message names the new key.
+// The proxy rejects renamed configuration keys at startup and names their replacements.
 import { describe, expect, it } from 'vitest';
 import { configKeys, variableOf } from '../../src/config/keys.js';
 import { problemsFrom } from '../support/load-config.js';
@@ -18,7 +18,7 @@ const RENAMED = [
   ['redis.lostMaxAge', 'redis.disconnectedMaxAge'],
 ] as const;
 
-/** YAML of a section, a key, and a key of a server in `upstreams`. */
+/** Renamed names in YAML: a section, a key, and a key inside `upstreams`. */
 const IN_FILE = [
   ['server: { answerTimeout: 5m }', 'server.answerTimeout', 'server.responseTimeout'],
   ['http: { hotPath: { enabled: false } }', 'http.hotPath', 'http.responseCache'],
@@ -31,7 +31,7 @@ const IN_FILE = [
 ] as const;
 
 describe('renamed configuration keys', () => {
-  it.each(RENAMED)('reject the variable of %s and name %s', (before, now) => {
+  it.each(RENAMED)('reject the variable of %s and suggest %s', (before, now) => {
     const variable = variableOf(before);
     expect(configKeys().map(({ key }) => key)).toContain(now);
     expect(problemsFrom({ env: { [variable]: '1' } })).toEqual([
@@ -39,7 +39,7 @@ describe('renamed configuration keys', () => {
     ]);
   });
 
-  it.each(IN_FILE)('reject %s in a file and name its successor', (yaml, before, now) => {
+  it.each(IN_FILE)('reject %s in a file and suggest its new name', (yaml, before, now) => {
     const env = yaml.startsWith('upstreams') ? { UPSTREAM_URL: '' } : {};
     expect(problemsFrom({ yaml, env })).toEqual([`  ${before} (file /etc/proxy.yaml): renamed to ${now}`]);
   });

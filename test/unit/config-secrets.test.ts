@@ -1,9 +1,9 @@
-// Masking of passwords wherever the configuration is printed.
+// Passwords are masked in the printed configuration and in error messages.
 import { describe, expect, it } from 'vitest';
 import { loadStartConfig } from '../../src/config/load.js';
 import { problemsFrom } from '../support/load-config.js';
 
-describe('a password in the configuration', () => {
+describe('password in the configuration', () => {
   it.each([
     { env: { REDIS_URL: 'hunter2' } },
     { env: { REDIS_URL: 'http://:hunter2@redis:6379' } },
@@ -18,7 +18,7 @@ describe('a password in the configuration', () => {
     { yaml: 'redis:\n  url: "redis://:hunter2@redis:6379\n  other: 1\n' },
     { yaml: 'redis:\n  url: @hunter2\n' },
     { env: { ADMIN_TOKEN: 'hunter2' } },
-  ])('is not in the error message (%#)', (given) => {
+  ])('is absent from the error message (case %#)', (given) => {
     const problems = problemsFrom(given).join('\n');
     expect(problems).not.toBe('');
     expect(problems).not.toContain('hunter2');
@@ -29,7 +29,7 @@ describe('a password in the configuration', () => {
     [{ REDIS_URL: 'redis://redis:6379/1' }, '"redis://redis:6379/1"'],
     [{ REDIS_CLUSTER: 'redis://proxy:hunter2@n1:6379' }, '(hidden)'],
     [{ ADMIN_TOKEN: 'hunter2-hunter2-hunter2' }, '(hidden)'],
-  ])('is masked when the configuration is printed (%o)', (env, shown) => {
+  ])('is masked in the printed configuration (%o)', (env, shown) => {
     const upstream = { UPSTREAM_URL: 'https://handle.example.org' };
     const { keys } = loadStartConfig({ env: { ...upstream, ...env }, readFile: () => '' });
     expect(keys.map((key) => key.shown)).toContain(shown);

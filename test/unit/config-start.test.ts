@@ -1,4 +1,4 @@
-// Requirements of a start beyond valid values: the upstream, and readable certificates.
+// A start requires an upstream, readable certificates and consistent keys.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, loadStartConfig } from '../../src/config/load.js';
 import { createCertificate } from '../support/certificate.js';
@@ -12,7 +12,7 @@ interface Given {
   files?: Record<string, string>;
 }
 
-/** Returns the lines of the error without its heading. */
+/** Returns the error lines without the heading. */
 function startProblemsOf({ env = {}, files = {} }: Given): string[] {
   const readFile = (path: string): string => {
     const text = files[path];
@@ -28,7 +28,7 @@ function startProblemsOf({ env = {}, files = {} }: Given): string[] {
   return [];
 }
 
-describe('configuration problems found at start', () => {
+describe('startup configuration problems', () => {
   it('include a missing upstream', () => {
     expect(startProblemsOf({ env: { UPSTREAM_URL: '' } })).toEqual([
       '  upstream.url (default): set UPSTREAM_URL to the address of your Handle server, such as https://handle.example.org:8000',
@@ -38,7 +38,7 @@ describe('configuration problems found at start', () => {
   it.each([
     ['UPSTREAM_CA_FILE', 'upstream.caFile'],
     ['REDIS_CA_FILE', 'redis.caFile'],
-  ])('include a file in %s without a certificate', (variable, key) => {
+  ])('include a missing or invalid certificate in %s', (variable, key) => {
     const problem = (files: Record<string, string>) => startProblemsOf({ env: { [variable]: '/ca' }, files });
     const start = `  ${key} (variable ${variable}): `;
     expect(problem({})).toEqual([`${start}/ca cannot be read: ENOENT: no such file or directory`]);
@@ -61,10 +61,10 @@ describe('configuration problems found at start', () => {
   });
 });
 
-describe('contradicting keys', () => {
+describe('contradictory keys', () => {
   const FINGERPRINT = 'AB'.repeat(32);
 
-  it('are a fingerprint and a plain http address', () => {
+  it('include a fingerprint with a plain HTTP address', () => {
     const pinned = { UPSTREAM_FINGERPRINT: FINGERPRINT };
     expect(problemsFrom({ env: { ...pinned, UPSTREAM_URL: 'http://handle.example.org:8000' } })).toEqual([
       expect.stringMatching(
@@ -82,13 +82,13 @@ describe('contradicting keys', () => {
     [{ PORT: '9090', HOST: 'localhost' }, 1],
     [{ PORT: '9090', HOST: '192.0.2.1' }, 0],
     [{ PORT: '0', ADMIN_PORT: '0' }, 0],
-  ])('are the same port for both listeners (%o)', (env, count) => {
+  ])('include identical ports for both listeners (%o)', (env, count) => {
     const problems = problemsFrom({ env });
     expect(problems).toHaveLength(count);
     if (count > 0) expect(problems[0]).toMatch(/^ {2}admin\.port .*another port than that of server\.port/);
   });
 
-  it('are an empty variable and a value in the file', () => {
+  it('include an empty variable that overrides a value in the file', () => {
     const yaml = 'upstream: { url: "https://handle.example.org" }\ncache: { maxBytes: 1MiB }';
     expect(
       problemsFrom({ yaml, env: { UPSTREAM_URL: ' ', CACHE_MAX_BYTES: '2MiB', LOG_LEVEL: '' } }),

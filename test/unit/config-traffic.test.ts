@@ -1,12 +1,11 @@
-// traffic.rules in the configuration: accepted forms, and the message for an invalid rule.
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';
 
 const rulesFrom = (rules: string) => configFrom({ yaml: `traffic:\n  rules: ${rules}` }).traffic.rules;
 
-describe('traffic.rules in the configuration', () => {
-  it('accepts single strings and lists, and fills in defaults', () => {
+describe('traffic.rules configuration', () => {
+  it('accepts single strings and lists, and adds defaults', () => {
     expect(
       rulesFrom(`[{ name: a, match: { userAgent: 'x, y', method: [GET, HEAD] }, limit: { perMinute: 5 } }]`),
     ).toEqual([
@@ -32,7 +31,7 @@ describe('traffic.rules in the configuration', () => {
     ['[{ name: a, answer: 503 }]', 'give 429 or 403'],
     ['[{ name: a, class: best }]', 'give one of preferred, normal, background'],
     ['[{ name: a, allow: true }]', 'allow'],
-  ])('%s is refused: %s', (rules, text) => {
+  ])('rejects %s with "%s"', (rules, text) => {
     expect(() => rulesFrom(rules)).toThrow(ConfigError);
     expect(() => rulesFrom(rules)).toThrow(text);
   });

@@ -1,9 +1,8 @@
-// Parsing of durations and sizes.
 import { describe, expect, it } from 'vitest';
 import { parseDuration, parseSize } from '../../src/config/fields.js';
 import { problemsFrom } from '../support/load-config.js';
 
-describe('a duration', () => {
+describe('duration', () => {
   it.each([
     ['250ms', 250],
     ['1.8s', 1_800],
@@ -12,40 +11,40 @@ describe('a duration', () => {
     ['24h', 86_400_000],
     ['7d', 604_800_000],
     ['0s', 0],
-  ])('%s is %i milliseconds', (text, milliseconds) => {
+  ])('parses %s as %i ms', (text, milliseconds) => {
     expect(parseDuration(text)).toBe(milliseconds);
   });
 
   it.each(['60', '', 's', '-1s', '1 s', '1S', '1h30m', '1e3s', '.5s', '8KiB', '1constructor'])(
-    '%j is invalid',
+    'rejects %j',
     (text) => {
       expect(parseDuration(text)).toBeUndefined();
     },
   );
 });
 
-describe('a size', () => {
+describe('size', () => {
   it.each([
     ['0B', 0],
     ['8KiB', 8_192],
     ['256MiB', 268_435_456],
     ['1.5GiB', 1_610_612_736],
-  ])('%s is %i bytes', (text, bytes) => {
+  ])('parses %s as %i bytes', (text, bytes) => {
     expect(parseSize(text)).toBe(bytes);
   });
 
-  it.each(['8', '8KB', '8k', '60s', '-1B'])('%j is invalid', (text) => {
+  it.each(['8', '8KB', '8k', '60s', '-1B'])('rejects %j', (text) => {
     expect(parseSize(text)).toBeUndefined();
   });
 });
 
-describe('a period per prefix', () => {
+describe('period per prefix', () => {
   it.each([
     '24h',
     'forever',
     '{default: 24h, 21.T1: forever}',
     '{default: forever, 10.1000: 1d, "21.*": 0s}',
-  ])('%s is allowed', (value) => {
+  ])('accepts %s', (value) => {
     expect(problemsFrom({ yaml: `cache: { staleIfError: ${value} }` })).toEqual([]);
     expect(problemsFrom({ env: { CACHE_STALE_IF_ERROR: value } })).toEqual([]);
   });
@@ -58,7 +57,7 @@ describe('a period per prefix', () => {
     '{default: 24h, "*": 1d}',
     '{default: 24h, 21.t1: 1d, 21.T1: 1d}',
     '[24h]',
-  ])('%s is refused with the allowed values', (value) => {
+  ])('rejects %s with the allowed values', (value) => {
     const [problem = '', ...others] = problemsFrom({ yaml: `cache: { staleIfError: ${value} }` });
     expect(others).toEqual([]);
     expect(problem).toContain('cache.staleIfError');

@@ -1,4 +1,4 @@
-// The close of a listener: a connection that the kernel completed just before is accepted and answered.
+// A closing listener accepts and serves connections already completed by the kernel.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -8,7 +8,7 @@ import timers from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createDrain } from '../../src/server/drain.js';
 
-/** Acts at the end of the next turn that the drain awaits, before the drain continues. */
+/** Runs `act` at the end of the next event-loop turn, before the drain continues. */
 function atEndOfTurn(act: () => void): void {
   const { setImmediate: nextTurn } = timers;
   const turns = vi.spyOn(timers, 'setImmediate').mockImplementationOnce(async (value) => {
@@ -27,15 +27,15 @@ function atEndOfTurn(act: () => void): void {
   });
 }
 
-describe('drain of a listener', () => {
-  test('answers a connection that arrives in the tick that closes the listener', async () => {
+describe('listener drain', () => {
+  test('serves a connection that arrives in the tick that closes the listener', async () => {
     const server = createServer((_req, res) => res.end('answered'));
     const drain = createDrain(server);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const received = new Promise<string>((resolve, reject) => {
-      // By now this turn has accepted the existing connections, and the drain has not checked the queue yet.
+      // This turn has accepted the existing connections, and the drain has not yet checked the queue.
       atEndOfTurn(() => {
         let text = '';
         connect(port, '127.0.0.1')

@@ -1,11 +1,10 @@
-// The report of connections that a listener drops: each is counted, and one line a minute is logged.
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createDropReport } from '../../src/server/connection-bounds.js';
 import { testContext } from '../support/context.js';
 
-describe('report of dropped connections', () => {
-  test('logs the drops of a minute in one line, with their number in the next one', () => {
+describe('drop report', () => {
+  test('logs one line per minute, with the number of connections dropped since the previous line', () => {
     let now = 0;
     const context = testContext({ clock: { ...systemClock, now: () => now } });
     const report = createDropReport(context, 'http', 'too many');

@@ -1,4 +1,4 @@
-// Headers of a forwarded request: a pure function of the received headers and the read body.
+// The headers of a forwarded request depend only on the received headers and the buffered body.
 import { describe, expect, test } from 'vitest';
 import { type ClientRequestHead, forwardedHeaders } from '../../src/record/forwarded-headers.js';
 
@@ -40,7 +40,7 @@ describe('forwarded framing', () => {
     ['PUT', 12, '12'],
     ['GET', 12, '12'],
     ['DELETE', 12, '12'],
-  ])('of a %s with %i bytes', (method, bytes, expected) => {
+  ])('matches the body of a %s with %i bytes', (method, bytes, expected) => {
     const claimed = { 'content-length': '99', 'transfer-encoding': 'chunked', trailer: 'a', te: 'trailers' };
     for (const headers of [{}, claimed, { ...claimed, connection: 'content-length, transfer-encoding' }]) {
       const length = expected === undefined ? {} : { 'content-length': expected };
@@ -52,20 +52,20 @@ describe('forwarded framing', () => {
   });
 
   test.each(['content_length', 'transfer_encoding', 'Content_Length'.toLowerCase()])(
-    '%s is not an alternative spelling',
+    'ignores the alternative spelling %s',
     (name) => {
       expect(sent({ method: 'GET', headers: { [name]: '5' } })).toEqual(BARE);
     },
   );
 });
 
-describe('Connection', () => {
-  test('removes the headers that it names', () => {
+describe('Connection header', () => {
+  test('removes the headers it names', () => {
     const headers = { connection: 'X-Mine ,keep-alive', 'x-mine': '1', 'keep-alive': '2', 'x-kept': '3' };
     expect(sent({ method: 'GET', headers })).toEqual({ ...BARE, 'x-kept': '3' });
   });
 
-  test('cannot remove Authorization, nor X-Forwarded-*', () => {
+  test('preserves Authorization and X-Forwarded-*', () => {
     const connection = 'authorization, COOKIE, host, via, x-forwarded-for, x-forwarded-host, content-length';
     const headers = { connection, authorization: 'Basic x', cookie: 'a=b', via: '1.0 before', host: 'me:8' };
     expect(sent({ method: 'PUT', headers }, 3)).toEqual({
@@ -80,7 +80,7 @@ describe('Connection', () => {
   });
 });
 
-describe('forwarded X-Forwarded-* and Forwarded of a client', () => {
+describe('forwarded client address headers', () => {
   const claims = {
     'x-forwarded-for': '198.51.100.1, 198.51.100.2',
     'x-forwarded-proto': 'https',
@@ -92,11 +92,11 @@ describe('forwarded X-Forwarded-* and Forwarded of a client', () => {
     'client-cert': ':AA==:',
   };
 
-  test('are dropped when the client is not trusted', () => {
+  test('are removed for an untrusted client', () => {
     expect(sent({ method: 'GET', headers: claims })).toEqual(BARE);
   });
 
-  test('are kept and extended when it is trusted', () => {
+  test('are preserved and extended for a trusted client', () => {
     const peer = { address: '2001:db8::1', isTrusted: true };
     expect(sent({ method: 'GET', headers: { ...claims, host: 'b.example' }, peer })).toEqual({
       ...BARE,
@@ -107,7 +107,7 @@ describe('forwarded X-Forwarded-* and Forwarded of a client', () => {
     });
   });
 
-  test('do not include Forwarded when a trusted proxy sent none', () => {
+  test('omit Forwarded when a trusted proxy sent none', () => {
     const peer = { address: '192.0.2.9', isTrusted: true };
     expect(sent({ method: 'GET', peer })).toEqual({ ...BARE, 'x-forwarded-for': '192.0.2.9' });
   });

@@ -1,4 +1,4 @@
-// Uncaught errors in a request listener: a 500 for the failing request only.
+// An uncaught error in a request listener affects only the failing request.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -75,22 +75,25 @@ const FAILING: [string, Failing][] = [
 ];
 
 describe('uncaught error in a request listener', () => {
-  test.each(FAILING)('that %s: 500, reported once, and the connection stays open', async (_how, listener) => {
-    const { url, reported } = await startGuarded(listener);
-    const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
-    expect(closed).toBe(false);
-    for (const { status, headers, body } of answers) {
-      expect([status, JSON.parse(body)]).toEqual([
-        500,
-        { responseCode: 2, message: 'Unexpected error in the proxy', code: 'INTERNAL' },
-      ]);
-      expect(headers).toMatchObject({ 'cache-control': 'no-store' });
-      expect(headers).not.toHaveProperty('etag');
-    }
-    expect(reported).toEqual([boom, boom]);
-  });
+  test.each(FAILING)(
+    'returns 500, is reported once and keeps the connection open when the listener %s',
+    async (_how, listener) => {
+      const { url, reported } = await startGuarded(listener);
+      const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
+      expect(closed).toBe(false);
+      for (const { status, headers, body } of answers) {
+        expect([status, JSON.parse(body)]).toEqual([
+          500,
+          { responseCode: 2, message: 'Unexpected error in the proxy', code: 'INTERNAL' },
+        ]);
+        expect(headers).toMatchObject({ 'cache-control': 'no-store' });
+        expect(headers).not.toHaveProperty('etag');
+      }
+      expect(reported).toEqual([boom, boom]);
+    },
+  );
 
-  test('cuts off a response whose headers are sent', async () => {
+  test('aborts a response with sent headers', async () => {
     const { url, reported } = await startGuarded((_req, res) => {
       res.writeHead(200, { 'Content-Length': '10' }).write('half', () => {
         res.emit('half');
@@ -101,7 +104,7 @@ describe('uncaught error in a request listener', () => {
     expect(reported).toEqual([boom]);
   });
 
-  test('leaves a response that is already sent, and keeps the connection open', async () => {
+  test('preserves a completed response and its connection', async () => {
     const { url, reported } = await startGuarded((_req, res) => {
       res.end('whole');
       throw boom;
@@ -111,7 +114,7 @@ describe('uncaught error in a request listener', () => {
     expect(reported).toEqual([boom, boom]);
   });
 
-  test('is reported with the request id, which is also in the 500', async () => {
+  test('is reported with the request id of the 500 response', async () => {
     const reported: unknown[] = [];
     const listener: Failing = (_req, res) => {
       const target = { path: '/', query: '' };

@@ -1,4 +1,3 @@
-// Identities of logins: index and handle in any spelling, and never the password.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { identityOf } from '../../src/http/identity.js';
@@ -6,7 +5,7 @@ import { identityOf } from '../../src/http/identity.js';
 const basic = (name: string, password: string): string =>
   `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
 
-/** Percent-encodes the chosen characters, and always the colon, the slash and the percent sign. */
+/** Percent-encodes the chosen characters and always the colon, slash and percent sign. */
 const spelled = (text: string, choices: readonly boolean[]): string =>
   Array.from(text)
     .map((char, at) => {
@@ -17,8 +16,8 @@ const spelled = (text: string, choices: readonly boolean[]): string =>
     })
     .join('');
 
-describe('the identity of a Basic login', () => {
-  test('does not depend on the password or on the spelling of the name', () => {
+describe('Basic login identity', () => {
+  test('is independent of the password and the spelling of the name', () => {
     fc.assert(
       fc.property(
         fc.nat(99_999),
@@ -42,12 +41,12 @@ describe('the identity of a Basic login', () => {
     ['300%3A21.T1%2Fuser', '300:21.T1/USER'],
     ['21.T1/user', '0:21.T1/USER'],
     ['%', '0:%'],
-  ])('%s is %s', (name, identity) => {
+  ])('parses %s as %s', (name, identity) => {
     expect(identityOf(basic(name, 'secret'))).toBe(identity);
   });
 
   test.each([undefined, '', 'Basic', 'Basic ???', 'Handle sessionId="abc"', 'Bearer x'])(
-    '%s has no identity',
+    'is absent for %s',
     (header) => {
       expect(identityOf(header)).toBeUndefined();
     },

@@ -1,4 +1,3 @@
-// The maximum nesting of parsed JSON.
 import { describe, expect, test } from 'vitest';
 import { NestingError, parseJson } from '../../src/handle/json.js';
 
@@ -6,17 +5,17 @@ const lists = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels
 const objects = (levels: number): string => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
 
 describe('maximum JSON depth', () => {
-  test.each([lists, objects])('accepts a thousand levels and rejects one more', (nest) => {
+  test.each([lists, objects])('accepts 1,000 levels and rejects 1,001', (nest) => {
     expect(JSON.stringify(parseJson(nest(1000)), null, 2)).toContain('    ');
     expect(() => parseJson(nest(1001))).toThrow(NestingError);
     expect(() => parseJson(`[${nest(1000)}]`)).toThrow(NestingError);
   });
 
   test.each([
-    ['beside each other', `[${Array<string>(5000).fill('[{}]').join()}]`],
-    ['in a text', JSON.stringify(['['.repeat(5000), '{"'.repeat(5000), '\\"['.repeat(5000)])],
-    ['in a text that ends in a backslash', `["${'['.repeat(2000)}\\\\"]`],
-  ])('does not count brackets %s', (_where, json) => {
+    ['in sequence', `[${Array<string>(5000).fill('[{}]').join()}]`],
+    ['in a string', JSON.stringify(['['.repeat(5000), '{"'.repeat(5000), '\\"['.repeat(5000)])],
+    ['in a string that ends with a backslash', `["${'['.repeat(2000)}\\\\"]`],
+  ])('ignores brackets %s', (_where, json) => {
     expect(parseJson(json)).toEqual(JSON.parse(json));
   });
 

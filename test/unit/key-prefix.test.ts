@@ -1,4 +1,4 @@
-// The default key prefix in Redis: different for each Handle server and each database.
+// The default Redis key prefix is unique per Handle server and database.
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
@@ -15,26 +15,26 @@ const HERE = { UPSTREAM_URL: 'https://hdl.example.org', REDIS_URL };
 
 describe('default Redis key prefix', () => {
   test.each([
-    ['the name in capitals', { UPSTREAM_URL: 'HTTPS://HDL.Example.ORG' }],
-    ['the port that https has anyway', { UPSTREAM_URL: 'https://hdl.example.org:443/' }],
-    ['the first database by its number', { REDIS_URL: `${REDIS_URL}/0` }],
-    ['another Redis, another login', { REDIS_URL: 'rediss://elsewhere' }],
-    ['another machine', {}],
-  ])('is the same with %s', (_what, env) => {
+    ['an upper-case host name', { UPSTREAM_URL: 'HTTPS://HDL.Example.ORG' }],
+    ['the default HTTPS port', { UPSTREAM_URL: 'https://hdl.example.org:443/' }],
+    ['the default database by number', { REDIS_URL: `${REDIS_URL}/0` }],
+    ['a different Redis server and login', { REDIS_URL: 'rediss://elsewhere' }],
+    ['a different machine', {}],
+  ])('is the same for %s', (_what, env) => {
     expect(prefixFor({ ...HERE, ...env }, 'another')).toBe(prefixFor(HERE, 'one'));
   });
 
   test.each([
-    ['another scheme', { UPSTREAM_URL: 'http://hdl.example.org' }],
-    ['another host', { UPSTREAM_URL: 'https://hdl2.example.org' }],
-    ['another port', { UPSTREAM_URL: 'https://hdl.example.org:8000' }],
-    ['another database', { REDIS_URL: `${REDIS_URL}/1` }],
-  ])('differs with %s', (_what, env) => {
+    ['a different scheme', { UPSTREAM_URL: 'http://hdl.example.org' }],
+    ['a different host', { UPSTREAM_URL: 'https://hdl2.example.org' }],
+    ['a different port', { UPSTREAM_URL: 'https://hdl.example.org:8000' }],
+    ['a different database', { REDIS_URL: `${REDIS_URL}/1` }],
+  ])('differs for %s', (_what, env) => {
     expect(prefixFor({ ...HERE, ...env })).not.toBe(prefixFor(HERE));
   });
 
   test.each(['http://localhost:8000', 'http://127.0.0.1:8000', 'http://[::1]:8000'])(
-    'differs on each machine with %s, which is another server there',
+    'differs per machine for the local address %s',
     (url) => {
       const env = { UPSTREAM_URL: url, REDIS_URL };
       expect(prefixFor(env, 'one')).not.toBe(prefixFor(env, 'other'));
@@ -42,7 +42,7 @@ describe('default Redis key prefix', () => {
     },
   );
 
-  test('begins with hrp: and has no braces, which Redis Cluster would interpret', () => {
+  test('starts with hrp: and excludes braces, which Redis Cluster interprets', () => {
     expect(prefixFor(HERE)).toMatch(/^hrp:[\w-]{12}:0:$/);
     expect(prefixFor({ ...HERE, REDIS_URL: `${REDIS_URL}/7` })).toMatch(/:7:$/);
   });

@@ -1,4 +1,4 @@
-// The linearizability checker: known histories, and random ones against an exhaustive search.
+// Tests the checker with known histories and compares it with an exhaustive search.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Operation, type Verdict, checkHistory } from '../support/linearizability.js';
@@ -28,47 +28,47 @@ const check = (...history: Operation[]): Verdict => checkHistory(history, '0');
 const kinds = (...history: Operation[]): string[] => check(...history).faults.map(({ kind }) => kind);
 
 describe('linearizability checker', () => {
-  describe('accepts the history', () => {
+  describe('linearizable history', () => {
     test.each<[string, Operation[]]>([
-      ['in which nothing happens', []],
+      ['nothing happens', []],
       [
-        'in which a read shows the version before a write, and the next one the write',
+        'a read returns the version before a write and the next read the write',
         [read('0', [0, 1]), write('1', [2, 3]), read('1', [4, 5])],
       ],
       [
-        'in which reads during a write show the old and the new version',
+        'reads during a write return the old and the new version',
         [write('1', [0, 9]), read('1', [1, 2]), read('0', [3, 4])],
       ],
       [
-        'in which a read that began before the acknowledgement shows the old version',
+        'a read started before the acknowledgement returns the old version',
         [write('1', [0, 3]), read('0', [2, 9])],
       ],
       [
-        'in which a write of unknown outcome is never seen',
+        'no read returns a write of unknown outcome',
         [write('1', [0, Infinity]), write('2', [1, 2]), read('2', [3, 4])],
       ],
       [
-        'in which a write of unknown outcome takes effect after a later one',
+        'a write of unknown outcome takes effect after a later write',
         [write('1', [0, Infinity]), write('2', [1, 2]), read('2', [3, 4]), read('1', [5, 6])],
       ],
       [
-        'in which two concurrent writes are seen in either order',
+        'reads return two concurrent writes in either order',
         [write('1', [0, 5]), write('2', [0, 5]), read('1', [6, 7]), read('1', [8, 9])],
       ],
       [
-        'in which each conditional write replaces the one before',
+        'each conditional write replaces the previous one',
         [write('1', [0, 1], '0'), write('2', [2, 3], '1'), read('2', [4, 5])],
       ],
       [
-        'in which a conditional write of unknown outcome is replaced',
+        'a later write replaces a conditional write of unknown outcome',
         [write('1', [0, Infinity], '0'), write('2', [2, 3], '1'), read('2', [4, 5])],
       ],
-    ])('%s', (_what, history) => {
+    ])('is accepted when %s', (_what, history) => {
       expect(check(...history).faults).toEqual([]);
     });
   });
 
-  describe('reports', () => {
+  describe('fault report', () => {
     test.each<[string, string[], Operation[]]>([
       ['the old version after an acknowledgement', ['stale read'], [write('1', [0, 1]), read('0', [2, 3])]],
       [
@@ -77,12 +77,12 @@ describe('linearizability checker', () => {
         [write('1', [0, 1]), read('0', [2, 3]), read('1', [2, 3]), read('0', [4, 5])],
       ],
       [
-        'an older version that another write has replaced',
+        'an older version after its replacement',
         ['stale read'],
         [write('1', [0, 1]), write('2', [2, 3]), read('2', [4, 5]), read('1', [6, 7])],
       ],
       [
-        'two readers that see concurrent writes in different orders afterwards',
+        'readers that disagree on the order of concurrent writes',
         ['stale read'],
         [write('1', [0, 5]), write('2', [0, 5]), read('1', [6, 7]), read('2', [6, 7])],
       ],
@@ -91,16 +91,16 @@ describe('linearizability checker', () => {
         ['stale read'],
         [write('1', [0, 1], '0'), write('2', [2, 3], '1'), read('1', [4, 5])],
       ],
-      ['a version that nobody wrote', ['never written'], [read('7', [0, 1])]],
-      ['a version before it was written', ['never written'], [read('1', [0, 1]), write('1', [2, 3])]],
-      ['a condition on a version that nobody wrote', ['never written'], [write('1', [0, 1], '7')]],
+      ['an unwritten version', ['never written'], [read('7', [0, 1])]],
+      ['a version before its write', ['never written'], [read('1', [0, 1]), write('1', [2, 3])]],
+      ['a condition on an unwritten version', ['never written'], [write('1', [0, 1], '7')]],
       [
         'two conditional writes on one version',
         ['lost update'],
         [write('1', [0, 5], '0'), write('2', [0, 5], '0')],
       ],
       [
-        'a conditional write on a version that was replaced before',
+        'a conditional write on a replaced version',
         ['lost update'],
         [write('1', [0, 1]), write('2', [2, 3]), write('3', [4, 5], '1')],
       ],
@@ -110,26 +110,26 @@ describe('linearizability checker', () => {
         [write('1', [0, 5], '2'), write('2', [0, 5], '1')],
       ],
       [
-        'a second conditional write that was seen, though its outcome is unknown',
+        'a visible second conditional write of unknown outcome',
         ['lost update'],
         [write('1', [0, 5], '0'), write('2', [0, Infinity], '0'), read('2', [6, 7])],
       ],
-    ])('%s', (_what, found, history) => {
+    ])('detects %s', (_what, found, history) => {
       expect(kinds(...history)).toEqual(found);
     });
 
-    test('faults per handle only', () => {
+    test('separates faults by handle', () => {
       expect(kinds(write('1', [0, 1]), { ...read('0', [2, 3]), handle: 'other' })).toEqual([]);
     });
 
-    test('a fault with its client, its instance and its delay', () => {
+    test('includes client, instance and delay', () => {
       expect(check(write('1', [0, 1]), read('0', [2.5, 3])).faults[0]?.what).toBe(
         'r reads h version 0 at i1 from 2.50 to 3.00, begun 1.50 ms after the acknowledgement: w writes h version 1 at i1 from 0.00 to 1.00',
       );
     });
   });
 
-  test('counts an old version after an unacknowledged new one without reporting a fault', () => {
+  test('counts reads of an old version after an unacknowledged new one without reporting a fault', () => {
     const { faults, newThenOld } = check(
       write('1', [0, 90]),
       read('1', [10, 20], 'a'),
@@ -142,7 +142,7 @@ describe('linearizability checker', () => {
     expect(newThenOld).toEqual({ count: 2, ofOneClient: 1, longestMs: 30 });
   });
 
-  /** Whether some order of the writes explains all writes and reads. */
+  /** Whether an order of the writes explains all operations. */
   function isExplained(history: readonly Operation[]): boolean {
     const reads = history.filter(({ kind }) => kind === 'read');
     const writes = history.filter(({ kind }) => kind === 'write');
@@ -179,7 +179,7 @@ describe('linearizability checker', () => {
     return search([], writes);
   }
 
-  test('finds no fault exactly when some order of the writes explains the history', () => {
+  test('agrees with an exhaustive search over write orders', () => {
     const spans = fc
       .tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: 1, max: 6 }), fc.boolean())
       .map(([from, length, isOpen]) => ({ from, to: isOpen && length > 4 ? Infinity : from + length }));

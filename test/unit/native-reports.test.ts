@@ -1,4 +1,3 @@
-// Reports of native hits in the tunnel, and the objects kept between them.
 import { describe, expect, test } from 'vitest';
 import { createReportHit } from '../../src/native/reports.js';
 
@@ -21,14 +20,14 @@ function reportTwice(target: string): object[] {
   return counted;
 }
 
-describe('reports of native hits in the tunnel', () => {
-  test('share one object for hits of the same target, so that its log line is built once', () => {
+describe('report of native tunnel hits', () => {
+  test('is shared by hits for the same target, so that the log line is built once', () => {
     const [first, second] = reportTwice('/');
     expect(second).toBe(first);
     expect(first).toMatchObject({ method: 'POST', target: '/', status: 200 });
   });
 
-  test('do not keep a long target: 200,000 prepared responses would hold gigabytes', () => {
+  test('is not retained for a long target, to bound the memory of 200,000 prepared responses', () => {
     const [first, second] = reportTwice(`/${'x'.repeat(4000)}`);
     expect(second).toEqual(first);
     expect(second).not.toBe(first);

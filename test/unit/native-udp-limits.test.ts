@@ -1,11 +1,10 @@
-// Limits of the UDP listener: responses by network and second, memory of incomplete requests.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, it } from 'vitest';
 import { AnswerLimit, type LimitVerdict } from '../../src/native/sender-limits.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/native/codec.js';
 import { Reassembly } from '../../src/native/reassembly.js';
 
-/** Judges a request, and counts its answer. */
+/** Checks the limit for a request and counts its response. */
 function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {
   const verdict = limit.judge(address, now);
   if (verdict === 'answer') limit.count(address, 100);
@@ -13,7 +12,7 @@ function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {
 }
 
 describe('UDP response limit', () => {
-  it('counts bytes per network, from zero each second', () => {
+  it('counts bytes per network and second', () => {
     const limit = new AnswerLimit(150);
     expect(['192.0.2.1', '192.0.2.9'].map((address) => ask(limit, address, 0))).toEqual(['answer', 'answer']);
     expect(ask(limit, '198.51.100.1', 0)).toBe('answer');
@@ -22,12 +21,12 @@ describe('UDP response limit', () => {
     expect(ask(limit, '192.0.2.1', 1000)).toBe('answer');
   });
 
-  it('is off with 0', () => {
+  it('is disabled by a limit of 0', () => {
     const limit = new AnswerLimit(0);
     expect(Array.from({ length: 100 }, () => ask(limit, '192.0.2.1', 0))).not.toContain('drop');
   });
 
-  it('counts networks beyond 65,536 in a second together', () => {
+  it('shares one count among networks beyond 65,536 per second', () => {
     const limit = new AnswerLimit(1);
     for (let at = 0; at < 65_536; at++) ask(limit, `10.${at >> 8}.${at & 255}.1`, 0);
     ask(limit, '192.0.2.1', 0);
@@ -36,7 +35,7 @@ describe('UDP response limit', () => {
   });
 });
 
-describe('reassembly buffer of incomplete UDP requests', () => {
+describe('UDP reassembly buffer', () => {
   const LENGTH = 262_144;
   const packet = (requestId: number, sequence: number): [Envelope, Buffer] => [
     {
@@ -53,7 +52,7 @@ describe('reassembly buffer of incomplete UDP requests', () => {
     Buffer.alloc(ENVELOPE_BYTES + 492),
   ];
 
-  it('has room for the largest request', () => {
+  it('accepts the largest request', () => {
     const reassembly = new Reassembly();
     const count = Math.ceil(LENGTH / 492);
     const results = Array.from({ length: count }, (_, at) => reassembly.add('a', ...packet(1, at), 0));
@@ -61,7 +60,7 @@ describe('reassembly buffer of incomplete UDP requests', () => {
     expect(results.at(-1)).toMatchObject({ message: Buffer.alloc(LENGTH) });
   });
 
-  it('reassembles packets in any order, with duplicates', () => {
+  it('reassembles fragments in any order despite duplicates', () => {
     fc.assert(
       fc.property(fc.integer({ min: 493, max: 6000 }), fc.infiniteStream(fc.nat()), (length, numbers) => {
         const message = Buffer.from(Array.from({ length }, (_, at) => at % 251));
@@ -89,7 +88,7 @@ describe('reassembly buffer of incomplete UDP requests', () => {
     expect(rest).toBe('incomplete');
   });
 
-  it('rejects a packet with a wrong offset or size', () => {
+  it('rejects a fragment with an invalid offset or size', () => {
     const reassembly = new Reassembly();
     const [envelope, bytes] = packet(1, 0);
     expect(reassembly.add('a', { ...envelope, sequence: -1 }, bytes, 0)).toBe('invalid');

@@ -1,4 +1,4 @@
-// Undocumented behaviour of Node and http-proxy that this proxy relies on; each has a test that fails when it changes.
+// The proxy relies on this undocumented behaviour of Node and http-proxy.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingHttpHeaders, type RequestListener, type Server, createServer } from 'node:http';
@@ -24,7 +24,7 @@ async function listen(listener: RequestListener): Promise<{ server: Server; url:
 }
 
 describe('internals of Node and http-proxy', () => {
-  test('Node keeps the current response at its socket, the first of pipelined ones, until it is sent', async () => {
+  test('keep the first of the pipelined responses at its socket until it is sent', async () => {
     const pending: { socket: Socket; res: Parameters<RequestListener>[1] }[] = [];
     const { url } = await listen(({ socket }, res) => pending.push({ socket, res }));
     const answered = exchange(url, GET + GET, { answers: 2 });
@@ -39,7 +39,7 @@ describe('internals of Node and http-proxy', () => {
     expect(currentResponse(first.socket)).toBeUndefined();
   });
 
-  test('net.Server.prototype.close closes an HTTP listener and leaves its idle connections open', async () => {
+  test('keep idle connections open in net.Server.prototype.close of an HTTP listener', async () => {
     const { server, url } = await listen((_req, res) => res.end('answered'));
     const open = trackConnections(server);
     const idle = await openSocket(url);
@@ -57,7 +57,7 @@ describe('internals of Node and http-proxy', () => {
     await expect.poll(() => isClosed).toBe(true);
   });
 
-  test('http-proxy sends the given target, headers and body, and nothing of the client', async () => {
+  test('send only the given target, headers and body through http-proxy', async () => {
     const received: { target: string; headers: IncomingHttpHeaders; body: string }[] = [];
     const { url: server } = await listen((req, res) => {
       const chunks: Buffer[] = [];
@@ -77,7 +77,7 @@ describe('internals of Node and http-proxy', () => {
     const forward = createForwarder(upstream, { pseudonym: 'proxy', isTrustedProxy: () => false });
     const app = express();
     app.use(async (req, res) => {
-      // The body of the client is still arriving.
+      // The client is still sending its body.
       const response = await forward(req, res, { target: '/a//b\\c/../d?e', body: Buffer.from('ours') });
       response.pipe(res);
     });
@@ -91,7 +91,7 @@ describe('internals of Node and http-proxy', () => {
     expect(received[0]?.headers).not.toHaveProperty('x-gone');
   });
 
-  test('prefinish is emitted by end once everything is written, and a shrinking writeQueueSize shows progress', async () => {
+  test('emit prefinish from end() and show write progress as a shrinking writeQueueSize', async () => {
     const LENGTH = 32 * 1024 * 1024;
     let ended: { length: number; left: number | undefined; socket: Socket } | undefined;
     const { url } = await listen(({ socket }, res) => {

@@ -1,4 +1,3 @@
-// Sampling of hits, and the weight of a sample.
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { createHits } from '../../src/observe/hits.js';
@@ -43,20 +42,20 @@ function start(destination?: Writable) {
 const weightOf = (measured: readonly MeasuredHits[], handle: string): number =>
   measured.filter((hit) => hit.handle === handle).reduce((all, { weight }) => all + weight, 0);
 
-describe('sampling of hits', () => {
-  test('measures the first 1,000 hits of a second, then 1 in 16 with weight 16', () => {
+describe('hit sampling', () => {
+  test('measures the first 1,000 hits per second, then 1 in 16 with weight 16', () => {
     const { hit, measured, readings } = start();
     hit('21.T1/first', 1000);
     hit('21.T1/then', 16_000);
     expect(weightOf(measured, '21.T1/first')).toBe(1000);
-    // A measured hit carries the weight of those before it; the last ones are not measured yet.
+    // The weight of a sample includes the hits since the previous one; up to 15 later hits are not yet counted.
     expect(weightOf(measured, '21.T1/then')).toBeGreaterThan(16_000 - 16);
     expect(measured).toHaveLength(2000);
     expect(readings()).toBe(1 + 2 * measured.length);
     expect(measured.every(({ ms }) => ms === 0.25)).toBe(true);
   });
 
-  test('starts again each second, first with handles that were not measured before', () => {
+  test('measures the unsampled hits of the previous second first', () => {
     const { hit, measured, pass } = start();
     hit('21.T1/before', 1016 + 15);
     pass(1000);

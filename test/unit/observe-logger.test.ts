@@ -1,4 +1,3 @@
-// Redaction of credentials anywhere in a log line.
 import { describe, expect, it } from 'vitest';
 import { createLogger, type Logger } from '../../src/observe/logger.js';
 
@@ -12,7 +11,7 @@ const only = (lines: string[]): Record<string, unknown> => JSON.parse(lines[0]!)
 
 const credential = 'Basic aHVudGVyMg==';
 
-describe('the logger', () => {
+describe('logger', () => {
   it.each<[string, (logger: Logger) => void]>([
     [
       'a header',
@@ -27,7 +26,7 @@ describe('the logger', () => {
       },
     ],
     [
-      'headers of a request deep inside',
+      'deeply nested request headers',
       (log) => {
         log.info({ a: { b: { c: { headers: { Authorization: credential } } } } });
       },
@@ -51,7 +50,7 @@ describe('the logger', () => {
       },
     ],
     [
-      'a password in configuration',
+      'a password in the configuration',
       (log) => {
         log.info({ redis: { password: credential } });
       },
@@ -93,7 +92,7 @@ describe('the logger', () => {
     expect(lines[0]).not.toContain('aHVudGVyMg');
   });
 
-  it('keeps everything else unchanged', () => {
+  it('preserves other values', () => {
     const members = {
       handle: '21.T1/a@b',
       status: 200,
@@ -111,7 +110,7 @@ describe('the logger', () => {
     ).toMatchObject({ ...members, msg: 'request', level: 'info' });
   });
 
-  it('keeps message and stack of an error', () => {
+  it('preserves the message and stack of an error', () => {
     const line = only(
       logged((log) => {
         log.error({ err: new TypeError('broken') });

@@ -1,4 +1,3 @@
-// The exposition of each metric.
 import { describe, expect, it } from 'vitest';
 import { METRICS } from '../../src/observe/metric-list.js';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.js';
@@ -10,7 +9,7 @@ async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
   return text.split('\n').filter((line) => line.startsWith('handle_proxy_'));
 }
 
-describe('the metrics', () => {
+describe('metrics', () => {
   it('count requests by interface, result and status', async () => {
     const lines = await measured((metrics) => {
       metrics.countHits({ interface: 'record', status: 200, count: 2 });
@@ -20,7 +19,7 @@ describe('the metrics', () => {
     expect(lines).toContain('handle_proxy_requests_total{interface="v2",result="miss",status="404"} 1');
   });
 
-  it('observe durations in seconds by interface and result, of hits with the weight of the sample', async () => {
+  it('observe durations in seconds by interface and result, with the sample weight for hits', async () => {
     const lines = await measured((metrics) => {
       metrics.countRequest({ interface: 'record', result: 'miss', status: 200, ms: 1500 });
       metrics.observeHits({ interface: 'record', handle: '21.T1/a', ms: 0.5, weight: 16 });
@@ -42,7 +41,7 @@ describe('the metrics', () => {
     );
   });
 
-  it('count upstream reads and observe their duration', async () => {
+  it('count upstream reads and observe their durations', async () => {
     const lines = await measured((metrics) => {
       metrics.countUpstreamRequest({ server: 'http://a', outcome: 'found', ms: 20 });
       metrics.countUpstreamRequest({ server: 'http://a', outcome: 'UPSTREAM_TIMEOUT', ms: 10_000 });
@@ -68,7 +67,7 @@ describe('the metrics', () => {
     expect(text).toContain('handle_proxy_cache_bytes{store="found"} 700');
   });
 
-  it('count evictions, stale answers and failed Redis commands', async () => {
+  it('count evictions, stale responses and failed Redis commands', async () => {
     const lines = await measured((metrics) => {
       metrics.countEviction('notFound');
       metrics.countStale('timeout');
@@ -83,7 +82,7 @@ describe('the metrics', () => {
     ['open', 'handle_proxy_breaker_open{server="http://a"} 1'],
     ['half-open', 'handle_proxy_breaker_open{server="http://a"} 0'],
     ['closed', 'handle_proxy_breaker_open{server="http://a"} 0'],
-  ])('report the breaker state %s as %s', async (state, line) => {
+  ])('report breaker state %s as %s', async (state, line) => {
     expect(
       await measured((metrics) => {
         metrics.setBreakerState('open', 'http://a');
@@ -100,7 +99,7 @@ describe('the metrics', () => {
     expect(lines).toContain(`handle_proxy_redis_up ${state === 'up' ? 1 : 0}`);
   });
 
-  it('have no Redis state without a configured Redis', async () => {
+  it('omit the Redis state without a configured Redis', async () => {
     expect(await measured(() => undefined)).not.toContainEqual(
       expect.stringMatching(/^handle_proxy_redis_up/),
     );
@@ -111,7 +110,7 @@ describe('the metrics', () => {
     ).toContain('handle_proxy_redis_up 0');
   });
 
-  it('report the expiry of a certificate, and a snapshot that cannot be written', async () => {
+  it('report certificate expiry and snapshot write failures', async () => {
     const lines = await measured((metrics) => {
       metrics.setCertificateExpiry('https://a', '2026-12-01T00:00:00.000Z');
       metrics.setSnapshotFailing(true);
@@ -122,7 +121,7 @@ describe('the metrics', () => {
     expect(lines).toContain('handle_proxy_snapshot_failing 1');
   });
 
-  it('are exactly the listed ones', async () => {
+  it('match the metric list', async () => {
     const metrics = createMetrics();
     const text = await metrics.exposition();
     const names = [...text.matchAll(/^# TYPE (handle_proxy_\w+) (\w+)/gm)].map(([, name, type]) => [
@@ -136,16 +135,16 @@ describe('the metrics', () => {
     );
   });
 
-  it('include the process metrics', async () => {
+  it('include process metrics', async () => {
     expect(await createMetrics().exposition()).toContain('process_cpu_seconds_total');
   });
 
-  it('of two proxies in one process are separate', async () => {
+  it('are separate for two proxies in one process', async () => {
     createMetrics().countRedisError('get');
     expect(await createMetrics().exposition()).toContain('redis_errors_total{command="get"} 0');
   });
 
-  it('have each series with known labels at 0 from the start', async () => {
+  it('include all known label combinations at 0 from the start', async () => {
     const lines = await measured((metrics) => {
       metrics.addServer('http://a');
       metrics.addTrafficRule('crawlers');

@@ -1,16 +1,15 @@
-// Readiness as the combination of all registered checks.
 import { describe, expect, it } from 'vitest';
 import { createReadiness } from '../../src/observe/health.js';
 
 describe('readiness', () => {
-  it('is ready when every check passes', () => {
+  it('is reported when every check passes', () => {
     const readiness = createReadiness();
     expect(readiness.report()).toEqual({ ready: true, notReady: [] });
     readiness.register('redis', () => true);
     expect(readiness.report()).toEqual({ ready: true, notReady: [] });
   });
 
-  it('lists failed checks and evaluates them on every report', () => {
+  it('evaluates all checks for every report and lists the failed ones', () => {
     const readiness = createReadiness();
     let listening = false;
     readiness.register('listener', () => listening);
@@ -20,7 +19,7 @@ describe('readiness', () => {
     expect(readiness.report().ready).toBe(true);
   });
 
-  it('rejects two checks with one name', () => {
+  it('rejects a duplicate check name', () => {
     const readiness = createReadiness();
     readiness.register('redis', () => true);
     expect(() => {

@@ -1,4 +1,4 @@
-// Values of cache entries as objects: parsed once for a large record, in steps.
+// The values of a large record are parsed in steps and cached.
 import { describe, expect, test, vi } from 'vitest';
 import { toBytes } from '../../src/handle/bytes.js';
 import { readValues, valuesOf } from '../../src/resolver/parsed-records.js';
@@ -10,7 +10,7 @@ const entryOf = (count: number, text: string) => {
 };
 
 describe('parsed values of a cache entry', () => {
-  test('are the same parsed in one piece and in steps', () => {
+  test('are identical whether parsed in one step or several', () => {
     for (const [count, text] of [
       [0, ''],
       [1, 'ä漢😀"\\]}'],
@@ -24,7 +24,7 @@ describe('parsed values of a cache entry', () => {
     expect(valuesOf({ ...entryOf(1, 'x').entry, kind: 'not-found' })).toEqual([]);
   });
 
-  test('of a large record are parsed once', () => {
+  test('are cached for a large record', () => {
     const { entry } = entryOf(2000, 'parsed once');
     const first = finish(readValues(entry));
     const parse = vi.spyOn(JSON, 'parse');
@@ -34,7 +34,7 @@ describe('parsed values of a cache entry', () => {
     expect(parse).not.toHaveBeenCalled();
   });
 
-  test('take twice the steps for twice the values', () => {
+  test('require twice the steps for twice the values', () => {
     const steps = (count: number): number => countSteps(readValues(entryOf(count, 'counted').entry)).steps;
     const once = steps(2000);
     expect(once).toBeGreaterThan(0);

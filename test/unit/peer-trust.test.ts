@@ -1,9 +1,8 @@
-// Trusted proxies, which a reload may change.
 import { describe, expect, test } from 'vitest';
 import { createProxyTrust } from '../../src/server/client-address.js';
 
 describe('trusted proxies', () => {
-  test('change with a reload: a proxy is trusted from the reload that adds it until the reload that removes it', () => {
+  test('change with each reload that adds or removes a proxy', () => {
     let configured = ['192.0.2.1'];
     const isTrusted = createProxyTrust(() => configured);
     const trusted = (): boolean[] => ['192.0.2.1', '198.51.100.1'].map(isTrusted);

@@ -1,4 +1,4 @@
-// Permissions of a value: one interpretation for the cache, ePIC v2 and the demo server.
+// The cache, ePIC v2 and the demo server interpret permissions identically.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ const valueWith = (permissions: unknown) => ({
   permissions,
 });
 
-/** Whether the record interface shows a value, in a record and in an error response. */
+/** Returns whether the record interface shows a value in a record and in an error response. */
 function shownBy(permissions: unknown): boolean[] {
   const value = valueWith(permissions);
   const record = JSON.stringify([value]);
@@ -28,8 +28,8 @@ function shownBy(permissions: unknown): boolean[] {
   return [inRecord, inRefusal];
 }
 
-describe('permissions of a value', () => {
-  describe('the last four digits', () => {
+describe('value permissions', () => {
+  describe('last four digits', () => {
     test.each([
       ['1110', true, 'rwr-'],
       ['1100', false, 'rw--'],
@@ -40,7 +40,7 @@ describe('permissions of a value', () => {
       ['10010', true, '--r-'],
       ['001100', false, 'rw--'],
       ['000000', false, '----'],
-      // Permissions that no server writes: hidden from the public, open to administrators.
+      // No server writes these permissions; they are private, but readable and writable by administrators.
       ['', false, 'rw--'],
       ['1', false, 'rw--'],
       ['10', false, 'rw--'],
@@ -50,13 +50,13 @@ describe('permissions of a value', () => {
       ['1110\n', false, 'rw--'],
       ['*', false, 'rw--'],
       ['١١١٠', false, 'rw--'],
-    ])('decide: %j is public: %s', (permissions, expected, privs) => {
+    ])('determine for %j whether a value is public: %s', (permissions, expected, privs) => {
       expect(isPublic({ permissions })).toBe(expected);
       expect(shownBy(permissions)).toEqual([expected, expected]);
       expect(showPermissions(permissions)).toBe(privs);
     });
 
-    test('decide for every string of up to six digits, and fewer than four digits are private', () => {
+    test('determine public access for strings of four to six digits; shorter strings are private', () => {
       for (let length = 0; length <= 6; length++) {
         for (let bits = 0; bits < 2 ** length; bits++) {
           const permissions = length === 0 ? '' : bits.toString(2).padStart(length, '0');
@@ -67,7 +67,7 @@ describe('permissions of a value', () => {
       }
     });
 
-    test('never make a value public when they are not zeros and ones', () => {
+    test('never make a value public unless they are zeros and ones', () => {
       fc.assert(
         fc.property(fc.string({ unit: 'binary', maxLength: 8 }), (permissions) => {
           const isReadable = /^[01]*[01]{2}1[01]$/.test(permissions) && !permissions.includes('\n');
@@ -76,13 +76,13 @@ describe('permissions of a value', () => {
       );
     });
 
-    test('default to those of a Handle server', () => {
+    test('default to 1110, like a Handle server', () => {
       expect(isPublic({})).toBe(true);
       expect(lastFourPermissions(undefined)).toBe('1110');
       expect(shownBy(undefined)).toEqual([true, true]);
     });
 
-    test('are the same after a round trip', () => {
+    test('survive a round trip', () => {
       fc.assert(
         fc.property(fc.stringMatching(/^[01]{4,6}$/), (permissions) => {
           expect(lastFourPermissions(permissionsToSend(permissions).permissions)).toBe(permissions.slice(-4));
@@ -91,14 +91,14 @@ describe('permissions of a value', () => {
     });
   });
 
-  test('recordings of a Handle server have four digits or none', () => {
+  test('have four digits or none in all Handle server recordings', () => {
     const file = new URL('../fixtures/handle-server.json', import.meta.url);
     const recordings = JSON.parse(readFileSync(file, 'utf8')) as { response: { body?: string } | null }[];
     const bodies = recordings.map(({ response }) => response?.body ?? '');
     const written = bodies.flatMap((body) =>
       [...body.matchAll(/"permissions": ?"(\d*)"/g)].map(([, digits]) => digits ?? ''),
     );
-    // Twelve digits are the permissions in the data of an HS_ADMIN value.
+    // Twelve digits are permissions inside HS_ADMIN data.
     const lengths = new Set(written.map(({ length }) => length));
     expect([...lengths].sort((one, other) => one - other)).toEqual([4, 12]);
   });

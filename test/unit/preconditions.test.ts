@@ -1,4 +1,3 @@
-// Conditional requests, case by case as in RFC 9110 section 13.
 import { describe, expect, it } from 'vitest';
 import {
   type ConditionHeaders,
@@ -23,16 +22,16 @@ describe('preconditions (RFC 9110 section 13)', () => {
       ['"b"', 'failed'],
       ['W/"a"', 'failed'],
       ['""', 'failed'],
-    ])('%s of a handle with the ETag "a": %s, for writes and for reads', (header, expected) => {
+    ])('evaluates %s against the ETag "a" as %s for writes and reads', (header, expected) => {
       expect(verdict('PUT', { 'if-match': header })).toBe(expected);
       expect(verdict('GET', { 'if-match': header })).toBe(expected);
     });
 
-    it.each(['*', '"a"'])('%s of a missing handle fails', (header) => {
+    it.each(['*', '"a"'])('fails with %s for a missing handle', (header) => {
       expect(verdict('PUT', { 'if-match': header }, gone)).toBe('failed');
     });
 
-    it('fails with ETags for a handle without public values, and passes with *', () => {
+    it('fails with ETags but passes with * for a handle without public values', () => {
       expect(verdict('PUT', { 'if-match': '"a"' }, { exists: true })).toBe('failed');
       expect(verdict('PUT', { 'if-match': '*' }, { exists: true })).toBe('pass');
     });
@@ -45,13 +44,13 @@ describe('preconditions (RFC 9110 section 13)', () => {
       ['W/"a"', 'failed', 'not-modified'],
       ['"b", W/"a"', 'failed', 'not-modified'],
       ['"b"', 'pass', 'pass'],
-    ])('%s of a handle with the ETag "a": %s for a write, %s for a read', (header, write, read) => {
+    ])('evaluates %s against the ETag "a" as %s for a write and %s for a read', (header, write, read) => {
       for (const method of ['PUT', 'DELETE'])
         expect(verdict(method, { 'if-none-match': header })).toBe(write);
       for (const method of ['GET', 'HEAD']) expect(verdict(method, { 'if-none-match': header })).toBe(read);
     });
 
-    it.each(['*', '"a"', '""'])('%s of a missing handle passes', (header) => {
+    it.each(['*', '"a"', '""'])('passes with %s for a missing handle', (header) => {
       expect(verdict('PUT', { 'if-none-match': header }, gone)).toBe('pass');
     });
 
@@ -61,22 +60,22 @@ describe('preconditions (RFC 9110 section 13)', () => {
     });
   });
 
-  describe('dates', () => {
+  describe('date conditions', () => {
     const same = 'Thu, 01 Jan 2026 00:00:00 GMT';
     const before = 'Wed, 31 Dec 2025 23:59:59 GMT';
 
-    it('decide whether a read was modified, by whole seconds', () => {
+    it('detect a modification to the second for a read', () => {
       expect(verdict('GET', { 'if-modified-since': same })).toBe('not-modified');
       expect(verdict('GET', { 'if-modified-since': before })).toBe('pass');
       expect(verdict('PUT', { 'if-modified-since': same })).toBe('pass');
     });
 
-    it('decide whether a handle was changed', () => {
+    it('detect a changed handle for a write', () => {
       expect(verdict('PUT', { 'if-unmodified-since': same })).toBe('pass');
       expect(verdict('PUT', { 'if-unmodified-since': before })).toBe('failed');
     });
 
-    it('are ignored besides ETags, and when invalid', () => {
+    it('are ignored when invalid or combined with ETags', () => {
       expect(verdict('GET', { 'if-none-match': '"b"', 'if-modified-since': same })).toBe('pass');
       expect(verdict('PUT', { 'if-match': '"a"', 'if-unmodified-since': before })).toBe('pass');
       expect(verdict('GET', { 'if-modified-since': 'yesterday' })).toBe('pass');
@@ -84,7 +83,7 @@ describe('preconditions (RFC 9110 section 13)', () => {
   });
 
   it.each(['a', '"a', '"a" b', '"a""b"', 'w/"a"', '"a b"', '', '*, "a"', ','])(
-    'refuses %j as a list of ETags',
+    'reject %j as an ETag list',
     (header) => {
       const refusal = expect.objectContaining({ code: 'BAD_REQUEST' }) as Error;
       expect(() => verdict('PUT', { 'if-match': header })).toThrow(refusal);
@@ -92,7 +91,7 @@ describe('preconditions (RFC 9110 section 13)', () => {
     },
   );
 
-  it('passes without a condition', () => {
+  it('pass when no condition is present', () => {
     expect(verdict('PUT', {})).toBe('pass');
   });
 });

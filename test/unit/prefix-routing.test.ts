@@ -1,4 +1,3 @@
-// The server of a handle, chosen by the longest matching prefix.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
@@ -15,33 +14,33 @@ const names = (handle: string): string[] => find(handleRef(handle, false)).map((
 describe('prefix routing', () => {
   test.each([
     ['a prefix', '21.T1/a', 'one'],
-    ['a prefix in other case', '21.t1/a', 'one'],
-    ['the handle of a prefix itself', '21.T1', 'one'],
-    ['a prefix derived from one without a pattern', '21.T1.X/a', 'others'],
-    ['a prefix that begins with the same characters', '21.T11/a', 'others'],
+    ['a prefix in different case', '21.t1/a', 'one'],
+    ['the prefix handle', '21.T1', 'one'],
+    ['a prefix derived from an exact entry', '21.T1.X/a', 'others'],
+    ['a prefix with the same first characters', '21.T11/a', 'others'],
     ['a derived prefix', '20.500.12345.8/a', 'one'],
-    ['a prefix derived twice', '20.500.12345.8.9/a', 'one'],
+    ['a twice-derived prefix', '20.500.12345.8.9/a', 'one'],
     ['the longest of two patterns', '20.500.12345.7.1/a', 'derived'],
     ['the base of the longest pattern', '20.500.12345.7/a', 'one'],
     ['any other prefix', '99.X/a', 'others'],
     ['a suffix with slashes', '21.T1/a/b/20.500.12345/c', 'one'],
-  ])('%s: %s is at %s', (_what, handle, name) => {
+  ])('routes %s (%s) to the server %s', (_what, handle, name) => {
     expect(names(handle)).toEqual([name]);
   });
 
-  test('routes a prefix record to the server of the prefix, or to the default server', () => {
+  test('routes a prefix record to the server of its prefix or the default server', () => {
     expect(names('0.NA/21.T1')).toEqual(['one', 'others']);
     expect(names('0.na/21.t1')).toEqual(['one', 'others']);
     expect(names('0.NA/99.X')).toEqual(['others']);
   });
 
-  test('routes all prefix records to a server for 0.NA', () => {
+  test('routes all prefix records to the server for 0.NA', () => {
     const root = server('root', '0.NA');
     const withRoot = createPrefixRouting([ONE, OTHERS, root]);
     expect(withRoot(handleRef('0.NA/21.T1', false))).toEqual([root]);
   });
 
-  test('routes a handle of an unlisted prefix to no server', () => {
+  test('routes a handle under an unlisted prefix to no server', () => {
     expect(createPrefixRouting([ONE])(handleRef('99.X/a', false))).toEqual([]);
     expect(createPrefixRouting([ONE])(handleRef('0.NA/99.X', false))).toEqual([]);
   });
@@ -49,7 +48,7 @@ describe('prefix routing', () => {
   const segment = fc.constantFrom('a', 'B', '1', '20');
   const prefix = fc.array(segment, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('.'));
 
-  test('chooses the longest matching pattern', () => {
+  test('selects the longest matching pattern', () => {
     const patterns = fc.uniqueArray(
       fc
         .tuple(prefix, fc.boolean())

@@ -1,11 +1,10 @@
-// The body of a response to a write when the connection to the Handle server breaks before its end.
 import { once } from 'node:events';
 import { type IncomingMessage, createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { peekResponseBody } from '../../src/record/relay-response.js';
 
-/** Returns a response whose connection is closed after these bytes, once the client has noticed. */
+/** Returns a response that the server aborted after these bytes, once the client has noticed. */
 async function brokenOff(bytes: string): Promise<IncomingMessage> {
   const server = createServer((_req, res) => {
     res.writeHead(201, { 'Content-Length': '200' });
@@ -22,8 +21,8 @@ async function brokenOff(bytes: string): Promise<IncomingMessage> {
   return response;
 }
 
-describe('body of a relayed response', () => {
-  test('that broke off before it is read is an error, without waiting for the rest', async () => {
+describe('relayed response body', () => {
+  test('fails immediately when the connection closed before the read', async () => {
     const response = await brokenOff('{"responseCode":1,');
     await expect(peekResponseBody(response, 1024)).rejects.toMatchObject({
       code: 'UPSTREAM_INVALID_RESPONSE',

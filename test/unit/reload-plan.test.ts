@@ -1,4 +1,3 @@
-// Keys that a reload applies, and keys that need a restart.
 import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import { planReload } from '../../src/process/reload.js';
@@ -13,7 +12,7 @@ describe('reload plan', () => {
     expect(plan(again, before)).toMatchObject({ changed: [], needRestart: [] });
   });
 
-  test('applies reloadable keys, and keeps the values of the others', () => {
+  test('applies reloadable keys and preserves the values of the others', () => {
     const { config, changed, needRestart } = plan(
       'cache: { found: { maxTtl: 2h, maxEntries: 5 } }\nserver: { port: 1 }\npage: { title: Example }',
     );
@@ -27,13 +26,13 @@ describe('reload plan', () => {
     });
   });
 
-  test('returns a removed key to its default', () => {
+  test('resets a removed key to its default', () => {
     const { config, changed } = plan('{}', 'redirect: { allowedHosts: example.org }');
     expect(changed).toEqual(['redirect.allowedHosts']);
     expect(config.redirect.allowedHosts).toBeUndefined();
   });
 
-  describe('a key that is read only at start', () => {
+  describe('startup-only key', () => {
     test.each([
       'server.',
       'upstream.',
@@ -42,7 +41,7 @@ describe('reload plan', () => {
       'tracing.',
       'http.responseCache.',
       'http.maxBodySize',
-    ])('%s… needs a restart', (begin) => {
+    ])('%s… requires a restart', (begin) => {
       const keys = configKeys().filter(({ key }) => key.startsWith(begin));
       expect(keys.length).toBeGreaterThan(0);
       expect(keys.filter(({ isReloadable }) => isReloadable)).toEqual([]);

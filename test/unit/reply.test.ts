@@ -1,4 +1,4 @@
-// Parsing of replies without a network: every recorded answer of a real server, and edge cases of the format.
+// Parses every recorded reply of a real server, and edge cases.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
@@ -17,7 +17,7 @@ interface Recording {
 const file = new URL('../fixtures/handle-server.json', import.meta.url);
 const recordings = JSON.parse(readFileSync(file, 'utf8')) as Recording[];
 
-/** Recordings of requests like those of the upstream client: anonymous, ASCII path, no query. */
+/** Recorded requests like those of the upstream client: anonymous, ASCII path, no query. */
 const ordinary = recordings.filter(
   ({ request }) =>
     request.method === 'GET' &&
@@ -29,8 +29,8 @@ const ordinary = recordings.filter(
 const read = (status: number, body: string, handle = '21.T1/a'): Outcome =>
   runToEnd(readOutcome({ status, body, handle, headers: {}, caseSensitive: false }));
 
-describe('reply of a Handle server', () => {
-  test('is understood for every recorded answer about a handle', () => {
+describe('Handle server reply', () => {
+  test('is parsed for every recorded handle request', () => {
     const kinds = new Map<string, number>();
     for (const { request, response } of ordinary) {
       const parsed = parseHandle(request.path.slice('/api/handles/'.length));
@@ -44,19 +44,19 @@ describe('reply of a Handle server', () => {
     expect(kinds.get('found')).toBeGreaterThan(20);
   });
 
-  test('keeps the values of a pretty-printed record on one line', () => {
+  test('compacts the values of a pretty-printed record', () => {
     const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'x' }, ttl: 1 }];
     const body = JSON.stringify({ responseCode: 1, handle: '21.T1/a', values }, null, 2);
     const outcome = read(200, body);
     expect(outcome.kind === 'found' && toText(outcome.values)).toBe(JSON.stringify(values));
   });
 
-  test('gives a value without ttl the default TTL of a Handle server', () => {
+  test('assigns the Handle server default TTL to a value without ttl', () => {
     const outcome = read(200, '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL"}]}');
     expect(outcome).toMatchObject({ ttls: [86_400] });
   });
 
-  test('may have its members in any order', () => {
+  test('accepts members in any order', () => {
     const outcome = read(
       200,
       '{"values":[{"index":1,"type":"URL","ttl":5}],"handle":"21.T1/a","responseCode":1}',
@@ -64,7 +64,7 @@ describe('reply of a Handle server', () => {
     expect(outcome).toMatchObject({ kind: 'found', ttls: [5] });
   });
 
-  test('with “values not found” and an error status is an error response', () => {
+  test('is an error response for "values not found" with an error status', () => {
     expect(read(400, '{"responseCode":200,"handle":"21.T1/a"}')).toMatchObject({
       kind: 'refused',
       status: 400,
@@ -80,15 +80,15 @@ describe('reply of a Handle server', () => {
     return undefined;
   }
 
-  test('with a response code that is no integer is an invalid response', () => {
+  test('is invalid when the response code is not an integer', () => {
     expect(causeOf(() => read(404, '{"responseCode":"100"}'))).toContain('no response code');
   });
 
-  test('for an unsupported operation is a failure', () => {
+  test('is a failure for an unsupported operation', () => {
     expect(() => read(501, '{"responseCode":5}')).toThrow('response code 5 (HTTP 501)');
   });
 
-  test('of deeply nested garbage is an invalid response', () => {
+  test('is invalid when nested too deeply', () => {
     expect(causeOf(() => read(200, '['.repeat(200_000)))).toContain('JSON nested deeper than 1000 levels');
   });
 });

@@ -1,4 +1,3 @@
-// Reading of a request body that can no longer arrive.
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -6,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { createMemoryBudget, createWithBody } from '../../src/http/request-body.js';
 
 describe('request body', () => {
-  test('whose client left before it was read is refused and uses no memory budget', async () => {
+  test('is rejected without using the memory budget when the client disconnected before the read', async () => {
     const budget = createMemoryBudget(1000);
     const withBody = createWithBody({ maxBodyBytes: 100, budget });
     const req = new IncomingMessage(new Socket());

@@ -1,4 +1,4 @@
-// CPU work of one request: in one piece for small records, sliced for large ones, stopped when the client leaves.
+// The CPU work of a request is sliced for large records and stopped when the client disconnects.
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
@@ -32,12 +32,12 @@ function start() {
 }
 
 describe('request work', () => {
-  test('on small records runs in one piece', () => {
+  test('is not sliced for small records', () => {
     const { run, work } = start();
     expect(run(work(), 100)).toBe('done');
   });
 
-  test('on large records runs in slices', async () => {
+  test('is sliced for large records', async () => {
     const { run, work, turn, done } = start();
     const running = run(work(), LARGE);
     expect(running).toBeInstanceOf(Promise);
@@ -45,7 +45,7 @@ describe('request work', () => {
     expect(await running).toBe('done');
   });
 
-  test('stops when the client has left', async () => {
+  test('stops when the client disconnects', async () => {
     const { res, run, work, turn, done } = start();
     const running = run(work(), LARGE);
     turn();

@@ -1,4 +1,4 @@
-// Authoritative answers that may not be stored: other copies of the record may be older.
+// An unstorable response still invalidates remote copies of the record, which may be older.
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -12,7 +12,7 @@ import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 const HANDLE = handleRef('21.T1/FENCED', false);
 const now = (): number => NOW;
 
-/** Starts a resolver with an empty memory, and records published changes. */
+/** Starts a resolver with an empty memory and records published changes. */
 function start() {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });
@@ -40,15 +40,15 @@ function start() {
   return { memory, changes, resolver, key: HANDLE.key };
 }
 
-describe('authoritative response that may not be stored', () => {
-  test('invalidates remote copies even when nothing is cached here', async () => {
+describe('unstorable authoritative response', () => {
+  test('invalidates remote copies even when no local entry exists', async () => {
     const { memory, changes, resolver, key } = start();
     memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
     await resolver.resolve(HANDLE, { authoritative: true });
     expect(changes).toMatchObject([{ kind: 'forget', key }]);
   });
 
-  test('keeps the local entry when the record is identical', async () => {
+  test('preserves an identical local entry', async () => {
     const { memory, changes, resolver, key } = start();
     memory.set(key, { ...entryOf('same'), values: toBytes('[1]') }, memory.get(key).ticket);
     memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
@@ -56,7 +56,7 @@ describe('authoritative response that may not be stored', () => {
     expect(changes).toEqual([]);
   });
 
-  test('replaces a local entry with a different record', async () => {
+  test('invalidates a different local entry', async () => {
     const { memory, changes, resolver, key } = start();
     memory.set(key, entryOf('other'), memory.get(key).ticket);
     memory.raiseFence(key, 'elsewhere/1', NOW + 1000);

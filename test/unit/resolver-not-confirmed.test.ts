@@ -1,4 +1,3 @@
-// An authoritative read that finds a change it cannot confirm while Redis is down (redis.disconnectedWrites: reject).
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
@@ -13,7 +12,7 @@ import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 const HANDLE = handleRef('21.T1/unkept', false);
 const now = (): number => NOW;
 
-/** Starts a resolver with a stale record whose new version may not be stored. */
+/** Starts a resolver with a stale record whose new version cannot be stored. */
 function start(): Resolver<unknown> {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });
@@ -39,8 +38,8 @@ function start(): Resolver<unknown> {
   return resolver;
 }
 
-describe('authoritative read whose invalidation is not confirmed (redis.disconnectedWrites: reject)', () => {
-  test('answers a reader without an unhandled rejection', async () => {
+describe('authoritative read with an unconfirmed invalidation (redis.disconnectedWrites: reject)', () => {
+  test('serves an ordinary reader without an unhandled rejection', async () => {
     const uncaught: unknown[] = [];
     const note = (error: unknown): number => uncaught.push(error);
     process.on('unhandledRejection', note);
@@ -50,7 +49,7 @@ describe('authoritative read whose invalidation is not confirmed (redis.disconne
     expect(uncaught).toEqual([]);
   });
 
-  test('answers the authoritative caller with INVALIDATION_UNCONFIRMED', async () => {
+  test('fails with INVALIDATION_UNCONFIRMED for the authoritative caller', async () => {
     await expect(start().resolve(HANDLE, { authoritative: true })).rejects.toMatchObject({
       code: 'INVALIDATION_UNCONFIRMED',
     });

@@ -1,4 +1,4 @@
-// Repeated read of a record after a failed condition: many callers share few reads of the Handle server.
+// Many callers share a recheck.
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
@@ -13,7 +13,7 @@ import { NOW, entryOf } from '../support/store-contract.js';
 const HANDLE = handleRef('21.T1/RECHECKED', false);
 const now = (): number => NOW;
 
-/** The server takes its text when a read arrives, and answers after `open`. */
+/** Starts a resolver whose server captures its text when a read arrives and responds after `open`. */
 function start() {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });
@@ -52,8 +52,8 @@ function start() {
   return { server, resolver, kept: () => memory.peek(key)?.values };
 }
 
-describe('recheck of a record after a failed If-Match', () => {
-  test('costs two reads for fifty concurrent callers, none of which gets an earlier read', async () => {
+describe('recheck after a failed If-Match', () => {
+  test('requires two reads for fifty concurrent callers, none joining an earlier read', async () => {
     const { server, resolver, kept } = start();
     const first = resolver.recheck(HANDLE, undefined);
     await expect.poll(() => server.reads).toBe(1);
@@ -64,14 +64,14 @@ describe('recheck of a record after a failed If-Match', () => {
     expect([server.reads, kept()]).toEqual([2, '["new"]']);
   });
 
-  test('costs one more read for a later caller', async () => {
+  test('requires one more read for each later caller', async () => {
     const { server, resolver } = start();
     server.open();
     for (let times = 0; times < 3; times++) await resolver.recheck(HANDLE, undefined);
     expect(server.reads).toBe(3);
   });
 
-  test('gives a caller that waits for a failing read the next one', async () => {
+  test('retries for a caller that waited for a failed read', async () => {
     const { server, resolver, kept } = start();
     server.failures = 1;
     const first = resolver.recheck(HANDLE, undefined);

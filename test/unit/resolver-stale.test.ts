@@ -1,4 +1,4 @@
-// Stale entries served for a failing upstream, whenever their lease becomes known.
+// A stale entry may be served even if its lease changes during the failing load.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -22,7 +22,7 @@ function start() {
   const memory = startMemory();
   const coherence = { publish: () => Promise.resolve() };
   const resolver = new Resolver({
-    // The store has a separate memory, so an entry that it stores is not in `memory`.
+    // The store has a separate memory, so its entries are not in `memory`.
     store: new TieredStore({ memory: startMemory(), coherence, fenceLifeMs: 1000, now }),
     memory,
     upstream: { resolve: () => world.load() },
@@ -43,7 +43,7 @@ function start() {
 
 describe('stale entry while the upstream fails', () => {
   test.each([0, 1, 2, 3, 4, 5, 6])(
-    'is served when a lease begins %i steps after the request',
+    'is served when a lease starts %i steps after the request',
     async (steps) => {
       const { world, resolver } = start();
       await resolver.resolve(HANDLE, { authoritative: false });
@@ -56,7 +56,7 @@ describe('stale entry while the upstream fails', () => {
     },
   );
 
-  test('is served when another request has stored it before the load fails', async () => {
+  test('is served when a different request stored it before the load failed', async () => {
     const { world, resolver, memory } = start();
     let fail: (failure: Error) => void = () => undefined;
     world.load = () => new Promise((_resolve, reject) => (fail = reject));
@@ -68,7 +68,7 @@ describe('stale entry while the upstream fails', () => {
     expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
   });
 
-  test('that another load put into memory meanwhile counts as a memory hit, not a Redis hit', async () => {
+  test('counts as a memory hit after a concurrent load stored it', async () => {
     const { resolver } = start();
     await resolver.resolve(HANDLE, { authoritative: false });
     expect(await resolver.resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'memory' });

@@ -1,4 +1,3 @@
-// Versions of Node.js and systems on which processes can share a port.
 import { describe, expect, test } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
 
@@ -12,7 +11,7 @@ describe('reusePort support', () => {
     ['24.0.0', 'freebsd', true],
     ['24.0.0', 'darwin', false],
     ['24.0.0', 'win32', false],
-  ])('of Node.js %s on %s: %s', (version, platform, can) => {
+  ])('is available on Node.js %s on %s: %s', (version, platform, can) => {
     expect(canReusePort(version, platform)).toBe(can);
   });
 });

@@ -1,4 +1,4 @@
-// The route table: the route of each method and path, compared as raw bytes.
+// The table compares methods and paths as raw bytes.
 import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
@@ -18,7 +18,7 @@ function idOf(method: string, rawTarget: string, headers: Record<string, string>
 }
 
 describe('route table', () => {
-  describe('a route matches', () => {
+  describe('matching', () => {
     test.each([
       ['GET', '/api/handles/21.T1/a', 'resolveHandle'],
       ['HEAD', '/api/handles/21.T1%2Fa', 'resolveHandle'],
@@ -48,7 +48,7 @@ describe('route table', () => {
       ['GET', '/HRLS/ping', undefined],
       ['GET', '/api', undefined],
       ['GET', '/api/sitex', undefined],
-    ])('%s %s: %s', (method, target, id) => {
+    ])('maps %s %s to %s', (method, target, id) => {
       expect(idOf(method, target)).toBe(id);
     });
 
@@ -59,7 +59,7 @@ describe('route table', () => {
       ['/21.T1/a', 'sendMessageAnywhere'],
       ['/static/x', 'redirectHandleByPost'],
       ['/api/handles/21.T1/a', 'resolveHandleByPost'],
-    ])('a POST of a native message to %s: %s', (path, id) => {
+    ])('maps a POST of a native message to %s to %s', (path, id) => {
       expect(idOf('POST', path, message)).toBe(id);
     });
 
@@ -70,17 +70,17 @@ describe('route table', () => {
       ['/api/v2/handles/21.T1', 'v2Search'],
       ['/api/handles/21.T1/a', 'resolveHandle'],
       ['/21.T1/a', 'redirectHandle'],
-    ])('%s: %s, in any order of the routes', (path, id) => {
+    ])('maps %s to %s in any route order', (path, id) => {
       expect(idOf('GET', path, {}, new RouteTable(publicRoutes(ALL).reverse()))).toBe(id);
     });
 
-    it('no path that ends before its parameter', () => {
+    it('rejects a path that ends before its parameter', () => {
       const admin = new RouteTable(routesOfAdmin);
       expect(admin.at('/traffic/blocked/x')?.rest).toBe('x');
       expect(admin.at('/traffic/blocked/')).toBeUndefined();
     });
 
-    it('only while its interface is enabled', () => {
+    it('excludes disabled interfaces', () => {
       const alone = new RouteTable(publicRoutes(NONE));
       for (const path of ['/', '/21.T1/a', '/api/v2/handles', '/hrls/ping', '/api/resolve']) {
         expect(alone.at(path)).toBeUndefined();
@@ -89,7 +89,7 @@ describe('route table', () => {
     });
   });
 
-  test('a table with a route without a handler is refused', () => {
+  test('rejects a route without a handler', () => {
     expect(() => {
       table.assertHandled({ forwardRead: () => undefined });
     }).toThrow(/no handler \w+ for /);
@@ -98,19 +98,19 @@ describe('route table', () => {
   test.each([
     ['the public listener', publicRoutes(ALL)],
     ['the admin listener', routesOfAdmin],
-  ])('an operationId names one route of %s', (_listener, routes) => {
+  ])('has a unique operationId for each route of %s', (_listener, routes) => {
     const ids = routes.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  /** `target.ts` finds the interface of a path; `request-log.ts` hides session ids in paths without a route too. */
+  /** `target.ts` finds the interface of a path; `request-log.ts` also hides session ids in unrouted paths. */
   const MAY_COMPARE = ['http/target.ts', 'http/request-log.ts'];
 
-  /** Matches the path of an interface in a regular expression or in a string comparison. */
+  /** Matches an interface path in a regular expression or string comparison. */
   const PATH_PATTERN =
     /\\\/\W{0,4}(?:api|hrls|openapi)\b|(?:===|startsWith\(|includes\() *['"`]\/(?:api|hrls|openapi)/;
 
-  test('paths are compared only in the route table and in target.ts', () => {
+  test('is the only place that compares paths, except target.ts and request-log.ts', () => {
     const root = new URL('../../src/', import.meta.url);
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) =>
       file.endsWith('.ts'),

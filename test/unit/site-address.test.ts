@@ -1,4 +1,3 @@
-// Addresses that a site record gives for a handle.
 import { describe, expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { addressesOf } from '../../src/upstream/referrals.js';
@@ -18,8 +17,8 @@ function site(changes: Partial<SiteJson> = {}, server: Partial<SiteJson['servers
 const urls = (sites: SiteJson[], authoritative = false) =>
   addressesOf(sites, { handle: '21.T1/a', authoritative, ports: PORTS }).map(({ url }) => url);
 
-describe('addresses of a site record', () => {
-  test('prefer HTTPS over HTTP, and ignore other protocols', () => {
+describe('site record addresses', () => {
+  test('prefer HTTPS to HTTP and exclude other protocols', () => {
     const tcp = { ...HTTP, protocol: 'TCP', port: 2641 };
     expect(urls([site({}, { interfaces: [tcp, HTTP, HTTPS] })])).toEqual([
       'https://192.0.2.7:8000',
@@ -27,7 +26,7 @@ describe('addresses of a site record', () => {
     ]);
   });
 
-  test('ignore an interface for administration only', () => {
+  test('exclude an admin-only interface', () => {
     expect(urls([site({}, { interfaces: [{ ...HTTP, query: false, admin: true }] })])).toEqual([]);
   });
 
@@ -39,7 +38,7 @@ describe('addresses of a site record', () => {
       ['https://hdl.example.org:8000'],
     ],
     [
-      'the domain of one server',
+      'a server-specific domain',
       site(
         {
           attributes: [
@@ -60,19 +59,19 @@ describe('addresses of a site record', () => {
     ['no server', site({ servers: [] }), []],
     ['credentials in the domain', site({ attributes: [{ name: 'domain', value: 'me@evil.example' }] }), []],
     ['a query in the path', site({ attributes: [{ name: 'path', value: 'x?y' }] }), []],
-    ['a port that is none', site({}, { interfaces: [{ ...HTTP, port: 700_000 }] }), []],
-  ])('%s', (_what, given, expected) => {
+    ['an invalid port', site({}, { interfaces: [{ ...HTTP, port: 700_000 }] }), []],
+  ])('are built from %s', (_what, given, expected) => {
     expect(urls([given])).toEqual(expected);
   });
 
-  test('come from a primary site for an authoritative read', () => {
+  test('exclude mirror sites for an authoritative read', () => {
     const mirror = site({ primarySite: false }, { address: '192.0.2.8', interfaces: [HTTP] });
     const primary = site({}, { interfaces: [HTTP] });
     expect(urls([mirror, primary])).toEqual(['http://192.0.2.8', 'http://192.0.2.7']);
     expect(urls([mirror, primary], true)).toEqual(['http://192.0.2.7']);
   });
 
-  test('are one of several servers for each handle, chosen by its hash', () => {
+  test('are selected by the handle hash among several servers', () => {
     const servers = [1, 2, 3].map((serverId) => ({
       serverId,
       address: `192.0.2.${serverId}`,
@@ -91,14 +90,14 @@ describe('addresses of a site record', () => {
     expect(of('21.T1/same', 1)).toEqual(of('99.X/same', 1));
   });
 
-  test('are at most four, at listed ports', () => {
+  test('are limited to four, at allowed ports', () => {
     const interfaces = Array.from({ length: 2000 }, (_, at) => ({ ...HTTP, port: at }));
     expect(urls([site({}, { interfaces })])).toEqual(['http://192.0.2.7', 'http://192.0.2.7:443']);
     const many = Array.from({ length: 100 }, () => site());
     expect(urls(many)).toHaveLength(4);
   });
 
-  test('take linear work for a path of slashes, and reject a long path', () => {
+  test('are parsed in linear time for a path of slashes, and exclude a long path', () => {
     const path = (value: string) =>
       urls([site({ attributes: [{ name: 'path', value }] }, { interfaces: [HTTP] })]);
     expect(path(`${'/'.repeat(1000)}x${'/'.repeat(1000)}`)).toEqual(['http://192.0.2.7/x']);

@@ -1,4 +1,3 @@
-// Conditions for an instance to report ready for the first time.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { addStartChecks, createReadiness } from '../../src/observe/health.js';
 
@@ -32,19 +31,19 @@ function start(state: State, { readyWithoutUpstream = false } = {}) {
 const ALONE: State = { redis: 'disabled', entries: 0, isHeldInRedis: false };
 const WITH_REDIS: State = { ...ALONE, redis: 'down' };
 
-describe('readiness at start', () => {
-  test('requires one answer of the upstream', () => {
+describe('readiness at startup', () => {
+  test('requires an upstream response', () => {
     const { upstreamAnswered, notReady } = start(ALONE);
     expect(notReady()).toEqual(['upstream']);
     upstreamAnswered();
     expect(notReady()).toEqual([]);
   });
 
-  test('does not require it with admin.readyWithoutUpstream', () => {
+  test('does not require an upstream response with admin.readyWithoutUpstream', () => {
     expect(start(ALONE, { readyWithoutUpstream: true }).notReady()).toEqual([]);
   });
 
-  test('is reached once an entry is in memory, and stays', () => {
+  test('persists once memory has contained an entry', () => {
     const state = { ...ALONE, entries: 1 };
     const { notReady } = start(state);
     expect(notReady()).toEqual([]);
@@ -52,7 +51,7 @@ describe('readiness at start', () => {
     expect(notReady()).toEqual([]);
   });
 
-  test('is reached when Redis holds an entry', async () => {
+  test('is reached when Redis contains an entry', async () => {
     const { notReady } = start({ ...WITH_REDIS, redis: 'up', isHeldInRedis: true });
     notReady();
     await Promise.resolve();
@@ -60,7 +59,7 @@ describe('readiness at start', () => {
     expect(notReady()).toEqual([]);
   });
 
-  test('waits at most a second for the first contact with Redis', () => {
+  test('waits at most one second for the first Redis connection', () => {
     const { upstreamAnswered, notReady } = start({ ...WITH_REDIS });
     upstreamAnswered();
     vi.advanceTimersByTime(999);
@@ -69,7 +68,7 @@ describe('readiness at start', () => {
     expect(notReady()).toEqual([]);
   });
 
-  test('does not wait for a Redis that is lost after the first contact', () => {
+  test('does not wait for Redis after the first connection is lost', () => {
     const state: State = { ...WITH_REDIS };
     const { upstreamAnswered, notReady } = start(state);
     upstreamAnswered();

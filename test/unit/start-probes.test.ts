@@ -1,4 +1,3 @@
-// Schedule and log lines of the probes at start.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Probe, startProbes } from '../../src/process/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';
@@ -17,7 +16,7 @@ const refused = (cause = 'refused'): ProbeReport => ({
   hasAnswered: false,
 });
 
-/** Returns a server whose probes give these results in order, then repeat the last. */
+/** Returns a server whose probes give these results in order, repeating the last one. */
 function serverWith(target: Probe['target'], results: ProbeReport[], scheme = 'http') {
   const last = results.at(-1)!;
   const run = vi.fn<Probe['run']>(() => Promise.resolve(results.shift() ?? last));
@@ -38,8 +37,8 @@ function start(...probes: ReturnType<typeof serverWith>[]) {
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
-describe('start probes', () => {
-  test('try each server once, with a log line each', async () => {
+describe('startup probes', () => {
+  test('contact each server once, with one log line each', async () => {
     const upstream = serverWith('upstream', [GOOD]);
     const mirror = serverWith('mirror', [refused()]);
     const redis = serverWith('redis', [refused()]);
@@ -54,7 +53,7 @@ describe('start probes', () => {
     expect(onAnswered).toHaveBeenCalledOnce();
   });
 
-  test('retry an unresponsive upstream every two seconds, and log each new reason', async () => {
+  test('retry an unresponsive upstream every two seconds and log each new reason', async () => {
     const upstream = serverWith('upstream', [refused(), refused(), refused('unknown name'), GOOD]);
     const redis = serverWith('redis', [refused()]);
     const { lines, onAnswered } = start(upstream, redis);
@@ -73,7 +72,7 @@ describe('start probes', () => {
     ]);
   });
 
-  test('succeed when a mirror answers', async () => {
+  test('succeed when a mirror responds', async () => {
     const upstream = serverWith('upstream', [refused()]);
     const { onAnswered } = start(upstream, serverWith('mirror', [GOOD]));
     await pass(60_000);
@@ -81,7 +80,7 @@ describe('start probes', () => {
     expect(upstream.run).toHaveBeenCalledOnce();
   });
 
-  test('count an error response of the server as an answer', async () => {
+  test('accept an error response as proof that the server responds', async () => {
     const failure = { code: 'UPSTREAM_INVALID_RESPONSE', cause: 'a redirect' };
     const { lines, onAnswered } = start(serverWith('upstream', [{ ms: 1, failure, hasAnswered: true }]));
     await pass(0);
@@ -89,7 +88,7 @@ describe('start probes', () => {
     expect(lines).toEqual([['warn', 'http://upstream.test', 'probe failed']]);
   });
 
-  test('check the certificate of a server every hour, as it is renewed while the proxy runs', async () => {
+  test('check a server certificate hourly to detect renewal', async () => {
     const until = (expires: string): ProbeReport => ({
       ...GOOD,
       certificate: { fingerprint: 'AB', expires },
@@ -108,7 +107,7 @@ describe('start probes', () => {
     expect(lines).toHaveLength(2);
   });
 
-  test('end on stop, and those in flight log nothing', async () => {
+  test('stop without logging when cancelled', async () => {
     const upstream = serverWith('upstream', [refused()]);
     const { lines, cancel } = start(upstream);
     cancel();

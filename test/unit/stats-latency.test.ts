@@ -1,4 +1,3 @@
-// Percentiles of the statistics, and the last minute on the status page.
 import { describe, expect, test } from 'vitest';
 import { createHistory, percentilesOf } from '../../src/admin/statistics.js';
 
@@ -12,11 +11,15 @@ const histogram = (...counts: [number, number, number]) => ({
 
 describe('latency statistics', () => {
   test.each([
-    ['no measurement has none', histogram(0, 0, 0), { p50: null, p95: null, p99: null }],
-    ['one bucket is interpolated', histogram(100, 100, 100), { p50: 0.0005, p95: 0.000_95, p99: 0.000_99 }],
-    ['an empty bucket is skipped', histogram(0, 100, 100), { p50: 0.0055, p95: 0.009_55, p99: 0.009_91 }],
-    ['one beyond the last bound is that bound', histogram(50, 90, 100), { p50: 0.001, p95: 0.01, p99: 0.01 }],
-  ])('percentiles: %s', (_what, given, percentiles) => {
+    ['null without measurements', histogram(0, 0, 0), { p50: null, p95: null, p99: null }],
+    [
+      'interpolation within one bucket',
+      histogram(100, 100, 100),
+      { p50: 0.0005, p95: 0.000_95, p99: 0.000_99 },
+    ],
+    ['an empty bucket', histogram(0, 100, 100), { p50: 0.0055, p95: 0.009_55, p99: 0.009_91 }],
+    ['the last bound for a value above it', histogram(50, 90, 100), { p50: 0.001, p95: 0.01, p99: 0.01 }],
+  ])('computes percentiles: %s', (_what, given, percentiles) => {
     expect(percentilesOf(given)).toEqual(percentiles);
   });
 
@@ -28,7 +31,7 @@ describe('latency statistics', () => {
     } as unknown as Parameters<ReturnType<typeof createHistory>>[0];
   }
 
-  test('the last minute shows the difference of its first and last reading, with an interval per reading', () => {
+  test('shows the last minute as the difference between its first and last readings', () => {
     let time = 0;
     const add = createHistory(() => time);
     expect(add(statsOf(1000, 0))).toMatchObject({

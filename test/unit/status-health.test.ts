@@ -1,4 +1,3 @@
-// Health levels, texts and number formats of the status page.
 import { describe, expect, test } from 'vitest';
 import {
   overallHealth,
@@ -21,17 +20,17 @@ const failingBefore = serverHealth({
 const redis = (state: string) => redisHealth({ state });
 const late = (delayMs: number) => processHealth({ eventLoopDelaySeconds: delayMs / 1000 });
 
-describe('health on the status page', () => {
-  describe('health of the Handle server', () => {
+describe('status page health', () => {
+  describe('Handle server health', () => {
     test.each([
       ['responds', healthy, 'good', 'Up'],
       ['gets no requests', server(0, 0, 'closed'), 'good', 'Idle'],
       ['fails rarely', server(100, 1, 'closed'), 'warn', 'Degraded'],
       ['fails half of the requests', server(10, 5, 'closed'), 'bad', 'Failing'],
-      ['failed last, before the page was opened', failingBefore, 'warn', 'Degraded'],
+      ['failed before the page was opened', failingBefore, 'warn', 'Degraded'],
       ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
-      ['has an open breaker, but a mirror has not', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
-    ])('%s', (_what, judged, level, word) => {
+      ['has an open breaker but a working mirror', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
+    ])('is correct when the server %s', (_what, judged, level, word) => {
       expect(judged).toMatchObject({ level, word });
     });
   });
@@ -44,7 +43,7 @@ describe('health on the status page', () => {
       ['Proxy overloaded', 'warn', healthy, redis('up'), late(800)],
       ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('down'), late(800)],
       ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('down'), late(1)],
-    ])('%s (%s)', (words, level, ...judged) => {
+    ])('is %s (%s) for its worst component', (words, level, ...judged) => {
       expect(overallHealth(...judged)).toEqual([level, words]);
     });
   });

@@ -1,8 +1,7 @@
-// Time slicer: long work is interrupted, and clients are served round-robin.
 import { describe, expect, test } from 'vitest';
 import { MAX_SLICE_MS, type Steps, TimeSlicer } from '../../src/time-slicer.js';
 
-/** Creates a slicer on a manual clock and manual turns of the event loop. */
+/** Creates a slicer with a manual clock and event loop. */
 function manual() {
   let nowMs = 0;
   const turns: (() => void)[] = [];
@@ -12,7 +11,7 @@ function manual() {
     takeMs: (ms: number) => {
       nowMs += ms;
     },
-    /** Runs one scheduled turn of the event loop. False if none was scheduled. */
+    /** Runs one scheduled event-loop turn; returns false if none was scheduled. */
     turn(): boolean {
       const run = turns.shift();
       run?.();
@@ -36,12 +35,12 @@ function* stepsOf(
 }
 
 describe('time slicer', () => {
-  test('returns the value directly when one slice is enough', () => {
+  test('returns the value synchronously when one slice suffices', () => {
     const world = manual();
     expect(world.slicer.run(stepsOf(world, { count: 3, ms: 1 }), { client: 'a' })).toBe('end');
   });
 
-  test('interrupts a job after 5 ms, and finishes it in later turns of the event loop', async () => {
+  test('interrupts a job after 5 ms and completes it in later event-loop turns', async () => {
     const world = manual();
     let steps = 0;
     const result = world.slicer.run(stepsOf(world, { count: 12, ms: 1, done: () => steps++ }), {
@@ -55,7 +54,7 @@ describe('time slicer', () => {
     expect(await result).toBe('end');
   });
 
-  test('gives all jobs of one turn of the event loop 5 ms together', () => {
+  test('limits all jobs in one event-loop turn to 5 ms in total', () => {
     const world = manual();
     let steps = 0;
     const start = (client: string): unknown =>
@@ -64,7 +63,7 @@ describe('time slicer', () => {
     expect(steps).toBe(MAX_SLICE_MS);
   });
 
-  test('serves clients round-robin, whatever the number of their jobs', () => {
+  test('serves clients round-robin regardless of their job counts', () => {
     const world = manual();
     const order: string[] = [];
     const start = (client: string, name: string): void => {
@@ -75,11 +74,11 @@ describe('time slicer', () => {
     for (const name of ['a1', 'a2', 'a3']) start('a', name);
     start('b', 'b1');
     while (world.turn());
-    // The end of a1 uses no time, but it was the slice of its client: b1 runs before a2.
+    // The last step of a1 takes no time but uses a slice, so b1 runs before a2.
     expect(order).toEqual(['a1', 'a1', 'b1', 'b1', 'a2', 'a2', 'a3', 'a3']);
   });
 
-  test('ends a job whose client has left before its next slice', async () => {
+  test('stops a job before its next slice when the client disconnects', async () => {
     const world = manual();
     const left = new AbortController();
     let steps = 0;
@@ -93,7 +92,7 @@ describe('time slicer', () => {
     expect(steps).toBe(1);
   });
 
-  test('rejects with the error of a later step, and continues other jobs', async () => {
+  test('rejects with the error of a later step without stopping other jobs', async () => {
     const world = manual();
     const failing = world.slicer.run(
       stepsOf(world, {

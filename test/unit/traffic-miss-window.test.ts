@@ -1,4 +1,4 @@
-// Limits on a network by its misses, on a handed-in clock.
+// These tests use a manual clock.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
@@ -11,24 +11,24 @@ import { testContext } from '../support/context.js';
 const LIMITS = { perMinute: 300, notFoundRatio: 0.9 };
 const counted = (answered: number, unknown: number, pressed = 0) => ({ answered, unknown, pressed });
 
-describe('limit of networks by misses', () => {
-  describe('judgeMisses', () => {
+describe('miss-based network limit', () => {
+  describe('decision', () => {
     test.each([
-      ['one read above the bound, none of them found', counted(301, 301), 0, 'unknown-names'],
-      ['just the share', counted(1000, 900), 0, 'unknown-names'],
-      ['as many reads as are allowed', counted(300, 300), 0, undefined],
-      ['fewer unknown names than the share', counted(1000, 899), 0, undefined],
-      ['a harvester that finds everything', counted(100_000, 0), 0, undefined],
+      ['one read above the bound without any found', counted(301, 301), 0, 'unknown-names'],
+      ['exactly the limit ratio', counted(1000, 900), 0, 'unknown-names'],
+      ['exactly the allowed reads', counted(300, 300), 0, undefined],
+      ['a ratio below the limit', counted(1000, 899), 0, undefined],
+      ['a harvester without misses', counted(100_000, 0), 0, undefined],
       ['most of the misses under pressure', counted(0, 0, 301), 600, 'most-misses'],
-      ['half of them', counted(0, 0, 301), 602, undefined],
-      ['all of them: nobody else waits', counted(0, 0, 5000), 5000, undefined],
-      ['most of a few', counted(0, 0, 300), 301, undefined],
-    ])('%s', (_what, counts, pressedOfAll, expected) => {
+      ['half of the misses under pressure', counted(0, 0, 301), 602, undefined],
+      ['all misses while no other network waits', counted(0, 0, 5000), 5000, undefined],
+      ['most of a few misses', counted(0, 0, 300), 301, undefined],
+    ])('is correct for %s', (_what, counts, pressedOfAll, expected) => {
       expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
     });
   });
 
-  /** Reads of one network, each at an interval after the previous one. */
+  /** Generates reads of one network with the interval before each. */
   const reads = fc.array(
     fc.record({ afterMs: fc.integer({ min: 0, max: 30_000 }), isUnknown: fc.boolean() }),
     {
@@ -37,7 +37,7 @@ describe('limit of networks by misses', () => {
     },
   );
 
-  /** Returns the times of the reads, and the times at which the network would be limited. */
+  /** Returns the read times and the times at which the network would be limited. */
   function judgeAll(given: readonly { afterMs: number; isUnknown: boolean }[], limits: typeof LIMITS) {
     const window = new MissWindow();
     let now = 1_000_000;
@@ -55,7 +55,7 @@ describe('limit of networks by misses', () => {
   const mostInAMinute = (at: readonly number[]): number =>
     Math.max(...at.map((end) => at.filter((time) => time <= end && time > end - 60_000).length));
 
-  test('never limits a network with at most the allowed reads in each minute', () => {
+  test('never applies to a network within the allowed reads per minute', () => {
     fc.assert(
       fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
         const { at, limitedAt } = judgeAll(given, { perMinute, notFoundRatio: 0.9 });
@@ -64,7 +64,7 @@ describe('limit of networks by misses', () => {
     );
   });
 
-  test('limits a guesser with twice the allowed reads in some minute', () => {
+  test('applies to a guesser that doubles the allowed reads within a minute', () => {
     fc.assert(
       fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
         const unknown = given.map(({ afterMs }) => ({ afterMs, isUnknown: true }));
@@ -74,7 +74,7 @@ describe('limit of networks by misses', () => {
     );
   });
 
-  test('judges each network independently of the others', () => {
+  test('judges each network independently', () => {
     const networks = fc.constantFrom('a', 'b', 'c');
     const asked = fc.array(fc.record({ network: networks, isUnknown: fc.boolean() }), { maxLength: 100 });
     fc.assert(
@@ -89,7 +89,7 @@ describe('limit of networks by misses', () => {
     );
   });
 
-  test('takes no more memory for a million networks than for twenty thousand', () => {
+  test('has a bounded memory of 20,000 networks', () => {
     const window = new MissWindow();
     for (let at = 0; at < 1_000_000; at++) window.count(`2001:db8:${at}::/56`, { answered: 1 }, at % 1000);
     expect(window.size).toBeLessThanOrEqual(20_000);
@@ -97,8 +97,8 @@ describe('limit of networks by misses', () => {
     expect(window.size).toBe(1);
   });
 
-  describe('a limited network', () => {
-    /** Reads as a caller; `clock.now` is the current time. */
+  describe('limited network', () => {
+    /** Starts a limit with a manual clock; `read` simulates a read of a caller. */
     function start(
       { isUnderPressure }: { isUnderPressure: () => boolean } = { isUnderPressure: () => false },
     ) {
@@ -126,7 +126,7 @@ describe('limit of networks by misses', () => {
       return { clock, read, networks, refused, asked: () => asked };
     }
 
-    test('starts with empty counts when its limit is lifted, even when another instance set it', async () => {
+    test('restarts with empty counts when its limit is lifted, even one set by a remote instance', async () => {
       const { read, networks, refused } = start();
       for (let times = 0; times < 3; times++) await read('a');
       networks.limit({ network: 'a', until: 10_000, reason: 'unknown-names' });
@@ -135,7 +135,7 @@ describe('limit of networks by misses', () => {
       expect([networks.list(), refused]).toEqual([[], []]);
     });
 
-    test('is refused after the read that exceeds the limit, with the remaining time, until it expires', async () => {
+    test('is rejected with the remaining time until the limit expires', async () => {
       const { clock, read, refused, asked } = start();
       for (let times = 0; times < 4; times++) await read('a');
       clock.now = 2500;
@@ -147,13 +147,13 @@ describe('limit of networks by misses', () => {
       expect(asked()).toBe(6);
     });
 
-    test('is never one whose reads are not judged', async () => {
+    test('excludes callers without a network', async () => {
       const { read, asked } = start({ isUnderPressure: () => true });
       for (let times = 0; times < 50; times++) await read(undefined);
       expect(asked()).toBe(50);
     });
 
-    test('under pressure is the one with most of the misses, once another network waits', async () => {
+    test('is the source of most misses while a different network waits', async () => {
       const { read, networks } = start({ isUnderPressure: () => true });
       for (let times = 0; times < 20; times++) await read('greedy', 'normal', false);
       expect(networks.list()).toEqual([]);
@@ -163,14 +163,14 @@ describe('limit of networks by misses', () => {
       await read('polite', 'normal', false);
     });
 
-    test('under pressure is never one of the background class, which yields anyway', async () => {
+    test('excludes background callers, which already yield under pressure', async () => {
       const { read, networks } = start({ isUnderPressure: () => true });
       await read('polite', 'normal', false);
       for (let times = 0; times < 20; times++) await read('warm', 'background', false);
       expect(networks.list()).toEqual([]);
     });
 
-    test('does not count a failed read as found or unknown', async () => {
+    test('excludes failed reads from its counts', async () => {
       const quiet = (): void => undefined;
       const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
       const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
@@ -189,7 +189,7 @@ describe('limit of networks by misses', () => {
     });
   });
 
-  test('the list of limited networks is bounded: the oldest are dropped', () => {
+  test('bounds the list of limited networks by dropping the oldest', () => {
     const ended: string[] = [];
     const networks = new LimitedNetworks({
       now: () => 0,
@@ -201,7 +201,7 @@ describe('limit of networks by misses', () => {
     expect([networks.list().length, ended]).toEqual([10_000, ['0', '1']]);
   });
 
-  test('a limit that Redis has not removed is not reported as ended, and stays', async () => {
+  test('remains until Redis has removed it', async () => {
     const limited = { network: '198.51.100.0/24', until: 2000, reason: 'unknown-names' } as const;
     const networks = new LimitedNetworks({
       now: () => 1000,

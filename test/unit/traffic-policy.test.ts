@@ -1,4 +1,4 @@
-// Traffic rules that do not apply to hits: no work for a hit.
+// Traffic rules that never match hits add no cost to them.
 import { describe, expect, test, vi } from 'vitest';
 import type { TrafficRule } from '../../src/config/schema-traffic.js';
 import { RouteTable } from '../../src/http/route-table.js';
@@ -20,13 +20,13 @@ const wrapped = (rules: TrafficRule[]): unknown =>
 describe('traffic policy', () => {
   test.each<[string, TrafficRule[]]>([
     ['no rule', []],
-    ['a rule that gives a class', [{ ...plain, match: {}, class: 'preferred' }]],
+    ['a rule with a class', [{ ...plain, match: {}, class: 'preferred' }]],
     ['a rule for misses', [{ ...plain, match: { reads: 'misses' }, answer: 429 }]],
-  ])('with %s does not judge hits before they are answered', (_what, rules) => {
+  ])('adds no work to hits with %s', (_what, rules) => {
     expect(wrapped(rules)).toBe(listener);
   });
 
-  test('with a rule for every request judges hits, too', () => {
+  test('checks hits with a rule for every request', () => {
     expect(wrapped([{ ...plain, match: {}, answer: 429 }])).not.toBe(listener);
   });
 });

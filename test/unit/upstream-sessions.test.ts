@@ -1,4 +1,4 @@
-// Session ids of several Handle servers: the routing of each id to its server.
+// Session ids are routed to the Handle server that issued them.
 import { describe, expect, it } from 'vitest';
 import { sessionsOf } from '../../src/upstream/sessions.js';
 
@@ -9,18 +9,18 @@ const other = sessionsOf(B, A);
 const idIn = (challenge: string): string => /sessionId="([^"]*)"/.exec(challenge)?.[1] ?? '';
 const CHALLENGE = 'Basic realm="handle", Handle sessionId="node01x", nonce="bm9uY2U="';
 
-describe('the server that opens sessions', () => {
-  it('hands out its ids unchanged, and receives them', () => {
+describe('session server', () => {
+  it('issues unmodified ids and receives them', () => {
     expect(main.challengeOf(CHALLENGE)).toBe(CHALLENGE);
     expect(main.loginFor('Handle sessionId="node01x"')).toBe('Handle sessionId="node01x"');
   });
 
-  it('receives no id of another server', () => {
+  it('receives no id issued by a different server', () => {
     expect(main.loginFor(`Handle sessionId="${idIn(other.challengeOf(CHALLENGE))}"`)).toBeUndefined();
   });
 });
 
-describe('a JSON body', () => {
+describe('JSON body', () => {
   const marked = idIn(other.challengeOf(CHALLENGE));
 
   it.each([
@@ -29,19 +29,19 @@ describe('a JSON body', () => {
     '{"sessionId":"node01x","id":"300:21.T1/USER~12345678"}',
     '{"cnonce":"YQ==","alg":"sessionId"}',
     'no JSON',
-  ])('without a session of another server goes as it came: %s', (text) => {
+  ])('is forwarded unchanged without a foreign session: %s', (text) => {
     expect(main.bodyFor(Buffer.from(text)).toString()).toBe(text);
   });
 
   it.each(['{"sessionId":"%"}', '{ "a": 1, "sessionId" : "%" }', "{'sessionId':'%'}", '{sessionId=%;id=a}'])(
-    'is empty with a session of another server: %s',
+    'is emptied with a foreign session: %s',
     (text) => {
       expect(main.bodyFor(Buffer.from(text.replace('%', marked))).length).toBe(0);
     },
   );
 });
 
-describe('another server', () => {
+describe('additional server', () => {
   const marked = idIn(other.challengeOf(CHALLENGE));
 
   it.each([
@@ -51,7 +51,7 @@ describe('another server', () => {
       'handle version="0", sessionId = node01x, cnonce="YQ=="',
     ],
     ['HANDLE SESSIONID="%"', 'HANDLE SESSIONID="node01x"'],
-  ])('receives its own id as handed out: %j', (login, sent) => {
+  ])('receives its id as issued: %j', (login, sent) => {
     expect(other.loginFor(login.replace('%', marked))).toBe(sent);
   });
 
@@ -61,7 +61,7 @@ describe('another server', () => {
     'Handle sessionId=" node01x"',
     `Handle sessionId="${marked}", sessionId="node01x"`,
     `Handle sessionId="${idIn(sessionsOf(C, A).challengeOf(CHALLENGE))}"`,
-  ])('receives no other id: %s', (login) => {
+  ])('rejects every other id: %s', (login) => {
     expect(other.loginFor(login)).toBeUndefined();
   });
 

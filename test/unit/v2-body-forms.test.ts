@@ -1,8 +1,7 @@
-// Accepted forms of a v2 body, and their values.
 import { describe, expect, it } from 'vitest';
 import { readOne } from '../support/v2-values.js';
 
-describe('forms of an ePIC v2 body', () => {
+describe('ePIC v2 body formats', () => {
   describe('idx', () => {
     it.each([
       [1, 1],
@@ -12,13 +11,13 @@ describe('forms of an ePIC v2 body', () => {
       ['-1', undefined],
       [null, undefined],
       [undefined, undefined],
-    ])('%j is %s', (idx, read) => {
+    ])('parses %j as %s', (idx, read) => {
       expect(readOne({ idx }).idx).toBe(read);
     });
   });
 
-  describe('the content', () => {
-    /** Base64 in lines: 60 characters, then four. */
+  describe('content', () => {
+    /** Base64 with a line break after 60 characters. */
     const wrapped = `${'QUJD'.repeat(15)}\nQUI=`;
 
     it.each([
@@ -34,7 +33,7 @@ describe('forms of an ePIC v2 body', () => {
       [{ data: 'YQ==', parsed_data: 'a' }, 'a'],
       [{ data: 'YQE=', parsed_data: 'a\u0001' }, 'a\u0001'],
       [{ data: null, parsed_data: 'a' }, 'a'],
-    ])('%j is %j', (members, text) => {
+    ])('parses %j as %j', (members, text) => {
       expect(readOne(members).data.toString()).toBe(text);
     });
 
@@ -45,33 +44,33 @@ describe('forms of an ePIC v2 body', () => {
       [wrapped, `${'ABC'.repeat(15)}AB`],
       [wrapped.replace('\n', '\r\n'), `${'ABC'.repeat(15)}AB`],
       ['QUJD'.repeat(15), 'ABC'.repeat(15)],
-    ])('data in canonical base64 is bytes: %j', (data, text) => {
+    ])('decodes canonical base64 data: %j', (data, text) => {
       expect(readOne({ data }).data.toString()).toBe(text);
     });
 
     it.each([
       ['a URL', 'https://example.org/landing?a=1'],
-      ['letters alone', 'wwwexample'],
+      ['only letters', 'wwwexample'],
       ['a digit too many', 'YWFhY'],
       ['no padding', 'w6Q'],
-      ['padding that is short', 'YQ='],
-      ['padding that is long', 'YWJj===='],
-      ['padding alone', '===='],
-      ['unused bits that are set', 'w6R='],
-      ['unused bits that are set twice', 'YR=='],
-      ['the alphabet of URLs', 'a-_b'],
+      ['short padding', 'YQ='],
+      ['long padding', 'YWJj===='],
+      ['only padding', '===='],
+      ['nonzero unused bits', 'w6R='],
+      ['nonzero unused bits before double padding', 'YR=='],
+      ['the base64url alphabet', 'a-_b'],
       ['a space', 'YWJj YWJj'],
-      ['a line that is short', 'YWJj\nYWJj'],
-      ['a line feed at the end', 'YWJj\n'],
+      ['a short line', 'YWJj\nYWJj'],
+      ['a trailing line feed', 'YWJj\n'],
       ['a first line of 64 digits', `${'QUJD'.repeat(16)}\nQUI=`],
       ['a last line of 64 digits', `${'QUJD'.repeat(15)}\n${'QUJD'.repeat(16)}`],
-      ['letters beyond ASCII', 'Bücher'],
-    ])('data that is not canonical base64 is text: %s', (_what, data) => {
+      ['non-ASCII letters', 'Bücher'],
+    ])('treats non-canonical base64 data as text: %s', (_what, data) => {
       expect(readOne({ data }).data.toString()).toBe(data);
       expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);
     });
 
-    it('of an administrator in the older encoding matches its parsed form, and keeps the encoding', () => {
+    it('matches an administrator in the older encoding and preserves the encoding', () => {
       const all = Object.fromEntries(
         'add_handle delete_handle add_naming_auth delete_naming_auth modify_value remove_value add_value read_value modify_admin remove_admin add_admin list_handles'
           .split(' ')
@@ -83,7 +82,7 @@ describe('forms of an ePIC v2 body', () => {
     });
   });
 
-  describe('the ttl', () => {
+  describe('ttl', () => {
     it.each([
       [{}, 86400],
       [{ ttl: null }, 86400],
@@ -102,7 +101,7 @@ describe('forms of an ePIC v2 body', () => {
       [{ ttl_type: 1, ttl: '2030-01-01T01:00:00.9+01:00' }, '2030-01-01T00:00:00Z'],
       [{ ttl_type: 1, ttl: '2030-01-01' }, '2030-01-01T00:00:00Z'],
       [{ ttl: '2030-01-01T00:00:00Z' }, '2030-01-01T00:00:00Z'],
-    ])('%j is %j', (members, ttl) => {
+    ])('parses %j as %j', (members, ttl) => {
       expect(readOne(members).ttl).toBe(ttl);
     });
   });
@@ -121,7 +120,7 @@ describe('forms of an ePIC v2 body', () => {
         ['1:a/b:c', { idx: 2, handle: 'd' }],
         [...one, { handle: 'd', index: 2 }],
       ],
-    ])('%j are %j', (refs, read) => {
+    ])('parse %j as %j', (refs, read) => {
       expect(readOne({ refs }).references).toEqual(read);
     });
   });
@@ -134,12 +133,12 @@ describe('forms of an ePIC v2 body', () => {
       [{ pub_read: false }, '1100'],
       [{ admin_read: false, admin_write: false, pub_read: false, pub_write: true }, '0001'],
       [{ privs: 'rwr-', pub_read: false }, '1100'],
-    ])('%j are %s', (members, permissions) => {
+    ])('parse %j as %s', (members, permissions) => {
       expect(readOne(members).permissions).toBe(permissions);
     });
   });
 
-  it('ignores timestamps and unknown properties', () => {
+  it('ignore timestamps and unknown properties', () => {
     for (const timestamp of ['2013-11-26T11:58:14Z', 'yesterday', 1385467094, null, {}]) {
       expect(readOne({ timestamp, unknown: [1] })).toEqual(readOne({}));
     }

@@ -1,4 +1,3 @@
-// Errors of an invalid v2 body, which name the value and the property.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { cpuMs } from '../support/cpu-time.js';
@@ -18,22 +17,22 @@ const url = { type: 'URL', parsed_data: 'x' };
 const noPerms = { type: 'HS_ADMIN', parsed_data: { adminId: 'a/b', adminIdIndex: 1, perms: {} } };
 
 describe('ePIC v2 body', () => {
-  describe('a body is rejected, naming the value and the property, when', () => {
+  describe('rejection that names the value and property', () => {
     it.each<[string, unknown, string]>([
       ['it is an object', { values: [] }, 'give an array of values'],
       ['it is null', null, 'give an array of values'],
-      ['it is a text', 'x', 'give an array of values'],
+      ['it is a string', 'x', 'give an array of values'],
       ['it has too many values', Array.from({ length: 2049 }, () => url), 'give at most 2048 values'],
-      ['a value is a text', [url, 'x'], '[1]: give an object'],
+      ['a value is a string', [url, 'x'], '[1]: give an object'],
       ['a value is null', [null], '[0]: give an object'],
       ['a value is an array', [[]], '[0]: give an object'],
       ['the type is missing', [{ parsed_data: 'x' }], '[0].type: give a text'],
       ['the type is a number', [{ ...url, type: 7 }], '[0].type: give a text'],
       ['idx is nonsense', [{ ...url, idx: 'one' }], '[0].idx: give a whole number from 1 to 2147483647'],
-      ['idx is an empty text', [{ ...url, idx: '' }], '[0].idx: give a whole number'],
+      ['idx is an empty string', [{ ...url, idx: '' }], '[0].idx: give a whole number'],
       ['idx has an exponent', [{ ...url, idx: '1e3' }], '[0].idx: give a whole number'],
-      ['idx has a space before', [{ ...url, idx: ' 7' }], '[0].idx: give a whole number'],
-      ['idx has a space after', [{ ...url, idx: '7 ' }], '[0].idx: give a whole number'],
+      ['idx has a leading space', [{ ...url, idx: ' 7' }], '[0].idx: give a whole number'],
+      ['idx has a trailing space', [{ ...url, idx: '7 ' }], '[0].idx: give a whole number'],
       ['idx is true', [{ ...url, idx: true }], '[0].idx: give a whole number'],
       ['idx is a list', [{ ...url, idx: ['7'] }], '[0].idx: give a whole number'],
       ['idx is a fraction', [{ ...url, idx: 1.5 }], '[0].idx: give a whole number'],
@@ -50,14 +49,14 @@ describe('ePIC v2 body', () => {
         '[2].idx: give another index, [1] has 2',
       ],
       ['it is an empty list', [], 'give at least one value'],
-      ['HS_VLIST has nothing', [{ type: 'HS_VLIST' }], '[0].parsed_data: give it, or data'],
-      ['a secret key has nothing', [{ type: 'HS_SECKEY' }], '[0].parsed_data: give it, or data'],
+      ['HS_VLIST has no data', [{ type: 'HS_VLIST' }], '[0].parsed_data: give it, or data'],
+      ['a secret key has no data', [{ type: 'HS_SECKEY' }], '[0].parsed_data: give it, or data'],
       ['data is a number', [{ type: 'URL', data: 5 }], '[0].data: give a text'],
-      ['data is half a character', [{ type: 'URL', data: '\ud800' }], '[0].data: give whole Unicode'],
-      ['HS_ADMIN has a text as data', [{ type: 'HS_ADMIN', data: 'w6Q' }], '[0].data: give base64'],
-      ['HS_VLIST has a text as data', [{ type: 'HS_VLIST', data: '1:a/b' }], '[0].data: give base64'],
+      ['data contains a lone surrogate', [{ type: 'URL', data: '\ud800' }], '[0].data: give whole Unicode'],
+      ['HS_ADMIN data is not base64', [{ type: 'HS_ADMIN', data: 'w6Q' }], '[0].data: give base64'],
+      ['HS_VLIST data is not base64', [{ type: 'HS_VLIST', data: '1:a/b' }], '[0].data: give base64'],
       [
-        'data is another text',
+        'data differs from parsed_data',
         [{ type: 'URL', data: 'http://x/', parsed_data: 'http://y/' }],
         '[0].parsed_data: data says',
       ],
@@ -68,9 +67,17 @@ describe('ePIC v2 body', () => {
         [{ type: 'URL', parsed_data: ['x'] }],
         '[0].parsed_data: give a text',
       ],
-      ['a character is half', [{ ...url, parsed_data: '\ud800' }], '[0].parsed_data: give whole Unicode'],
-      ['HS_ADMIN has a text', [{ type: 'HS_ADMIN', parsed_data: 'x' }], '[0].parsed_data: give an object'],
-      ['HS_ADMIN has nothing', [{ type: 'HS_ADMIN' }], '[0].parsed_data: give it, or data'],
+      [
+        'parsed_data contains a lone surrogate',
+        [{ ...url, parsed_data: '\ud800' }],
+        '[0].parsed_data: give whole Unicode',
+      ],
+      [
+        'HS_ADMIN parsed_data is a string',
+        [{ type: 'HS_ADMIN', parsed_data: 'x' }],
+        '[0].parsed_data: give an object',
+      ],
+      ['HS_ADMIN has no data', [{ type: 'HS_ADMIN' }], '[0].parsed_data: give it, or data'],
       ['HS_ADMIN lacks a key', [{ ...noPerms, parsed_data: {} }], '[0].parsed_data: adminId: give a text'],
       ['HS_ADMIN lacks a permission', [noPerms], '[0].parsed_data: perms.add_handle: give true or false'],
       [
@@ -84,11 +91,15 @@ describe('ePIC v2 body', () => {
         '[0].parsed_data: data says',
       ],
       [
-        'HS_VLIST has a text in it',
+        'HS_VLIST contains a string',
         [{ type: 'HS_VLIST', parsed_data: ['1:a/b'] }],
         '[0].parsed_data: [0]: give an object of idx and handle',
       ],
-      ['HS_VLIST has a text', [{ type: 'HS_VLIST', parsed_data: 'x' }], '[0].parsed_data: give an array'],
+      [
+        'HS_VLIST parsed_data is a string',
+        [{ type: 'HS_VLIST', parsed_data: 'x' }],
+        '[0].parsed_data: give an array',
+      ],
       [
         'HS_VLIST lacks idx',
         [{ type: 'HS_VLIST', parsed_data: [{ handle: 'a' }] }],
@@ -106,20 +117,20 @@ describe('ePIC v2 body', () => {
       ['a date is missing', [{ ...url, ttl_type: 1 }], '[0].ttl: with ttl_type 1 give a date'],
       ['a date is none', [{ ...url, ttl_type: 1, ttl: '2030-02-30T00:00:00Z' }], '[0].ttl: with ttl_type 1'],
       [
-        'a date is too late',
+        'a date is out of range',
         [{ ...url, ttl_type: 1, ttl: '2039-01-01T00:00:00Z' }],
         '[0].ttl: with ttl_type 1',
       ],
       [
-        'a date has no zone',
+        'a date has no time zone',
         [{ ...url, ttl_type: 1, ttl: '2030-01-01T00:00:00' }],
         '[0].ttl: with ttl_type 1',
       ],
       ['ttl_type is unknown', [{ ...url, ttl_type: 2 }], '[0].ttl_type: give a whole number from 0 to 1'],
       ['refs is an object', [{ ...url, refs: {} }], '[0].refs: give an array'],
-      ['refs is a text', [{ ...url, refs: '1:a/b' }], '[0].refs: give an array'],
+      ['refs is a string', [{ ...url, refs: '1:a/b' }], '[0].refs: give an array'],
       ['a ref has no index', [{ ...url, refs: ['1:a/b', 'a/b'] }], '[0].refs[1]: give {"idx": 1'],
-      ['a ref has no whole index', [{ ...url, refs: ['x1:a/b'] }], '[0].refs[0]: give {"idx": 1'],
+      ['a ref has a fractional index', [{ ...url, refs: ['x1:a/b'] }], '[0].refs[0]: give {"idx": 1'],
       ['a ref has no handle', [{ ...url, refs: [{ idx: 1 }] }], '[0].refs[0]: give {"idx": 1'],
       ['refs are too many', [{ ...url, refs: Array(2049).fill(7) }], '[0].refs: give at most 2048'],
       [
@@ -133,12 +144,12 @@ describe('ePIC v2 body', () => {
       ['privs begins too early', [{ ...url, privs: '-rwr-' }], '[0].privs: give four characters'],
       ['privs is a number', [{ ...url, privs: 1110 }], '[0].privs: give four characters such as rwr-'],
       ['a permission is a number', [{ ...url, pub_read: 1 }], '[0].pub_read: give true or false'],
-    ])('%s', (_reason, body, message) => {
+    ])('occurs when %s', (_reason, body, message) => {
       expect(refusal(body)).toContain(`Invalid list of values (ePIC v2): ${message}`);
     });
   });
 
-  it('with a hundred thousand references is read without blocking the event loop', async () => {
+  it('is parsed without blocking the event loop for 100,000 references', async () => {
     const value = { ...url, refs: Array<string>(50).fill('1:a/b') };
     const ms = await cpuMs(() => {
       expect(readInputs(Array<typeof value>(2048).fill(value))).toHaveLength(2048);

@@ -1,4 +1,4 @@
-// The ETag of a record: equal for equal values, different for every visible difference.
+// ETags are equal for equal values and differ for every visible change.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { lastModified, recordEtag, textValue } from '../support/v2-values.js';
@@ -19,23 +19,23 @@ describe('ePIC v2 ETag', () => {
     expect(etag).toMatch(/^"[\w-]{22}"$/);
   });
 
-  describe('stays the same when', () => {
+  describe('equivalent record', () => {
     it.each<[string, HandleValue[]]>([
-      ['the values have another order', [other, value]],
+      ['the values are in a different order', [other, value]],
       [
-        'the references have another order',
+        'the references are in a different order',
         [{ ...value, references: value.references!.toReversed() }, other],
       ],
       ['the timestamp is different', [{ ...value, timestamp: '2020-01-01T00:00:00Z' }, other]],
       ['the same bytes are in base64', [{ ...value, data: { format: 'base64', value: 'eA==' } }, other]],
       ['the default permissions are explicit', [{ ...value, permissions: '1110' }, other]],
       ['a secret key is added', [value, other, textValue(300, 'HS_SECKEY')]],
-    ])('%s', (_case, values) => {
+    ])('has the same ETag when %s', (_case, values) => {
       expect(recordEtag(values)).toBe(etag);
     });
   });
 
-  describe('changes when', () => {
+  describe('different record', () => {
     it.each<[string, HandleValue[]]>([
       ['a value is removed', [value]],
       ['an index is different', [{ ...value, index: 3 }, other]],
@@ -45,7 +45,7 @@ describe('ePIC v2 ETag', () => {
       ['the ttl is a date', [{ ...value, ttl: '2030-01-02T03:04:05Z' }, other]],
       ['a reference is different', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
       ['the permissions are different', [{ ...value, permissions: '1100' }, other]],
-    ])('%s', (_case, values) => {
+    ])('has a different ETag when %s', (_case, values) => {
       expect(recordEtag(values)).not.toBe(etag);
     });
   });

@@ -1,4 +1,4 @@
-// Work of an ePIC v2 write: linear in the values of the stored record and of the body.
+// The cost of a write is linear in the stored and sent values.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { runToEnd } from '../../src/time-slicer.js';
@@ -12,8 +12,8 @@ const admins = (count: number, indexOf: (at: number) => number = (at) => at + 1)
     adminValue(indexOf(at), { handle: `21.T1/user${at}`, index: 300 }),
   );
 
-describe('an ePIC v2 write over a record with thousands of administrators', () => {
-  it('compares the administrators in linear work', async () => {
+describe('ePIC v2 write over a record with thousands of administrators', () => {
+  it('compares administrators in linear time', async () => {
     const foldsFor = async (count: number): Promise<number> => {
       const folds = vi.spyOn(String.prototype, 'toUpperCase');
       const values = admins(count);
@@ -35,7 +35,7 @@ describe('an ePIC v2 write over a record with thousands of administrators', () =
     expect(await foldsFor(400)).toBeLessThanOrEqual(2 * (await foldsFor(200)) + 10);
   });
 
-  it('finds free indexes for the administrators that it keeps in linear work', () => {
+  it('assigns free indexes to retained administrators in linear time', () => {
     const looksFor = (count: number): number => {
       const inputs = Array.from({ length: count }, (_, at) => ({
         idx: at + 1,

@@ -1,11 +1,10 @@
-// Mapping with bounded concurrency.
 import { describe, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/collection.js';
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe('mapping with bounded concurrency', () => {
-  test('runs at most the allowed number at a time, and keeps the order', async () => {
+describe('bounded-concurrency mapping', () => {
+  test('runs at most the allowed number of tasks and preserves their order', async () => {
     let running = 0;
     let most = 0;
     const work = async (item: number): Promise<number> => {
@@ -19,7 +18,7 @@ describe('mapping with bounded concurrency', () => {
     expect(most).toBe(4);
   });
 
-  test('starts nothing after a failure', async () => {
+  test('starts no task after a failure', async () => {
     const begun: number[] = [];
     const work = async (item: number): Promise<void> => {
       begun.push(item);
@@ -33,7 +32,7 @@ describe('mapping with bounded concurrency', () => {
     expect(begun).toEqual([0, 1]);
   });
 
-  test('maps an empty list to an empty list', async () => {
+  test('returns an empty list for an empty list', async () => {
     expect(await mapLimited([], 4, () => Promise.resolve(1))).toEqual([]);
   });
 });

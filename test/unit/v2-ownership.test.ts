@@ -1,4 +1,4 @@
-// The ownership check of a write: it never locks the caller out.
+// The ownership check prevents a write from locking the caller out.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import { runToEnd } from '../../src/time-slicer.js';
@@ -32,26 +32,26 @@ const weak = (admin: ValueReference): HandleValue => ({
   data: { format: 'admin', value: { ...admin, permissions: '110001100011' } },
 });
 
-describe('an ePIC v2 write is allowed when an administrator', () => {
+describe('ePIC v2 write with an accepted administrator', () => {
   it.each<[string, HandleValue[]]>([
     ['is the caller', [adminValue(100, identity)]],
     [
-      'is the caller in other letters of the prefix',
+      'is the caller with a different prefix case',
       [adminValue(100, { ...identity, handle: '21.t1/USER01' })],
     ],
-    ['is any index of the caller', [adminValue(100, { ...identity, index: 0 })]],
-    ['is the configured one', [adminValue(100, automatic)]],
-    ['beside others is the caller', [adminValue(100, stranger), adminValue(101, identity)]],
-  ])('%s', async (_case, values) => {
+    ['is the caller at any index', [adminValue(100, { ...identity, index: 0 })]],
+    ['is the configured administrator', [adminValue(100, automatic)]],
+    ['is the caller among others', [adminValue(100, stranger), adminValue(101, identity)]],
+  ])('is allowed when it %s', async (_case, values) => {
     await expect(writing(values)).resolves.toBeUndefined();
   });
 
-  it('stays unchanged, whoever it names', async () => {
+  it('is allowed when the administrator is unchanged', async () => {
     const current = [adminValue(5, stranger)];
     await expect(writing([adminValue(100, stranger)], { current })).resolves.toBeUndefined();
   });
 
-  it('is a group with the caller as a direct or nested member', async () => {
+  it('is allowed when a group contains the caller directly or through a nested group', async () => {
     const inner = { handle: '21.T1/INNER', index: 0 };
     const records = new Map([
       [group.handle, vlist(stranger, inner)],
@@ -61,43 +61,43 @@ describe('an ePIC v2 write is allowed when an administrator', () => {
     await expect(writing([adminValue(100, group)], { readRecord })).resolves.toBeUndefined();
   });
 
-  it('is the prefix handle on another server', async () => {
+  it('is allowed for the prefix handle on a different server', async () => {
     const prefix = adminValue(100, { handle: '0.NA/21.T1', index: 200 });
     const readRecord = () => Promise.resolve(undefined);
     await expect(writing([prefix], { readRecord })).resolves.toBeUndefined();
   });
 });
 
-describe('an ePIC v2 write is rejected when', () => {
+describe('ePIC v2 write that would lock the caller out', () => {
   const refusal = expect.objectContaining({ code: 'V2_LOCKOUT', status: 400 }) as Error;
 
   it.each<[string, HandleValue[]]>([
     ['there is no administrator', [textValue(1, 'URL')]],
-    ['the administrator is somebody else', [adminValue(100, stranger)]],
+    ['the administrator is a third party', [adminValue(100, stranger)]],
     [
-      'it is the caller in other letters of the suffix',
+      'the administrator differs from the caller in suffix case',
       [adminValue(1, { ...identity, handle: '21.T1/user01' })],
     ],
-    ['it is another index of the caller', [adminValue(100, { ...identity, index: 301 })]],
-    ['the caller would have no right to change', [weak(identity)]],
-    ['the administrator cannot be read', [{ ...textValue(100, 'HS_ADMIN'), data: 'nobody' }]],
-  ])('%s', async (_case, values) => {
+    ['the administrator is a different index of the caller', [adminValue(100, { ...identity, index: 301 })]],
+    ['the caller would have no modification right', [weak(identity)]],
+    ['the administrator is unreadable', [{ ...textValue(100, 'HS_ADMIN'), data: 'nobody' }]],
+  ])('is rejected when %s', async (_case, values) => {
     await expect(writing(values)).rejects.toThrow(refusal);
   });
 
-  it('the caller replaces a group with another administrator', async () => {
+  it('is rejected when the caller replaces a group with a different administrator', async () => {
     await expect(writing([adminValue(1, stranger)], { current: [adminValue(1, group)] })).rejects.toThrow(
       refusal,
     );
   });
 
-  it('the caller is a member at another index of the group', async () => {
+  it('is rejected when the caller is a member at a different index of the group', async () => {
     const other = { index: 201, type: 'HS_VLIST', data: { format: 'vlist', value: [identity] } };
     const readRecord = () => Promise.resolve([...vlist(stranger), other]);
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow(refusal);
   });
 
-  it('the administrator is another prefix handle on another server', async () => {
+  it('is rejected for a foreign prefix handle on a different server', async () => {
     const foreign = adminValue(100, { handle: '0.NA/99.X', index: 200 });
     await expect(writing([foreign], { readRecord: () => Promise.resolve(undefined) })).rejects.toThrow(
       refusal,
@@ -105,14 +105,14 @@ describe('an ePIC v2 write is rejected when', () => {
   });
 });
 
-describe('the group search of an ePIC v2 write', () => {
-  it('ends when groups name each other', async () => {
+describe('ePIC v2 group search', () => {
+  it('stops at cyclic groups', async () => {
     const readRecord = vi.fn<ReadGroup>(() => Promise.resolve(vlist(group)));
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow();
     expect(readRecord).toHaveBeenCalledTimes(1);
   });
 
-  it('compares the first 2,048 members of a group', async () => {
+  it('compares at most 2,048 members of a group', async () => {
     const strangers = Array.from({ length: 2048 }, (_, at) => ({ handle: `21.T1/S${at}`, index: 300 }));
     const readMembers = (...members: ValueReference[]): ReadGroup => {
       return (handle) => Promise.resolve(handle === group.handle ? vlist(...members) : []);

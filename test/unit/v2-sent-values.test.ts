@@ -1,13 +1,12 @@
-// v2 values in upstream requests: data, permissions, indexes, administrator.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { adminValue, automaticAdmin, places, sent, textValue } from '../support/v2-values.js';
 
-/** Returns the first record-interface value of a v2 value, with text content by default. */
+/** Returns the first record-interface value of an ePIC v2 value, with text content by default. */
 const first = (members: object): HandleValue =>
   sent([{ type: 'X', ...('data' in members ? {} : { parsed_data: 'x' }), ...members }])[0]!;
 
-describe('ePIC v2 values as sent upstream', () => {
+describe('ePIC v2 values sent upstream', () => {
   describe('data', () => {
     it.each<[object, unknown]>([
       [{ parsed_data: 'ä\t\r\n漢😀' }, { format: 'string', value: 'ä\t\r\n漢😀' }],
@@ -16,7 +15,7 @@ describe('ePIC v2 values as sent upstream', () => {
       [{ parsed_data: 'a\u0001' }, { format: 'base64', value: 'YQE=' }],
       [{ data: '/w==' }, { format: 'base64', value: '/w==' }],
       [{ data: 'YQ==' }, { format: 'string', value: 'a' }],
-      // An empty HS_VLIST has these bytes.
+      // These bytes encode an empty HS_VLIST.
       [{ data: 'AAAAAA==' }, { format: 'base64', value: 'AAAAAA==' }],
       [
         { type: 'HS_VLIST', parsed_data: [{ idx: '300', handle: '21.T1/USER01' }] },
@@ -26,15 +25,15 @@ describe('ePIC v2 values as sent upstream', () => {
         { type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' },
         { format: 'admin', value: { handle: '0.NA/11239', index: 300, permissions: '011111110011' } },
       ],
-    ])('%j are sent as %j', (members, data) => {
+    ])('converts %j to %j', (members, data) => {
       expect(first(members).data).toEqual(data);
     });
 
-    it('are empty for a value with neither', () => {
+    it('is empty for a value without data and parsed_data', () => {
       expect(sent([{ type: 'EMAIL' }])[0]).toMatchObject({ data: { format: 'string', value: '' } });
     });
 
-    it('of an administrator with extra permission bits are sent as bytes', () => {
+    it('preserves extra administrator permission bits as bytes', () => {
       const data = 'F/MAAAAKMC5OQS8xMTIzOQAAASw=';
       expect(first({ type: 'HS_ADMIN', data }).data).toEqual({ format: 'base64', value: data });
     });
@@ -48,12 +47,12 @@ describe('ePIC v2 values as sent upstream', () => {
       // The server ignores the first of four digits.
       ['-wr-', '00110'],
       ['----', '00000'],
-    ])('%s are sent as %s (omitted: 1110)', (privs, permissions) => {
+    ])('convert %s to %s (omitted: 1110)', (privs, permissions) => {
       expect(first({ privs }).permissions).toBe(permissions);
     });
   });
 
-  it('sends an absolute ttl as a date, references, and no timestamp', () => {
+  it('include an absolute ttl as a date and references, but no timestamp', () => {
     expect(
       first({ ttl_type: 1, ttl: 1893456000, refs: ['1:a/b'], timestamp: '2013-11-26T11:58:14Z' }),
     ).toEqual({
@@ -68,7 +67,7 @@ describe('ePIC v2 values as sent upstream', () => {
   describe('indexes', () => {
     const values = (...idxs: unknown[]) => idxs.map((idx, at) => ({ type: `T${at}`, parsed_data: 'x', idx }));
 
-    it('are the lowest free ones, in order, when omitted', () => {
+    it('default to the lowest free indexes in order', () => {
       expect(places(sent(values(undefined, 2, '1', -1, undefined)))).toEqual([
         '3 T0',
         '2 T1',
@@ -79,18 +78,18 @@ describe('ePIC v2 values as sent upstream', () => {
       ]);
     });
 
-    it('are assigned independently of the stored record, as in the original service', () => {
+    it('do not depend on the stored record, as in the original service', () => {
       const current = [textValue(1, 'EMAIL'), adminValue(100, automaticAdmin.admin)];
       expect(places(sent(values(undefined), current))).toEqual(['1 T0', '100 HS_ADMIN']);
     });
 
-    it('of hidden values are never assigned', () => {
+    it('exclude the indexes of hidden values', () => {
       const current = [textValue(1, 'HS_SECKEY'), textValue(100, 'HS_SECKEY')];
       expect(places(sent(values(undefined), current))).toEqual(['2 T0', '101 HS_ADMIN']);
     });
   });
 
-  describe('the administrator', () => {
+  describe('administrator', () => {
     it('is added after the other values', () => {
       expect(sent([{ type: 'X', parsed_data: 'x' }])).toEqual([
         textValue(1, 'X'),
@@ -104,25 +103,25 @@ describe('ePIC v2 values as sent upstream', () => {
       );
     });
 
-    it('is not added to a list that has one', () => {
+    it('is not added when the list contains an administrator', () => {
       const body = [{ idx: 5, type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' }];
       expect(places(sent(body))).toEqual(['5 HS_ADMIN']);
     });
 
-    it('is added to a list with a subtype only', () => {
+    it('is added when the list contains only a subtype', () => {
       expect(places(sent([{ type: 'HS_ADMIN.X', parsed_data: 'x' }]))).toEqual([
         '1 HS_ADMIN.X',
         '100 HS_ADMIN',
       ]);
     });
 
-    it('of an existing record is kept when the list has no administrator', () => {
+    it('is copied from the existing record when the list contains none', () => {
       const theirs = adminValue(101, { handle: '21.T1/GROUP', index: 200 });
       const current = [{ ...theirs, timestamp: '2026-01-01T00:00:00Z' }];
       expect(sent([{ type: 'URL', parsed_data: 'x' }], current)[1]).toEqual(theirs);
     });
 
-    it('of an existing record moves when its index is taken', () => {
+    it('moves to a free index when its existing index is taken', () => {
       const theirs = adminValue(1, { handle: '21.T1/GROUP', index: 200 });
       expect(sent([{ type: 'URL', parsed_data: 'x' }], [theirs])[1]).toEqual({ ...theirs, index: 100 });
     });

@@ -1,4 +1,3 @@
-// Record-interface values in v2 responses: sorted, without secret keys, with the bytes of every data format.
 import { describe, expect, it } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -6,13 +5,13 @@ import { textValue, toV2 } from '../support/v2-values.js';
 
 const one = (members: Partial<HandleValue>) => toV2([{ ...textValue(1, 'X'), ...members }])[0]!;
 
-describe('ePIC v2 values as shown', () => {
+describe('ePIC v2 response values', () => {
   it('are sorted by index', () => {
     const values = [100, 30, 2, 7].map((index) => textValue(index, 'X'));
     expect(toV2(values).map(({ idx }) => idx)).toEqual([2, 7, 30, 100]);
   });
 
-  it('never include a secret key, in any case of its type', () => {
+  it('exclude secret keys in any case of the type', () => {
     const types = ['HS_SECKEY', 'hs_seckey', 'HS_SECKEY.OLD', 'HS_SECKEYS', 'MY_HS_SECKEY'];
     const values = types.map((type, at) => textValue(at + 1, type));
     expect(toV2(values).map(({ type }) => type)).toEqual(['HS_SECKEYS', 'MY_HS_SECKEY']);
@@ -27,20 +26,20 @@ describe('ePIC v2 values as shown', () => {
       ['\0', null],
       ['a\u000b', null],
       ['a\u007f', null],
-    ])('%j has parsed_data %j', (value, parsed) => {
+    ])('converts %j to parsed_data %j', (value, parsed) => {
       const shown = one({ data: { format: 'string', value } });
       expect(shown.parsed_data).toBe(parsed);
       expect(Buffer.from(shown.data, 'base64').toString()).toBe(value);
     });
 
-    it('in hex is shown as its bytes', () => {
+    it('converts hex to the same bytes', () => {
       expect(one({ data: { format: 'hex', value: 'c3a4' } })).toMatchObject({
         parsed_data: 'ä',
         data: 'w6Q=',
       });
     });
 
-    it('that is not UTF-8 has no parsed_data', () => {
+    it('omits parsed_data for invalid UTF-8', () => {
       expect(one({ data: { format: 'base64', value: 'w/8=' } })).toMatchObject({
         parsed_data: null,
         data: 'w/8=',
@@ -81,7 +80,7 @@ describe('ePIC v2 values as shown', () => {
       ['HS_SITE', { format: 'site', value: site }],
       ['HS_PUBKEY', { format: 'key', value: { kty: 'DSA', y: '_w', p: 'Aw', q: 'BQ', g: 'Bw' } }],
       ['HS_PUBKEY', { format: 'key', value: { kty: 'RSA', n: '_w', e: 'AQAB' } }],
-    ])('of %s are the bytes of %j', (type, data) => {
+    ])('encodes %s %j as bytes', (type, data) => {
       const bytes = one({ type, data }).data;
       const again = valueToJson(
         valueFromJson({ index: 1, type, data: { format: 'base64', value: bytes } }, 0),
@@ -89,7 +88,7 @@ describe('ePIC v2 values as shown', () => {
       expect(again.data).toEqual(data);
     });
 
-    it('that are invalid leave the rest of the record readable', () => {
+    it('leaves the rest of the record readable when invalid', () => {
       const broken = [{ format: 'site', value: {} }, { format: 'new', value: 1 }, null, 7].map(
         (data, at) => ({
           ...textValue(at + 1, 'HS_SITE'),
@@ -100,12 +99,12 @@ describe('ePIC v2 values as shown', () => {
       expect(shown.map(({ data }) => data)).toEqual(['', '', '', '', 'dQ==']);
     });
 
-    it('of HS_VLIST are parsed', () => {
+    it('includes parsed HS_VLIST data', () => {
       const data = { format: 'vlist', value: [{ handle: 'a/b', index: 300 }] };
       expect(one({ type: 'HS_VLIST', data }).parsed_data).toEqual([{ idx: 300, handle: 'a/b' }]);
     });
 
-    it('of an invalid HS_ADMIN have no parsed_data', () => {
+    it('omits parsed_data for an invalid HS_ADMIN', () => {
       expect(one({ type: 'HS_ADMIN' })).toMatchObject({ parsed_data: null, data: 'eA==' });
     });
   });
@@ -121,11 +120,11 @@ describe('ePIC v2 values as shown', () => {
     ['0000', '----'],
     ['1111', 'rwrw'],
     ['00110', '-wr-'],
-  ])('have permissions %s as %s', (permissions, privs) => {
+  ])('convert permissions %s to %s', (permissions, privs) => {
     expect(one({ permissions }).privs).toBe(privs);
   });
 
-  it('have an absolute ttl and references', () => {
+  it('include an absolute ttl and references', () => {
     const shown = one({ ttl: '2030-01-02T03:04:05Z', references: [{ handle: 'a/b', index: 1 }] });
     expect(shown).toMatchObject({ ttl_type: 1, ttl: '2030-01-02T03:04:05Z', refs: ['1:a/b'] });
   });

@@ -1,4 +1,3 @@
-// The record of the v2 documentation, in both directions, byte for byte.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { sent, toV2 } from '../support/v2-values.js';
@@ -49,19 +48,19 @@ const v2 = [
   },
 ];
 
-describe('ePIC v2 documentation examples', () => {
-  describe('the documented record', () => {
-    it('is shown as documented, including the order of the members', () => {
+describe('ePIC v2 documentation example', () => {
+  describe('documented record', () => {
+    it('is returned as documented, including the member order', () => {
       const shown = toV2(upstream.map((value) => ({ ...value, timestamp: TIMESTAMP })));
       expect(JSON.stringify(shown)).toBe(JSON.stringify(v2));
     });
 
-    it('is sent upstream as the values it was translated from', () => {
+    it('is sent upstream as its original values', () => {
       const [admin, ...others] = upstream;
       expect(sent(v2)).toEqual([...others, admin]);
     });
 
-    it('can be sent back with line feeds in its base64', () => {
+    it('accepts line feeds in its base64 data', () => {
       const text = 'https://example.org/'.repeat(10);
       const data = Buffer.from(text).toString('base64').replace(/.{60}/g, '$&\n');
       expect(data).toContain('\n');
@@ -81,7 +80,7 @@ describe('ePIC v2 documentation examples', () => {
     });
   });
 
-  it('the documented body is translated to a URL at 1 and an administrator at 100', () => {
+  it('converts the documented body to a URL at 1 and an administrator at 100', () => {
     expect(sent([{ type: 'URL', parsed_data: 'http://www.grnet.gr/' }])).toEqual([
       upstream[1],
       {

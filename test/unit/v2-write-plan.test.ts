@@ -1,4 +1,4 @@
-// The write plan of an update: hidden values are kept and never overwritten.
+// The plan of an update preserves hidden values.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { places, planWrite, sent, textValue, toV2 } from '../support/v2-values.js';
@@ -14,47 +14,47 @@ const whole = (current: HandleValue[], next: HandleValue[]): HandleValue[] => {
   return plan.values;
 };
 
-describe('ePIC v2 write plan with the whole record', () => {
-  it('sends the new list and the secret keys together', () => {
+describe('ePIC v2 write plan for the whole record', () => {
+  it('sends the new list with the existing secret keys', () => {
     expect(whole([secret, url], [newUrl])).toEqual([newUrl, secretToSend]);
   });
 
-  it('drops values that the list omits', () => {
+  it('drops values omitted from the list', () => {
     expect(places(whole([url, textValue(2, 'EMAIL')], [newUrl]))).toEqual(['1 URL']);
   });
 
-  it('keeps the permissions of a secret key that administrators cannot read', () => {
+  it('preserves the permissions of a secret key that administrators cannot read', () => {
     const kept = whole([{ ...secret, permissions: '0100' }], []);
     expect(kept[0]?.permissions).toBe('00100');
   });
 
-  it('rejects a value at the index of a secret key', () => {
+  it('rejects a different value at the index of a secret key', () => {
     const next = [textValue(300, 'URL')];
     expect(() => whole([secret], next)).toThrow(
       expect.objectContaining({ code: 'V2_INDEX_TAKEN', status: 400 }) as Error,
     );
   });
 
-  it('rejects another secret key at its index', () => {
+  it('rejects a different secret key at the same index', () => {
     const next = [{ ...secretToSend, data: { format: 'string', value: 'other' } }];
     expect(() => whole([secret], next)).toThrow('idx 300');
   });
 
-  it('accepts the same secret key when a PUT is repeated', () => {
+  it('accepts the same secret key in a repeated PUT', () => {
     expect(whole([secret], [secretToSend])).toEqual([secretToSend]);
   });
 
-  it('sends an unchanged value in the form of the server', () => {
+  it('sends an unchanged value in the format of the server', () => {
     const site = { ...textValue(2, 'HS_SITE'), data: { format: 'site', value: { unknown: 'member' } } };
     const back = sent(toV2([url, site]), [url, site]);
     expect(whole([url, site], back)).toContainEqual(site);
   });
 });
 
-describe('ePIC v2 write plan with public values only', () => {
+describe('ePIC v2 write plan for public values', () => {
   const current = [url, textValue(2, 'EMAIL'), textValue(3, 'HS_SECKEY')];
 
-  it('adds, changes and removes by index, and keeps hidden values', () => {
+  it('adds, changes and removes by index and retains hidden values', () => {
     const next = [newUrl, textValue(7, 'DESC')];
     expect(planWrite({ current, isFull: false, next })).toEqual({
       kind: 'by-index',

@@ -1,10 +1,9 @@
-// Outcome of a write: the complete table of changed, unchanged and unknown.
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
 import { combineOutcomes, judgeWrite } from '../../src/write/decisions.js';
 import type { WriteOutcome } from '../../src/handle/outcome.js';
 
-describe('outcome of a write by response', () => {
+describe('write outcome by response', () => {
   test.each<[WriteOutcome, [status: number, responseCode?: number][]]>([
     ['changed', [[200, 1], [201, 1], [204], [200], [299]]],
     ['changed', [[404, 100], [404]]],
@@ -21,25 +20,25 @@ describe('outcome of a write by response', () => {
     ['unchanged', [[501], [501, 4], [501, 5]]],
     ['unknown', [[500], [500, 2], [500, 406], [502], [503], [503, 3], [503, 7], [504], [505], [599]]],
     ['unknown', [[0], [100], [101], [199]]],
-  ])('means %s: %j', (outcome, answers) => {
+  ])('is %s for %j', (outcome, answers) => {
     for (const [status, responseCode] of answers) expect(judgeWrite({ status, responseCode })).toBe(outcome);
   });
 });
 
-describe('outcome of a write by error', () => {
+describe('write outcome by error', () => {
   test.each<[WriteOutcome, ErrorCode[]]>([
     ['unchanged', ['UPSTREAM_CONNECT_FAILED', 'OVERLOADED', 'BAD_REQUEST']],
     ['unknown', ['UPSTREAM_TIMEOUT', 'UPSTREAM_UNREACHABLE', 'UPSTREAM_INVALID_RESPONSE', 'INTERNAL']],
-  ])('means %s: %j', (outcome, codes) => {
+  ])('is %s for %j', (outcome, codes) => {
     for (const code of codes) expect(judgeWrite({ failure: new ServiceError(code) })).toBe(outcome);
   });
 
-  test('means unknown when the error is not in the catalogue', () => {
+  test('is unknown for an error outside the catalogue', () => {
     expect(judgeWrite({ failure: new Error('out of the blue') })).toBe('unknown');
   });
 });
 
-describe('outcome of a write in several steps', () => {
+describe('outcome of a multi-step write', () => {
   test.each<[WriteOutcome, WriteOutcome[]]>([
     ['unchanged', []],
     ['unchanged', ['unchanged', 'unchanged']],

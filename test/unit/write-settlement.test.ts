@@ -1,10 +1,9 @@
-// Settlement of the fence of a forwarded write.
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import { sendFenced } from '../../src/write/write.js';
 
-/** Creates a fence that records its settlement, and whose settlement rejects with `failing`. */
+/** Creates a fence that records its settlement, which rejects with `failing` if given. */
 function createFence(failing?: Error) {
   const settled: string[] = [];
   const settle = (outcome: string) => (): Promise<void> => {
@@ -19,18 +18,18 @@ function createFence(failing?: Error) {
 
 const responded = (status: number) => (): Promise<WriteAnswer> => Promise.resolve({ status });
 
-describe('settlement of a fence', () => {
+describe('fence settlement', () => {
   test.each([
     [200, 'changed'],
     [409, 'unchanged'],
     [502, 'unknown'],
-  ])('is made once for a response %i, as %s', async (status, outcome) => {
+  ])('occurs once after response %i, as %s', async (status, outcome) => {
     const { fence, settled } = createFence();
     await sendFenced(fence, [responded(status)]);
     expect(settled).toEqual([outcome]);
   });
 
-  test('is made once as unknown for a write without a response, without asking to repeat it', async () => {
+  test('occurs once as unknown without a response, and suggests no retry', async () => {
     const { fence, settled } = createFence();
     const failure = new ServiceError('UPSTREAM_TIMEOUT');
     await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toMatchObject({
@@ -40,14 +39,14 @@ describe('settlement of a fence', () => {
     expect(settled).toEqual(['unknown']);
   });
 
-  test('is made once as unchanged for a write that was never sent', async () => {
+  test('occurs once as unchanged for an unsent write', async () => {
     const { fence, settled } = createFence();
     const failure = new ServiceError('UPSTREAM_CONNECT_FAILED');
     await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toBe(failure);
     expect(settled).toEqual(['unchanged']);
   });
 
-  test('is not repeated as unknown when the change is not confirmed', async () => {
+  test('is not repeated as unknown when the change is unconfirmed', async () => {
     const failure = new ServiceError('INVALIDATION_UNCONFIRMED');
     const { fence, settled } = createFence(failure);
     await expect(sendFenced(fence, [responded(200)])).rejects.toMatchObject({

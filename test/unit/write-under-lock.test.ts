@@ -1,4 +1,3 @@
-// Writes under a lock: not sent when the lock may expire, and reported when the login is rejected.
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -58,7 +57,7 @@ async function write(held: Held, status: number) {
 }
 
 describe('write under a lock', () => {
-  test('is not sent when the lock may expire before the Handle server answers', async () => {
+  test('is not sent when the lock could expire before the Handle server responds', async () => {
     const assertHeld = (): void => {
       throw new ServiceError('LOCK_UNAVAILABLE');
     };
@@ -74,7 +73,7 @@ describe('write under a lock', () => {
     [401, 1],
     [403, 1],
     [404, 0],
-  ])('with response %i reports a refused login %i times', async (status, times) => {
+  ])('reports for response %i a refused login %i times', async (status, times) => {
     let refused = 0;
     const onRefused = (): void => {
       refused++;

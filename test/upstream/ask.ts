@@ -1,4 +1,4 @@
-// An upstream client with a mocked Handle server that records its requests.
+// Provides an upstream client with a mocked Handle server that records its requests.
 import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -20,13 +20,13 @@ interface Sent {
   headers: Record<string, string>;
 }
 
-/** A mocked server. `sent` lists its requests in order. */
+/** Mocked server; `sent` lists its requests in order. */
 export interface MockedUpstream {
   sent: Sent[];
   reply(status: number, body?: unknown, headers?: Record<string, string>): void;
 }
 
-/** Mocks the server; each `reply` answers one GET, whatever its path. */
+/** Mocks the server; each `reply` responds to one GET of any path. */
 export function mockUpstream(): MockedUpstream {
   const sent: Sent[] = [];
   return {
@@ -43,7 +43,7 @@ export function mockUpstream(): MockedUpstream {
   };
 }
 
-/** Times and limits of a client, for tests that change some of them. */
+/** Default client settings, which tests override individually. */
 export const SETTINGS = {
   mirrors: [],
   timeoutMs: 60_000,

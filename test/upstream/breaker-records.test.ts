@@ -1,4 +1,4 @@
-// The circuit breaker and broken records: a few do not open it; many different ones without a success in between do.
+// Broken records open the breaker only in large numbers without an intervening success.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('a record that is answered with an error (circuit breaker)', () => {
+describe('broken record (circuit breaker)', () => {
   test('does not open the breaker, however often it is requested', async () => {
     const { client, state } = createWatched();
     for (let time = 0; time < 200; time++) await fail(client, ['21.T1/broken']);
@@ -23,7 +23,7 @@ describe('a record that is answered with an error (circuit breaker)', () => {
     expect(state()).toBe('closed');
   });
 
-  test('is no server failure, even with ten times the failure threshold of different records, less one', async () => {
+  test('is tolerated up to ten times the failure threshold, counted in different records', async () => {
     const { client, state } = createWatched();
     await fail(client, handles(10 * FAILURES - 1));
     expect(state()).toBe('closed');
@@ -33,8 +33,8 @@ describe('a record that is answered with an error (circuit breaker)', () => {
   });
 });
 
-describe('a server that answers everything with an error (circuit breaker)', () => {
-  test('opens the breaker after ten times as many different records, and then gets few requests', async () => {
+describe('server that fails every request (circuit breaker)', () => {
+  test('opens the breaker after ten times the failure threshold and receives few further requests', async () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(10 * FAILURES));
     expect(states()).toEqual(['open']);
@@ -46,7 +46,7 @@ describe('a server that answers everything with an error (circuit breaker)', () 
     expect(state()).toBe('open');
   });
 
-  test('gets all requests again after the first good response', async () => {
+  test('closes the breaker with its first good response', async () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(10 * FAILURES));
     await answerWell(client);
@@ -56,12 +56,12 @@ describe('a server that answers everything with an error (circuit breaker)', () 
   });
 });
 
-describe('a failure that a record may cause (circuit breaker)', () => {
+describe('possible record failure (circuit breaker)', () => {
   test.each([
     [502, 'a gateway'],
     [503, 'a gateway'],
     [504, 'a gateway'],
-  ])('HTTP %i of %s: each record counts once', async (status) => {
+  ])('counts once per record for HTTP %i from %s', async (status) => {
     const { client, states } = createWatched();
     for (const handle of handles(2).flatMap((one) => [one, one, one])) {
       mockUpstream().reply(status, '<h1>gateway</h1>');
@@ -74,7 +74,7 @@ describe('a failure that a record may cause (circuit breaker)', () => {
   });
 
   test.each(['ECONNRESET', 'UND_ERR_HEADERS_TIMEOUT', 'HPE_INVALID_CONSTANT'])(
-    '%s: each record counts once',
+    'counts once per record for %s',
     async (code) => {
       const { client, states } = createWatched();
       nock(UPSTREAM)
@@ -88,7 +88,7 @@ describe('a failure that a record may cause (circuit breaker)', () => {
     },
   );
 
-  test('does not count when the server answered well within the last second', async () => {
+  test('does not count within a second of a good response', async () => {
     const { client, states } = createWatched();
     await answerWell(client);
     pass(999);
@@ -99,7 +99,7 @@ describe('a failure that a record may cause (circuit breaker)', () => {
     expect(states()).toEqual(['open']);
   });
 
-  test('does not count when the server has answered well since the request was sent', async () => {
+  test('does not count when a good response arrived after the request was sent', async () => {
     const { client, states } = createWatched();
     let failAll = (): void => undefined;
     const over = new Promise<void>((resolve) => (failAll = resolve));

@@ -1,4 +1,4 @@
-// The circuit breaker: it opens for a server without connections and is probed later; broken records do not decide.
+// The breaker opens for an unreachable server and then probes it; a few broken records do not open it.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -27,8 +27,8 @@ afterEach(() => {
 });
 
 describe('circuit breaker', () => {
-  describe('a server that refuses connections', () => {
-    test('gets no request after three failures until upstream.retryAfter has passed', async () => {
+  describe('server that refuses connections', () => {
+    test('receives no request for upstream.retryAfter after three failures', async () => {
       const { client, states } = createWatched();
       await refuse(client, 3);
       const upstream = mockUpstream();
@@ -39,7 +39,7 @@ describe('circuit breaker', () => {
       expect(states()).toEqual(['open']);
     });
 
-    test('gets no further requests when a trial fails', async () => {
+    test('receives no further request after a failed probe', async () => {
       const { client, states } = createWatched();
       await refuse(client, 3);
       pass(OPEN_FOR_MS);
@@ -50,7 +50,7 @@ describe('circuit breaker', () => {
       expect(states()).toEqual(['open', 'half-open', 'open']);
     });
 
-    test('gets all requests again when a trial is answered', async () => {
+    test('receives all requests again after a successful probe', async () => {
       const { client, states, state } = createWatched();
       await refuse(client, 3);
       pass(OPEN_FOR_MS);
@@ -60,7 +60,7 @@ describe('circuit breaker', () => {
       expect(state()).toBe('closed');
     });
 
-    test('gets all requests again when a trial is answered with an error for that record', async () => {
+    test('receives all requests again after a probe with an error response', async () => {
       const { client, states } = createWatched();
       await refuse(client, 3);
       pass(OPEN_FOR_MS);
@@ -69,7 +69,7 @@ describe('circuit breaker', () => {
       await answerWell(client);
     });
 
-    test('counts as failing however recently it answered well', async () => {
+    test('opens the breaker even after a recent good response', async () => {
       const { client, state } = createWatched();
       await answerWell(client);
       await refuse(client, 3);
@@ -77,8 +77,8 @@ describe('circuit breaker', () => {
     });
   });
 
-  describe('while the breaker is open', () => {
-    test('broken records use up one trial, and a good record is still tried', async () => {
+  describe('open breaker', () => {
+    test('spends only one probe on broken records before a good record closes it', async () => {
       const { client, states, state } = createWatched();
       await fail(client, handles(FAILURES), 502);
       expect(states()).toEqual(['open']);
@@ -91,7 +91,7 @@ describe('circuit breaker', () => {
       expect(state()).toBe('closed');
     });
 
-    test('many callers of one record cause one trial', async () => {
+    test('sends one probe for many callers of one record', async () => {
       const { client } = createWatched();
       await fail(client, handles(FAILURES), 502);
       pass(OPEN_FOR_MS);
@@ -102,7 +102,7 @@ describe('circuit breaker', () => {
       expect(upstream.sent).toHaveLength(1);
     });
 
-    test('a few records are tried in each period, and a failed record again in the next one', async () => {
+    test('probes a few records per interval, including previously failed ones', async () => {
       const { client } = createWatched();
       await fail(client, handles(FAILURES), 502);
       for (let period = 0; period < 3; period++) {
@@ -112,7 +112,7 @@ describe('circuit breaker', () => {
       }
     });
 
-    test('a late failure from before does not undo a trial', async () => {
+    test('closes after a successful probe despite a late earlier failure', async () => {
       const { client, states } = createWatched();
       let failLate = (): void => undefined;
       nock(UPSTREAM)
@@ -140,7 +140,7 @@ describe('circuit breaker', () => {
     });
   });
 
-  test('error responses and missing handles do not count as failures', async () => {
+  test('does not count error responses or missing handles as failures', async () => {
     const { client, state } = createWatched();
     await refuse(client, 2);
     mockUpstream().reply(400, { responseCode: 301 });

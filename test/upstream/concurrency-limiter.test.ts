@@ -1,10 +1,10 @@
-// Permits for upstream requests: one record gets only a share of the permits and of the queue.
+// Each record receives only a share of the permits and of the queue.
 import { describe, expect, test } from 'vitest';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 
 const WAIT_MS = 60_000;
 
-/** Whether a promise is settled after all due callbacks have run. */
+/** Whether a promise has settled after all due callbacks. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   const late = Symbol('late');
   const first = await Promise.race([promise, new Promise((resolve) => setImmediate(resolve, late))]);
@@ -12,7 +12,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe('concurrency limiter', () => {
-  test('limits a key to an eighth of the permits, and lets others pass its queue', async () => {
+  test('limits a key to an eighth of the permits while other keys bypass its queue', async () => {
     const limiter = new ConcurrencyLimiter({ concurrency: 16, queue: 100, queueTimeoutMs: WAIT_MS });
     const turns = await Promise.all([limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })]);
     const third = limiter.acquire({ key: 'A' });
@@ -30,7 +30,7 @@ describe('concurrency limiter', () => {
     expect(limiter.usage()).toMatchObject({ running: 16, waiting: 0 });
   });
 
-  test('grants each released permit to the first eligible waiter, and ends with all permits free', async () => {
+  test('grants released permits to the first eligible waiter until all are free', async () => {
     const limiter = new ConcurrencyLimiter({ concurrency: 2, queue: 100, queueTimeoutMs: WAIT_MS });
     const order: string[] = [];
     const work = (name: string, key?: string): Promise<void> =>
@@ -66,13 +66,13 @@ describe('concurrency limiter', () => {
     expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  test('uses one queue for all permits without a key', async () => {
+  test('limits requests without a key only by the permits', async () => {
     const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: WAIT_MS });
     await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
     expect(limiter.usage()).toMatchObject({ running: 4, waiting: 0 });
   });
 
-  test('frees permit and queue place of requests that fail, are rejected, time out or are preempted', async () => {
+  test('releases the permit and queue slot of failed, rejected, timed-out and preempted requests', async () => {
     const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: 20 });
     const fail = (): Promise<never> => Promise.reject(new Error('failed'));
     const held = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
@@ -81,7 +81,7 @@ describe('concurrency limiter', () => {
       ended();
       return true;
     });
-    // The first queued request gets the permit of the preempted one, three time out, and the others are rejected.
+    // The first queued request receives the preempted permit, three time out, and the others are rejected.
     const results = await Promise.allSettled(Array.from({ length: 40 }, () => limiter.run(fail)));
     const messages = results.map((result) => String((result as PromiseRejectedResult).reason));
     expect(messages.filter((message) => message.includes('are waiting'))).toHaveLength(36);
@@ -92,7 +92,7 @@ describe('concurrency limiter', () => {
       release();
     }
     expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
-    // With a leaked permit the next four would not run; with a leaked queue place the last four would be rejected.
+    // A leaked permit would block the next four requests; a leaked queue slot would reject the last four.
     const again = await Promise.all(
       Array.from({ length: 8 }, () => limiter.run(() => Promise.resolve('ran'))),
     );

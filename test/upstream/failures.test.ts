@@ -1,4 +1,3 @@
-// Failures of connections to a Handle server: retries, diagnoses, metrics and traces.
 import nock from 'nock';
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
@@ -15,8 +14,8 @@ const failWith = (code: string): nock.Scope =>
     .get(/.*/)
     .replyWithError(Object.assign(new Error(code), { code }));
 
-describe('upstream failures', () => {
-  test('a reset connection is retried once', async () => {
+describe('upstream failure', () => {
+  test('is retried once after a connection reset', async () => {
     const upstream = mockUpstream();
     const cut = failWith('ECONNRESET');
     upstream.reply(404, { responseCode: 100 });
@@ -25,7 +24,7 @@ describe('upstream failures', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('a connection that is reset twice is not retried again', async () => {
+  test('is not retried after a second reset', async () => {
     failWith('ECONNRESET');
     failWith('ECONNRESET');
     await expect(resolve('21.T1/a')).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE', status: 502 });
@@ -36,7 +35,7 @@ describe('upstream failures', () => {
     ['CERT_HAS_EXPIRED', 'expired', 'renew it'],
     ['ERR_TLS_CERT_ALTNAME_INVALID', 'another name', 'upstream.url'],
   ])(
-    'the certificate error %s is not retried and is diagnosed for the operator only',
+    'is not retried for the certificate error %s, and diagnosed only for the operator',
     async (code, cause, remedy) => {
       failWith(code);
       await expect(resolve('21.T1/a')).rejects.toMatchObject({
@@ -50,7 +49,7 @@ describe('upstream failures', () => {
     },
   );
 
-  test('a response that exceeds the timeout is not retried', async () => {
+  test('is not retried after a timeout', async () => {
     nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });
     await expect(resolve('21.T1/a', { timeoutMs: 30 })).rejects.toMatchObject({
       code: 'UPSTREAM_TIMEOUT',
@@ -59,7 +58,7 @@ describe('upstream failures', () => {
     });
   });
 
-  test('each request is counted with server and result, and traced with its duration including the retry', async () => {
+  test('is counted by server and result, and traced with its duration including the retry', async () => {
     const metrics = createMetrics();
     const addCall = vi.fn<Tracer['addCall']>();
     let time = 0;

@@ -1,4 +1,3 @@
-// Order of requests to a busy Handle server, and its adaptive concurrency limit.
 import { describe, expect, it } from 'vitest';
 import { type AdaptiveLimit, nextLimit } from '../../src/upstream/adaptive-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
@@ -14,13 +13,13 @@ const waiter = (name: string, client: string, inClass: CallerClass = 'normal'): 
   caller: { class: inClass, client },
 });
 
-/** Current time of the queues. */
+/** Current time for the queues. */
 let time = 0;
 const now = (): number => time;
 
 const FREE = { mayRun: () => true, runningOf: () => 0 };
 
-/** Returns the names in the order in which they are served. */
+/** Returns the names in service order. */
 function served(queue: FairQueue<Named>, places: PlacesInUse = FREE): string[] {
   const names: string[] = [];
   for (let next = queue.takeNext(places); next; next = queue.takeNext(places)) names.push(next.name);
@@ -33,8 +32,8 @@ function queueOf(...waiters: Named[]): FairQueue<Named> {
   return queue;
 }
 
-describe('the fair queue', () => {
-  it('serves clients round-robin, however many requests one of them has', () => {
+describe('fair queue', () => {
+  it('serves clients round-robin regardless of their request counts', () => {
     const greedy = [1, 2, 3, 4].map((at) => waiter(`greedy ${at}`, 'greedy'));
     const queue = queueOf(...greedy, waiter('polite 1', 'a'), waiter('polite 2', 'b'));
     expect(served(queue)).toEqual(['greedy 1', 'polite 1', 'polite 2', 'greedy 2', 'greedy 3', 'greedy 4']);
@@ -46,7 +45,7 @@ describe('the fair queue', () => {
     expect(served(queue, { ...FREE, runningOf: (client = '') => running[client] ?? 0 })).toEqual(['b', 'a']);
   });
 
-  it('serves a returning client before a client that was served meanwhile', () => {
+  it('serves a returning client before a recently served one', () => {
     const queue = queueOf(
       waiter('polite 1', 'polite'),
       waiter('greedy 1', 'greedy'),
@@ -61,7 +60,7 @@ describe('the fair queue', () => {
     expect([next(), next()]).toEqual(['polite 2', 'greedy 2']);
   });
 
-  it('serves a client that has waited for a second before a new one', () => {
+  it('serves a client that has waited for a second before a new client', () => {
     const queue = queueOf(waiter('old 1', 'old'), waiter('old 2', 'old'));
     const next = (): string | undefined => queue.takeNext(FREE)?.name;
     expect(next()).toBe('old 1');
@@ -72,7 +71,7 @@ describe('the fair queue', () => {
     expect([next(), next(), next()]).toEqual(['new 1', 'old 2', 'new 2']);
   });
 
-  it('gives preferred clients most permits, and the others some', () => {
+  it('gives most permits to preferred clients without starving the others', () => {
     const classes = ['preferred', 'normal', 'background'] as const;
     const queue = queueOf(
       ...classes.flatMap((name) =>
@@ -84,13 +83,13 @@ describe('the fair queue', () => {
     expect(classes.map(countOf)).toEqual([80, 20, 5]);
   });
 
-  it('skips clients that may not have a permit now', () => {
+  it('skips clients that are not eligible for a permit', () => {
     const queue = queueOf(waiter('a', 'a'), waiter('b', 'b'));
     expect(served(queue, { ...FREE, mayRun: (one: Waiter) => one.caller.client !== 'a' })).toEqual(['b']);
     expect(queue.size).toBe(1);
   });
 
-  it('drops the last request of the client with the most when full, never one of a higher class', () => {
+  it('drops the last request of the busiest client when full, unless its class is higher', () => {
     const queue = queueOf(
       waiter('g1', 'g'),
       waiter('g2', 'g'),
@@ -104,11 +103,11 @@ describe('the fair queue', () => {
   });
 });
 
-describe('the adaptive concurrency limit', () => {
+describe('adaptive concurrency limit', () => {
   const BOUNDS = { min: 8, max: 64 };
   const START: AdaptiveLimit = { limit: 64, quietMs: undefined };
 
-  /** Runs a server of this capacity (requests per second) under load for this number of samples. */
+  /** Simulates a server with this capacity (requests per second) under load for a number of samples. */
   function under(capacity: number, state: AdaptiveLimit, samples: number): AdaptiveLimit {
     let at = state;
     for (let sample = 0; sample < samples; sample++) {
@@ -118,11 +117,11 @@ describe('the adaptive concurrency limit', () => {
     return at;
   }
 
-  it('stays at its maximum while the server is fast enough', () => {
+  it('stays at its maximum for a fast server', () => {
     expect(under(20_000, START, 100).limit).toBe(64);
   });
 
-  it('falls with the capacity, stays low, and rises when the capacity is back', () => {
+  it('decreases with the capacity and recovers with it', () => {
     const fast = under(20_000, START, 20);
     const slow = under(100, fast, 20);
     expect(slow.limit).toBeLessThan(20);
@@ -130,13 +129,13 @@ describe('the adaptive concurrency limit', () => {
     expect(under(20_000, slow, 60).limit).toBe(64);
   });
 
-  it('is at its minimum while the server times out', () => {
+  it('drops to its minimum for timeouts, or halves with a known latency', () => {
     const sample = { latenciesMs: [Infinity, Infinity, 5], running: 64 };
     expect(nextLimit({ limit: 64, quietMs: undefined }, sample, BOUNDS).limit).toBe(8);
     expect(nextLimit({ limit: 64, quietMs: 5 }, sample, BOUNDS).limit).toBe(32);
   });
 
-  it('does not rise while it is not reached', () => {
+  it('does not increase while unused', () => {
     const state = { limit: 10, quietMs: 5 };
     expect(nextLimit(state, { latenciesMs: [5], running: 3 }, BOUNDS)).toEqual(state);
   });

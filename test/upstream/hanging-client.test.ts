@@ -1,4 +1,4 @@
-// Adaptive concurrency: a client whose reads hang reduces its own share, and the others keep the rest.
+// A client with hanging reads reduces only its own share.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { Caller } from '../../src/upstream/caller.js';
@@ -16,7 +16,7 @@ const clientNamed = (client: string): Caller => ({ class: 'normal', client, netw
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('adaptive concurrency with a hanging client', () => {
-  test('keeps the reserve for other clients when the limit falls below what the hanging client holds', async () => {
+  test('reserves permits for other clients when the limit drops below those held by the hanging client', async () => {
     const limiter = new ConcurrencyLimiter({
       concurrency: 64,
       minConcurrency: 8,
@@ -29,13 +29,13 @@ describe('adaptive concurrency with a hanging client', () => {
         if (error instanceof ServiceError && error.code === 'OVERLOADED') refused++;
       });
     const quick = (): Promise<void> => pause(5);
-    // The limiter measures the normal latency.
+    // These reads establish the normal latency.
     for (let at = 0; at < 60; at++) {
       const reading = read('honest', quick);
       await vi.advanceTimersByTimeAsync(10);
       await reading;
     }
-    // 48 reads hang; the first timeouts reduce the limit to a fraction of the permits that they still hold.
+    // 48 reads hang; the first timeouts reduce the limit below the number of permits still held.
     const hang = (at: number) => async (): Promise<void> => {
       await pause(at < 30 ? 3000 + 200 * (at % 3) : 10_000);
       throw new ServiceError('UPSTREAM_TIMEOUT');

@@ -1,4 +1,4 @@
-// Invalid responses: they are errors, are not requested twice, and reveal no value.
+// Invalid responses are reported without a retry and without revealing values.
 import { describe, expect, test } from 'vitest';
 import type { ServiceError } from '../../src/errors.js';
 import { useNock } from '../support/nock.js';
@@ -83,7 +83,7 @@ describe('invalid upstream responses', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('include an HTML page, whose visible text is in the diagnosis', async () => {
+  test('include an HTML page and report its visible text in the diagnosis', async () => {
     const upstream = mockUpstream();
     const page = `<html><head><title>502 Bad Gateway</title></head>\n<body>${'nginx '.repeat(100)}</body></html>`;
     upstream.reply(502, page, HTML_TYPE);
@@ -108,7 +108,7 @@ describe('invalid upstream responses', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('do not include a record whose handle differs in case on a case-insensitive server', async () => {
+  test('exclude a handle in different case from a case-insensitive server', async () => {
     const body = { responseCode: 200, handle: '21.t1/A', values: [] };
     mockUpstream().reply(200, body);
     expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });

@@ -1,4 +1,3 @@
-// Outcome of each response of the Handle server, without a retry.
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import type { Found, Outcome } from '../../src/handle/outcome.js';
@@ -12,8 +11,8 @@ const secret = { index: 9, type: 'HS_SECKEY', data: 's3cret', permissions: '1100
 
 const asText = (outcome: Outcome): string => toText((outcome as Found).values);
 
-describe('outcome of an upstream response', () => {
-  test('a record is found, with its public values unchanged', async () => {
+describe('upstream response outcome', () => {
+  test('is found for a record, with its public values unchanged', async () => {
     const upstream = mockUpstream();
     const written = '{"index":1, "type":"URL","data":{"format":"string","value":"ä/😀"},"ttl":300}';
     upstream.reply(200, `{"responseCode":1,"handle":"21.T1/a","values":[${written}]}`);
@@ -23,7 +22,7 @@ describe('outcome of an upstream response', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('private values are dropped even when the server sends them', async () => {
+  test('excludes private values sent by the server', async () => {
     const upstream = mockUpstream();
     upstream.reply(200, { responseCode: 1, handle: '21.T1/a', values: [secret, url] });
     const outcome = await resolve('21.T1/a');
@@ -32,32 +31,32 @@ describe('outcome of an upstream response', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('a record with private values only is empty', async () => {
+  test('is empty for a record with private values only', async () => {
     mockUpstream().reply(200, { responseCode: 1, handle: '21.T1/a', values: [secret] });
     expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });
   });
 
-  test('values not found is empty', async () => {
+  test('is empty for "values not found"', async () => {
     const upstream = mockUpstream();
     upstream.reply(200, { responseCode: 200, values: [], handle: '21.T1/a' });
     expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('a missing handle is not found', async () => {
+  test('is not-found for a missing handle', async () => {
     const upstream = mockUpstream();
     upstream.reply(404, { responseCode: 100, handle: '21.T1/a' });
     expect(await resolve('21.T1/a')).toEqual({ kind: 'not-found' });
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('a not-found response of a proxy keeps its message', async () => {
+  test('is not-found with the message of an upstream proxy', async () => {
     const message = 'HandleException (SERVICE_NOT_FOUND) Unable to find service for prefix 21.X';
     mockUpstream().reply(404, { responseCode: 100, message, handle: '21.X/a' });
     expect(await resolve('21.X/a')).toEqual({ kind: 'not-found', message });
   });
 
-  test('a foreign prefix is refused with the message of the server', async () => {
+  test('is refused with the server message for a foreign prefix', async () => {
     const upstream = mockUpstream();
     upstream.reply(400, { responseCode: 301, message: "That prefix doesn't live here", handle: '99.X/a' });
     expect(await resolve('99.X/a')).toEqual({
@@ -69,7 +68,7 @@ describe('outcome of an upstream response', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('a referral is refused, and its private values are dropped', async () => {
+  test('is refused for a referral, without private values', async () => {
     mockUpstream().reply(300, {
       responseCode: 302,
       referralHandle: '0.NA/1',
@@ -84,7 +83,7 @@ describe('outcome of an upstream response', () => {
     });
   });
 
-  test('an internal error of the server is a failure that carries its response', async () => {
+  test('is a failure with the response for an internal server error', async () => {
     const upstream = mockUpstream();
     upstream.reply(500, { responseCode: 2, message: 'Internal Error', handle: '21.T1/a' });
     await expect(resolve('21.T1/a')).rejects.toMatchObject({
@@ -99,7 +98,7 @@ describe('outcome of an upstream response', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('a busy server is a failure that carries Retry-After', async () => {
+  test('is a failure with Retry-After for a busy server', async () => {
     const upstream = mockUpstream();
     upstream.reply(503, { responseCode: 3 }, { 'content-type': 'application/json', 'retry-after': '7' });
     await expect(resolve('21.T1/a')).rejects.toMatchObject({

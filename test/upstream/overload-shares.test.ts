@@ -1,4 +1,4 @@
-// A Handle server whose capacity falls to a tenth, with 10 greedy and 200 polite clients, on a simulated clock.
+// The server capacity drops to a tenth, with 10 greedy and 200 polite clients.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { Caller, CallerClass } from '../../src/upstream/caller.js';
@@ -20,7 +20,7 @@ const MEASURED_SECONDS = (SLOW.forMs - WAIT_MS) / SECOND;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Serves requests in sequence, each for the time that the current capacity allows. */
+/** Serves requests in sequence at the current capacity. */
 function startServer() {
   const startedAt = performance.now();
   let freeAt = 0;
@@ -34,7 +34,7 @@ function startServer() {
 
 interface Crowd {
   clients: number;
-  /** Concurrent requests of one client. */
+  /** Concurrent requests per client. */
   parallel: number;
   everyMs: number;
   class: CallerClass;
@@ -45,7 +45,7 @@ interface Share {
   answered: number;
 }
 
-/** Runs the crowds for both phases, and returns the share of each in the second phase. */
+/** Runs all crowds through both phases and returns their shares in the second phase. */
 async function sharesOf(...crowds: Crowd[]): Promise<{ shares: Share[]; limit: number }> {
   const limiter = new ConcurrencyLimiter({
     concurrency: 64,
@@ -57,7 +57,7 @@ async function sharesOf(...crowds: Crowd[]): Promise<{ shares: Share[]; limit: n
   const startedAt = performance.now();
   const endsAfterMs = FAST.forMs + SLOW.forMs;
   const isOver = (): boolean => performance.now() - startedAt > endsAfterMs;
-  /** Requests sent later may still wait when the load ends. */
+  /** Whether a request is measured; later requests may still be queued when the load ends. */
   const isMeasured = (): boolean =>
     performance.now() - startedAt > FAST.forMs && performance.now() - startedAt < endsAfterMs - WAIT_MS;
 
@@ -95,11 +95,11 @@ async function sharesOf(...crowds: Crowd[]): Promise<{ shares: Share[]; limit: n
 }
 
 const GREEDY: Crowd = { clients: 10, parallel: 25, everyMs: 0.5 * SECOND, class: 'normal' };
-/** 80 requests a second, below the capacity of the server. */
+/** 80 requests per second, below the server capacity. */
 const POLITE: Crowd = { clients: 200, parallel: 1, everyMs: 2.5 * SECOND, class: 'normal' };
 
-describe('fair shares of an overloaded Handle server', () => {
-  test('polite clients get at least 90 % of their demand, and greedy ones the rest', async () => {
+describe('overloaded Handle server', () => {
+  test('serves at least 90 % of polite demand, and greedy clients with the rest', async () => {
     const { shares, limit } = await sharesOf(GREEDY, POLITE);
     const [greedy, polite] = shares as [Share, Share];
     expect(polite.answered / polite.asked).toBeGreaterThanOrEqual(0.9);
@@ -110,7 +110,7 @@ describe('fair shares of an overloaded Handle server', () => {
     expect(limit).toBeLessThan(32);
   });
 
-  test('background work does not starve next to greedy clients', async () => {
+  test('does not starve background requests in favour of greedy clients', async () => {
     const { shares } = await sharesOf(GREEDY, {
       clients: 1,
       parallel: 25,

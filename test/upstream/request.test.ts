@@ -1,4 +1,3 @@
-// The request to the Handle server: the path of a handle, the query, and no header of a caller.
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { newPseudonym, proxiesIn } from '../../src/upstream/caller.js';
@@ -10,7 +9,7 @@ useNock();
 const HANDLE = handleRef('21.T1/a', false);
 
 describe('upstream request', () => {
-  test('carries our own headers only', async () => {
+  test('contains only proxy headers', async () => {
     const upstream = mockUpstream();
     upstream.reply(404, { responseCode: 100 });
     await resolve('21.T1/a');
@@ -25,7 +24,7 @@ describe('upstream request', () => {
     expect(headers).not.toHaveProperty('cookie');
   });
 
-  test('passes on the pseudonyms of proxies like this one in Via, and no others', async () => {
+  test('preserves only pseudonyms of handle-resolver-proxy in Via', async () => {
     const [first, second] = [newPseudonym(), newPseudonym()];
     const via = proxiesIn(`1.1 gateway.example (x), 1.1 ${first}, 2 ${second}, 1.1 squid`);
     const upstream = mockUpstream();
@@ -36,7 +35,7 @@ describe('upstream request', () => {
     expect(proxiesIn('1.1 gateway.example')).toBeUndefined();
   });
 
-  test('keeps passed proxies in Via despite names made up by a client', () => {
+  test('retains passed proxies in Via despite forged names', () => {
     const invented = Array.from({ length: 50 }, (_, at) => `1.1 handle-resolver-proxy-made-up-${at}`);
     const passed = [newPseudonym(), newPseudonym()];
     const via = proxiesIn([...invented, ...passed.map((name) => `1.1 ${name}`)].join(', '));
@@ -44,14 +43,14 @@ describe('upstream request', () => {
     expect(via?.split(', ')).toHaveLength(10);
   });
 
-  test('asks for the whole record, without a query', async () => {
+  test('requests the whole record without a query', async () => {
     const upstream = mockUpstream();
     upstream.reply(404, { responseCode: 100 });
     await createClient().resolve({ handle: HANDLE, authoritative: false });
     expect(upstream.sent.map(({ path }) => path)).toEqual(['/api/handles/21.T1/a']);
   });
 
-  test('has auth=true for an authoritative read', async () => {
+  test('contains auth=true for an authoritative read', async () => {
     const upstream = mockUpstream();
     upstream.reply(404, { responseCode: 100 });
     await createClient().resolve({ handle: HANDLE, authoritative: true });
@@ -84,14 +83,14 @@ describe('upstream request', () => {
     ['../x', '..%2Fx'],
     ['21.T1/%2e%2e/x', '21.T1/%252e%252e/x'],
     ['21.T1', '21.T1'],
-  ])('for %s has the path %s', async (handle, path) => {
+  ])('encodes %s as the path %s', async (handle, path) => {
     const upstream = mockUpstream();
     upstream.reply(404, { responseCode: 100, handle });
     expect(await resolve(handle)).toEqual({ kind: 'not-found' });
     expect(upstream.sent.map((sent) => sent.path)).toEqual([`/api/handles/${path}`]);
   });
 
-  test.each(['.', '..'])('for %s is not sent, and the outcome is not found', async (handle) => {
+  test.each(['.', '..'])('is not sent for %s, whose outcome is not-found', async (handle) => {
     const upstream = mockUpstream();
     expect(await resolve(handle)).toEqual({ kind: 'not-found' });
     expect(upstream.sent).toHaveLength(0);

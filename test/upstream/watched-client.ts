@@ -1,4 +1,4 @@
-// An upstream client with an observed circuit breaker, and several kinds of failing servers.
+// Provides an upstream client with an observed circuit breaker, and several kinds of server failures.
 import nock from 'nock';
 import { expect, vi } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
@@ -12,7 +12,7 @@ export const question = { handle: handleRef('21.T1/a', false), authoritative: fa
 
 interface Watched {
   client: UpstreamClient;
-  /** Each state change of the breaker. */
+  /** Returns all state changes of the breaker. */
   states: () => unknown[];
   state: () => unknown;
 }
@@ -20,7 +20,7 @@ interface Watched {
 export function createWatched(): Watched {
   const context = testContext();
   const breaker = { failures: FAILURES, openForMs: OPEN_FOR_MS };
-  // Disables the failure cache, which has separate tests.
+  // The failure cache is disabled, because other tests cover it.
   const client = createClient({ breaker, retryAfterMs: 0 }, context);
   const states = (): unknown[] =>
     context.lines
@@ -40,7 +40,7 @@ export const ask = (client: UpstreamClient, handle: string): Promise<string> =>
 
 export const pass = (ms: number): unknown => vi.advanceTimersByTime(ms);
 
-/** Refuses this number of connections. */
+/** Simulates this number of refused connections. */
 export async function refuse(client: UpstreamClient, times: number): Promise<void> {
   for (let time = 0; time < times; time++) {
     const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
@@ -49,7 +49,7 @@ export async function refuse(client: UpstreamClient, times: number): Promise<voi
   }
 }
 
-/** Responds to each of these handles with an error. */
+/** Makes the upstream return an error for each of these handles. */
 export async function fail(client: UpstreamClient, handles: string[], status = 500): Promise<void> {
   for (const handle of handles) {
     mockUpstream().reply(status, { responseCode: 2 });

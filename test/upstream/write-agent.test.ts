@@ -1,4 +1,3 @@
-// Closing the write agent ends its pending connections.
 import '../support/real-sockets.js';
 import https from 'node:https';
 import { type AddressInfo, type Socket, createServer } from 'node:net';
@@ -6,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { TlsAgent } from '../../src/upstream/connections.js';
 
 describe('write agent', () => {
-  test('closes with pending TLS handshakes', async () => {
+  test('aborts pending TLS handshakes on close', async () => {
     const taken: Socket[] = [];
     const silent = createServer((socket) => taken.push(socket));
     await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening));

@@ -1,4 +1,3 @@
-// Lists of prefixes and handles: paging, media types, Depth.
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
@@ -33,10 +32,10 @@ async function asked(
   return { answer, sent };
 }
 
-describe('the ePIC v2 list of prefixes', () => {
+describe('ePIC v2 prefix list', () => {
   const env = { V2_PREFIXES: '21.T11998/, 21.T12345' };
 
-  test.each(['', '/'])('is v2.prefixes, with and without a trailing slash: %j', async (path) => {
+  test.each(['', '/'])('contains v2.prefixes with and without a trailing slash: %j', async (path) => {
     const { answer, sent } = await asked(path, [reply.missing], { env });
     expect([answer.status, read(answer)]).toEqual([200, ['21.T11998/', '21.T12345/']]);
     expect(sent).toEqual([sends('GET', '/21.T11998/USER01?publicOnly=true', USER01)]);
@@ -47,19 +46,19 @@ describe('the ePIC v2 list of prefixes', () => {
     expect(answer.status).toBe(401);
   });
 
-  test('needs no login with v2.anonymousRead', async () => {
+  test('requires no login with v2.anonymousRead', async () => {
     const { answer } = await asked('/', [], { env: { ...env, V2_ANONYMOUS_READ: 'true' }, as: null });
     expect(read(answer)).toHaveLength(2);
   });
 });
 
-describe('the ePIC v2 list of handles', () => {
+describe('ePIC v2 handle list', () => {
   test.each([
     ['', 'page=0&pageSize=1000'],
     ['?limit=10', 'page=0&pageSize=10'],
     ['?limit=10&page=3', 'page=2&pageSize=10'],
     ['?limit=0', ''],
-  ])('%j becomes the upstream paging %j', async (query, paging) => {
+  ])('translates %j to the upstream paging %j', async (query, paging) => {
     const { answer, sent } = await asked(`/${PREFIX}${query}`, [listed('A', 'B C', 'D/E')]);
     const target = `?prefix=21.T11998${paging === '' ? '' : `&${paging}`}`;
     expect(sent).toEqual([sends('GET', target, USER01)]);
@@ -72,12 +71,12 @@ describe('the ePIC v2 list of handles', () => {
     [{ Accept: 'text/html' }, 'text/plain;charset=utf-8', 'A\nB\n'],
     [JSON_ASKED, 'application/json;charset=utf-8', '["A","B"]'],
     [{ Accept: 'application/json, text/plain, */*' }, 'application/json;charset=utf-8', '["A","B"]'],
-  ])('with %j is %s', async (headers, type, text) => {
+  ])('responds to %j with %s', async (headers, type, text) => {
     const { answer } = await asked(`/${PREFIX}/`, [listed('A', 'B')], { headers });
     expect([answer.headers['content-type'], answer.text]).toEqual([type, text]);
   });
 
-  test('with Depth: 1 includes the values of each handle, through the cache', async () => {
+  test('includes the values of each handle through the cache with Depth: 1', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const script = [
       listed('A', 'GONE'),
@@ -94,7 +93,7 @@ describe('the ePIC v2 list of handles', () => {
     expect(sent.slice(1).map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
   });
 
-  test('with Depth: 1 beyond v2.search.maxHandles is 501', async () => {
+  test('returns 501 with Depth: 1 beyond v2.search.maxHandles', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const env = { V2_SEARCH_MAX_HANDLES: '1' };
     const { answer, sent } = await asked(`/${PREFIX}`, [listed('A', 'B')], { headers, env });
@@ -107,12 +106,15 @@ describe('the ePIC v2 list of handles', () => {
     ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
     ['a prefix that lives elsewhere', { status: 400, body: { responseCode: 301 } }, 404],
     ['no list', { status: 200, body: { responseCode: 1 } }, 502],
-  ] satisfies [string, Scripted, number][])('%s is reported', async (_what, refusal, status) => {
-    const { answer } = await asked(`/${PREFIX}`, [refusal]);
-    expect(answer.status).toBe(status);
-  });
+  ] satisfies [string, Scripted, number][])(
+    'reports the upstream error: %s',
+    async (_what, refusal, status) => {
+      const { answer } = await asked(`/${PREFIX}`, [refusal]);
+      expect(answer.status).toBe(status);
+    },
+  );
 
-  test.each(['limit=-1', 'limit=x', 'page=0', 'page=1.5', 'limit='])('%s is 400', async (query) => {
+  test.each(['limit=-1', 'limit=x', 'page=0', 'page=1.5', 'limit='])('returns 400 for %s', async (query) => {
     const { answer, sent } = await asked(`/${PREFIX}?${query}`, []);
     expect([answer.status, sent]).toEqual([400, []]);
   });

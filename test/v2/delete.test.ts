@@ -1,4 +1,3 @@
-// DELETE: its upstream requests, with deletion off and on.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';
@@ -24,8 +23,8 @@ async function removed(
   return { answer, sent };
 }
 
-describe('ePIC v2 DELETE while deletion is off', () => {
-  test('of an existing handle is 403 with the reason, and deletes nothing', async () => {
+describe('ePIC v2 DELETE while deletion is disabled', () => {
+  test('returns 403 with the reason for an existing handle and deletes nothing', async () => {
     const { answer, sent } = await removed([reply.record(RECORD)], {});
     expect([answer.status, sent]).toEqual([403, [LOOK]]);
     expect(read(answer)).toMatchObject({
@@ -34,32 +33,32 @@ describe('ePIC v2 DELETE while deletion is off', () => {
     });
   });
 
-  test('of a missing handle is 404', async () => {
+  test('returns 404 for a missing handle', async () => {
     const { answer, sent } = await removed([reply.missing], {});
     expect([answer.status, sent]).toEqual([404, [LOOK]]);
   });
 
-  test('with a failed precondition is 412 before 403', async () => {
+  test('returns 412 rather than 403 for a failed precondition', async () => {
     const { answer } = await removed([reply.missing], {}, { 'If-Match': '*' });
     expect(answer.status).toBe(412);
   });
 
-  test('of a handle in deletion.allowedFor deletes it', async () => {
+  test('deletes a handle in deletion.allowedFor', async () => {
     const script = [reply.record(RECORD), reply.done];
     const { answer, sent } = await removed(script, { DELETION_ALLOWED_FOR: '21.T11998/a*' });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
 });
 
-describe('ePIC v2 DELETE while deletion is on', () => {
+describe('ePIC v2 DELETE while deletion is enabled', () => {
   const on = { DELETION_HANDLES: 'true' };
 
-  test('checks the login by a read before taking the lock and deleting', async () => {
+  test('checks the login with a read before locking and deleting', async () => {
     const { answer, sent } = await removed([reply.record(RECORD), reply.done], on);
     expect([answer.status, answer.text, sent]).toEqual([204, '', [LOOK, REMOVE]]);
   });
 
-  test('with a wrong login or of a missing handle ends at the read', async () => {
+  test('stops after the read for a wrong login or a missing handle', async () => {
     for (const [said, status] of [
       [reply.wrongLogin, 401],
       [reply.missing, 404],
@@ -70,14 +69,14 @@ describe('ePIC v2 DELETE while deletion is on', () => {
     }
   });
 
-  test('with the current ETag in If-Match deletes', async () => {
+  test('deletes with the current ETag in If-Match', async () => {
     const { answer, sent } = await removed([reply.record(RECORD), reply.done], on, {
       'If-Match': recordEtag(RECORD),
     });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
 
-  test('with another ETag in If-Match is 412', async () => {
+  test('returns 412 for a different ETag in If-Match', async () => {
     const { answer, sent } = await removed([reply.record(RECORD)], on, { 'If-Match': '"old"' });
     expect([answer.status, sent]).toEqual([412, [LOOK]]);
   });

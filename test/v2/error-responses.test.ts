@@ -1,4 +1,3 @@
-// Every error response and failure of the Handle server, and its v2 response.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -24,39 +23,34 @@ async function run(question: V2Question, script: Scripted[]) {
 const page = '<!DOCTYPE html><title>Bad Message</title>';
 
 describe('ePIC v2 error response', () => {
-  describe('for a read', () => {
+  describe('read', () => {
     test.each<[string, Scripted[], number, string]>([
       ['not found', [reply.missing], 404, 'V2_NOT_FOUND'],
       ['a record without values', [reply.empty], 404, 'V2_NOT_FOUND'],
-      [
-        'a prefix that lives elsewhere',
-        [code(400, 301, "That prefix doesn't live here")],
-        404,
-        'V2_NOT_FOUND',
-      ],
+      ['a foreign prefix', [code(400, 301, "That prefix doesn't live here")], 404, 'V2_NOT_FOUND'],
       ['a wrong login', [reply.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
-      ['a login that was ignored', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
+      ['an ignored login', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
       ['a failed login', [code(403, 403)], 401, 'V2_LOGIN_NEEDED'],
       ['sessions required', [code(403, 404, 'Sessions are required')], 502, 'UPSTREAM_FAILED'],
-      ['forbidden, and forbidden again', [reply.forbidden, reply.forbidden], 403, 'V2_FORBIDDEN'],
+      ['forbidden twice', [reply.forbidden, reply.forbidden], 403, 'V2_FORBIDDEN'],
       ['a malformed request', [code(400, 4, 'java.lang.Exception: x')], 400, 'V2_REJECTED'],
       ['an error', [code(500, 2, 'Internal Error')], 502, 'UPSTREAM_FAILED'],
       ['an authentication error', [code(500, 406)], 502, 'UPSTREAM_FAILED'],
       ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
       ['a referral to a service', [code(300, 302)], 404, 'V2_NOT_FOUND'],
-      ['a referral to another prefix', [code(300, 303)], 404, 'V2_NOT_FOUND'],
+      ['a referral to a different prefix', [code(300, 303)], 404, 'V2_NOT_FOUND'],
       ['an HTML page', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
       ['an HTML page: URI too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
       ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_INVALID_RESPONSE'],
       [
-        'the record of another handle',
+        'the record of a different handle',
         [reply.record(RECORD, '21.T11998/other')],
         502,
         'UPSTREAM_INVALID_RESPONSE',
       ],
       ['an invalid value', [reply.record([{ index: 'x' }])], 502, 'UPSTREAM_INVALID_RESPONSE'],
       ['no response', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
-    ])('%s is reported', async (_what, script, status, errorCode) => {
+    ])('reports %s', async (_what, script, status, errorCode) => {
       const { answer, sent, problem } = await run({}, script);
       expect([answer.status, problem.status, problem.code]).toEqual([status, status, errorCode]);
       expect(answer.headers['content-type']).toBe('application/problem+json');
@@ -67,19 +61,22 @@ describe('ePIC v2 error response', () => {
     test.each<[string, Scripted, number]>([
       ['a missing handle', reply.missing, 100],
       ['a record without values', reply.empty, 100],
-      ['a prefix that lives elsewhere', code(400, 301), 301],
-    ])('%s is 404 with the response code of the Handle server', async (_what, said, responseCode) => {
-      for (const question of [{}, { as: null }]) {
-        const { sent } = scriptUpstream(said);
-        const { url } = await startProxy({ V2_ANONYMOUS_READ: 'true' });
-        const answer = await askV2(url)(`/${NAME}`, question);
-        expect([answer.status, read(answer)]).toMatchObject([404, { responseCode }]);
-        expect(sent).toHaveLength(1);
-        nock.cleanAll();
-      }
-    });
+      ['a foreign prefix', code(400, 301), 301],
+    ])(
+      'returns 404 for %s with the response code of the Handle server',
+      async (_what, said, responseCode) => {
+        for (const question of [{}, { as: null }]) {
+          const { sent } = scriptUpstream(said);
+          const { url } = await startProxy({ V2_ANONYMOUS_READ: 'true' });
+          const answer = await askV2(url)(`/${NAME}`, question);
+          expect([answer.status, read(answer)]).toMatchObject([404, { responseCode }]);
+          expect(sent).toHaveLength(1);
+          nock.cleanAll();
+        }
+      },
+    );
 
-    test('is avoided by one retry after a reset connection', async () => {
+    test('is retried once after a connection reset', async () => {
       const { answer, sent } = await run({}, [{ status: 0, error: 'ECONNRESET' }, reply.record(RECORD)]);
       expect([answer.status, sent.length]).toEqual([200, 2]);
     });
@@ -87,11 +84,11 @@ describe('ePIC v2 error response', () => {
 
   const PUT = { method: 'PUT', body: [URL_INPUT] };
 
-  describe('for the write of a PUT', () => {
+  describe('write by PUT', () => {
     test.each<[string, Scripted, number, string]>([
       ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
       ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
-      ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+      ['a foreign prefix', code(400, 301), 403, 'V2_FORBIDDEN'],
       ['a referral', code(300, 303), 403, 'V2_FORBIDDEN'],
       ['an invalid value', code(400, 202, 'Value indexes must be positive'), 400, 'V2_REJECTED'],
       ['an invalid handle', code(400, 102), 400, 'V2_REJECTED'],
@@ -103,20 +100,20 @@ describe('ePIC v2 error response', () => {
       ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
       ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
       ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_CONNECT_FAILED'],
-    ])('%s is reported, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
+    ])('reports %s without repeating the request', async (_what, refusal, status, errorCode) => {
       const { answer, sent, problem } = await run(PUT, [reply.record(RECORD), refusal]);
       expect([answer.status, problem.code]).toEqual([status, errorCode]);
       expect(sent.map(({ method }) => method)).toEqual(['GET', 'PUT']);
     });
 
-    test('for a busy server has its Retry-After', async () => {
+    test('relays the Retry-After of a busy server', async () => {
       const busy = { ...code(503, 3), headers: { 'Retry-After': '17' } };
       const { answer } = await run(PUT, [reply.record(RECORD), busy]);
       expect(answer.headers['retry-after']).toBe('17');
     });
   });
 
-  describe('for the read before a write', () => {
+  describe('read before a write', () => {
     const READ = sends('GET', `/${NAME}?auth=true`, USER01);
     const refusals: [string, Scripted[], number, string][] = [
       ['a wrong login', [reply.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
@@ -128,7 +125,7 @@ describe('ePIC v2 error response', () => {
     ];
 
     test.each([...refusals, ['a missing handle', [reply.missing], 412, 'PRECONDITION_FAILED'] as const])(
-      '%s is reported, and nothing is written',
+      'reports %s and writes nothing',
       async (_what, script, status, errorCode) => {
         for (const question of [PUT, { method: 'DELETE' }]) {
           const conditional = { ...question, headers: { 'If-Match': '*' } };
@@ -141,7 +138,7 @@ describe('ePIC v2 error response', () => {
   });
 
   test.each([code(400, 301), code(300, 302), code(300, 303)])(
-    'for a PUT whose record lives elsewhere is that of the server itself ($body.responseCode)',
+    'relays the refusal of a PUT when the server is not responsible ($body.responseCode)',
     async (elsewhere) => {
       const { answer, sent, problem } = await run(PUT, [elsewhere, elsewhere]);
       expect([answer.status, problem.code]).toEqual([403, 'V2_FORBIDDEN']);
@@ -149,18 +146,18 @@ describe('ePIC v2 error response', () => {
     },
   );
 
-  describe('for the write of a POST', () => {
+  describe('write by POST', () => {
     test.each<[string, Scripted, number, string]>([
       ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
       ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
-      ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+      ['a foreign prefix', code(400, 301), 403, 'V2_FORBIDDEN'],
       ['a referral', code(300, 302), 403, 'V2_FORBIDDEN'],
       ['an invalid value', code(400, 202), 400, 'V2_REJECTED'],
       ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
       ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
       ['an HTML page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
       ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_CONNECT_FAILED'],
-    ])('%s is reported, and no other name is tried', async (_what, refusal, status, errorCode) => {
+    ])('reports %s without trying a different name', async (_what, refusal, status, errorCode) => {
       const { sent } = scriptUpstream(refusal);
       const { url } = await startProxy();
       const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
@@ -172,7 +169,7 @@ describe('ePIC v2 error response', () => {
       ['busy', code(503, 3), 503, 'UPSTREAM_BUSY'],
       ['read-only', code(503, 7), 503, 'UPSTREAM_BUSY'],
       ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
-    ])('%s is reported after one read of the minted handle', async (_what, failure, status, errorCode) => {
+    ])('reports %s after one read of the minted handle', async (_what, failure, status, errorCode) => {
       const { sent } = scriptUpstream(failure, reply.missing);
       const { url } = await startProxy();
       const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
@@ -181,11 +178,11 @@ describe('ePIC v2 error response', () => {
     });
   });
 
-  describe('for a DELETE', () => {
+  describe('DELETE', () => {
     test.each<[string, Scripted, number, string]>([
       ['not found', reply.missing, 404, 'V2_NOT_FOUND'],
       ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
-      ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+      ['a foreign prefix', code(400, 301), 403, 'V2_FORBIDDEN'],
       ['a referral', code(300, 303), 403, 'V2_FORBIDDEN'],
       ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
       ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
@@ -194,7 +191,7 @@ describe('ePIC v2 error response', () => {
       ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
       ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
       ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
-    ])('%s is reported, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
+    ])('reports %s without repeating the request', async (_what, refusal, status, errorCode) => {
       const { answer, sent, problem } = await run({ method: 'DELETE' }, [reply.record(RECORD), refusal]);
       expect([answer.status, problem.code]).toEqual([status, errorCode]);
       expect(sent).toEqual([sends('GET', `/${NAME}?auth=true`, USER01), sends('DELETE', `/${NAME}`, USER01)]);

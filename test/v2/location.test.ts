@@ -1,4 +1,3 @@
-// Location: absolute, under the URL of the request.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -37,7 +36,7 @@ describe('ePIC v2 Location header', () => {
     ['pid.example.org', 'http://pid.example.org'],
     ['pid.example.org:8443', 'http://pid.example.org:8443'],
     ['[::1]:8080', 'http://[::1]:8080'],
-  ])('with Host: %s starts with %s', async (host, base) => {
+  ])('uses the base URL for Host %s: %s', async (host, base) => {
     expect(await locationOf({ Host: host })).toBe(`${base}/api/v2/handles/${NAME}`);
   });
 
@@ -56,12 +55,12 @@ describe('ePIC v2 Location header', () => {
     },
   );
 
-  test('is under v2.publicUrl when it is set', async () => {
+  test('uses v2.publicUrl when configured', async () => {
     const env = { V2_PUBLIC_URL: 'https://hdl.example.org/pids/', HTTP_TRUSTED_PROXIES: 'loopback' };
     expect(await locationOf(forwarded, env)).toBe(`https://hdl.example.org/pids/api/v2/handles/${NAME}`);
   });
 
-  test('is the URL of the request in the spelling of the client', async () => {
+  test("preserves the client's spelling of the request URL", async () => {
     expect(await locationOf({}, {}, '/21.t11998%2Fa%20b/c/?URL=x')).toBe(
       'OWN/api/v2/handles/21.t11998%2Fa%20b/c',
     );

@@ -1,4 +1,4 @@
-// The lock of a handle: only for accepted logins, fair among identities.
+// The lock requires an accepted login and is fair between identities.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';
@@ -14,11 +14,11 @@ import { basic } from '../support/demo.js';
 useNock();
 
 const WRONG = basic('300:21.T11998/USER01', 'wrong');
-/** Share of one login for one handle, an eighth of `upstream.concurrency`. */
+/** Maximum concurrent requests per login and handle: an eighth of `upstream.concurrency`. */
 const OTHERS = 8;
 const PATIENT = { timeout: 170_000 };
 
-/** Starts a Handle server with one record. It answers when `before` resolves, and records its requests. */
+/** Starts a Handle server with one record that records requests and responds when `before` resolves. */
 function startServer(before: (method: string, authorization: string) => Promise<void>) {
   let values: unknown[] = [URL_VALUE, ADMIN_VALUE];
   const asked: string[] = [];
@@ -46,7 +46,7 @@ function startServer(before: (method: string, authorization: string) => Promise<
 
 const put = (question: V2Question = {}): V2Question => ({ method: 'PUT', body: [URL_INPUT], ...question });
 
-describe('the ePIC v2 lock of a handle, with a wrong password,', () => {
+describe('ePIC v2 handle lock with a wrong password', () => {
   const writes: [string, V2Question][] = [
     ['a PUT', put()],
     ['a PUT that creates only', put({ headers: { 'If-None-Match': '*' } })],
@@ -54,7 +54,7 @@ describe('the ePIC v2 lock of a handle, with a wrong password,', () => {
     ['a DELETE', { method: 'DELETE' }],
     ['a DELETE with a condition', { method: 'DELETE', headers: { 'If-Match': '*' } }],
   ];
-  test.each(writes)('is not taken: %s', async (_what, write) => {
+  test.each(writes)('is not acquired for %s', async (_what, write) => {
     const held = gate();
     const { asked } = startServer((_method, login) => (login === WRONG ? held.opened : Promise.resolve()));
     const env = { DELETION_HANDLES: 'true', V2_LOCK_WAIT: '300ms' };
@@ -67,8 +67,8 @@ describe('the ePIC v2 lock of a handle, with a wrong password,', () => {
   });
 });
 
-describe('the ePIC v2 lock of a handle, with many writes of one caller,', () => {
-  test('delays another caller by one write', async () => {
+describe('ePIC v2 handle lock with many writes from one caller', () => {
+  test('lets a different caller write before most of them', async () => {
     const held = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const writers = (): string[] => asked.filter((line) => line.startsWith('PUT'));
@@ -83,36 +83,32 @@ describe('the ePIC v2 lock of a handle, with many writes of one caller,', () => 
     held.open();
     expect((await owner).status).toBe(204);
     for (const { status } of await Promise.all([first, ...many])) expect(status).toBe(204);
-    // The owner's write is not the last one; a write or two may still delay its read.
+    // The owner writes before most of the others; one or two writes may still delay its read.
     expect(writers().indexOf(`PUT ${USER01}`)).toBeLessThan(5);
   });
 
-  test(
-    'queues a bounded number of them, and rejects one more with 503 and Retry-After',
-    PATIENT,
-    async () => {
-      const held = gate();
-      startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
-      const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500' })).url);
-      const seen: number[] = [];
-      const many = Array.from({ length: 140 }, async () => {
-        const { status, headers } = await v2(`/${NAME}`, put({ as: USER02 }));
-        seen.push(status);
-        if (status === 503) expect(headers['retry-after']).toBe('1');
-      });
-      await expect.poll(() => seen, PATIENT).toEqual(Array(12).fill(503));
-      const owner = v2(`/${NAME}`, put());
-      held.open();
-      expect((await owner).status).toBe(204);
-      await Promise.all(many);
-    },
-  );
+  test('rejects writes beyond the queue limit with 503 and Retry-After', PATIENT, async () => {
+    const held = gate();
+    startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
+    const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500' })).url);
+    const seen: number[] = [];
+    const many = Array.from({ length: 140 }, async () => {
+      const { status, headers } = await v2(`/${NAME}`, put({ as: USER02 }));
+      seen.push(status);
+      if (status === 503) expect(headers['retry-after']).toBe('1');
+    });
+    await expect.poll(() => seen, PATIENT).toEqual(Array(12).fill(503));
+    const owner = v2(`/${NAME}`, put());
+    held.open();
+    expect((await owner).status).toBe(204);
+    await Promise.all(many);
+  });
 });
 
-describe('a record that was read before the ePIC v2 lock was taken', () => {
+describe('record read before the ePIC v2 lock', () => {
   const second = { type: 'URL', parsed_data: 'https://example.org/two' };
 
-  test('is read again after a write in between, and a precondition that now fails is 412', async () => {
+  test('is read again after an intervening write, with 412 if the precondition now fails', async () => {
     const held = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const v2 = askV2((await startProxy()).url);
@@ -127,7 +123,7 @@ describe('a record that was read before the ePIC v2 lock was taken', () => {
     expect(asked.filter((line) => line === `GET ${USER02}`)).toHaveLength(2);
   });
 
-  test('is not read again otherwise, even right after another write', async () => {
+  test('is not read again without an intervening write', async () => {
     const { asked } = startServer(() => Promise.resolve());
     const v2 = askV2((await startProxy()).url);
     await v2(`/${NAME}`, put());

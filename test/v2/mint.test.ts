@@ -1,4 +1,3 @@
-// POST to a prefix: minted names, upstream requests, failures, repeated POSTs.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
@@ -26,7 +25,7 @@ async function posted(script: Scripted[], path = '/21.T11998', question: V2Quest
 const nameIn = ({ target }: SentUpstream): string => /^\/api\/handles\/([^?]*)/.exec(target)![1]!;
 
 describe('ePIC v2 POST to a prefix', () => {
-  test.each(['/21.T11998', '/21.T11998/'])('to %s creates a handle under a new name', async (path) => {
+  test.each(['/21.T11998', '/21.T11998/'])('creates a handle with a new name for %s', async (path) => {
     const { answer, sent, url } = await posted([created, record], path);
     const name = nameIn(sent[0]!);
     expect(name).toMatch(new RegExp(`^21\\.T11998/${UUID}$`));
@@ -54,32 +53,32 @@ describe('ePIC v2 POST to a prefix', () => {
     ['?prefix=GRNET&suffix=TEST', `GRNET${UUID}TEST`],
     ['?generator=juuid&prefix=a-', `a-${UUID}`],
     ['/?generator=uuid', UUID],
-  ])('with %s mints a matching name', async (query, pattern) => {
+  ])('mints a matching name for %s', async (query, pattern) => {
     const { sent } = await posted([created, record], `/21.T11998${query}`);
     expect(nameIn(sent[0]!)).toMatch(new RegExp(`^21\\.T11998/${pattern}$`));
   });
 
-  test('with an unknown generator is 400', async () => {
+  test('returns 400 for an unknown generator', async () => {
     const { answer, sent } = await posted([], '/21.T11998?generator=gwdgpid');
     expect([answer.status, sent]).toEqual([400, []]);
     expect(answer.text).toContain('gwdgpid');
   });
 
-  test('tries another name when the first exists', async () => {
+  test('tries a different name when the first exists', async () => {
     const second = await posted([exists, created, record]);
     expect(second.answer.status).toBe(201);
     expect(new Set(second.sent.slice(0, 2).map(nameIn)).size).toBe(2);
   });
 
-  test('gives up after five names', async () => {
+  test('fails after five existing names', async () => {
     const { answer, sent } = await posted([exists, exists, exists, exists, exists]);
     expect([answer.status, sent.length]).toEqual([502, 5]);
   });
 });
 
-describe('an ePIC v2 POST without an upstream response', () => {
+describe('ePIC v2 POST without an upstream response', () => {
   test.each([noResponse, { status: 0, error: 'ECONNRESET' }, { status: 500, body: { responseCode: 2 } }])(
-    'is 201 when the minted handle exists: %j',
+    'returns 201 when the minted handle exists: %j',
     async (failure) => {
       const { answer, sent } = await posted([failure, record, record]);
       expect(sent.map(({ method }) => method)).toEqual(['PUT', 'GET', 'GET']);
@@ -88,23 +87,26 @@ describe('an ePIC v2 POST without an upstream response', () => {
     },
   );
 
-  test('is 504 when the handle does not exist, and no second name is tried', async () => {
+  test('returns 504 without trying a second name when the handle does not exist', async () => {
     const { answer, sent } = await posted([noResponse, missing]);
     expect([answer.status, sent.map(({ method }) => method)]).toEqual([504, ['PUT', 'GET']]);
     expect(read(answer)).toMatchObject({ handle: nameIn(sent[0]!) });
   });
 
-  test('is 504 when the handle cannot be read', async () => {
+  test('returns 504 when the handle is unreadable', async () => {
     const { answer, sent } = await posted([noResponse, { status: 500, body: { responseCode: 2 } }]);
     expect([answer.status, sent.length]).toEqual([504, 2]);
   });
 });
 
-describe('an ePIC v2 POST repeated after a 504', () => {
+describe('ePIC v2 POST repeated after a 504', () => {
   const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
   const changed: Scripted = { status: 200, body: { responseCode: 1, values: [other, ADMIN_VALUE] } };
 
-  /** Returns the names in the upstream writes of several POSTs; the first gets no response, and its name is not found. */
+  /**
+   * Returns the names in the upstream writes of several POSTs. The first POST receives no response and its
+   * handle does not exist.
+   */
   async function namesOf(script: Scripted[], posts: (V2Question & { path?: string })[]) {
     const { sent } = scriptUpstream(noResponse, missing, ...script);
     const v2 = askV2((await startProxy()).url);
@@ -116,19 +118,19 @@ describe('an ePIC v2 POST repeated after a 504', () => {
     return { names, statuses };
   }
 
-  test('gets the minted name of the first, once', async () => {
+  test('reuses the first minted name once', async () => {
     const { names, statuses } = await namesOf([created, record, created, record], [{}, {}]);
     expect(statuses).toEqual([504, 201, 201]);
     expect(names[1]).toBe(names[0]);
     expect(names[2]).not.toBe(names[0]);
   });
 
-  test('is 201 when the first was carried out', async () => {
+  test('returns 201 when the first POST succeeded', async () => {
     const { names, statuses } = await namesOf([exists, record, record], [{}]);
     expect([statuses, new Set(names).size]).toEqual([[504, 201], 1]);
   });
 
-  test('gets another name when the first handle was changed', async () => {
+  test('uses a different name when the first handle has changed', async () => {
     const { names, statuses } = await namesOf([exists, changed, created, record], [{}]);
     expect(statuses).toEqual([504, 201]);
     expect(names.map((name) => name === names[0])).toEqual([true, true, false]);
@@ -139,12 +141,12 @@ describe('an ePIC v2 POST repeated after a 504', () => {
     { body: [{ ...URL_INPUT, type: 'DESC' }] },
     { path: '/21.T11998?prefix=a-' },
     { headers: { 'Idempotency-Key': 'order-17' } },
-  ])('gets another name when it differs: %j', async (question) => {
+  ])('uses a different name for a different request: %j', async (question) => {
     const { names } = await namesOf([created, record], [question]);
     expect(names[1]).not.toBe(names[0]);
   });
 
-  test('leaves the name to the next POST when it fails too', async () => {
+  test('reserves the name for the next POST after a second failure', async () => {
     const { names, statuses } = await namesOf(
       [{ status: 401, body: '' }, created, record],
       [{ as: basic('300:21.T11998/USER01', 'wrong') }, {}],
@@ -152,7 +154,7 @@ describe('an ePIC v2 POST repeated after a 504', () => {
     expect([statuses, new Set(names).size]).toEqual([[504, 401, 201], 1]);
   });
 
-  test('gets another name after an error response', async () => {
+  test('uses a different name after an error response', async () => {
     const { sent } = scriptUpstream({ status: 403, body: { responseCode: 400 } }, created, record);
     const v2 = askV2((await startProxy()).url);
     const post = () => v2('/21.T11998', { method: 'POST', body: [URL_INPUT] });
@@ -161,10 +163,10 @@ describe('an ePIC v2 POST repeated after a 504', () => {
   });
 });
 
-describe('an ePIC v2 POST with an Idempotency-Key', () => {
+describe('ePIC v2 POST with an Idempotency-Key', () => {
   const headers = { 'Idempotency-Key': 'order-17' };
 
-  test('that is repeated gets the same handle, and another caller or key gets another', async () => {
+  test('returns the same handle for a repetition, and a different one for a different caller or key', async () => {
     const { sent } = scriptUpstream(
       created,
       record,
@@ -188,7 +190,7 @@ describe('an ePIC v2 POST with an Idempotency-Key', () => {
     expect(sent).toHaveLength(9);
   });
 
-  test('that repeats the key with other values is 412', async () => {
+  test('returns 412 for the same key with different values', async () => {
     const body = [{ type: 'URL', parsed_data: 'https://example.org/two' }];
     const { answer } = await posted([exists, record], '/21.T11998', { headers, body });
     expect(answer.status).toBe(412);

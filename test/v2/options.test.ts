@@ -1,4 +1,3 @@
-// OPTIONS and CORS.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -15,13 +14,13 @@ describe('ePIC v2 OPTIONS and CORS', () => {
     ['/', 'GET, HEAD, OPTIONS'],
     ['/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
     [`/${NAME}`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
-  ])('OPTIONS %s lists the allowed methods', async (path, allow) => {
+  ])('list the allowed methods for OPTIONS %s', async (path, allow) => {
     const { url } = await startProxy();
     const answer = await askV2(url)(path, { method: 'OPTIONS', as: null });
     expect([answer.status, answer.headers.allow]).toEqual([204, allow]);
   });
 
-  test('a preflight allows conditional writes, without a login', async () => {
+  test('allow conditional writes in a preflight without a login', async () => {
     const { url } = await startProxy();
     const headers = {
       Origin,
@@ -33,7 +32,7 @@ describe('ePIC v2 OPTIONS and CORS', () => {
     expect(answer.headers['access-control-allow-headers']).toContain('If-Match');
   });
 
-  test('a preflight with other headers gets no permission', async () => {
+  test('reject a preflight with unknown headers', async () => {
     const { url } = await startProxy();
     const headers = {
       Origin,
@@ -44,7 +43,7 @@ describe('ePIC v2 OPTIONS and CORS', () => {
     expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  test('a script can read ETag and Location of its write', async () => {
+  test('expose ETag and Location of a write to a script', async () => {
     scriptUpstream(reply.missing, reply.created, reply.record(RECORD));
     const { url } = await startProxy();
     const answer = await askV2(url)(`/${NAME}`, { method: 'PUT', body: [URL_INPUT], headers: { Origin } });

@@ -1,4 +1,3 @@
-// PUT: its upstream requests, and the response to each outcome.
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';
 import type { Asked } from '../support/ask.js';
@@ -31,7 +30,7 @@ async function answered(script: Scripted[], question: V2Question = {}, path = `/
 }
 
 describe('ePIC v2 PUT of a missing handle', () => {
-  test('reads, creates with overwrite=false, and reads the stored record', async () => {
+  test('reads, creates with overwrite=false and reads the stored record', async () => {
     const { answer, sent, url } = await answered([reply.missing, reply.created, reply.record(RECORD)]);
     expect(sent).toEqual([GET, put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
@@ -44,7 +43,7 @@ describe('ePIC v2 PUT of a missing handle', () => {
   });
 
   test.each(['https://example.org/one', 'wwwexample'])(
-    'accepts the string %s in data, as MyCoRe sends it',
+    'accepts the plain string %s in data, as MyCoRe sends it',
     async (data) => {
       const { sent } = await answered([reply.missing, reply.created, reply.missing], {
         body: [{ type: 'URL', data }],
@@ -56,7 +55,7 @@ describe('ePIC v2 PUT of a missing handle', () => {
     },
   );
 
-  test('reads again when the handle was created concurrently', async () => {
+  test('reads again after a concurrent creation', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer, sent } = await answered([
       reply.missing,
@@ -69,7 +68,7 @@ describe('ePIC v2 PUT of a missing handle', () => {
     expect(answer.status).toBe(204);
   });
 
-  test('is 201 when it cannot be read back', async () => {
+  test('returns 201 when the written record is unreadable', async () => {
     const { answer } = await answered([
       reply.missing,
       reply.created,
@@ -84,20 +83,20 @@ describe('ePIC v2 PUT of a missing handle', () => {
 describe('ePIC v2 PUT with If-None-Match: *', () => {
   const createOnly = { headers: { 'If-None-Match': '*' } };
 
-  test('sends one write with overwrite=false and no read before it', async () => {
+  test('sends one write with overwrite=false without reading first', async () => {
     const { answer, sent } = await answered([reply.created, reply.record(RECORD)], createOnly);
     expect(sent).toEqual([put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
   });
 
-  test('returns the ETag of the written values when the record was replaced since', async () => {
+  test('returns the ETag of the written values after a concurrent replacement', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer } = await answered([reply.created, reply.record([other, ADMIN_VALUE])], createOnly);
     expect([answer.status, answer.headers.etag]).toEqual([201, recordEtag(RECORD)]);
     expect(answer.headers).not.toHaveProperty('last-modified');
   });
 
-  test('is 412 when the handle exists', async () => {
+  test('returns 412 when the handle exists', async () => {
     const { answer, sent } = await answered([reply.exists], createOnly);
     expect(sent).toEqual([put('?overwrite=false')]);
     expect(answer.status).toBe(412);
@@ -106,7 +105,7 @@ describe('ePIC v2 PUT with If-None-Match: *', () => {
 });
 
 describe('ePIC v2 PUT of an existing handle', () => {
-  test('replaces the record as a whole', async () => {
+  test('replaces the whole record', async () => {
     const old = { ...URL_VALUE, type: 'DESC' };
     const { answer, sent } = await answered([
       reply.record([old, ADMIN_VALUE]),
@@ -122,18 +121,18 @@ describe('ePIC v2 PUT of an existing handle', () => {
     expect(answer.headers).not.toHaveProperty('content-length');
   });
 
-  test('keeps a secret key', async () => {
+  test('preserves a secret key', async () => {
     const record = [...RECORD, SECRET_VALUE];
     const { sent } = await answered([reply.record(record), reply.done, reply.record(record)]);
     expect(sent[1]).toEqual(put('?overwrite=true', [...SENT, withoutStamp(SECRET_VALUE)]));
   });
 
-  test('is 201 when the handle was deleted meanwhile', async () => {
+  test('returns 201 after a concurrent deletion', async () => {
     const { answer } = await answered([reply.record(RECORD), reply.created, reply.record(RECORD)]);
     expect(answer.status).toBe(201);
   });
 
-  test('adds, changes and removes by index when the caller cannot read every value', async () => {
+  test('adds, changes and removes by index when some values are unreadable', async () => {
     const gone = { ...URL_VALUE, index: 7, type: 'GONE' };
     const old = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/old' } };
     const { answer, sent } = await answered(
@@ -161,7 +160,7 @@ describe('ePIC v2 PUT of an existing handle', () => {
     expect(answer.status).toBe(204);
   });
 
-  test('by index starts over when the handle was deleted meanwhile', async () => {
+  test('falls back to a creation after a concurrent deletion during a write by index', async () => {
     const { answer, sent } = await answered([
       reply.forbidden,
       reply.record(RECORD),
@@ -179,7 +178,7 @@ describe('ePIC v2 PUT of an existing handle', () => {
     expect(answer.status).toBe(201);
   });
 
-  test('by index never overwrites a hidden value', async () => {
+  test('never overwrites a hidden value by index', async () => {
     const conflict = {
       status: 409,
       body: { responseCode: 201, message: 'Index conflict for 5', handle: NAME },
@@ -194,7 +193,7 @@ describe('ePIC v2 PUT of an existing handle', () => {
 
 describe('ePIC v2 PUT with preconditions', () => {
   test.each([{ 'If-Match': '"old"' }, { 'If-Match': '"a", "b"' }, { 'If-None-Match': '"x", W/TAG' }])(
-    'that fail writes nothing: %j',
+    'writes nothing when they fail: %j',
     async (given) => {
       const tag = recordEtag(RECORD);
       const headers = JSON.parse(JSON.stringify(given).replace('TAG', tag.replaceAll('"', '\\"'))) as object;
@@ -208,20 +207,20 @@ describe('ePIC v2 PUT with preconditions', () => {
     ['If-Match', `"x", ${recordEtag(RECORD)}`],
     ['If-Match', '*'],
     ['If-None-Match', '"x"'],
-  ])('that pass writes: %s %s', async (name, value) => {
+  ])('writes when they pass: %s %s', async (name, value) => {
     const script = [reply.record(RECORD), reply.done, reply.record(RECORD)];
     const { answer, sent } = await answered(script, { headers: { [name]: value } });
     expect([answer.status, sent]).toEqual([204, [GET, put('?overwrite=true'), GET]]);
     expect(answer.headers.etag).toBe(recordEtag(RECORD));
   });
 
-  test('is 412 for If-Match of a missing handle', async () => {
+  test('returns 412 for If-Match of a missing handle', async () => {
     const { answer, sent } = await answered([reply.missing], { headers: { 'If-Match': '*' } });
     expect([answer.status, sent]).toEqual([412, [GET]]);
   });
 });
 
-describe('the suffix in an ePIC v2 path', () => {
+describe('ePIC v2 path', () => {
   test.each([
     [`/${NAME}/`, NAME],
     [`/${NAME}/?URL=https://example.org/x`, NAME],
@@ -231,7 +230,7 @@ describe('the suffix in an ePIC v2 path', () => {
     ['/21.T11998/a+b', '21.T11998/a+b'],
     ['/21.T11998/abc%2F', '21.T11998/abc/'],
     ['/21.T11998/%C3%BC%20', '21.T11998/ü '],
-  ])('%s is the handle %s', async (path, handle) => {
+  ])('maps %s to the handle %s', async (path, handle) => {
     const { answer, url } = await answered(
       [{ status: 201, body: { responseCode: 1 } }, reply.missing],
       {

@@ -1,4 +1,3 @@
-// GET and HEAD of a handle: with a login, and from the shared cache.
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';
 import { useNock } from '../support/nock.js';
@@ -15,8 +14,8 @@ const start = async (env: Record<string, string> = {}) => {
   return { v2: askV2(proxy.url), proxy };
 };
 
-describe('ePIC v2 read with a login', () => {
-  test('returns the whole record, sorted, without its secret key', async () => {
+describe('authenticated ePIC v2 read', () => {
+  test('returns the whole record, sorted and without its secret key', async () => {
     const { sent } = scriptUpstream(reply.record([...RECORD, SECRET_VALUE]));
     const { v2 } = await start();
     const answer = await v2(`/${NAME}`);
@@ -45,7 +44,7 @@ describe('ePIC v2 read with a login', () => {
     ]);
   });
 
-  test('returns the public values to a caller who cannot read every value', async () => {
+  test('returns the public values when some values are unreadable', async () => {
     const { sent } = scriptUpstream(reply.forbidden, reply.record(RECORD));
     const { v2 } = await start();
     expect((await v2(`/${NAME}`)).status).toBe(200);
@@ -55,7 +54,7 @@ describe('ePIC v2 read with a login', () => {
     ]);
   });
 
-  test('neither reads nor fills the cache', async () => {
+  test('bypasses the cache', async () => {
     const { sent } = scriptUpstream(reply.record(RECORD), reply.record(RECORD), reply.missing);
     const { v2, proxy } = await start();
     await v2(`/${NAME}`);
@@ -64,7 +63,7 @@ describe('ePIC v2 read with a login', () => {
     expect(sent.map(({ authorization }) => authorization)).toEqual([USER01, USER01, undefined]);
   });
 
-  test('answers a known ETag with 304', async () => {
+  test('returns 304 for a known ETag', async () => {
     scriptUpstream(reply.record(RECORD), reply.record(RECORD));
     const { v2 } = await start();
     const headers = { 'If-None-Match': `"x", W/${recordEtag(RECORD)}` };
@@ -73,7 +72,7 @@ describe('ePIC v2 read with a login', () => {
     expect((await v2(`/${NAME}`, { headers: { 'If-Match': '"x"' } })).status).toBe(412);
   });
 
-  test('answers HEAD without a body', async () => {
+  test('sends no body for HEAD', async () => {
     scriptUpstream(reply.record(RECORD), reply.record(RECORD));
     const { v2 } = await start();
     const [get, head] = [await v2(`/${NAME}`), await v2(`/${NAME}`, { method: 'HEAD' })];
@@ -82,14 +81,14 @@ describe('ePIC v2 read with a login', () => {
   });
 });
 
-describe('ePIC v2 read without a login', () => {
-  test('is 401 with a challenge', async () => {
+describe('anonymous ePIC v2 read', () => {
+  test('returns 401 with a challenge', async () => {
     const { v2 } = await start();
     const answer = await v2(`/${NAME}`, { as: null });
     expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
   });
 
-  test('is answered with v2.anonymousRead from the cache that the record interface fills', async () => {
+  test('is served from the shared record cache with v2.anonymousRead', async () => {
     const upstream = mockUpstream(recordOf(RECORD, NAME));
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     await proxy.ask(`/api/handles/${NAME}`);
@@ -107,7 +106,7 @@ describe('ePIC v2 read without a login', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('is answered 404 with v2.anonymousRead, while everything else needs a login', async () => {
+  test('returns 404 with v2.anonymousRead, while all other requests require a login', async () => {
     const upstream = mockUpstream(notFound(NAME));
     const { v2 } = await start({ V2_ANONYMOUS_READ: 'true' });
     expect((await v2(`/${NAME}`, { as: null })).status).toBe(404);
@@ -117,7 +116,7 @@ describe('ePIC v2 read without a login', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('is answered with v2.anonymousRead from stale records while the Handle server is down', async () => {
+  test('is served stale with v2.anonymousRead while the Handle server is down', async () => {
     const upstream = mockUpstream(recordOf(RECORD, NAME));
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     await v2(`/${NAME}`, { as: null });

@@ -1,4 +1,4 @@
-// Requests that are rejected without an upstream request, and the order of the checks.
+// These requests are rejected before an upstream request.
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -20,16 +20,16 @@ async function rejected(path: string, question: V2Question = {}, env: Record<str
   return answer;
 }
 
-describe('the login of an ePIC v2 request', () => {
+describe('ePIC v2 login', () => {
   test.each([
     ['none', null],
     ['Bearer', 'Bearer abc'],
     ['Handle', 'Handle sessionId="x"'],
     ['no colon', basic('nobody')],
-    ['no base64', 'Basic ???'],
+    ['invalid base64', 'Basic ???'],
     ['an identity with a raw colon', basic('300:21.T11998/USER01:password')],
     ['an unknown name', basic('bob:password')],
-  ])('%s is 401 with a challenge, for every path and method', async (_what, as) => {
+  ])('is rejected with 401 and a challenge for every path and method: %s', async (_what, as) => {
     for (const [method, path] of [
       ['GET', `/${NAME}`],
       ['PUT', '/21.T11998'],
@@ -42,7 +42,7 @@ describe('the login of an ePIC v2 request', () => {
     }
   });
 
-  test('names the configured realm', async () => {
+  test('has the configured realm in its challenge', async () => {
     const answer = await rejected(`/${NAME}`, { as: null }, { V2_REALM: 'my service' });
     expect(answer.headers['www-authenticate']).toBe('Basic realm="my service"');
   });
@@ -50,7 +50,7 @@ describe('the login of an ePIC v2 request', () => {
   test.each([
     ['300%3A21.T11998%2FUSER01:pass:word%41', '300%3A21.T11998%2FUSER01:pass:word%41'],
     ['alice:p:ä', '300%3A21.T11998%2FUSER01:p:ä'],
-  ])('%s is sent upstream as %s', async (given, upstream) => {
+  ])('sends %s upstream as %s', async (given, upstream) => {
     const { sent } = scriptUpstream(reply.missing);
     const { url } = await startProxy({ V2_IDENTITIES: 'bob=1:21.T1/B,alice=300:21.T11998/USER01' });
     await askV2(url)(`/${NAME}`, { as: basic(given) });
@@ -58,24 +58,27 @@ describe('the login of an ePIC v2 request', () => {
   });
 });
 
-describe('the path of an ePIC v2 request', () => {
+describe('ePIC v2 path validation', () => {
   test.each([
     ['GET', '/%zz/x', 400],
     ['PUT', '/21.T11998/%00', 400],
     ['GET', `/21.T11998/${'x'.repeat(2048)}`, 400],
-  ])('%s %s is %i', async (method, path, status) => {
+  ])('rejects %s %s with %i', async (method, path, status) => {
     expect((await rejected(path, { method })).status).toBe(status);
   });
 
-  test.each(['', '/', '/handlesx', '/generators'])('/api/v2%s is 404 as problem JSON', async (path) => {
-    const proxy = await startProxy();
-    const headers = { Authorization: basic('300%3A21.T11998/USER01:password') };
-    const answer = await proxy.ask(`/api/v2${path}`, { headers });
-    expect([answer.status, answer.headers['content-type']]).toEqual([404, 'application/problem+json']);
-    expect(read(answer)).toMatchObject({ code: 'UNKNOWN_ENDPOINT', responseCode: 4 });
-  });
+  test.each(['', '/', '/handlesx', '/generators'])(
+    'returns 404 as problem JSON for /api/v2%s',
+    async (path) => {
+      const proxy = await startProxy();
+      const headers = { Authorization: basic('300%3A21.T11998/USER01:password') };
+      const answer = await proxy.ask(`/api/v2${path}`, { headers });
+      expect([answer.status, answer.headers['content-type']]).toEqual([404, 'application/problem+json']);
+      expect(read(answer)).toMatchObject({ code: 'UNKNOWN_ENDPOINT', responseCode: 4 });
+    },
+  );
 
-  test('is not served with v2.enabled: false', async () => {
+  test('is disabled when v2.enabled is false', async () => {
     const proxy = await startProxy({ V2_ENABLED: 'false' });
     const answer = await proxy.ask(`/api/v2/handles/${NAME}`);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
@@ -85,7 +88,7 @@ describe('the path of an ePIC v2 request', () => {
   });
 });
 
-describe('the method of an ePIC v2 request', () => {
+describe('ePIC v2 method', () => {
   test.each([
     ['PUT', '/21.T11998', 'GET, HEAD, POST, OPTIONS'],
     ['PUT', '/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
@@ -94,17 +97,17 @@ describe('the method of an ePIC v2 request', () => {
     ['POST', `/${NAME}/`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
     ['POST', '/', 'GET, HEAD, OPTIONS'],
     ['DELETE', '', 'GET, HEAD, OPTIONS'],
-  ])('%s %s is 405 with Allow: %s', async (method, path, allow) => {
+  ])('rejects %s %s with 405 and Allow: %s', async (method, path, allow) => {
     const answer = await rejected(path, { method, headers: { 'Content-Type': 'text/plain' } });
     expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
   });
 });
 
-describe('ePIC v2 requests that every interface rejects', () => {
+describe('ePIC v2 request rejected by every interface', () => {
   test.each([
     [`/${NAME}`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
     ['/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
-  ])('TRACE %s is 405 with the allowed methods', async (path, allow) => {
+  ])('returns 405 with the allowed methods for TRACE %s', async (path, allow) => {
     const answer = await rejected(path, { method: 'TRACE' });
     expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
   });
@@ -113,22 +116,22 @@ describe('ePIC v2 requests that every interface rejects', () => {
     ['TRACE', `/${NAME}`, 405],
     ['PATCH', `/${NAME}`, 501],
     ['GET', `/21.T11998/${'x'.repeat(9000)}`, 414],
-  ])('%s is answered as problem JSON: %#', async (method, path, status) => {
+  ])('returns problem JSON for a rejected %s', async (method, path, status) => {
     const answer = await rejected(path, { method });
     expect([answer.status, answer.headers['content-type']]).toEqual([status, 'application/problem+json']);
   });
 });
 
-describe('the body of an ePIC v2 PUT or POST', () => {
+describe('ePIC v2 request body', () => {
   const put = { method: 'PUT', body: [URL_INPUT] };
 
   test.each([
     ['no Content-Type', {}, 415],
     ['text', { 'Content-Type': 'text/plain' }, 415],
     ['form data', { 'Content-Type': 'application/x-www-form-urlencoded' }, 415],
-    ['another charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, 415],
-    ['another encoding', { 'Content-Type': 'application/json', 'Content-Encoding': 'what' }, 415],
-  ])('with %s is %i', async (_what, headers, status) => {
+    ['a different charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, 415],
+    ['an unknown encoding', { 'Content-Type': 'application/json', 'Content-Encoding': 'what' }, 415],
+  ])('is rejected for %s with %i', async (_what, headers, status) => {
     const { sent } = scriptUpstream();
     const proxy = await startProxy();
     const Authorization = basic('300%3A21.T11998/USER01:password');
@@ -143,7 +146,7 @@ describe('the body of an ePIC v2 PUT or POST', () => {
   });
 
   test.each(['application/json', 'APPLICATION/JSON; charset=UTF-8', 'application/x-json'])(
-    'with %s is accepted',
+    'is accepted as %s',
     async (type) => {
       scriptUpstream(reply.missing, reply.created, reply.missing);
       const { url } = await startProxy();
@@ -160,7 +163,7 @@ describe('the body of an ePIC v2 PUT or POST', () => {
     'null',
     '[{"type":"URL"},',
     '[{"idx":1,"type":"A"},{"idx":"1","type":"B"}]',
-  ])('%j is 400 with a reason', async (body) => {
+  ])('is rejected with 400 and a reason: %j', async (body) => {
     const answer = await rejected(`/${NAME}`, { method: 'PUT', body });
     expect(answer.status).toBe(400);
     expect(read(answer)).toMatchObject({ code: 'V2_BAD_BODY', handle: NAME });
@@ -170,7 +173,7 @@ describe('the body of an ePIC v2 PUT or POST', () => {
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ])('in %s is decompressed up to http.maxBodySize', async (encoding, pack) => {
+  ])('is decompressed from %s up to http.maxBodySize', async (encoding, pack) => {
     scriptUpstream(reply.missing, reply.created, reply.missing);
     const proxy = await startProxy({ HTTP_MAX_BODY_SIZE: '2KiB' });
     const Authorization = basic('300%3A21.T11998/USER01:password');
@@ -182,14 +185,14 @@ describe('the body of an ePIC v2 PUT or POST', () => {
     expect(await send(Buffer.from('[]'))).toBe(400);
   });
 
-  test('that is not UTF-8 is 400', async () => {
+  test('is rejected with 400 when it is not UTF-8', async () => {
     const { url } = await startProxy();
     const headers = { 'Content-Type': 'application/json', Authorization: basic('300%3A21.T11998/USER01:p') };
     const body = Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]);
     expect((await ask(url, `/api/v2/handles/${NAME}`, { method: 'PUT', headers, body })).status).toBe(400);
   });
 
-  test('longer than http.maxBodySize is 413', async () => {
+  test('is rejected with 413 when longer than http.maxBodySize', async () => {
     const answer = await rejected(
       `/${NAME}`,
       { ...put, body: 'x'.repeat(2000) },

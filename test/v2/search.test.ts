@@ -1,4 +1,4 @@
-// Search: through a reverse look-up service or by reading records; never a partial result.
+// A search uses the reverse lookup service or reads records, and never returns partial results.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -46,8 +46,8 @@ const three = [
   urlRecord('C', 'https://other.org/'),
 ];
 
-describe('ePIC v2 search without a reverse look-up service', () => {
-  test("counts and lists handles with the caller's login, and reads them through the cache", async () => {
+describe('ePIC v2 search without a reverse lookup service', () => {
+  test("counts and lists handles with the caller's login and reads them through the cache", async () => {
     const { answer, sent } = await found('URL=*example*', three);
     expect([answer.status, read(answer)]).toEqual([200, ['A', 'B']]);
     expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
@@ -69,12 +69,12 @@ describe('ePIC v2 search without a reverse look-up service', () => {
     ['URL=*nothing*', []],
     ['URL=*org/&limit=1&page=2', ['C']],
     ['URL=*&limit=0', ['A', 'B', 'C']],
-  ])('%s finds %j', async (query, suffixes) => {
+  ])('resolves %s to the handles %j', async (query, suffixes) => {
     const { answer } = await found(query, three);
     expect([answer.status, read(answer)]).toEqual([200, suffixes]);
   });
 
-  test('over more than v2.search.maxHandles is 501, with the keys to set', async () => {
+  test('returns 501 beyond v2.search.maxHandles and names the keys to change', async () => {
     const { answer, sent } = await found('URL=*', [counted(3)], { V2_SEARCH_MAX_HANDLES: '2' });
     expect([answer.status, sent.length]).toEqual([501, 1]);
     expect(answer.text).toContain('reverseLookup.url');
@@ -86,18 +86,18 @@ describe('ePIC v2 search without a reverse look-up service', () => {
     expect((await found('URL=*', script)).answer.status).toBe(502);
   });
 
-  test('omits a handle that was deleted meanwhile', async () => {
+  test('omits a handle deleted during the search', async () => {
     const script = [...three.slice(0, 4), { status: 404, body: { responseCode: 100 } }];
     expect(read((await found('URL=*', script)).answer)).toEqual(['A', 'B']);
   });
 
-  test('needs the right to list', async () => {
+  test('requires the right to list handles', async () => {
     const { answer } = await found('URL=*', [{ status: 403, body: { responseCode: 400 } }]);
     expect(answer.status).toBe(403);
   });
 });
 
-describe('ePIC v2 search with a reverse look-up service', () => {
+describe('ePIC v2 search with a reverse lookup service', () => {
   const LOOKUP_URL = 'http://lookup.test:9000';
   const env = { REVERSE_LOOKUP_URL: LOOKUP_URL, REVERSE_LOOKUP_FORWARD_LOGIN: 'true' };
   const KEPT = { REVERSE_LOOKUP_URL: LOOKUP_URL };
@@ -108,7 +108,7 @@ describe('ePIC v2 search with a reverse look-up service', () => {
       .reply(status, body as nock.Body);
   }
 
-  test('sends it the conditions of the caller, and reads no record', async () => {
+  test("sends the caller's conditions to the service and reads no record", async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=*x%2Fy*&EMAIL=a%40b&limit=1000`, 200, [
       `${PREFIX}/A`,
       `${PREFIX}/B/C`,
@@ -117,7 +117,7 @@ describe('ePIC v2 search with a reverse look-up service', () => {
     expect([answer.status, read(answer), sent]).toEqual([200, ['A', 'B%2FC'], []]);
   });
 
-  test('cuts a later page from one response, as services number pages from 0 or from 1', async () => {
+  test('slices a later page from one response, since page numbering differs between services', async () => {
     lookup(
       `/hrls/handles/${PREFIX}?URL=*&limit=4`,
       200,
@@ -126,7 +126,7 @@ describe('ePIC v2 search with a reverse look-up service', () => {
     expect(read((await found('URL=*&limit=2&page=2', [], env)).answer)).toEqual(['C', 'D']);
   });
 
-  test('returns an empty list without a match', async () => {
+  test('returns an empty list when nothing matches', async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, 200, []);
     expect(read((await found('URL=x', [], env)).answer)).toEqual([]);
   });
@@ -137,7 +137,7 @@ describe('ePIC v2 search with a reverse look-up service', () => {
       .reply(status, body as nock.Body);
   }
 
-  test('does not send it the login, which the Handle server checks', async () => {
+  test('checks the login at the Handle server without sending it to the service', async () => {
     lookupWithoutLogin(200, [`${PREFIX}/A`]);
     const { answer, sent } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
     expect([answer.status, read(answer)]).toEqual([200, ['A']]);
@@ -146,12 +146,12 @@ describe('ePIC v2 search with a reverse look-up service', () => {
     ]);
   });
 
-  test('is 401 when the Handle server rejects the login, without a look-up', async () => {
+  test('returns 401 without a lookup when the Handle server rejects the login', async () => {
     expect((await found('URL=x', [{ status: 401 }], KEPT)).answer.status).toBe(401);
   });
 
   test.each([401, 403])(
-    'is 502 when the service answers %i to a request without the login',
+    'returns 502 for a service response %i to a request without the login',
     async (status) => {
       lookupWithoutLogin(status, '');
       const { answer } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
@@ -165,7 +165,7 @@ describe('ePIC v2 search with a reverse look-up service', () => {
     [404, '<html>', 502],
     [200, '{"responseCode":1}', 502],
     [500, '', 502],
-  ])('with its response %i %j is %i', async (status, body, ours) => {
+  ])('maps the service response %i %j to %i', async (status, body, ours) => {
     lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, status, body);
     expect((await found('URL=x', [], env)).answer.status).toBe(ours);
   });

@@ -1,4 +1,3 @@
-// ePIC v2 over several Handle servers: handles for which a server says that it is not responsible.
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
@@ -19,7 +18,7 @@ const secret = {
   permissions: '1100',
 };
 
-/** Serves 21.T1, but not the record of the prefix. */
+/** Serves 21.T1 except its prefix record. */
 const own = await startDemoServer({
   prefixes: ['21.T1'],
   seed: {
@@ -49,9 +48,9 @@ async function start(env: Record<string, string> = {}) {
 
 const PUT: V2Question = { method: 'PUT', body: [urlTo('new')] };
 
-describe('ePIC v2 over several upstream servers', () => {
-  describe('a prefix record that is not at its server', () => {
-    test('is read at the default server, without credentials', async () => {
+describe('ePIC v2 with several upstream servers', () => {
+  describe('prefix record missing at its server', () => {
+    test('is read at the default server without credentials', async () => {
       const v2 = await start();
       const answer = await v2('/0.NA/21.T1');
       expect([answer.status, gist(answer)[0]]).toEqual([200, [1, 'DESC', 'at the root']]);
@@ -63,7 +62,7 @@ describe('ePIC v2 over several upstream servers', () => {
       ['PUT', PUT, 403],
       ['PUT with If-None-Match: *', { ...PUT, headers: { 'If-None-Match': '*' } }, 403],
       ['PUT with If-Match: *', { ...PUT, headers: { 'If-Match': '*' } }, 403],
-      // A DELETE of a handle under a foreign prefix is not found at a Handle server (recordings "delete: …").
+      // A Handle server returns not found for a DELETE under a foreign prefix (recordings "delete: …").
       ['DELETE', { method: 'DELETE' }, 404],
     ])('is not written at the default server: %s', async (_what, question, status) => {
       const v2 = await start();
@@ -73,7 +72,7 @@ describe('ePIC v2 over several upstream servers', () => {
     });
   });
 
-  test('a handle is looked up only at the server of its prefix, even when it is not found', async () => {
+  test('sends every request for a handle only to the server of its prefix', async () => {
     const v2 = await start();
     expect((await v2('/21.T1/page')).status).toBe(200);
     expect((await v2('/21.T1/none')).status).toBe(404);
@@ -81,7 +80,7 @@ describe('ePIC v2 over several upstream servers', () => {
     expect(root.asked).toBe(0);
   });
 
-  describe('a handle of a prefix without a server', () => {
+  describe('handle under a prefix without a server', () => {
     const ALONE = { UPSTREAMS: JSON.stringify([{ prefixes: '21.T1', url: own.url }]) };
 
     test.each<[string, V2Question, number, number]>([
@@ -89,7 +88,7 @@ describe('ePIC v2 over several upstream servers', () => {
       ['PUT', PUT, 403, 400],
       ['PUT with If-None-Match: *', { ...PUT, headers: { 'If-None-Match': '*' } }, 403, 400],
       ['DELETE', { method: 'DELETE' }, 404, 100],
-    ])('%s', async (_what, question, status, responseCode) => {
+    ])('is rejected without an upstream request: %s', async (_what, question, status, responseCode) => {
       const v2 = await start(ALONE);
       const answer = await v2('/99.FAR/x', question);
       expect([answer.status, read(answer)]).toMatchObject([status, { responseCode }]);
