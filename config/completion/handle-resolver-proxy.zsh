@@ -17,6 +17,7 @@ _handle-resolver-proxy() {
     'warm:load the handles of a list or a prefix into the cache'
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
     'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
+    'register:write the keys, the site and the bundle with which a Handle service is registered'
     'completion:print the completion script of a shell'
     'help:display help for command'
   )
@@ -108,13 +109,32 @@ _handle-resolver-proxy() {
             '--caching[print the only site of its clients, for local_info.json or resolver_site]' \
             '--binary[print the bytes of a resolver_site file]'
           ;;
+        register)
+          _arguments $help \
+            '--output[folder of the files; existing files are never replaced]:folder:_files -/' \
+            '--address[public IP address of the service]:value: ' \
+            '--address6[public IPv6 address of a service that also has an IPv4 address]:value: ' \
+            '--tcp-port[port of the native protocol over TCP]:value: ' \
+            '--udp-port[port of the native protocol over UDP; 0 for none]:value: ' \
+            '--http-port[port of HTTP]:value: ' \
+            '--organization[organization that runs the service]:value: ' \
+            '--email[e-mail address of the contact]:value: ' \
+            '--contact[name of the contact]:value: ' \
+            '--phone[phone number of the contact, without +]:value: ' \
+            '--description[description of the service, by default the organization]:value: ' \
+            '--prefix[prefix of the service, once it is assigned]:value: ' \
+            '--serial[serial number of the site; raise it with every change]:value: ' \
+            '--key-size[size of new RSA keys]:value:(2048 4096)' \
+            '--keys[folder with pubkey.bin and admpub.bin of a service that moves; creates no keys]:folder:_files -/' \
+            '--passphrase-file[file with the passphrase that encrypts the private keys]:file:_files'
+          ;;
         completion)
           _arguments $help \
             '*:argument:(bash zsh fish)'
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats traffic export import warm bench site-record completion help)'
+            '*:argument:(serve check-config resolve purge stats traffic export import warm bench site-record register completion help)'
           ;;
       esac
       ;;

@@ -27,6 +27,7 @@ export function createProgram(): Command {
   addOperate(program);
   addTransfer(program);
   addLoad(program);
+  addRegister(program);
   addCompletion(program);
   return program;
 }
@@ -126,6 +127,35 @@ function addLoad(program: Command): void {
     .option('--remote', 'allow a proxy on another machine')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./bench.js')).bench));
+}
+
+function addRegister(program: Command): void {
+  program
+    .command('register')
+    .description('write the keys, the site and the bundle with which a Handle service is registered')
+    .option('--output <folder>', 'folder of the files; existing files are never replaced', 'handle-service')
+    .option('--address <ip>', 'public IP address of the service')
+    .option('--address6 <ip>', 'public IPv6 address of a service that also has an IPv4 address')
+    .option('--tcp-port <port>', 'port of the native protocol over TCP')
+    .option('--udp-port <port>', 'port of the native protocol over UDP; 0 for none')
+    .option('--http-port <port>', 'port of HTTP')
+    .option('--organization <name>', 'organization that runs the service')
+    .option('--email <address>', 'e-mail address of the contact')
+    .option('--contact <name>', 'name of the contact')
+    .option('--phone <number>', 'phone number of the contact, without +')
+    .option('--description <text>', 'description of the service, by default the organization')
+    .option('--prefix <prefix>', 'prefix of the service, once it is assigned')
+    .option('--serial <number>', 'serial number of the site; raise it with every change', from1To(65_535), 1)
+    .addOption(
+      new Option('--key-size <bits>', 'size of new RSA keys').choices(['2048', '4096']).default('2048'),
+    )
+    .option(
+      '--keys <folder>',
+      'folder with pubkey.bin and admpub.bin of a service that moves; creates no keys',
+    )
+    .option('--passphrase-file <file>', 'file with the passphrase that encrypts the private keys')
+    .addHelpText('after', '\nOn a terminal the command asks for missing values.')
+    .action(lazy(async () => (await import('./register.js')).register));
 }
 
 function addCompletion(program: Command): void {

@@ -67,21 +67,24 @@ export function encodeVlist(entries: readonly ValueReference[]): Buffer {
 interface KeyLayout {
   name: string;
   binaryOrder: readonly string[];
+  /** The order of the JSON Web Key's members in a Handle server's JSON. */
+  jsonOrder: readonly string[];
   /** Four unused bytes that hdllib writes after an RSA key's numbers. */
   tail: Buffer;
 }
 
 const LAYOUTS: Record<string, KeyLayout> = {
-  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], tail: int32(0) },
+  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'], tail: int32(0) },
   DSA: {
     name: 'DSA_PUB_KEY',
     binaryOrder: ['q', 'p', 'g', 'y'],
+    jsonOrder: ['y', 'p', 'q', 'g'],
     tail: Buffer.alloc(0),
   },
 };
 
 /** A JSON Web Key with base64url numbers. */
-type Jwk = Record<string, string>;
+export type Jwk = Record<string, string>;
 
 export function encodePublicKey(json: unknown): Buffer {
   const jwk = json as Jwk;
@@ -92,8 +95,23 @@ export function encodePublicKey(json: unknown): Buffer {
   return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
 }
 
+/** Decodes a key to a JSON Web Key. @throws RangeError when it is neither RSA nor DSA */
+export function decodePublicKey(bytes: Buffer): Jwk {
+  const reader = new ByteReader(bytes);
+  const name = reader.text();
+  const found = Object.entries(LAYOUTS).find(([, layout]) => layout.name === name);
+  if (found === undefined) throw new RangeError('not a public key');
+  const [kty, { binaryOrder, jsonOrder }] = found;
+  reader.int16();
+  const numbers = new Map(binaryOrder.map((member) => [member, unsigned(reader.sized())]));
+  return { kty, ...Object.fromEntries(jsonOrder.map((member) => [member, numbers.get(member) ?? ''])) };
+}
+
+const unsigned = (bytes: Buffer): string =>
+  (bytes[0] === 0 ? bytes.subarray(1) : bytes).toString('base64url');
+
 /** Converts a number to Java's form: a zero byte precedes a positive number with its highest bit set. */
-function signed(base64url: unknown): Buffer {
+export function signed(base64url: unknown): Buffer {
   // For an object, `Buffer.from` would allocate any `length` that a client sends.
   if (typeof base64url !== 'string') throw new TypeError('a number of a key is not a string');
   const bytes = Buffer.from(base64url, 'base64url');

@@ -1,9 +1,11 @@
-// Runs every command of src/cli/README.md and every call of src/admin/README.md as written.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+// Runs every command of src/cli/README.md and config/examples/cut-over.md, and every call of src/admin/README.md, as written.
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { encodePublicKey } from '../../src/handle/predefined-data.js';
 import { DEMO_PASSWORD } from '../handle-server/seed.js';
 import { ROOT, follow } from '../support/built-proxy.js';
 import { readDocument, shellBlocks } from '../support/markdown.js';
@@ -12,8 +14,13 @@ import { startOperated } from '../support/operated-proxy.js';
 
 const demo = await startDemoServer();
 
+const PUBLIC_KEY = encodePublicKey(
+  generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' }),
+);
+
 /** Commands except `serve`, which other tests start. */
-const commands = shellBlocks(readDocument('src/cli/README.md'))
+const commands = ['src/cli/README.md', 'config/examples/cut-over.md']
+  .flatMap((path) => shellBlocks(readDocument(path)))
   .flatMap((block) => block.split('\n'))
   .map((line) => line.replace(/ # .*$/, '').trim())
   .filter((line) => line.includes('handle-resolver-proxy') && !line.endsWith(' serve'));
@@ -27,6 +34,7 @@ const calls = [
 const adapted = (line: string): string =>
   line
     .replace('https://handle.example.org:8000', demo.url)
+    .replace('http://127.0.0.1:8000', demo.url)
     .replace(/--watch$/, '--watch | head -3')
     .replace('--duration 5', '--duration 1');
 
@@ -44,6 +52,8 @@ function folder(): string {
   );
   writeFileSync(join(path, 'password'), DEMO_PASSWORD);
   writeFileSync(join(path, 'proxy.yaml'), 'native: { site: { address: 192.0.2.7 } }\n');
+  mkdirSync(join(path, 'svr_1'));
+  for (const name of ['pubkey.bin', 'admpub.bin']) writeFileSync(join(path, 'svr_1', name), PUBLIC_KEY);
   const shim = `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'dist/main.js')}' "$@"\n`;
   writeFileSync(join(path, 'handle-resolver-proxy'), shim, { mode: 0o755 });
   return path;

@@ -28,6 +28,7 @@ const CLAIMS: [document: string, begins: string, claim: { by: string } | { reaso
   ['src/openapi/README.md', 'npx openapi-typescript', { by: 'test/openapi/client.test.ts' }],
   ['src/v2/README.md', 'V2=', { by: 'test/live/readme-commands.test.ts' }],
   ['config/examples/before-a-handle-server.md', '', { by: 'test/rollout/newcomer.test.ts' }],
+  ['config/examples/cut-over.md', 'handle-resolver-proxy', { by: 'test/cli/readme.test.ts' }],
   ['config/examples/monitoring.md', '', { by: 'test/rollout/monitoring-probe.test.ts' }],
   ['test/README.md', 'npm test', { reason: 'these are the tests' }],
   ['test/bench/README.md', 'npm run bench', { by: 'test/live/bench.test.ts' }],

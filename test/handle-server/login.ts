@@ -5,7 +5,7 @@ import { tryDecode } from '../../src/handle/bytes.js';
 import type { ValueReference } from '../../src/handle/value.js';
 import type { Session, SessionStore } from './sessions.js';
 import type { RecordStore } from './store.js';
-import { decodePublicKey } from '../support/value-data.js';
+import { decodePublicKey } from '../../src/handle/predefined-data.js';
 
 /** The identity of a request. `failed` requests always get 401. */
 export interface Login {

@@ -1,7 +1,7 @@
 // Decodes a value's bytes to data in a Handle server's JSON: the inverse of src/handle.
 import { isUtf8 } from 'node:buffer';
 import { ByteReader, tryDecode } from '../../src/handle/bytes.js';
-import { adminToJson, decodeAdmin, decodeVlist } from '../../src/handle/predefined-data.js';
+import { adminToJson, decodeAdmin, decodePublicKey, decodeVlist } from '../../src/handle/predefined-data.js';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import type { ValueData } from '../../src/handle/value-data.js';
 
@@ -36,29 +36,6 @@ function isText(bytes: Buffer): boolean {
   const isControl = (byte: number): boolean => byte < 9 || (byte > 19 && byte < 32) || byte === 0x7f;
   return isUtf8(bytes) && !bytes.some(isControl);
 }
-
-const KEYS = [
-  { kty: 'RSA', name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'] },
-  { kty: 'DSA', name: 'DSA_PUB_KEY', binaryOrder: ['q', 'p', 'g', 'y'], jsonOrder: ['y', 'p', 'q', 'g'] },
-];
-
-/** Decodes a key to a JSON Web Key with numbers in base64url. */
-export function decodePublicKey(bytes: Buffer): Record<string, string> {
-  const reader = new ByteReader(bytes);
-  const name = reader.text();
-  const entry = KEYS.find((key) => key.name === name);
-  if (entry === undefined) throw new RangeError('not a public key');
-  reader.int16();
-  const { kty, binaryOrder, jsonOrder } = entry;
-  const numbers = Object.fromEntries(binaryOrder.map((member) => [member, unsigned(reader.sized())]));
-  return Object.fromEntries([
-    ['kty', kty],
-    ...jsonOrder.map((member): [string, string] => [member, numbers[member] ?? '']),
-  ]);
-}
-
-const unsigned = (bytes: Buffer): string =>
-  (bytes[0] === 0 ? bytes.subarray(1) : bytes).toString('base64url');
 
 const PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'];
 const HASH_BY_ALL = 2;
