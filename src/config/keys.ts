@@ -24,10 +24,11 @@ export interface ConfigKey {
 /** Variables without the name of their section, on which scripts and containers rely. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
+let keys: readonly ConfigKey[] | undefined;
+
 /** Every key, in the order of the schema. */
-export function configKeys(): ConfigKey[] {
-  return keysOf(configSchema, { path: [], parsedPath: [], isReloadable: false });
-}
+export const configKeys = (): readonly ConfigKey[] =>
+  (keys ??= keysOf(configSchema, { path: [], parsedPath: [], isReloadable: false }));
 
 /** The rows of the table of keys in config/README.md. */
 export function configRows(): string[] {

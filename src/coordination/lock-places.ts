@@ -21,7 +21,14 @@ export class LockPlaces {
 
   /** `now`: any clock (ms). */
   constructor(now: () => number) {
-    this.#refused = new LRUCache({ max: MAX_REFUSED, ttl: REFUSED_FOR_MS, ttlResolution: 0, perf: { now } });
+    this.#refused = new LRUCache({
+      // `max` would preallocate for all logins.
+      maxSize: MAX_REFUSED,
+      sizeCalculation: () => 1,
+      ttl: REFUSED_FOR_MS,
+      ttlResolution: 0,
+      perf: { now },
+    });
   }
 
   /** Takes a place. Returns the function that gives it back; undefined when the writer may not wait. */

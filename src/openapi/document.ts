@@ -99,7 +99,6 @@ export function createDocument(
 /** Writes operations, and collects the named schemas. */
 class OperationWriter {
   readonly schemas: Record<string, Schema> = {};
-  readonly #written = new Map<z.ZodType, JsonSchema>();
 
   write({ id, tag, summary, description, body, security, ...route }: Route): Operation {
     const parameters = this.#parameters(route);
@@ -180,16 +179,8 @@ class OperationWriter {
   }
 
   #jsonSchema(validator: z.ZodType): JsonSchema {
-    const known = this.#written.get(validator);
-    if (known !== undefined) return known;
-    const { $defs = {}, ...schema } = z.toJSONSchema(validator, OPTIONS);
-    // OpenAPI 3.1 declares the dialect for the whole document.
-    delete schema.$schema;
-    for (const [name, definition] of Object.entries($defs)) {
-      delete definition.id;
-      this.schemas[name] = definition;
-    }
-    this.#written.set(validator, schema);
+    const { $defs = {}, ...schema } = convert(validator);
+    Object.assign(this.schemas, $defs);
     return schema;
   }
 }
@@ -205,6 +196,20 @@ const OPTIONS: z.core.ToJSONSchemaParams = {
     if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   },
 };
+
+/** Converting takes most of the time of a document, and the validators of routes are constants. */
+const converted = new WeakMap<z.ZodType, JsonSchema>();
+
+function convert(validator: z.ZodType): JsonSchema {
+  const known = converted.get(validator);
+  if (known !== undefined) return known;
+  const schema = z.toJSONSchema(validator, OPTIONS);
+  // OpenAPI 3.1 declares the dialect for the whole document.
+  delete schema.$schema;
+  for (const definition of Object.values(schema.$defs ?? {})) delete definition.id;
+  converted.set(validator, schema);
+  return schema;
+}
 
 const mapValues = <T, R>(
   from: Readonly<Record<string, T>>,
