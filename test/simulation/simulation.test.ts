@@ -51,7 +51,7 @@ describe('the simulator', () => {
 
   test('reports the cost when one late command marks everything stale', async () => {
     const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
-    const options = { seconds: 20, ...(faults && { faults }) };
+    const options = { seconds: 10, ...(faults && { faults }) };
     // Several seeds: each order of events has different late commands, and so costs 1.2 to 2.1 times as many reads.
     const readsOf = async (): Promise<number> => {
       let reads = 0;
