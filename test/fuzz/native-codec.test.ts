@@ -8,7 +8,7 @@ import { decodeResponse } from '../support/native-codec.js';
 
 const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
-vi.setConfig({ testTimeout: 60_000 + COUNT });
+vi.setConfig({ testTimeout: 180_000 + COUNT });
 
 /** A shorter message is read in a buffer of this size. */
 const PADDED = 1024;

@@ -132,7 +132,7 @@ export const MUTATIONS: Record<string, Mutation> = {
       ),
     faults: ['cut from Redis', 'connection lost'],
   },
-  'the lease never ends': { apply: withLease(() => false) },
+  'the lease never ends': { seed: 10, apply: withLease(() => false) },
   'the barrier does not wait': {
     apply: () =>
       replace(MemberList, 'others', () => () => Promise.resolve({ ends: new Map(), incompleteForMs: 0 })),
