@@ -81,7 +81,7 @@ export function createDocument(
   for (const item of Object.values(paths)) if (item.get !== undefined) item.head = headOf(item.get);
   const used = new Set<string>(routes.flatMap(({ security = [] }) => security));
   const securitySchemes = Object.entries(SECURITY_SCHEMES).filter(([name]) => used.has(name));
-  const document = {
+  return {
     openapi: '3.1.0',
     info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
@@ -91,9 +91,6 @@ export function createDocument(
     paths,
     components: { schemas: writer.schemas, securitySchemes: Object.fromEntries(securitySchemes) },
   };
-  // zod refers to definitions inside the schema, which are components here.
-  const text = JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/');
-  return JSON.parse(text) as typeof document;
 }
 
 /** Writes operations, and collects the named schemas. */
@@ -203,7 +200,9 @@ const converted = new WeakMap<z.ZodType, JsonSchema>();
 function convert(validator: z.ZodType): JsonSchema {
   const known = converted.get(validator);
   if (known !== undefined) return known;
-  const schema = z.toJSONSchema(validator, OPTIONS);
+  // zod refers to definitions inside the schema, which are components here.
+  const text = JSON.stringify(z.toJSONSchema(validator, OPTIONS));
+  const schema = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonSchema;
   // OpenAPI 3.1 declares the dialect for the whole document.
   delete schema.$schema;
   for (const definition of Object.values(schema.$defs ?? {})) delete definition.id;
