@@ -70,7 +70,7 @@ function project(name: string, groupOrder: number, group: Group): TestProjectCon
 
 const FILES = Math.min(2, availableParallelism());
 /** Files that mostly wait: for programs to start, and for leases to end. */
-const WAITING_FILES = 4 * FILES;
+const WAITING_FILES = 3 * FILES;
 
 export default defineConfig({
   test: {
