@@ -36,9 +36,18 @@ const COUNTING = ['test/attack/cost.test.ts'];
 
 const BROWSER = within('browser');
 
-/** Files that take minutes of one core: they start first, because otherwise the run would wait for them alone. */
-const isLong = ({ moduleId }: TestSpecification): boolean =>
-  /\/test\/(simulation|attack\/cost)/.test(moduleId);
+/** The longest files of each group: they start first, because otherwise the run would wait for them alone. */
+const LONG = [
+  'attack/(cost|eviction)',
+  'browser/layout',
+  'cli/warm',
+  'fuzz/answers',
+  'live/(coherence-faults|conditional-slow-redis|goes-on|redis-cluster|redis-loss-cost)',
+  'rollout/(package|front-examples)',
+  'simulation/simulation',
+];
+const LONG_FILE = new RegExp(`/test/(${LONG.join('|')})\\.test\\.ts$`);
+const isLong = ({ moduleId }: TestSpecification): boolean => LONG_FILE.test(moduleId);
 
 class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -61,7 +70,7 @@ function project(name: string, groupOrder: number, group: Group): TestProjectCon
 
 const FILES = Math.min(2, availableParallelism());
 /** Files that mostly wait: for programs to start, and for leases to end. */
-const WAITING_FILES = 2 * FILES;
+const WAITING_FILES = 3 * FILES;
 
 export default defineConfig({
   test: {
@@ -92,9 +101,9 @@ export default defineConfig({
         exclude: [...ALONE, ...MEASURED, ...COUNTING],
         maxWorkers: WAITING_FILES,
       }),
-      project('browser', 2, { include: BROWSER, maxWorkers: 1 }),
-      project('alone', 3, { include: ALONE, maxWorkers: 1 }),
-      project('measured', 4, { include: MEASURED, maxWorkers: 1 }),
+      project('browser', 1, { include: BROWSER, maxWorkers: WAITING_FILES }),
+      project('alone', 2, { include: ALONE, maxWorkers: 1 }),
+      project('measured', 3, { include: MEASURED, maxWorkers: 1 }),
     ],
   },
 });

@@ -24,10 +24,11 @@ export interface ConfigKey {
 /** Variables without a section name, on which scripts and containers rely. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
+let keys: readonly ConfigKey[] | undefined;
+
 /** Returns every key in schema order. */
-export function configKeys(): ConfigKey[] {
-  return keysOf(configSchema, { path: [], parsedPath: [], isReloadable: false });
-}
+export const configKeys = (): readonly ConfigKey[] =>
+  (keys ??= keysOf(configSchema, { path: [], parsedPath: [], isReloadable: false }));
 
 /** Returns the rows of the key table in config/README.md. */
 export function configRows(): string[] {

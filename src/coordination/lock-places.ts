@@ -24,7 +24,14 @@ export class LockPlaces {
 
   /** `now`: any clock (ms). */
   constructor(now: () => number) {
-    this.#refused = new LRUCache({ max: MAX_REFUSED, ttl: REFUSED_FOR_MS, ttlResolution: 0, perf: { now } });
+    this.#refused = new LRUCache({
+      // `max` would preallocate for all logins.
+      maxSize: MAX_REFUSED,
+      sizeCalculation: () => 1,
+      ttl: REFUSED_FOR_MS,
+      ttlResolution: 0,
+      perf: { now },
+    });
   }
 
   /** Takes a place. Returns the function that releases it; undefined if the writer may not wait. */

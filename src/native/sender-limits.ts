@@ -14,7 +14,9 @@ interface ProvedSenders {
 
 export function createProvedSenders(now: () => number): ProvedSenders {
   const addresses = new LRUCache<string, true>({
-    max: MAX_ADDRESSES,
+    // `max` would preallocate for all addresses.
+    maxSize: MAX_ADDRESSES,
+    sizeCalculation: () => 1,
     ttl: LIFE_MS,
     ttlResolution: 0,
     perf: { now },

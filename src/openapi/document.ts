@@ -81,7 +81,7 @@ export function createDocument(
   for (const item of Object.values(paths)) if (item.get !== undefined) item.head = headOf(item.get);
   const used = new Set<string>(routes.flatMap(({ security = [] }) => security));
   const securitySchemes = Object.entries(SECURITY_SCHEMES).filter(([name]) => used.has(name));
-  const document = {
+  return {
     openapi: '3.1.0',
     info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
@@ -91,15 +91,11 @@ export function createDocument(
     paths,
     components: { schemas: writer.schemas, securitySchemes: Object.fromEntries(securitySchemes) },
   };
-  // zod references definitions inside the schema, which are components in OpenAPI.
-  const text = JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/');
-  return JSON.parse(text) as typeof document;
 }
 
 /** Writes operations and collects named schemas. */
 class OperationWriter {
   readonly schemas: Record<string, Schema> = {};
-  readonly #written = new Map<z.ZodType, JsonSchema>();
 
   write({ id, tag, summary, description, body, security, ...route }: Route): Operation {
     const parameters = this.#parameters(route);
@@ -180,16 +176,8 @@ class OperationWriter {
   }
 
   #jsonSchema(validator: z.ZodType): JsonSchema {
-    const known = this.#written.get(validator);
-    if (known !== undefined) return known;
-    const { $defs = {}, ...schema } = z.toJSONSchema(validator, OPTIONS);
-    // OpenAPI 3.1 declares the dialect for the whole document.
-    delete schema.$schema;
-    for (const [name, definition] of Object.entries($defs)) {
-      delete definition.id;
-      this.schemas[name] = definition;
-    }
-    this.#written.set(validator, schema);
+    const { $defs = {}, ...schema } = convert(validator);
+    Object.assign(this.schemas, $defs);
     return schema;
   }
 }
@@ -205,6 +193,22 @@ const OPTIONS: z.core.ToJSONSchemaParams = {
     if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   },
 };
+
+/** Converting takes most of the time of a document, and the validators of routes are constants. */
+const converted = new WeakMap<z.ZodType, JsonSchema>();
+
+function convert(validator: z.ZodType): JsonSchema {
+  const known = converted.get(validator);
+  if (known !== undefined) return known;
+  // zod refers to definitions inside the schema, which are components here.
+  const text = JSON.stringify(z.toJSONSchema(validator, OPTIONS));
+  const schema = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonSchema;
+  // OpenAPI 3.1 declares the dialect for the whole document.
+  delete schema.$schema;
+  for (const definition of Object.values(schema.$defs ?? {})) delete definition.id;
+  converted.set(validator, schema);
+  return schema;
+}
 
 const mapValues = <T, R>(
   from: Readonly<Record<string, T>>,

@@ -8,7 +8,7 @@ import { numbered } from '../support/demo-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { HANDLE, PATH } from '../support/upstream.js';
 
-const ROUNDS = 40;
+const ROUNDS = 10;
 const READS_PER_WRITE = 20;
 
 const demo = await startDemoServer();

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDemoServer, type DemoServer } from '../handle-server/server.js';
 import { textValue } from '../handle-server/seed.js';
-import { describeInBrowser, shot } from '../support/browser.js';
+import { describeInBrowser, keepScreenshot } from '../support/browser.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 interface World {
@@ -36,7 +36,7 @@ describeInBrowser('pages in a browser', (open) => {
     const { page, complaints, findings } = await open();
     await page.goto(proxy.url);
     expect(await findings()).toEqual([]);
-    await page.screenshot(shot('front'));
+    await keepScreenshot(page, 'front');
     await page.getByLabel('Handle').fill('hdl:21.T11998/here');
     await page.keyboard.press('Enter');
     await page.waitForURL(objectUrl);
@@ -64,7 +64,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('21.T11998/DEMO');
     const row = page.getByRole('row', { name: /https:\/\/example\.org\/demo/ });
     expect(await row.getByRole('link').getAttribute('href')).toBe('https://example.org/demo');
-    await page.screenshot({ ...shot('record'), fullPage: true });
+    await keepScreenshot(page, 'record');
     await page.getByRole('button', { name: 'Copy handle' }).click();
     await page.getByText('Copied.').waitFor();
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe('21.T11998/DEMO');
@@ -93,7 +93,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(await findings()).toEqual([]);
     const back = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
     expect(back).toBe('rgb(15, 20, 25)');
-    await page.screenshot(shot('record-dark'));
+    await keepScreenshot(page, 'record-dark');
   });
 
   test('fit a phone without horizontal scrolling', async () => {
@@ -109,7 +109,7 @@ describeInBrowser('pages in a browser', (open) => {
       expect(wider).toBeLessThanOrEqual(0);
       expect(await findings()).toEqual([]);
     }
-    await page.screenshot(shot('phone'));
+    await keepScreenshot(page, 'phone');
   });
 
   test('offer the lookup form for an unknown handle', async () => {
@@ -122,7 +122,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(await findings()).toEqual([]);
     // Chromium logs the status of the page itself.
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
-    await page.screenshot(shot('not-found'));
+    await keepScreenshot(page, 'not-found');
   });
 
   test('show a warning for a stale record', async () => {
@@ -137,7 +137,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(await page.getByText('The Handle server does not answer').textContent()).toBeTruthy();
     expect(await page.getByText('10 minutes ago').count()).toBe(1);
     expect(await findings()).toEqual([]);
-    await page.screenshot(shot('stale'));
+    await keepScreenshot(page, 'stale');
   });
 
   test('reject a javascript: target without running it', async () => {

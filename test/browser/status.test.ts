@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../handle-server/server.js';
 import { ask } from '../support/ask.js';
-import { describeInBrowser, shot } from '../support/browser.js';
+import { describeInBrowser, keepScreenshot } from '../support/browser.js';
 import { freePort } from '../support/free-port.js';
 import { startProxy } from '../support/proxy.js';
 
@@ -32,8 +32,7 @@ async function startWorld(env: Record<string, string> = {}) {
 }
 
 /** Waits for a healthy title, because a busy machine may lag briefly. */
-const titleIsHealthy = (page: Page): Promise<void> =>
-  expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Healthy');
+const titleIsHealthy = (page: Page): Promise<void> => expect.poll(() => page.title()).toContain('Healthy');
 
 describeInBrowser('status page in a browser', (open) => {
   test('updates its figures without axe, console or CSP findings', async () => {
@@ -55,7 +54,7 @@ describeInBrowser('status page in a browser', (open) => {
     await titleIsHealthy(page);
     expect(await findings()).toEqual([]);
     expect(complaints).toEqual([]);
-    await page.screenshot(shot('status'));
+    await keepScreenshot(page, 'status');
   });
 
   test('shows a failing Handle server and its errors in dark mode', async () => {
@@ -71,7 +70,7 @@ describeInBrowser('status page in a browser', (open) => {
     expect(await page.getByRole('row', { name: /circuit breaker open/ }).count()).toBe(1);
     expect(await page.title()).toMatch(/^■ Handle server failing/);
     expect(await findings()).toEqual([]);
-    await page.screenshot(shot('status-trouble'));
+    await keepScreenshot(page, 'status-trouble');
   });
 
   test('shows a lost connection and reconnects', async () => {
@@ -83,7 +82,7 @@ describeInBrowser('status page in a browser', (open) => {
     await page.getByRole('status').getByText('Connection lost').waitFor();
     await page.getByText(/Not connected .* figures are/).waitFor();
     expect(await findings()).toEqual([]);
-    await page.screenshot(shot('status-lost'));
+    await keepScreenshot(page, 'status-lost');
     await listen(proxy.app.admin, Number(new URL(admin.url).port));
     await page.getByText('Healthy').waitFor();
     expect(await page.getByText('Live', { exact: true }).count()).toBe(1);
@@ -116,7 +115,7 @@ describeInBrowser('status page in a browser', (open) => {
     await titleIsHealthy(page);
     expect(await findings()).toEqual([]);
     expect(complaints).toEqual([]);
-    await page.screenshot({ ...shot('status-phone'), fullPage: true });
+    await keepScreenshot(page, 'status-phone');
   });
 
   test('shows rules, clients with the most misses and limited networks', async () => {
@@ -136,7 +135,7 @@ describeInBrowser('status page in a browser', (open) => {
     await page.getByRole('row', { name: '198.51.100.0/24 asks for handles that do not exist' }).waitFor();
     expect(await findings()).toEqual([]);
     expect(complaints).toEqual([]);
-    await page.screenshot({ ...shot('status-traffic'), fullPage: true });
+    await keepScreenshot(page, 'status-traffic');
   });
 
   test('accepts the token as the browser password', async () => {

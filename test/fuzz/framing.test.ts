@@ -19,7 +19,7 @@ import { readWellFormed } from './well-formed.js';
 
 const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 3000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
-vi.setConfig({ testTimeout: 60_000 + COUNT * 20 });
+vi.setConfig({ testTimeout: 180_000 + COUNT * 20 });
 
 const AT_A_TIME = 16;
 

@@ -8,7 +8,7 @@ import { decodeResponse } from '../support/native-codec.js';
 
 const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
-vi.setConfig({ testTimeout: 60_000 + COUNT });
+vi.setConfig({ testTimeout: 180_000 + COUNT });
 
 /** Size of the buffer from which shorter messages are decoded. */
 const PADDED = 1024;

@@ -22,7 +22,7 @@ const DATAGRAMS = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const STREAMS = Math.ceil(DATAGRAMS / 10);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 const MAX_AMPLIFICATION = 64;
-vi.setConfig({ testTimeout: 60_000 + 10 * DATAGRAMS });
+vi.setConfig({ testTimeout: 180_000 + 10 * DATAGRAMS });
 
 const context = testContext({ log: createLogger({ level: 'silent' }) });
 vi.spyOn(context.log, 'error').mockImplementation((fields: unknown) => {

@@ -8,7 +8,7 @@ import { fuzzRequests } from './requests.js';
 
 const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 3000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
-vi.setConfig({ testTimeout: 30_000 + COUNT * 10 });
+vi.setConfig({ testTimeout: 180_000 + COUNT * 10 });
 
 const demo = await startDemoServer();
 const HANDLES = ['21.T11998/page', '21.T11998/demo', '21.T11998/nobody', '21.T11998/empty'];

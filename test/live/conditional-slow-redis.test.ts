@@ -14,7 +14,7 @@ import { HANDLE, PATH } from '../support/upstream.js';
 
 const demo = await startDemoServer();
 const V2_PATH = `/api/v2/handles/${HANDLE}`;
-const WRITES = 64;
+const WRITES = 32;
 
 interface Counter {
   path: string;

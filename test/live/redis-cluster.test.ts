@@ -35,24 +35,31 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     });
   const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
   const stored = () => cluster.keys(`run-${run}:*:entry:*`);
+  /** Loads the handles until all are stored: an entry that is loaded while the machine stalls is not. */
+  const storeAll = (proxy: Proxy): Promise<void> =>
+    expect
+      .poll(async () => {
+        await Promise.all(handles.map((handle) => proxy.ask(`${pathOf(handle)}?auth=true`)));
+        return stored();
+      })
+      .toHaveLength(handles.length);
 
   test('share their entries, which are spread over all three masters', async () => {
     const [one, other] = [await start(), await start()];
-    expect((await readAll(one)).map(({ status }) => status)).toEqual(handles.map(() => 200));
-    await expect.poll(stored).toHaveLength(handles.length);
+    await storeAll(one);
+    const { asked } = demo;
     expect(new Set((await stored()).map(({ node }) => node))).toEqual(new Set([0, 1, 2]));
     const shared = await readAll(other);
     expect(shared.map(({ headers }) => headers['cache-status'])).toEqual(
       handles.map(() => expect.stringContaining('detail=redis') as string),
     );
-    expect(demo.asked).toBe(handles.length);
+    expect(demo.asked).toBe(asked);
   });
 
   test('keep all entries and the state of a group on one node', async () => {
     const one = await start();
     for (const handle of handles) await putNumbered(one.url, pathOf(handle), 1);
-    await readAll(one);
-    await expect.poll(stored).toHaveLength(handles.length);
+    await storeAll(one);
     const places = new Map<string, Set<number>>();
     for (const { key, node } of await cluster.keys(`run-${run}:{*`)) {
       const name = key.slice(key.indexOf('{'), key.indexOf('}'));

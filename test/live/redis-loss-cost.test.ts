@@ -8,7 +8,7 @@ import { type RedisServer, describeWithRedis, startRedis } from '../support/redi
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
 /** `HOT_HANDLES=10000` reproduces the figures in src/cache/coherence/README.md. */
-const COUNT = Number(process.env['HOT_HANDLES'] ?? '2000');
+const COUNT = Number(process.env['HOT_HANDLES'] ?? '1000');
 const AT_A_TIME = 50;
 const handles = Array.from({ length: COUNT }, (_, at) => `21.T11998/hot-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;

@@ -46,8 +46,9 @@ const ALL_LOSE_REDIS = {
 } satisfies Partial<Mutation>;
 
 export const MUTATIONS: Record<string, Mutation> = {
-  'members that renew count as having received': { row: 1, apply: passOverRenewed },
+  'members that renew count as having received': { seed: 4, row: 1, apply: passOverRenewed },
   'gaps in the numbers are ignored': {
+    seed: 2,
     row: 1,
     apply: together(passOverRenewed, ignoreGaps),
     faults: ['message lost'],
@@ -131,7 +132,7 @@ export const MUTATIONS: Record<string, Mutation> = {
       ),
     faults: ['cut from Redis', 'connection lost'],
   },
-  'the lease never ends': { apply: withLease(() => false) },
+  'the lease never ends': { seed: 10, apply: withLease(() => false) },
   'the barrier does not wait': {
     apply: () =>
       replace(MemberList, 'others', () => () => Promise.resolve({ ends: new Map(), incompleteForMs: 0 })),

@@ -18,9 +18,10 @@ const FLAGS = [
 
 const shots = process.env['SHOTS'];
 
-/** Options to save a screenshot, with `SHOTS=<folder> npm run test:browser`. */
-export const shot = (name: string): { path?: string } =>
-  shots === undefined ? {} : { path: `${shots}/${name}.png` };
+/** Saves a full-page screenshot with `SHOTS=<folder> npm run test:browser`. */
+export async function keepScreenshot(page: Page, name: string): Promise<void> {
+  if (shots !== undefined) await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+}
 
 export interface Visit {
   page: Page;
@@ -41,7 +42,7 @@ export function describeInBrowser(name: string, suite: (open: OpenVisit) => void
     describe(name, () => {
       let browser: Browser;
       beforeAll(async () => {
-        browser = await chromium.launch({ executablePath: EXECUTABLE, args: FLAGS });
+        browser = await chromium.launch({ executablePath: EXECUTABLE, args: FLAGS, timeout: 0 });
       });
       afterAll(() => browser.close());
       suite((options) => openVisit(browser, options));
@@ -60,6 +61,8 @@ export function describeInBrowser(name: string, suite: (open: OpenVisit) => void
 
 async function openVisit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await browser.newContext(options);
+  // The limit of the test ends what hangs.
+  context.setDefaultTimeout(0);
   onTestFinished(() => context.close());
   if (options.javaScriptEnabled !== false) await context.addInitScript({ content: axe.source });
   const page = await context.newPage();
@@ -72,7 +75,7 @@ async function openVisit(browser: Browser, options: BrowserContextOptions = {}):
 }
 
 async function findingsOn(page: Page): Promise<string[]> {
-  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  const { violations } = await page.evaluate<AxeResults>("axe.run({ resultTypes: ['violations'] })");
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);

@@ -3,10 +3,14 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /** Excludes the kernel's ephemeral ports, which connections and listeners on port 0 could take meanwhile. */
-const PORTS = { from: 15_000, to: 32_000 };
+const PORTS = { from: 15_000, to: 31_000 };
+/** Concurrent test processes have separate ranges, because a port is often bound long after it was returned. */
+const RANGES = 8;
+const RANGE_SIZE = (PORTS.to - PORTS.from) / RANGES;
+const range = Number(process.env['VITEST_POOL_ID'] ?? 0) % RANGES;
 
-/** Picks a random port, because other processes look for free ports too. */
-const randomPort = (): number => PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
+/** Starts at a random port, because an earlier process may still use some ports of the range. */
+let next = Math.floor(Math.random() * RANGE_SIZE);
 
 async function isFree(port: number): Promise<boolean> {
   const server = createServer();
@@ -21,14 +25,11 @@ async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-const given = new Set<number>();
-
-/** Returns a free port, and never returns a port twice in a process. */
+/** Returns a free port of the range; no port is returned twice before all others. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomPort();
-    if (given.has(port)) continue;
-    given.add(port);
+    next = (next + 1) % RANGE_SIZE;
+    const port = PORTS.from + range * RANGE_SIZE + next;
     if (await isFree(port)) return port;
   }
 }

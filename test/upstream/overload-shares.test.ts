@@ -12,8 +12,8 @@ afterEach(() => {
 });
 
 const SECOND = 1000;
-const FAST = { perSecond: 1000, forMs: 2 * SECOND };
-const SLOW = { perSecond: 100, forMs: 8 * SECOND };
+const FAST = { perSecond: 1000, forMs: SECOND };
+const SLOW = { perSecond: 100, forMs: 6 * SECOND };
 const LATENCY_MS = 5;
 const WAIT_MS = 2 * SECOND;
 const MEASURED_SECONDS = (SLOW.forMs - WAIT_MS) / SECOND;

@@ -249,7 +249,11 @@ const MAX_PREFIXES = 10_000;
 export function createPrefixRecords(
   records: Pick<OtherRecords, 'known' | 'knownOrDue' | 'ask' | 'watch'>,
 ): PrefixRecords {
-  const plainPrefixes = new LRUCache<string, Dependency>({ max: MAX_PREFIXES });
+  const plainPrefixes = new LRUCache<string, Dependency>({
+    // `max` would preallocate for all prefixes.
+    maxSize: MAX_PREFIXES,
+    sizeCalculation: () => 1,
+  });
 
   function watchPlain(prefixHandle: HandleRef): Dependency | undefined {
     const known = records.known(prefixHandle);
