@@ -2,7 +2,16 @@
 import { z } from 'zod';
 import { isLoopback } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
-import { batch, deletion, native, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
+import {
+  batch,
+  deletion,
+  native,
+  page,
+  redirect,
+  reverseLookup,
+  signposting,
+  v2,
+} from './schema-interfaces.js';
 import { admin, http, log, server, tracing } from './schema-server.js';
 import { traffic } from './schema-traffic.js';
 import { upstream, upstreams } from './schema-upstream.js';
@@ -27,6 +36,7 @@ const SECTIONS = {
   reverseLookup,
   v2,
   redirect,
+  signposting,
   native,
   page,
   admin,

@@ -1,11 +1,14 @@
 // Reads the query parameters of a redirect request, as HDLProxy reads them, and whether it wants JSON.
 import Negotiator from 'negotiator';
 import { type RecordQuery, readParameters } from '../http/query.js';
+import { LINKSET_JSON, LINKSET_TEXT } from './signposting.js';
 import type { WantedAttribute } from './locations/select.js';
 
 export interface RedirectQuery extends RecordQuery {
   /** `page`: the record, as a page or as JSON; `locations`: `action=showurls`; `api`: as the record interface. */
-  show: 'redirect' | 'page' | 'locations' | 'api';
+  show: 'redirect' | 'page' | 'locations' | 'linkset' | 'api';
+  /** `format` of a link set; otherwise Accept decides. */
+  linksetFormat: string | undefined;
   followAliases: boolean;
   /** Appended to the URL. */
   urlAppend: string;
@@ -29,6 +32,7 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
     show: readShow(parameters),
     publicOnly: true,
     authoritative: parameters.has('auth') || parameters.has('cert'),
+    linksetFormat: parameters.get('format')?.toLowerCase(),
     followAliases: !parameters.has('ignore_aliases'),
     indexes: parameters.getAll('index').filter(isIndex).map(Number),
     types: parameters.getAll('type'),
@@ -51,6 +55,7 @@ export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
   const action = actionOf(parameters);
   if (action === 'api') return 'api';
   if (action === 'showurls') return 'locations';
+  if (action === 'linkset') return 'linkset';
   if (action === 'redirect') return 'redirect';
   return action === 'showvalues' || parameters.has('noredirect') ? 'page' : 'redirect';
 }
@@ -78,6 +83,17 @@ const TYPES = ['text/html', 'application/json', 'application/problem+json'];
 export function prefersJson(accept: string | undefined): boolean {
   const [best = 'text/html'] = new Negotiator({ headers: { accept } }).mediaTypes(TYPES);
   return best !== 'text/html';
+}
+
+/** The media type of a link set: that of `format`, else the type that Accept prefers. */
+export function linksetType({ linksetFormat }: RedirectQuery, accept: string | undefined): string {
+  if (linksetFormat === 'json') return LINKSET_JSON;
+  if (linksetFormat === 'text') return LINKSET_TEXT;
+  const [best = LINKSET_JSON] = new Negotiator({ headers: { accept } }).mediaTypes([
+    LINKSET_JSON,
+    LINKSET_TEXT,
+  ]);
+  return best;
 }
 
 /** The query of most requests. */

@@ -11,7 +11,7 @@ import { prepareResponse } from '../record/prepared-responses.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { plainRedirect } from './plain.js';
-import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
+import { NO_PARAMETERS, type RedirectQuery, linksetType, prefersJson } from './request.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import { candidatesOf } from './locations/candidates.js';
 import {
@@ -27,12 +27,14 @@ import { writeLocations } from './locations/template.js';
 import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
+import type { Signposting, Signposts } from './signposting.js';
 import { type RedirectTarget, type TargetRules, findTarget } from './target.js';
 import { selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
 
 export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   target: TargetRules;
+  signposting: Signposting | undefined;
   random: () => number;
   findClient: (req: IncomingMessage) => { address: string };
   /** Undefined when no database of countries is configured. */
@@ -200,10 +202,38 @@ async function respond(request: ResolvedRequest): Promise<void> {
   };
   const finding = findTarget({ handle: handle.text, values, query, ...facts }, gathered, deps.target);
   const target = await run(finding, chars);
-  if (query.show === 'redirect' && target.url?.ok === true) await redirect(request, target, target.url.url);
+  const signposts = await readSignposts(request, target);
+  if (query.show === 'linkset' && signposts !== undefined) await sendLinkset(request, signposts);
+  else if (query.show === 'redirect' && target.url?.ok === true)
+    await redirect(request, { target, url: target.url.url, signposts });
   else if (prefersJson(accept)) await sendRecord(request);
-  else await sendRecordPage(request, target);
+  else await sendRecordPage(request, target, signposts);
 }
+
+async function readSignposts(
+  { handle, query, resolution: { entry }, deps: { signposting }, run }: ResolvedRequest,
+  { url, headers }: RedirectTarget,
+): Promise<Signposts | undefined> {
+  if (signposting === undefined) return undefined;
+  const values = await run(selectedValues(entry, query), entry.values.length);
+  const target = url?.ok === true ? url.url : undefined;
+  return run(signposting(values, { handle: handle.text, target, headers }), entry.values.length);
+}
+
+async function sendLinkset(request: ResolvedRequest, signposts: Signposts): Promise<void> {
+  const { req, res, deps, query } = request;
+  const contentType = linksetType(query, req.headers.accept);
+  const headers = { ...pageHeaders(request), ...deps.sender.securityHeaders };
+  const variesByAccept = query.linksetFormat === undefined;
+  const text = signposts.linkset(contentType);
+  await deps.sender.sendText(req, res, { contentType, text, headers, variesByAccept });
+}
+
+/** Clients revalidate pages and link sets; the response is usually a 304. */
+const pageHeaders = (request: FoundRecord): Record<string, string> => ({
+  ...headersOf(request, request.deps.freshness),
+  'Cache-Control': 'no-cache',
+});
 
 /** Redirects an alias permanently to the URL of the last handle on this proxy; false when nothing was sent. */
 async function sendAlias(request: FoundRecord): Promise<boolean> {
@@ -220,7 +250,10 @@ async function sendAlias(request: FoundRecord): Promise<boolean> {
   return true;
 }
 
-async function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): Promise<void> {
+async function redirect(
+  request: ResolvedRequest,
+  { target, url, signposts }: { target: RedirectTarget; url: string; signposts: Signposts | undefined },
+): Promise<void> {
   const { req, res, deps } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
@@ -229,7 +262,8 @@ async function redirect(request: ResolvedRequest, target: RedirectTarget, url: s
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
   const status = statusFor(request, target);
-  const made = representRedirect({ url, varies: variation.headers, lines: target.headers });
+  const lines = [...target.headers, ...(signposts?.onRedirect() ?? [])];
+  const made = representRedirect({ url, varies: variation.headers, lines });
   await deps.sender.sendRedirect(req, res, { status, headers, made });
   if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparable(status)) {
     prepareRedirect(request, status, made);
@@ -278,7 +312,11 @@ const dependsOnEntryOnly = (
 ): boolean =>
   isOfRecordAlone && !isRandom && !variation.isByAddress && variation.headers.length === 0 && status <= 302;
 
-async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget): Promise<void> {
+async function sendRecordPage(
+  request: ResolvedRequest,
+  target: RedirectTarget,
+  signposts: Signposts | undefined,
+): Promise<void> {
   const { req, res, deps, query, handle, aliases, resolution, run } = request;
   const { authoritative } = query;
   const { entry } = resolution;
@@ -286,8 +324,7 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
   const now = deps.context.clock.now();
   const making = recordPage({ handle: handle.text, aliases, values, target, resolution, authoritative, now });
   const page = await run(making, entry.values.length);
-  // Browsers revalidate a page; the response is usually a 304.
-  const headers = { ...headersOf(request, deps.freshness), 'Cache-Control': 'no-cache' };
+  const headers = { ...pageHeaders(request), ...Object.fromEntries(signposts?.onPage() ?? []) };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
 }
 
