@@ -193,9 +193,14 @@ function readSignpost(given: string): [type: string, relation: string] | undefin
 }
 
 /** Types of the ePIC Data Type Registry: digitalObjectType, license, digitalObjectLocation, hasMetadata, isMetadataFor, kernelInformationProfile. */
-const SIGNPOSTS =
-  '21.T11148/1c699a5d1b4ad3ba4956=type,21.T11148/2f314c8fe5fb6a0063a8=license,21.T11148/b8457812905b83046284=item,' +
-  '21.T11148/d0773859091aeb451528=describedby,21.T11148/4fe7cde52629b61e3b82=describes,21.T11148/076759916209e5d62bd5=profile';
+const SIGNPOSTS: [type: string, relation: string][] = [
+  ['21.T11148/1c699a5d1b4ad3ba4956', 'type'],
+  ['21.T11148/2f314c8fe5fb6a0063a8', 'license'],
+  ['21.T11148/b8457812905b83046284', 'item'],
+  ['21.T11148/d0773859091aeb451528', 'describedby'],
+  ['21.T11148/4fe7cde52629b61e3b82', 'describes'],
+  ['21.T11148/076759916209e5d62bd5', 'profile'],
+];
 
 export const signposting = section({
   publicUrl: baseUrl
@@ -209,9 +214,9 @@ export const signposting = section({
       'Base URL before the handle in `cite-as`. Handles under `10.` are DOIs, with `https://doi.org`.',
     ),
   types: list({ allowed: 'pairs such as `21.T11148/2f314c8fe5fb6a0063a8=license`', read: readSignpost })
-    .prefault(SIGNPOSTS)
+    .default(SIGNPOSTS)
     .describe(
-      'Value types whose URLs or handles are links, each with `type`, `author`, `license`, `describedby`, `describes`, `item`, `collection` or `profile` (format of the record), separated by commas.',
+      'Value types whose URLs or handles are links, each with `type`, `author`, `license`, `describedby`, `describes`, `item`, `collection` or `profile`, such as `21.T11148/2f314c8fe5fb6a0063a8=license`, separated by commas; by default those in "FAIR Signposting".',
     ),
 });
 
