@@ -2,13 +2,9 @@
 import type http from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';
-import {
-  PING,
-  type ProbeReport,
-  type ServerProbe,
-  askHandleServer,
-  probeServer,
-} from '../../src/upstream/probe.js';
+import { type ProbeReport, type ServerProbe, ping, probeServer } from '../../src/upstream/probe.js';
+import { createHandleServerSource } from '../../src/upstream/sources/handle-server.js';
+import type { ProbeQuestion } from '../../src/upstream/sources/source.js';
 import { REVERSE_LOOKUP_KEYS, keysAt } from '../../src/upstream/failure.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
@@ -26,11 +22,14 @@ beforeAll(async () => {
   other = await createCertificate();
 });
 
+const askHandleServer = (url: string, handle: string): ProbeQuestion =>
+  createHandleServerSource({ url, prefixes: [] }).probe(handle);
+
 function probe(url: string, changes: Trust & Partial<ServerProbe> = {}): Promise<ProbeReport> {
   const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000 };
   const common = {
     url,
-    question: askHandleServer('0.NA/0.NA'),
+    question: askHandleServer(url, '0.NA/0.NA'),
     keys: UPSTREAM_KEYS,
     pseudonym: 'test',
     ...limits,
@@ -113,7 +112,7 @@ describe('upstream probe', () => {
         if (url === '/api/handles/21.T1/a%20b') response.writeHead(status, HANDLE_JSON).end(json);
         else response.writeHead(403, HTML).end('<h1>No</h1>');
       });
-      expect(await probe(server.url, { question: askHandleServer('21.T1/a b') })).toEqual({
+      expect(await probe(server.url, { question: askHandleServer(server.url, '21.T1/a b') })).toEqual({
         ms: expect.any(Number) as number,
         version: undefined,
         hasAnswered: true,
@@ -187,7 +186,7 @@ describe('upstream probe', () => {
 
   test('accepts from a reverse look-up service anything but a redirect or an error', async () => {
     const server = await answering(200, 'pong');
-    expect(await probe(server.url, { question: PING })).toMatchObject({ hasAnswered: true });
+    expect(await probe(server.url, { question: ping(server.url) })).toMatchObject({ hasAnswered: true });
     expect(server.received()).toBe('GET /hrls/ping\n');
   });
 });
