@@ -1,4 +1,4 @@
-// The handles of a prefix at a repository, in the JSON of a Handle server. Repositories list all at once: pages are made here.
+// The handles of a prefix at a repository, in the JSON of a Handle server. Repositories have no pages, so they are made here.
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { upperAscii } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';

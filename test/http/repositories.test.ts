@@ -1,4 +1,4 @@
-// Repositories behind the proxy: DSpace by its Handle resolver, landing pages by a template, beside Handle servers.
+// Repositories behind the proxy: DSpace by its Handle resolver, landing pages by a template, next to Handle servers.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
@@ -56,6 +56,12 @@ describe('a handle of DSpace', () => {
     dspaceAnswers('/server/resolve/123456/1', [PAGE]);
     const { ask } = await start();
     expect(await ask('/123456/1')).toMatchObject({ status: 302, headers: { location: PAGE } });
+  });
+
+  it('has a page with status 404 if it does not exist', async () => {
+    dspaceAnswers('/server/resolve/123456/2', null);
+    const { ask } = await start();
+    expect((await ask('/123456/2')).status).toBe(404);
   });
 
   it.each([['null'], ['[]'], ['[null]']])('does not exist if DSpace answers %s', async (text) => {
@@ -250,7 +256,7 @@ describe('a landing page by a template', () => {
 });
 
 describe('a prefix of kind none', () => {
-  it('has no server, also beside one for all others', async () => {
+  it('has no server, even if another prefix pattern is *', async () => {
     const { ask } = await start([
       { prefixes: '99.1', kind: 'none' },
       { prefixes: '*', url: UPSTREAM_URL },

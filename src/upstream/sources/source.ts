@@ -1,4 +1,4 @@
-// What distinguishes the kinds of servers behind the proxy: their requests, and what their responses mean.
+// Record sources: each describes the requests of one kind of server and interprets its responses.
 import type { ServerConfig } from '../../config/upstream-servers.js';
 import type { ServiceError } from '../../errors.js';
 import { toBytes } from '../../handle/bytes.js';
