@@ -18,6 +18,16 @@ export function readBaseUrl(text: string): string | undefined {
   return url && !/[?#@]/.test(text) ? url.origin + withoutSlashesAtEnd(url.pathname) : undefined;
 }
 
+/**
+ * The address of a Handle server or of DSpace in normal form, or a template with placeholders such as `{handle}`
+ * unchanged. The host of a template is fixed, because it decides where requests go. Undefined for any other.
+ */
+export function readServerAddress(text: string): string | undefined {
+  if (!text.includes('{')) return readBaseUrl(text);
+  const isTemplate = /^https?:\/\/[^/?#@{}]+\/[\x21-\x7e]*$/.test(text);
+  return isTemplate && parseHttpUrl(text) !== undefined ? text : undefined;
+}
+
 /** The origin of an http(s) URL that has only a host and a port; undefined for any other. */
 export const readOrigin = (text: string): string | undefined =>
   parseHttpUrl(text)?.pathname === '/' ? readBaseUrl(text) : undefined;

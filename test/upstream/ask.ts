@@ -45,6 +45,9 @@ export function mockUpstream(): MockedUpstream {
 
 /** Times and limits of a client, for tests that change some of them. */
 export const SETTINGS = {
+  kind: 'handle-server',
+  prefixes: [],
+  existenceCheck: false,
   mirrors: [],
   timeoutMs: 60_000,
   failoverAfterMs: 3000,

@@ -84,13 +84,13 @@ type RedisKeys = Pick<Config['redis'], 'url' | 'cluster' | 'keyPrefix'>;
 
 /** The key prefix of a proxy in front of these servers. */
 export const keyPrefixOf = (
-  servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
+  servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[],
   redis: RedisKeys,
 ): string => redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
 
 /** The default differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
 export function defaultKeyPrefix(
-  servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
+  servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[],
   redis: Pick<Config['redis'], 'url' | 'cluster'>,
   machine = hostname(),
 ): string {

@@ -1,6 +1,6 @@
 // A record as one line of JSON, with its times: the form of exports, imports and seeds. Text in, entry out.
 import { toBytes, toText } from '../../handle/bytes.js';
-import { MAX_HANDLE_BYTES, recordKey } from '../../handle/handle.js';
+import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import { type HandleValue, isPublic } from '../../handle/value.js';
 import type { KeyedEntry } from '../memory/memory-store.js';
 
@@ -17,7 +17,7 @@ export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined
 }
 
 /** Undefined for a line that is not a record. Values that are not public are dropped: the file is untrusted. */
-export function parseRecordLine(line: string, caseSensitive: boolean): KeyedEntry | undefined {
+export function parseRecordLine(line: string, refOf: (text: string) => HandleRef): KeyedEntry | undefined {
   const { handle, values, ...times } = parseObject(line);
   if (typeof handle !== 'string' || !isHandle(handle)) return undefined;
   const [requestedAt, staleAt, deleteAt] = ['requestedAt', 'staleAt', 'deleteAt'].map((name) =>
@@ -28,7 +28,7 @@ export function parseRecordLine(line: string, caseSensitive: boolean): KeyedEntr
   const shown = values.filter(isPublic);
   const isEmpty = shown.length === 0;
   return {
-    key: recordKey(handle, caseSensitive),
+    key: refOf(handle).key,
     entry: {
       kind: isEmpty ? 'empty' : 'found',
       values: toBytes(isEmpty ? '' : JSON.stringify(shown)),
