@@ -85,15 +85,15 @@ export function prefersJson(accept: string | undefined): boolean {
   return best !== 'text/html';
 }
 
+const LINKSET_TYPES = new Map([
+  ['json', LINKSET_JSON],
+  ['text', LINKSET_TEXT],
+]);
+
 /** The media type of a link set: that of `format`, else the type that Accept prefers. */
-export function linksetType({ linksetFormat }: RedirectQuery, accept: string | undefined): string {
-  if (linksetFormat === 'json') return LINKSET_JSON;
-  if (linksetFormat === 'text') return LINKSET_TEXT;
-  const [best = LINKSET_JSON] = new Negotiator({ headers: { accept } }).mediaTypes([
-    LINKSET_JSON,
-    LINKSET_TEXT,
-  ]);
-  return best;
+export function linksetType({ linksetFormat = '' }: RedirectQuery, accept: string | undefined): string {
+  const negotiator = new Negotiator({ headers: { accept: LINKSET_TYPES.get(linksetFormat) ?? accept } });
+  return negotiator.mediaTypes([...LINKSET_TYPES.values()])[0] ?? LINKSET_JSON;
 }
 
 /** The query of most requests. */

@@ -201,32 +201,33 @@ async function respond(request: ResolvedRequest): Promise<void> {
     random: deps.random(),
   };
   const finding = findTarget({ handle: handle.text, values, query, ...facts }, gathered, deps.target);
-  const target = await run(finding, chars);
-  const signposts = await readSignposts(request, target);
+  const target = await withSignposts(request, await run(finding, chars));
+  const { url, signposts } = target;
   if (query.show === 'linkset' && signposts !== undefined) await sendLinkset(request, signposts);
-  else if (query.show === 'redirect' && target.url?.ok === true)
-    await redirect(request, { target, url: target.url.url, signposts });
+  else if (query.show === 'redirect' && url?.ok === true) await redirect(request, target, url.url);
   else if (prefersJson(accept)) await sendRecord(request);
-  else await sendRecordPage(request, target, signposts);
+  else await sendRecordPage(request, target);
 }
 
-async function readSignposts(
-  { handle, query, resolution: { entry }, deps: { signposting }, run }: ResolvedRequest,
-  { url, headers }: RedirectTarget,
-): Promise<Signposts | undefined> {
-  if (signposting === undefined) return undefined;
-  const values = await run(selectedValues(entry, query), entry.values.length);
-  const target = url?.ok === true ? url.url : undefined;
-  return run(signposting(values, { handle: handle.text, target, headers }), entry.values.length);
+async function withSignposts(request: ResolvedRequest, target: RedirectTarget): Promise<RedirectTarget> {
+  const { handle, query, resolution, deps, run } = request;
+  if (deps.signposting === undefined) return target;
+  const { length } = resolution.entry.values;
+  const values = await run(selectedValues(resolution.entry, query), length);
+  const to = target.url?.ok === true ? target.url.url : undefined;
+  const reading = deps.signposting(values, { handle: handle.text, target: to, headers: target.headers });
+  return { ...target, signposts: await run(reading, length) };
 }
 
 async function sendLinkset(request: ResolvedRequest, signposts: Signposts): Promise<void> {
   const { req, res, deps, query } = request;
   const contentType = linksetType(query, req.headers.accept);
-  const headers = { ...pageHeaders(request), ...deps.sender.securityHeaders };
-  const variesByAccept = query.linksetFormat === undefined;
-  const text = signposts.linkset(contentType);
-  await deps.sender.sendText(req, res, { contentType, text, headers, variesByAccept });
+  await deps.sender.sendText(req, res, {
+    contentType,
+    text: signposts.linkset(contentType),
+    headers: { ...pageHeaders(request), ...deps.sender.securityHeaders },
+    variesByAccept: query.linksetFormat === undefined,
+  });
 }
 
 /** Clients revalidate pages and link sets; the response is usually a 304. */
@@ -250,10 +251,7 @@ async function sendAlias(request: FoundRecord): Promise<boolean> {
   return true;
 }
 
-async function redirect(
-  request: ResolvedRequest,
-  { target, url, signposts }: { target: RedirectTarget; url: string; signposts: Signposts | undefined },
-): Promise<void> {
+async function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): Promise<void> {
   const { req, res, deps } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
@@ -262,7 +260,7 @@ async function redirect(
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
   const status = statusFor(request, target);
-  const lines = [...target.headers, ...(signposts?.onRedirect() ?? [])];
+  const lines = [...target.headers, ...(target.signposts?.onRedirect() ?? [])];
   const made = representRedirect({ url, varies: variation.headers, lines });
   await deps.sender.sendRedirect(req, res, { status, headers, made });
   if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparable(status)) {
@@ -312,11 +310,7 @@ const dependsOnEntryOnly = (
 ): boolean =>
   isOfRecordAlone && !isRandom && !variation.isByAddress && variation.headers.length === 0 && status <= 302;
 
-async function sendRecordPage(
-  request: ResolvedRequest,
-  target: RedirectTarget,
-  signposts: Signposts | undefined,
-): Promise<void> {
+async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget): Promise<void> {
   const { req, res, deps, query, handle, aliases, resolution, run } = request;
   const { authoritative } = query;
   const { entry } = resolution;
@@ -324,7 +318,7 @@ async function sendRecordPage(
   const now = deps.context.clock.now();
   const making = recordPage({ handle: handle.text, aliases, values, target, resolution, authoritative, now });
   const page = await run(making, entry.values.length);
-  const headers = { ...pageHeaders(request), ...Object.fromEntries(signposts?.onPage() ?? []) };
+  const headers = { ...pageHeaders(request), ...Object.fromEntries(target.signposts?.onPage() ?? []) };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
 }
 

@@ -41,11 +41,7 @@ const responses = {
     headers: { Location: 'The URL of the last handle on this proxy.' },
     content: page,
   },
-  302: {
-    description: 'The target',
-    headers: { Location: 'Its URL.', Link: 'FAIR Signposting, with `signposting.publicUrl`.' },
-    content: page,
-  },
+  302: { description: 'The target', headers: { Location: 'Its URL.' }, content: page },
   304: 'Not modified',
   default: {
     description: 'A redirect with the status of a location, or another response of the Handle server',

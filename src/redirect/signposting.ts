@@ -7,8 +7,7 @@ import type { HeaderLine } from './locations/response-headers.js';
 import { toRedirectUrl } from './redirect-url.js';
 import { textOf } from './values.js';
 
-/** A link; URIs and media types have neither quotes nor backslashes. */
-export interface TypedLink {
+interface TypedLink {
   href: string;
   rel: string;
   type?: string | undefined;
@@ -27,7 +26,6 @@ interface SignpostedRecord {
 }
 
 export interface Signposts {
-  /** The `Link` header of a redirect, and that of the record page. */
   onRedirect: () => HeaderLine[];
   onPage: () => HeaderLine[];
   linkset: (contentType: string) => string;
@@ -56,28 +54,25 @@ export function createSignposting({ signposting }: Pick<Config, 'signposting'>):
     `${handle.startsWith('10.') ? 'https://doi.org' : resolverUrl}/${handleToPath(handle)}`;
   return function* readSignposts(values, { handle, target, headers }) {
     const path = handleToPath(handle);
-    const page = `${publicUrl}/${path}`;
-    const record = `${publicUrl}/api/handles/${path}`;
+    const urls = { page: `${publicUrl}/${path}`, record: `${publicUrl}/api/handles/${path}`, target };
+    const found = [{ href: pidOf(handle), rel: 'cite-as' }, ...(yield* readLinks(values, relations, pidOf))];
     const taken = relationsIn(headers);
-    const found = yield* readLinks(values, relations, pidOf);
-    const links = landingLinks(found, { page, record, pid: pidOf(handle), target });
-    const free = links.filter(({ rel }) => !taken.has(rel));
-    const toSets = [
-      { href: `${page}?action=linkset&format=json`, rel: 'linkset', type: LINKSET_JSON },
-      { href: `${page}?action=linkset&format=text`, rel: 'linkset', type: LINKSET_TEXT },
-    ];
+    const links = linksOf(found, urls).filter(({ rel }) => !taken.has(rel));
+    const [first, ...others] = links.filter(({ anchor }) => anchor === (target ?? urls.page));
+    const [json, text] = [LINKSET_JSON, LINKSET_TEXT].map((type) => {
+      const format = type === LINKSET_JSON ? 'json' : 'text';
+      return { href: `${urls.page}?action=linkset&format=${format}`, rel: 'linkset', type };
+    });
     return {
       // Links of a redirect have an anchor, because it represents no resource (RFC 8288 §3.2).
-      onRedirect: () => linkHeader([...free.slice(0, 1), ...toSets.slice(0, 1), ...free.slice(1)]),
+      onRedirect: () => linkHeader([first, json, ...others]),
       // The page is metadata of the target, else itself the landing page.
       onPage() {
-        const own = target === undefined ? free : [{ href: target, rel: 'describes' }];
-        return linkHeader([...toSets, ...own.map((link) => ({ ...link, anchor: undefined }))]);
+        const own = target === undefined ? [first, ...others] : [{ href: target, rel: 'describes' }];
+        return linkHeader([json, text, ...own.map((link) => link && { ...link, anchor: undefined })]);
       },
-      linkset(contentType) {
-        const all = [...free, ...linksToLanding(links, record).filter(({ rel }) => !taken.has(rel))];
-        return contentType === LINKSET_TEXT ? `${all.map(writeLink).join(',\n')}\n` : writeJson(all);
-      },
+      linkset: (contentType) =>
+        contentType === LINKSET_TEXT ? `${links.map(writeLink).join(',\n')}\n` : writeJson(links),
     };
   };
 }
@@ -90,15 +85,13 @@ const relationsIn = (headers: readonly HeaderLine[]): Set<string> =>
       .flatMap(([, rel = '']) => rel.toLowerCase().split(' ')),
   );
 
-type FoundLink = Partial<TypedLink>;
-
-/** Reads values that are an http(s) URL or a handle as links; a media type is the `type` without `href`. */
+/** Reads values that are an http(s) URL or a handle as links. */
 function* readLinks(
   values: readonly HandleValue[],
   relations: ReadonlyMap<string, string>,
   pidOf: (handle: string) => string,
-): Steps<FoundLink[]> {
-  const links: FoundLink[] = [];
+): Steps<TypedLink[]> {
+  const links: TypedLink[] = [];
   for (const [at, value] of values.entries()) {
     if (at % VALUES_PER_STEP === VALUES_PER_STEP - 1) yield;
     const rel = relations.get(upperAscii(value.type));
@@ -106,7 +99,6 @@ function* readLinks(
     if (rel === undefined || text === undefined || text.length > MAX_URI_CHARS) continue;
     const href = hrefOf(text, pidOf);
     if (href !== undefined) links.push({ href, rel });
-    else if (rel === 'type' && /^[a-z]+\/[\w.+-]{1,100}$/i.test(text)) links.push({ type: text });
     if (links.length === MAX_LINKS) break;
   }
   return links;
@@ -122,57 +114,41 @@ function hrefOf(text: string, pidOf: (handle: string) => string): string | undef
 
 const isWebUrl = (url: string): boolean => url.length <= MAX_URI_CHARS && /^https?:/i.test(url);
 
-/** The links of a landing page in the FAIR profile; none for a target that is no http(s) URL or too long. */
-function landingLinks(
-  found: readonly FoundLink[],
-  { page, record, pid, target }: { page: string; record: string; pid: string; target: string | undefined },
-): (TypedLink & { anchor: string })[] {
+/** The links of the FAIR profile for a landing page, its record and its items; none for a target that is no http(s) URL or too long. */
+function linksOf(
+  found: readonly TypedLink[],
+  { page, record, target }: { page: string; record: string; target: string | undefined },
+): TypedLink[] {
   if (target !== undefined && !isWebUrl(target)) return [];
-  const all = (rel: string): TypedLink[] =>
-    found.flatMap((link) => (link.rel === rel && link.href !== undefined ? [{ href: link.href, rel }] : []));
-  const first = (rel: string): TypedLink[] => all(rel).slice(0, 1);
-  const items = all('item');
-  // With several items the media type could be that of any of them.
-  const type = items.length === 1 ? found.find(({ href }) => href === undefined)?.type : undefined;
+  const anchor = target ?? page;
+  const all = (name: string): TypedLink[] => found.filter(({ rel }) => rel === name);
+  const first = (name: string): TypedLink[] => all(name).slice(0, 1);
+  const [format] = all('profile');
   return [
-    { href: pid, rel: 'cite-as' },
-    ...first('type'),
+    ...[...first('cite-as'), ...first('type')],
     ...(target === undefined ? [{ href: 'https://schema.org/AboutPage', rel: 'type' }] : []),
     // SPDX names licences without the ending of their page.
-    ...first('license').map(({ href, rel }) => ({
-      href: href.replace(/(\/spdx\.org\/.*)\.html$/, '$1'),
-      rel,
-    })),
-    { href: record, rel: 'describedby', type: 'application/json', profile: all('profile')[0]?.href },
-    ...['describedby', 'author', 'describes', 'collection'].flatMap(all),
-    ...items.map((link) => ({ ...link, type })),
-  ].map((link) => ({ ...link, anchor: target ?? page }));
+    ...first('license').map(({ href, rel }) => ({ href: href.replace(SPDX_PAGE, '$1'), rel })),
+    { href: record, rel: 'describedby', type: 'application/json', profile: format?.href },
+    ...['describedby', 'author', 'describes', 'collection', 'item'].flatMap(all),
+    { href: anchor, rel: 'describes', anchor: record },
+    ...all('item').map(({ href }) => ({ href: anchor, rel: 'collection', type: 'text/html', anchor: href })),
+  ].map((link) => ({ anchor, ...link }));
 }
 
-/** The links from the record and the items back to the landing page. */
-function linksToLanding(links: ReturnType<typeof landingLinks>, record: string): TypedLink[] {
-  const items = links.filter(({ rel }) => rel === 'item');
-  return [
-    ...links.slice(0, 1).map(({ anchor }) => ({ href: anchor, rel: 'describes', anchor: record })),
-    ...items.map(({ anchor, href }) => ({
-      href: anchor,
-      rel: 'collection',
-      type: 'text/html',
-      anchor: href,
-    })),
-  ];
-}
+const SPDX_PAGE = /(\/spdx\.org\/.*)\.html$/;
 
 /** Leaves out links that would make the header too long. */
-function linkHeader(links: readonly TypedLink[]): HeaderLine[] {
+function linkHeader(links: readonly (TypedLink | undefined)[]): HeaderLine[] {
   let header = '';
-  for (const link of links.map(writeLink)) {
+  for (const link of links.flatMap((each) => (each === undefined ? [] : [writeLink(each)]))) {
     const longer = header === '' ? link : `${header}, ${link}`;
     if (longer.length <= MAX_HEADER_CHARS) header = longer;
   }
   return header === '' ? [] : [['Link', header]];
 }
 
+/** URIs and media types need no escapes: they have neither quotes nor backslashes. */
 function writeLink({ href, ...link }: TypedLink): string {
   const names = ['rel', 'type', 'profile', 'anchor'] as const;
   const parameters = names.map((name) => (link[name] === undefined ? '' : `; ${name}="${link[name]}"`));

@@ -2,6 +2,7 @@
 import LinkHeader from 'http-link-header';
 import { describe, expect, it } from 'vitest';
 import { type Leads, startLeads, value } from '../support/leads.js';
+import { problemsFrom } from '../support/load-config.js';
 import { useNock } from '../support/nock.js';
 
 useNock();
@@ -22,7 +23,6 @@ const facts = [
   value(4, TYPED.item, 'https://repo.example.org/item/1/data.csv'),
   value(5, TYPED.describedby, '21.T11148/meta'),
   value(6, TYPED.profile, '21.T11148/b9b76f887845e32d29f7'),
-  value(7, TYPED.type, 'text/csv'),
   value(8, 'ORCID', 'https://orcid.org/0000-0002-1825-0097'),
 ];
 const AUTHORS = {
@@ -62,6 +62,15 @@ describe('signposting', () => {
     expect([status, headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
   });
 
+  it.each(['T', '=license', 'T=cite-as', 'T x=license'])(
+    'refuses the type %j in its table',
+    (SIGNPOSTING_TYPES) => {
+      expect(problemsFrom({ env: { SIGNPOSTING_TYPES } })[0]).toContain(
+        'signposting.types: give pairs such as',
+      );
+    },
+  );
+
   describe('on a redirect', () => {
     it('names the persistent URI, the record and the link set, in prepared responses too', async () => {
       const leads = await startLeads({ a: [url] }, PUBLIC);
@@ -87,7 +96,14 @@ describe('signposting', () => {
 
     it('has the same links for HEAD as for GET', async () => {
       const leads = await startLeads({ a: [url, ...facts], page: facts }, PUBLIC);
-      for (const path of ['a', 'a?noredirect', 'page', 'a?action=linkset', 'a']) {
+      for (const path of [
+        'a',
+        'a?noredirect',
+        'page',
+        'a?action=linkset',
+        'a?action=linkset&format=constructor',
+        'a',
+      ]) {
         // The page says whether it is from memory.
         await leads.get(path);
         const get = await leads.get(path);
@@ -200,7 +216,7 @@ describe('signposting', () => {
             { href: 'https://hdl.handle.net/21.T11148/meta' },
           ],
           author: [{ href: 'https://orcid.org/0000-0002-1825-0097' }],
-          item: [{ href: data, type: 'text/csv' }],
+          item: [{ href: data }],
         },
         { anchor: record, describes: [{ href: page }] },
         { anchor: data, collection: [{ href: page, type: 'text/html' }] },
@@ -216,7 +232,7 @@ describe('signposting', () => {
       const contexts = await linksetOf(leads, 'a');
       const inJson = contexts.flatMap(({ anchor, ...relations }) =>
         Object.entries(relations).flatMap(([rel, targets]) =>
-          (targets as unknown as LinkTarget[]).map(({ href, type, profile }) => ({
+          targets.map(({ href, type, profile }) => ({
             uri: href,
             rel,
             ...(type !== undefined && { type }),
