@@ -1,7 +1,7 @@
 // "I write to the database of the Handle server", walked with PostgreSQL and with MariaDB.
 import '../support/real-sockets.js';
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished } from 'vitest';
@@ -50,13 +50,13 @@ function startPostgres(): Database {
   const asNobody = (...args: string[]): string => run('runuser', ['-u', 'nobody', '--', ...args]);
   const data = join(folder, 'data');
   asNobody('initdb', '--pgdata', data, '--auth', 'trust', '--username', 'handles');
-  const options = `-c unix_socket_directories=${folder} -c listen_addresses= -c fsync=off`;
+  const options = `-c unix_socket_directories=${folder} -c listen_addresses= -c port=5432 -c fsync=off`;
   asNobody('pg_ctl', '--pgdata', data, '--options', options, '--log', join(folder, 'log'), '--wait', 'start');
   onTestFinished(() => {
     asNobody('pg_ctl', '--pgdata', data, '--mode', 'immediate', 'stop');
     rmSync(folder, { recursive: true });
   });
-  const variables = { PGHOST: folder, PGUSER: 'handles' };
+  const variables = { PGHOST: folder, PGPORT: '5432', PGUSER: 'handles', PGSERVICEFILE: '/dev/null' };
   run('psql', ['--dbname', 'postgres', '--command', 'CREATE DATABASE handles'], variables);
   const sql = (text: string): string =>
     run('psql', ['--dbname', 'handles', '--set', 'ON_ERROR_STOP=1', '--command', text], variables);
@@ -77,10 +77,15 @@ async function startMariadb(): Promise<Database> {
     await exited;
     rmSync(folder, { recursive: true });
   });
-  const variables = { MYSQL_UNIX_PORT: socket, MYSQL_HOME: folder, HOME: folder, USER: 'root' };
-  const isUp = (): number | null =>
-    spawnSync('mysql', ['--execute', 'SELECT 1'], { env: { ...process.env, ...variables } }).status;
-  await expect.poll(isUp).toBe(0);
+  // The options of the user win over those of the machine, which may name the socket of another server.
+  writeFileSync(join(folder, '.my.cnf'), `[client]\nsocket=${socket}\nuser=root\n`);
+  const variables = { HOME: folder };
+  const socketOfServer = (): string =>
+    spawnSync('mysql', ['--skip-column-names', '--execute', 'SELECT @@socket'], {
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'] ?? '', ...variables },
+    }).stdout.trim();
+  await expect.poll(socketOfServer).toBe(socket);
   run('mysql', ['--execute', 'CREATE DATABASE handles'], variables);
   return { variables, run: (text) => run('mysql', ['--execute', text, 'handles'], variables) };
 }

@@ -8,6 +8,7 @@ import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
 import { exampleText } from '../support/examples.js';
+import { itWithProgram } from '../support/programs.js';
 import { recordReply, startJsonServer } from '../support/resolver-double.js';
 import { walkThrough } from '../support/walk-through.js';
 
@@ -65,7 +66,7 @@ describe('the page “I run Dataverse or another program with a Java Handle serv
 });
 
 describe('the page “I run an ePIC or Handle.Net service”', () => {
-  it('shows what each of its commands prints', async () => {
+  itWithProgram('jq', 'shows what each of its commands prints', async () => {
     const page = pageWith('epic-service.md', HANDLE_SERVER);
     const { variables } = await startByPage(page);
     expect(await walkThrough(page, variables)).toBe(3);
@@ -73,19 +74,23 @@ describe('the page “I run an ePIC or Handle.Net service”', () => {
 });
 
 describe('the page “My institution wants a cache of doi.org and hdl.handle.net”', () => {
-  it('shows what each of its commands prints, with a resolver that answers 429', async () => {
-    const doi = await startJsonServer((path) =>
-      path.endsWith('/later')
-        ? { status: 429, headers: { 'Retry-After': '60' }, body: {} }
-        : recordReply(path, { '10.5072/example': 'https://example.org/article' }),
-    );
-    const handle = await startJsonServer((path) =>
-      recordReply(path, { '20.500.12345/abc': 'https://example.org/item' }),
-    );
-    const page = exampleText('own-cache.md')
-      .replace('url: https://doi.org', `url: ${doi}`)
-      .replace('url: https://hdl.handle.net', `url: ${handle}`);
-    const { variables } = await startByPage(page);
-    expect(await walkThrough(page, variables)).toBe(5);
-  });
+  itWithProgram(
+    'jq',
+    'shows what each of its commands prints, with a resolver that answers 429',
+    async () => {
+      const doi = await startJsonServer((path) =>
+        path.endsWith('/later')
+          ? { status: 429, headers: { 'Retry-After': '60' }, body: {} }
+          : recordReply(path, { '10.5072/example': 'https://example.org/article' }),
+      );
+      const handle = await startJsonServer((path) =>
+        recordReply(path, { '20.500.12345/abc': 'https://example.org/item' }),
+      );
+      const page = exampleText('own-cache.md')
+        .replace('url: https://doi.org', `url: ${doi}`)
+        .replace('url: https://hdl.handle.net', `url: ${handle}`);
+      const { variables } = await startByPage(page);
+      expect(await walkThrough(page, variables)).toBe(5);
+    },
+  );
 });
