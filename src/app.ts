@@ -1,5 +1,5 @@
 // Creates the application: each part once, wired by hand. Importing it has no side effects.
-import { createFindPeriod } from './upstream/routing.js';
+import { createFindPeriod, createIsServed, createRefOf } from './upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { createAdmin } from './admin/app.js';
 import { type Operations, createOperations } from './admin/operations.js';
@@ -8,7 +8,12 @@ import { systemClock } from './cache/clock.js';
 import { PreparedCache } from './cache/prepared-cache.js';
 import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
 import type { Config } from './config/schema.js';
-import { type ConfiguredServer, isUpstreamGiven, upstreamServers } from './config/upstream-servers.js';
+import {
+  type ConfiguredServer,
+  isUpstreamGiven,
+  unservedPrefixes,
+  upstreamServers,
+} from './config/upstream-servers.js';
 import type { Context } from './context.js';
 import { createCoordination } from './coordination/coordination.js';
 import { createMemoryBudget } from './http/request-body.js';
@@ -77,9 +82,15 @@ export interface App {
  */
 interface AppSettings extends Config {
   servers: readonly ConfiguredServer[];
+  /** Prefixes without a server. */
+  unserved: readonly string[];
 }
 
-const settingsOf = (config: Config): AppSettings => ({ ...config, servers: upstreamServers(config) });
+const settingsOf = (config: Config): AppSettings => ({
+  ...config,
+  servers: upstreamServers(config),
+  unserved: unservedPrefixes(config),
+});
 
 /** Creates all parts of the proxy. @throws Error when the configuration names no upstream */
 export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
@@ -172,13 +183,21 @@ function createSources(
   context: Context,
   shared: ReturnType<typeof createShared>,
 ) {
+  const { servers, unserved, upstream } = settings();
   const staleIfErrorMs = createFindPeriod(() => settings().cache.staleIfError);
+  const refOf = createRefOf(servers, upstream.caseSensitive);
+  const isServed = createIsServed(servers, unserved);
   const cache = createCache(
     settings(),
     context,
     cacheEvents(() => ({ resolver, restoring })),
   );
-  const restoring = createRestoring(settings(), context, { memory: cache.memory, staleIfErrorMs });
+  const restoring = createRestoring(settings(), context, {
+    memory: cache.memory,
+    refOf,
+    isServed,
+    staleIfErrorMs,
+  });
   const coordination = createCoordination(settings, context, cache);
   const upstreams = createUpstreams(settings(), context, {
     ...shared,
@@ -190,7 +209,7 @@ function createSources(
     networks: coordination.limitedNetworks,
     servers: upstreams.servers,
   });
-  const loading = { cache, upstream: upstreams.reads, limitMiss, staleIfErrorMs };
+  const loading = { cache, upstream: upstreams.reads, limitMiss, refOf, staleIfErrorMs };
   const resolver: Resolver<unknown> = createResolver(settings, context, loading);
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
   return { cache, restoring, coordination, upstreams, limitMiss, resolver, originOf };

@@ -51,6 +51,11 @@ export const CATALOGUE = {
   },
   ADMIN_NOT_BLOCKED: { status: 404, responseCode: 100, title: 'This network is not limited' },
   UNKNOWN_ENDPOINT: { status: 404, responseCode: 4, title: 'Unknown HTTP API endpoint' },
+  REPOSITORY_MINTS: {
+    status: 405,
+    responseCode: 7,
+    title: 'Handles of this prefix can only be read here: the repository mints and changes them',
+  },
   METHOD_NOT_ALLOWED: { status: 405, responseCode: 4, title: 'Method not allowed' },
   REQUEST_TIMEOUT: { status: 408, responseCode: 4, title: 'Timeout while receiving the request' },
   PRECONDITION_FAILED: { status: 412, responseCode: 4, title: 'Precondition failed' },

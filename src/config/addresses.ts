@@ -18,6 +18,16 @@ export function readBaseUrl(text: string): string | undefined {
   return url && !/[?#@]/.test(text) ? url.origin + withoutSlashesAtEnd(url.pathname) : undefined;
 }
 
+/**
+ * Normalises the address of a Handle server or of DSpace; returns a template with placeholders such as `{handle}`
+ * unchanged, and undefined for any other text. The host of a template is fixed, because it decides where requests go.
+ */
+export function readServerAddress(text: string): string | undefined {
+  if (!text.includes('{')) return readBaseUrl(text);
+  const isTemplate = /^https?:\/\/[^/?#@{}]+\/[\x21-\x7e]*$/.test(text);
+  return isTemplate && parseHttpUrl(text) !== undefined ? text : undefined;
+}
+
 /** Parses an http(s) URL without a path, query or credentials; returns undefined for any other URL. */
 export const readOrigin = (text: string): string | undefined =>
   parseHttpUrl(text)?.pathname === '/' ? readBaseUrl(text) : undefined;

@@ -48,6 +48,11 @@ export const reverseLookup = section({
   ),
 });
 
+const baseUrl = normalised({
+  allowed: 'an http:// or https:// address without query and credentials',
+  read: readBaseUrl,
+});
+
 const v2Admin = reloadable(
   section({
     index: wholeNumber({ min: 1, max: 2_147_483_647, byDefault: 100 }).describe(
@@ -111,10 +116,7 @@ export const v2 = section({
       .describe('Realm in `WWW-Authenticate` of ePIC v2 responses with 401.'),
   ),
   publicUrl: reloadable(
-    normalised({
-      allowed: 'an http:// or https:// address without query and credentials',
-      read: readBaseUrl,
-    })
+    baseUrl
       .optional()
       .describe(
         "Base URL before `/api/v2/handles` in `Location`, such as `https://pid.example.org`; by default the request's.",
@@ -183,6 +185,41 @@ export const redirect = section({
       "Whether a prefix's redirects include the locations that its prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.",
     ),
   ),
+});
+
+const SIGNPOST = /^(\S+)=(type|author|license|describedby|describes|item|collection|profile)$/;
+
+function readSignpost(given: string): [type: string, relation: string] | undefined {
+  const [, type, relation] = SIGNPOST.exec(given) ?? [];
+  return type === undefined || relation === undefined ? undefined : [type, relation];
+}
+
+/** Types of the ePIC Data Type Registry: digitalObjectType, license, digitalObjectLocation, hasMetadata, isMetadataFor, kernelInformationProfile. */
+const SIGNPOSTS: [type: string, relation: string][] = [
+  ['21.T11148/1c699a5d1b4ad3ba4956', 'type'],
+  ['21.T11148/2f314c8fe5fb6a0063a8', 'license'],
+  ['21.T11148/b8457812905b83046284', 'item'],
+  ['21.T11148/d0773859091aeb451528', 'describedby'],
+  ['21.T11148/4fe7cde52629b61e3b82', 'describes'],
+  ['21.T11148/076759916209e5d62bd5', 'profile'],
+];
+
+export const signposting = section({
+  publicUrl: baseUrl
+    .optional()
+    .describe(
+      'Base URL of this proxy, such as `https://pid.example.org`, in the Link headers and link sets of FAIR Signposting; without it there are none.',
+    ),
+  resolverUrl: baseUrl
+    .prefault('https://hdl.handle.net')
+    .describe(
+      'Base URL before the handle in `cite-as`. Handles under `10.` are DOIs, with `https://doi.org`.',
+    ),
+  types: list({ allowed: 'pairs such as `21.T11148/2f314c8fe5fb6a0063a8=license`', read: readSignpost })
+    .default(SIGNPOSTS)
+    .describe(
+      'Value types whose URLs or handles are links, each with `type`, `author`, `license`, `describedby`, `describes`, `item`, `collection` or `profile`, such as `21.T11148/2f314c8fe5fb6a0063a8=license`, separated by commas; by default those in "FAIR Signposting".',
+    ),
 });
 
 const readImage = (given: string): string | undefined =>

@@ -1,5 +1,5 @@
 // Configuration keys for Handle servers: addresses, prefixes, timeouts, limits and circuit breaker.
-import { readFingerprints, readOrigin } from './addresses.js';
+import { readFingerprints, readOrigin, readServerAddress } from './addresses.js';
 import {
   duration,
   flag,
@@ -7,6 +7,7 @@ import {
   mapping,
   mappings,
   normalised,
+  oneOf,
   readPrefixPattern,
   section,
   size,
@@ -17,7 +18,7 @@ import {
 /** Value of `upstream.url` that runs the proxy without a Handle server. */
 export const NO_SERVER = 'none';
 
-const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
+export const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
 
 const breaker = section({
   failures: wholeNumber({ min: 1, max: 10_000, byDefault: 10 }).describe(
@@ -144,19 +145,29 @@ export const upstream = section({
   ),
 });
 
+const address = normalised({
+  allowed: 'an http:// or https:// address without credentials',
+  read: readServerAddress,
+});
+
+/** The kinds of servers. All but a Handle server mint their handles themselves. */
+const KINDS = ['handle-server', 'dspace', 'template', 'none'] as const;
+
 const PREFIXES = 'prefixes such as 21.T11998, 21.T11998.* for those derived from it, or * for all others';
 
 const server = mapping({
   prefixes: list({ allowed: PREFIXES, read: readPrefixPattern }),
-  url,
+  kind: oneOf(KINDS, 'handle-server'),
+  url: address.optional(),
+  existenceCheck: flag(false),
   readOnly: flag(false),
-  mirrors,
+  mirrors: list({ allowed: 'http:// or https:// addresses', read: readServerAddress }).default([]),
   ...trust,
   ...perServer,
 });
 
 export const upstreams = mappings(server).describe(
-  'Several Handle servers instead of `upstream.url`, each with `prefixes` and `url`, and optionally `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`, which override `upstream.*`. The longest matching prefix decides.',
+  'Several servers instead of `upstream.url`, each with `prefixes` and `url`, for repositories also `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck`, see "Repositories"; and, to override `upstream.*`, with `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`. The longest matching prefix decides.',
 );
 
 /** Keys of `upstream` that are defaults for each server in `upstreams`. */

@@ -1,11 +1,20 @@
 // Combines the schema of all sections, and adds rules across keys.
 import { z } from 'zod';
-import { isLoopback } from './addresses.js';
+import { isLoopback, readBaseUrl, readOrigin } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
-import { batch, deletion, native, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
+import {
+  batch,
+  deletion,
+  native,
+  page,
+  redirect,
+  reverseLookup,
+  signposting,
+  v2,
+} from './schema-interfaces.js';
 import { admin, http, log, server, tracing } from './schema-server.js';
 import { traffic } from './schema-traffic.js';
-import { upstream, upstreams } from './schema-upstream.js';
+import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
 import {
   type ConfiguredServer,
   type UpstreamSections,
@@ -27,6 +36,7 @@ const SECTIONS = {
   reverseLookup,
   v2,
   redirect,
+  signposting,
   native,
   page,
   admin,
@@ -84,8 +94,27 @@ function upstreamRules(config: UpstreamSections): CrossRule[] {
     [url !== undefined && config.upstreams.length > 0, 'upstream.url', 'give this or upstreams, not both'],
     [repeated !== undefined, 'upstreams', `prefix ${repeated ?? ''} is given twice`],
     [staleAfterMs >= shortest, 'upstream.staleAfter', 'give less than upstream.timeout'],
+    ...config.upstreams.map(addressRule),
     ...servers.map(fingerprintRule),
   ];
+}
+
+/** The address that each kind of server needs. */
+function addressRule({ kind, url, mirrors }: Config['upstreams'][number], at: number): CrossRule {
+  const key = `upstreams.${at}.url`;
+  if (kind === 'none') return [url !== undefined, key, 'leave it out: there is no server with kind: none'];
+  if (url === undefined) return [true, key, 'give the address of the server'];
+  const all = [url, ...mirrors];
+  if (kind === 'handle-server') {
+    const isOrigin = all.every((each) => readOrigin(each) !== undefined);
+    return [!isOrigin, key, `give ${ORIGIN}; DSpace needs kind: dspace`];
+  }
+  if (kind === 'dspace') {
+    const isBase = all.every((each) => readBaseUrl(each) !== undefined && !/[{}]/.test(each));
+    return [!isBase, key, 'give the address of its backend, such as https://repository.example.org/server'];
+  }
+  const isTemplate = /\{(?:handle|suffix)\}/.test(url) && mirrors.length === 0;
+  return [!isTemplate, key, 'give an address with {handle} or {suffix}, and no mirrors'];
 }
 
 function fingerprintRule({ url, mirrors, fingerprint, key }: ConfiguredServer): CrossRule {

@@ -1,9 +1,16 @@
-// Lists the configured Handle servers, from `upstream` or `upstreams`.
+// Lists the configured servers, from `upstream` or `upstreams`.
 import type { z } from 'zod';
 import { NO_SERVER, type upstream, type upstreams } from './schema-upstream.js';
 
-/** A Handle server with its prefixes (`21.T1`, `21.T1.*` or `*`, in upper case), limits and timeouts. */
-export type ServerConfig = z.output<typeof upstreams>[number];
+type ListedServer = z.output<typeof upstreams>[number];
+
+/** A server with its prefixes (`21.T1`, `21.T1.*` or `*`, in upper case), limits and timeouts. */
+export interface ServerConfig extends Omit<ListedServer, 'kind' | 'url'> {
+  kind: Exclude<ListedServer['kind'], 'none'>;
+  url: string;
+  /** Whether the server mints its handles itself: it has no writes and no logins, and suffixes are case-sensitive. */
+  isRepository: boolean;
+}
 
 /** A server and its section key. */
 export interface ConfiguredServer extends ServerConfig {
@@ -14,20 +21,38 @@ export interface ConfiguredServer extends ServerConfig {
 /** The configuration sections that name servers. */
 export interface UpstreamSections {
   upstream: z.output<typeof upstream>;
-  upstreams: ServerConfig[];
+  upstreams: ListedServer[];
 }
 
 /** Whether the configuration has a server or `upstream.url: none`. */
-export const isUpstreamGiven = (config: UpstreamSections): boolean =>
-  config.upstream.url === NO_SERVER || upstreamServers(config).length > 0;
+export const isUpstreamGiven = ({ upstream, upstreams }: UpstreamSections): boolean =>
+  upstream.url !== undefined || upstreams.length > 0;
+
+const HANDLE_SERVER = {
+  kind: 'handle-server',
+  existenceCheck: false,
+  isRepository: false,
+  readOnly: false,
+} as const;
 
 /** Returns the configured servers, or none for `upstream.url: none`. */
 export function upstreamServers({ upstream, upstreams }: UpstreamSections): ConfiguredServer[] {
   const { url } = upstream;
   if (url === NO_SERVER) return [];
-  if (url !== undefined) return [{ ...upstream, url, key: 'upstream', prefixes: ['*'], readOnly: false }];
-  return upstreams.map((server, at) => ({ ...server, key: `upstreams.${at}` }));
+  if (url !== undefined) {
+    return [{ ...upstream, ...HANDLE_SERVER, prefixes: ['*'], url, key: 'upstream' }];
+  }
+  return upstreams.flatMap(({ kind, url: listed, ...server }, at) => {
+    if (kind === 'none' || listed === undefined) return [];
+    const isRepository = kind !== 'handle-server';
+    const readOnly = server.readOnly || isRepository;
+    return [{ ...server, kind, url: listed, isRepository, readOnly, key: `upstreams.${at}` }];
+  });
 }
+
+/** Returns the prefixes of `upstreams` without a server; a seed, a snapshot or an import provides their records. */
+export const unservedPrefixes = ({ upstreams }: Pick<UpstreamSections, 'upstreams'>): string[] =>
+  upstreams.flatMap(({ kind, prefixes }) => (kind === 'none' ? prefixes : []));
 
 /** Returns the maximum write duration (ms) at any of these servers, including the queue. */
 export const maxWriteMs = (
@@ -36,11 +61,15 @@ export const maxWriteMs = (
   Math.max(0, ...servers.map(({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs));
 
 /** Returns an identifier of the upstream servers. Instances with equal identifiers may share a cache. */
-export function describeServers(servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[]): string {
+export function describeServers(servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[]): string {
   const [first, ...others] = servers;
-  if (others.length === 0) return first?.url ?? '';
+  if (first === undefined) return '';
+  if (others.length === 0) return describeServer(first);
   return servers
-    .map(({ prefixes, url }) => `${[...prefixes].sort().join(',')}=${url}`)
+    .map((server) => `${[...server.prefixes].sort().join(',')}=${describeServer(server)}`)
     .sort()
     .join(' ');
 }
+
+const describeServer = ({ kind, url }: Pick<ServerConfig, 'kind' | 'url'>): string =>
+  kind === 'handle-server' ? url : `${kind}:${url}`;

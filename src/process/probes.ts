@@ -11,13 +11,14 @@ import { newPseudonym } from '../upstream/caller.js';
 import { presentedCertificate, readTrust } from '../upstream/connections.js';
 import { codeOf, diagnose, REVERSE_LOOKUP_KEYS, keysAt } from '../upstream/failure.js';
 import {
-  PING,
   type ProbeFailure,
   type ProbeReport,
-  askHandleServer,
+  ping,
   type ServerProbe,
   probeServer,
 } from '../upstream/probe.js';
+import { createSource } from '../upstream/sources/kinds.js';
+
 export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse look-up';
 
 export interface Probe {
@@ -39,11 +40,15 @@ export function createProbes(config: Config): Probe[] {
 
 function probesOf(server: ConfiguredServer, probeHandle: string, pseudonym: string): Probe[] {
   const { url, mirrors, timeoutMs, maxBodyBytes } = server;
-  const question = askHandleServer(probeHandle);
-  const common = { question, pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };
+  const placeOf = (at: string) => ({
+    url: at,
+    question: createSource({ ...server, url: at }).probe(probeHandle),
+    keys: keysAt(server, at),
+  });
+  const common = { pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };
   return [
-    probeOf('upstream', { ...common, url, keys: keysAt(server, url) }),
-    ...mirrors.map((mirror) => probeOf('mirror', { ...common, url: mirror, keys: keysAt(server, mirror) })),
+    probeOf('upstream', { ...common, ...placeOf(url) }),
+    ...mirrors.map((mirror) => probeOf('mirror', { ...common, ...placeOf(mirror) })),
   ];
 }
 
@@ -51,7 +56,7 @@ function reverseLookupProbes({ reverseLookup: { url }, upstream }: Config, pseud
   if (url === undefined) return [];
   const limits = { timeoutMs: upstream.timeoutMs, maxBodyBytes: upstream.maxBodyBytes };
   const keys = REVERSE_LOOKUP_KEYS;
-  return [probeOf('reverse look-up', { url, question: PING, keys, pseudonym, ...limits })];
+  return [probeOf('reverse look-up', { url, question: ping(url), keys, pseudonym, ...limits })];
 }
 
 const probeOf = (target: ProbeTarget, probe: ServerProbe): Probe => ({

@@ -14,6 +14,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { parseRecord, recordEtag } from './condition.js';
+import { type RepositoryReadDeps, readAtRepository } from './repository-read.js';
 import { type Forward, upstreamTarget } from './forward.js';
 
 import {
@@ -100,11 +101,10 @@ function* etagFor(
   return record && (yield* recordEtag(record, { handle: handle?.text ?? '', selection, format, encoding }));
 }
 
-export interface ForwardReadDeps {
+export interface ForwardReadDeps extends RepositoryReadDeps {
   passThrough: PassThrough;
   limitMiss: LimitMiss;
   checksLogin: ChecksLogin;
-  resolver: Pick<Resolver<unknown>, 'refOf'>;
 }
 
 /**
@@ -115,6 +115,7 @@ export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
   const { passThrough, limitMiss, checksLogin } = deps;
   return async function forwardRead(req: Request, res: Response): Promise<void> {
     parseHandle(res, deps.resolver);
+    if (await readAtRepository(req, res, deps)) return;
     const { handle, caller } = contextOf(res);
     if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await passThrough(req, res);

@@ -4,11 +4,13 @@ import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
 import { representRedirect } from '../html/send.js';
 import { ownerOf, readTarget } from '../http/target.js';
 import type { Hit } from '../record/prepared-responses.js';
-import { valuesOf } from '../resolver/parsed-records.js';
+import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
+import { runToEnd } from '../time-slicer.js';
 import type { PrefixRecords } from './locations/other-records.js';
 import { type RedirectUrl, toRedirectUrl } from './redirect-url.js';
+import type { Signposting } from './signposting.js';
 import { type TargetRules, pickUrl } from './target.js';
 import { isFamily, isOfType, mayMatter } from './values.js';
 
@@ -16,6 +18,7 @@ export interface PlainDeps {
   target: TargetRules;
   /** Undefined when `redirect.prefixLocations` is off. */
   prefixRecords: Pick<PrefixRecords, 'plainPrefixOf'> | undefined;
+  signposting: Signposting | undefined;
 }
 
 export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
@@ -33,20 +36,25 @@ export function plainRedirect(
   { entry, stale }: FromEntry,
   { handle, now, deps }: { handle: HandleRef; now: number; deps: PlainDeps },
 ): PlainRedirect | undefined {
-  const { prefixRecords, target } = deps;
+  const { prefixRecords, target, signposting } = deps;
   const dependency = prefixRecords?.plainPrefixOf(handle, now);
   if (stale !== undefined || (prefixRecords !== undefined && dependency === undefined)) return undefined;
-  const url = urlOf(entry, target);
-  return url?.ok === true ? { status: 302, made: representRedirect(url), dependency } : undefined;
+  const { to, values = [] } = findUrl(entry, target) ?? {};
+  if (to?.ok !== true) return undefined;
+  const record = { handle: handle.text, target: to.url, headers: [] };
+  const lines = signposting === undefined ? [] : runToEnd(signposting(values, record)).onRedirect();
+  return { status: 302, made: representRedirect({ url: to.url, lines }), dependency };
 }
 
-function urlOf(entry: Entry, rules: TargetRules): RedirectUrl | undefined {
+/** The URL, and all values of the record. */
+function findUrl(entry: Entry, rules: TargetRules): { to: RedirectUrl; values: ParsedValues } | undefined {
   const { kind, values: text } = entry;
   if (kind !== 'found' || text.length > MAX_CHARS || OTHER_TYPES.test(text)) return undefined;
-  const values = valuesOf(entry).filter(mayMatter);
-  if (!values.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
-  const chosen = pickUrl(values);
-  return chosen && toRedirectUrl(chosen.text, rules);
+  const values = valuesOf(entry);
+  const relevant = values.filter(mayMatter);
+  if (!relevant.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
+  const chosen = pickUrl(relevant);
+  return chosen && { to: toRedirectUrl(chosen.text, rules), values };
 }
 
 /** Creates the read path's lookup of a redirect by raw request target; it finds only records in memory. */

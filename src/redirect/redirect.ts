@@ -22,10 +22,14 @@ import { createFindRedirect } from './plain.js';
 import { createSendProblem } from './problems.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
+import { createSignposting } from './signposting.js';
 import { createLocationListParser } from './locations/location-list.js';
 import { createOtherRecords, createPrefixRecords } from './locations/other-records.js';
 
-type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | 'upstreams' | 'v2'>;
+type RedirectConfig = Pick<
+  Config,
+  'http' | 'page' | 'redirect' | 'signposting' | 'upstream' | 'upstreams' | 'v2'
+>;
 
 interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'findClient'> {
   resolver: Resolver<unknown>;
@@ -97,6 +101,7 @@ function createRespondDeps(
     otherRecords,
     prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
     target: config.redirect,
+    signposting: createSignposting(config),
     countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
     gzipMinBytes: config.http.gzipMinBytes,
     random: Math.random,

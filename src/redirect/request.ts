@@ -1,14 +1,17 @@
 // Parses redirect query parameters as HDLProxy does, and negotiates JSON or HTML.
 import Negotiator from 'negotiator';
 import { type RecordQuery, readParameters } from '../http/query.js';
+import { LINKSET_JSON, LINKSET_TEXT } from './signposting.js';
 import type { WantedAttribute } from './locations/select.js';
 
 export interface RedirectQuery extends RecordQuery {
   /**
-   * `page` shows the record as HTML or JSON, `locations` the XML for `showurls`, `api` the record interface's
-   * response.
+   * `page` shows the record as HTML or JSON, `locations` the XML for `showurls`, `linkset` its links, `api` the record
+   * interface's response.
    */
-  show: 'redirect' | 'page' | 'locations' | 'api';
+  show: 'redirect' | 'page' | 'locations' | 'linkset' | 'api';
+  /** The `format` parameter of a link set; without it, Accept decides. */
+  linksetFormat: string | undefined;
   followAliases: boolean;
   /** Text to append to the target URL. */
   urlAppend: string;
@@ -34,6 +37,7 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
     show: readShow(parameters),
     publicOnly: true,
     authoritative: parameters.has('auth') || parameters.has('cert'),
+    linksetFormat: parameters.get('format')?.toLowerCase(),
     followAliases: !parameters.has('ignore_aliases'),
     indexes: parameters.getAll('index').filter(isIndex).map(Number),
     types: parameters.getAll('type'),
@@ -56,6 +60,7 @@ export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
   const action = actionOf(parameters);
   if (action === 'api') return 'api';
   if (action === 'showurls') return 'locations';
+  if (action === 'linkset') return 'linkset';
   if (action === 'redirect') return 'redirect';
   return action === 'showvalues' || parameters.has('noredirect') ? 'page' : 'redirect';
 }
@@ -83,6 +88,17 @@ const TYPES = ['text/html', 'application/json', 'application/problem+json'];
 export function prefersJson(accept: string | undefined): boolean {
   const [best = 'text/html'] = new Negotiator({ headers: { accept } }).mediaTypes(TYPES);
   return best !== 'text/html';
+}
+
+const LINKSET_TYPES = new Map([
+  ['json', LINKSET_JSON],
+  ['text', LINKSET_TEXT],
+]);
+
+/** Selects the media type of a link set by `format`, otherwise by Accept. */
+export function linksetType({ linksetFormat = '' }: RedirectQuery, accept: string | undefined): string {
+  const negotiator = new Negotiator({ headers: { accept: LINKSET_TYPES.get(linksetFormat) ?? accept } });
+  return negotiator.mediaTypes([...LINKSET_TYPES.values()])[0] ?? LINKSET_JSON;
 }
 
 /** The parsed query of a request without parameters, shared by most requests. */

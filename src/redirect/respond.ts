@@ -11,7 +11,7 @@ import { prepareResponse } from '../record/prepared-responses.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { plainRedirect } from './plain.js';
-import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
+import { NO_PARAMETERS, type RedirectQuery, linksetType, prefersJson } from './request.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import { candidatesOf } from './locations/candidates.js';
 import {
@@ -27,12 +27,14 @@ import { writeLocations } from './locations/template.js';
 import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
+import type { Signposting, Signposts } from './signposting.js';
 import { type RedirectTarget, type TargetRules, findTarget } from './target.js';
 import { selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
 
 export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   target: TargetRules;
+  signposting: Signposting | undefined;
   random: () => number;
   findClient: (req: IncomingMessage) => { address: string };
   /** Undefined without `redirect.countryDatabase`. */
@@ -202,11 +204,40 @@ async function respond(request: ResolvedRequest): Promise<void> {
     random: deps.random(),
   };
   const finding = findTarget({ handle: handle.text, values, query, ...facts }, gathered, deps.target);
-  const target = await run(finding, chars);
-  if (query.show === 'redirect' && target.url?.ok === true) await redirect(request, target, target.url.url);
+  const target = await withSignposts(request, await run(finding, chars));
+  const { url, signposts } = target;
+  if (query.show === 'linkset' && signposts !== undefined) await sendLinkset(request, signposts);
+  else if (query.show === 'redirect' && url?.ok === true) await redirect(request, target, url.url);
   else if (prefersJson(accept)) await sendRecord(request);
   else await sendRecordPage(request, target);
 }
+
+async function withSignposts(request: ResolvedRequest, target: RedirectTarget): Promise<RedirectTarget> {
+  const { handle, query, resolution, deps, run } = request;
+  if (deps.signposting === undefined) return target;
+  const { length } = resolution.entry.values;
+  const values = await run(selectedValues(resolution.entry, query), length);
+  const to = target.url?.ok === true ? target.url.url : undefined;
+  const reading = deps.signposting(values, { handle: handle.text, target: to, headers: target.headers });
+  return { ...target, signposts: await run(reading, length) };
+}
+
+async function sendLinkset(request: ResolvedRequest, signposts: Signposts): Promise<void> {
+  const { req, res, deps, query } = request;
+  const contentType = linksetType(query, req.headers.accept);
+  await deps.sender.sendText(req, res, {
+    contentType,
+    text: signposts.linkset(contentType),
+    headers: { ...pageHeaders(request), ...deps.sender.securityHeaders },
+    variesByAccept: query.linksetFormat === undefined,
+  });
+}
+
+/** Lets clients revalidate pages and link sets, usually with a 304. */
+const pageHeaders = (request: FoundRecord): Record<string, string> => ({
+  ...headersOf(request, request.deps.freshness),
+  'Cache-Control': 'no-cache',
+});
 
 /** Redirects an alias permanently to the last handle on this proxy; returns false if nothing was sent. */
 async function sendAlias(request: FoundRecord): Promise<boolean> {
@@ -232,7 +263,8 @@ async function redirect(request: ResolvedRequest, target: RedirectTarget, url: s
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
   const status = statusFor(request, target);
-  const made = representRedirect({ url, varies: variation.headers, lines: target.headers });
+  const lines = [...target.headers, ...(target.signposts?.onRedirect() ?? [])];
+  const made = representRedirect({ url, varies: variation.headers, lines });
   await deps.sender.sendRedirect(req, res, { status, headers, made });
   if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparable(status)) {
     prepareRedirect(request, status, made);
@@ -289,8 +321,7 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
   const now = deps.context.clock.now();
   const making = recordPage({ handle: handle.text, aliases, values, target, resolution, authoritative, now });
   const page = await run(making, entry.values.length);
-  // Browsers revalidate pages, usually with a 304.
-  const headers = { ...headersOf(request, deps.freshness), 'Cache-Control': 'no-cache' };
+  const headers = { ...pageHeaders(request), ...Object.fromEntries(target.signposts?.onPage() ?? []) };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
 }
 

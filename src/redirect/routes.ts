@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { PROBLEM, optionalText, pathText } from '../http/schemas.js';
 import { type Content, defineRoutes } from '../http/route-table.js';
+import { LINKSET_JSON, LINKSET_TEXT } from './signposting.js';
 import { record } from '../record/schemas.js';
 
 const text = z.string();
@@ -10,7 +11,10 @@ const pageOrProblem = { ...page, ...PROBLEM };
 
 const query = z.object({
   noredirect: optionalText('Present: show the record.'),
-  action: optionalText('`showvalues`, `showurls` (XML of the locations), `api` (JSON) or `redirect`.'),
+  action: optionalText(
+    '`showvalues`, `showurls` (XML of the locations), `linkset` (RFC 9264, with `signposting.publicUrl`), `api` (JSON) or `redirect`.',
+  ),
+  format: optionalText('Format of the link set, `json` or `text`; by default that of Accept.'),
   auth: optionalText('Present: read from the Handle server, not from the cache.'),
   ignore_aliases: optionalText('Present: do not follow HS_ALIAS.'),
   type: optionalText('Only values of this type; may be repeated.'),
@@ -23,7 +27,14 @@ const query = z.object({
 const responses = {
   200: {
     description: 'The record: it has no target, or the record was requested',
-    content: { ...page, 'text/xml': text, 'application/json': record },
+    headers: { Link: 'FAIR Signposting, with `signposting.publicUrl`.' },
+    content: {
+      ...page,
+      'text/xml': text,
+      'application/json': record,
+      [LINKSET_JSON]: z.object({ linkset: z.array(z.looseObject({ anchor: text })) }),
+      [LINKSET_TEXT]: text,
+    },
   },
   301: {
     description: 'The handle is an alias',

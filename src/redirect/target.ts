@@ -22,6 +22,7 @@ import { type HeaderLine, responseHeaders } from './locations/response-headers.j
 import { hrefOf, templateForms } from './locations/template.js';
 import { type RedirectUrl, appendToUrl, toRedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
+import type { Signposts } from './signposting.js';
 import { isOfType, isUrlSubtype, textOf } from './values.js';
 
 export interface TargetRules {
@@ -64,6 +65,8 @@ export interface RedirectTarget {
   variation: Variation;
   /** Link headers, and headers from 10320/headers. */
   headers: readonly HeaderLine[];
+  /** Typed links, when signposting is on. */
+  signposts?: Signposts;
 }
 
 /** @throws ServiceError BAD_PARAMETER if `urlappend` changes the host */

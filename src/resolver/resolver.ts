@@ -6,10 +6,11 @@ import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import { type HandleRef, foldHandle, handleRef } from '../handle/handle.js';
+import { type HandleRef, upperAscii } from '../handle/handle.js';
 import { type Caller, type LimitMiss, OWN_WORK } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
+import type { RefOf } from '../upstream/routing.js';
 import {
   type EntryLoad,
   type KeptEntry,
@@ -28,7 +29,7 @@ interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   refreshAheadMinHits: number;
   /** Time that a reader waits for the upstream before a stale entry is served (ms). */
   staleAfterMs: number;
-  caseSensitive: boolean;
+  refOf: RefOf;
   /** Limits reads that miss in memory; by default no read is limited. */
   limitMiss?: LimitMiss;
   clock?: Pick<Clock, 'after'>;
@@ -56,6 +57,7 @@ interface ResolverParts {
   cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
   upstream: UpstreamClient;
   limitMiss: LimitMiss;
+  refOf: RefOf;
   /** Returns `cache.staleIfError` for a key. */
   staleIfErrorMs: (key: string) => number;
 }
@@ -67,9 +69,9 @@ const MAX_FAILURES = 100_000;
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
   { clock: { now } }: Context,
-  { cache, upstream, limitMiss, staleIfErrorMs }: ResolverParts,
+  { cache, upstream, limitMiss, refOf, staleIfErrorMs }: ResolverParts,
 ): Resolver<unknown> {
-  const { retryAfterMs, staleAfterMs, caseSensitive, mirrorMaxTtlMs } = settings().upstream;
+  const { retryAfterMs, staleAfterMs, mirrorMaxTtlMs } = settings().upstream;
   return new Resolver({
     store: cache.store,
     memory: cache.memory,
@@ -84,7 +86,7 @@ export function createResolver(
       return settings().cache.refreshAhead.minHits;
     },
     staleAfterMs,
-    caseSensitive,
+    refOf,
     limitMiss,
     now,
   });
@@ -192,7 +194,7 @@ export class Resolver<Ticket> {
       await (isSoft ? this.#deps.store.soften(key) : this.#deps.store.forget(key));
       return;
     }
-    for (const prefix of keyPrefixes(target.prefix, this.#deps.caseSensitive)) {
+    for (const prefix of keyPrefixes(target.prefix, this.refOf)) {
       await this.#deps.store.ban({ prefix, isSoft });
     }
   }
@@ -217,7 +219,7 @@ export class Resolver<Ticket> {
     this.#deps.upstream.detachLoadsUnder?.(prefix);
   }
 
-  readonly refOf = (text: string): HandleRef => handleRef(text, this.#deps.caseSensitive);
+  readonly refOf: RefOf = (text) => this.#deps.refOf(text);
 
   /**
    * Reads from the upstream without joining a load in flight, which may predate a change. Later callers do
@@ -285,7 +287,8 @@ const asCollapsed = (resolution: Resolution): Resolution =>
  * Returns the key prefixes that a purge matches. A prefix is itself a handle under `0.NA/`, so a text without
  * a slash also matches there.
  */
-function keyPrefixes(text: string, caseSensitive: boolean): string[] {
-  const folded = foldHandle(text, caseSensitive);
-  return text === '' || text.includes('/') ? [folded] : [folded, `0.NA/${folded}`];
+function keyPrefixes(text: string, refOf: RefOf): string[] {
+  if (text.includes('/')) return [refOf(text).key];
+  const folded = upperAscii(text);
+  return text === '' ? [folded] : [folded, `0.NA/${folded}`];
 }

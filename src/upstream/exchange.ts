@@ -61,8 +61,8 @@ export function requestHeaders(of: {
 }
 
 /**
- * Sends a request and reads the response, without following redirects. Retries a GET once on a new connection
- * after a connection failure, because the server may just have closed an idle connection (RFC 9110 §9.2.2).
+ * Sends a request and reads the response; redirects are not followed. A GET or HEAD is retried once, on a new connection,
+ * if its connection failed, because the server may just have closed an idle one (RFC 9110 §9.2.2).
  *
  * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_INVALID_RESPONSE
  */
@@ -75,7 +75,8 @@ export async function exchange(
   const limits = { deadline, maxBodyBytes };
   try {
     const response = await receive(dispatcher, request, limits).catch((failure: unknown) => {
-      if (request.method !== 'GET' || !isConnectionFailure(failure)) throw failure;
+      const isSafe = request.method === 'GET' || request.method === 'HEAD';
+      if (!isSafe || !isConnectionFailure(failure)) throw failure;
       return receive(dispatcher, { ...request, reset: true }, limits);
     });
     const { status, headers } = response;

@@ -1,10 +1,10 @@
 // Probes a server once for response, latency, version and certificate.
 import { type Diagnosis, ServiceError } from '../errors.js';
-import { handleToPath } from '../handle/handle.js';
 import { createPools, type Certificate, presentedCertificate, type Trust } from './connections.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { explain, toServiceError, type ServerKeys } from './failure.js';
 import { type UpstreamResponse, invalidResponse, isRedirect, parseMembers } from './response.js';
+import type { ProbeQuestion, SourceRequest } from './sources/source.js';
 
 export interface ProbeFailure extends Diagnosis {
   code: string;
@@ -22,27 +22,11 @@ export interface ProbeReport {
   hasAnswered: boolean;
 }
 
-/** Requests of a probe, with a response check. */
-interface ProbeQuestion {
-  /** Path whose response determines the result. */
-  path: string;
-  /** Returns the error for a response from a different kind of server; undefined if it is valid. */
-  problemOf: (response: UpstreamResponse) => ServiceError | undefined;
-  /** Path that returns the protocol version; its response does not affect the result. */
-  versionPath?: string;
-}
-
-/**
- * Probes with a record, for which every Handle server sends a response code, even "not found" or "not my
- * prefix". The site holds the protocol version (recorded from Handle.Net 9.3.1: 2.11); a gateway may hide it.
- */
-export const askHandleServer = (probeHandle: string): ProbeQuestion => ({
-  path: `/api/handles/${handleToPath(probeHandle)}`,
-  problemOf: problemOfHandleJson,
-  versionPath: '/api/site',
+export const ping = (url: string): ProbeQuestion => ({
+  method: 'GET',
+  path: `${parseAddress(url).basePath}/hrls/ping`,
+  problemOf: () => undefined,
 });
-
-export const PING: ProbeQuestion = { path: '/hrls/ping', problemOf: () => undefined };
 
 export interface ServerProbe extends Trust {
   url: string;
@@ -74,22 +58,21 @@ export async function probeServer(probe: ServerProbe, signal: AbortSignal): Prom
 
 async function ask(probe: ServerProbe, dispatcher: UpstreamDispatcher): Promise<ProbeReport> {
   const { url, question, keys, pseudonym, timeoutMs, maxBodyBytes } = probe;
-  const { origin, basePath } = parseAddress(url);
-  const get = (path: string): Promise<UpstreamResponse> => {
+  const { origin } = parseAddress(url);
+  const send = (request: SourceRequest): Promise<UpstreamResponse> => {
     const headers = requestHeaders({ pseudonym });
-    const request = { origin, method: 'GET' as const, path: `${basePath}${path}`, headers };
-    return exchange(dispatcher, request, { timeoutMs, maxBodyBytes });
+    return exchange(dispatcher, { origin, ...request, headers }, { timeoutMs, maxBodyBytes });
   };
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
   try {
-    const { failure, hasAnswered } = judge(await get(question.path), question);
+    const { failure, hasAnswered } = judge(await send(question), question);
     const ms = elapsedMs();
     if (failure !== undefined) return { ms, failure: reportOf(failure, keys), hasAnswered };
     const { versionPath } = question;
     const version =
       versionPath &&
-      (await get(versionPath)
+      (await send({ method: 'GET', path: versionPath })
         .then(versionIn)
         .catch(() => undefined));
     return { ms, version, hasAnswered };
@@ -111,26 +94,17 @@ const OF_GATEWAYS: readonly number[] = [502, 503, 504, 508];
 /** Judges a probe response. An error in Handle JSON counts as a response, because readers receive it. */
 function judge(
   response: UpstreamResponse,
-  { problemOf }: ProbeQuestion,
+  { problemOf, mayRedirect = false }: ProbeQuestion,
 ): { failure: ServiceError | undefined; hasAnswered: boolean } {
   const { status } = response;
   const problem = problemOf(response);
-  const hasAnswered = problem === undefined && !isRedirect(status) && !OF_GATEWAYS.includes(status);
+  const isElsewhere = isRedirect(status) && !mayRedirect;
+  const hasAnswered = problem === undefined && !isElsewhere && !OF_GATEWAYS.includes(status);
   if (status === 508) return { failure: new ServiceError('LOOP_DETECTED', { diagnosis: LOOP }), hasAnswered };
-  if (isRedirect(status)) return { failure: invalidResponse('a redirect', response), hasAnswered };
+  if (isElsewhere) return { failure: invalidResponse('a redirect', response), hasAnswered };
   if (status < 500) return { failure: problem, hasAnswered };
   const diagnosis = { cause: `HTTP ${status}`, remedy: 'see the log of the server' };
   return { failure: new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status }), hasAnswered };
-}
-
-function problemOfHandleJson(response: UpstreamResponse): ServiceError | undefined {
-  try {
-    parseMembers(response);
-    return undefined;
-  } catch (error) {
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
 }
 
 function versionIn(response: UpstreamResponse): string | undefined {

@@ -33,7 +33,15 @@ const MAX_SERVERS = 256;
 const MAX_OF_PREFIX = 8;
 const CONNECTIONS = 16;
 
-/** Maximum total connections to referred servers. */
+/** Settings of servers that the configuration does not list: referrals lead to Handle servers only. */
+export const HANDLE_SERVER = {
+  kind: 'handle-server' as const,
+  prefixes: [],
+  existenceCheck: false,
+  isRepository: false,
+};
+
+/** Maximum connections to all referred servers together. */
 export const MAX_REFERRED_CONNECTIONS = MAX_SERVERS * CONNECTIONS;
 
 export function createReferredServers(
@@ -50,7 +58,7 @@ export function createReferredServers(
     const dispatcher = createPools({ connections: CONNECTIONS }, connect);
     const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
     const ofServer = { ...parts, dispatcher, limiter, keys: undefined };
-    return { server: createServer({ ...upstream, url }, context, ofServer), dispatcher };
+    return { server: createServer({ ...upstream, ...HANDLE_SERVER, url }, context, ofServer), dispatcher };
   }
 
   function serverAt(address: SiteAddress, prefix: string): UpstreamServer {

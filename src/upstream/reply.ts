@@ -24,7 +24,7 @@ interface Requested {
 }
 
 /** A response to a shared read. */
-interface UpstreamReply extends UpstreamResponse, Requested {
+export interface UpstreamReply extends UpstreamResponse, Requested {
   handle: string;
   /** Pause requested by Retry-After (ms). */
   pauseMs?: number | undefined;
@@ -109,7 +109,7 @@ export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
   const members = parseReply(reply);
   yield;
   const { status } = reply;
-  if (status === 429) throw busy(reply, members);
+  if (status === 429) throw tooBusy(reply, members);
   assertConsistent(reply, members, reply);
   const { success, handleNotFound, valuesNotFound } = RESPONSE_CODE;
   const { responseCode, message } = members;
@@ -146,11 +146,11 @@ function parseReply(reply: UpstreamReply): HandleJson {
   try {
     return parseMembers(reply);
   } catch (error) {
-    throw isTooBusy(reply.status) ? busy(reply) : error;
+    throw isTooBusy(reply.status) ? tooBusy(reply) : error;
   }
 }
 
-function busy(reply: UpstreamReply, members?: HandleJson): ServiceError {
+export function tooBusy(reply: UpstreamReply, members?: HandleJson): ServiceError {
   const { status, pauseMs: retryAfterMs } = reply;
   const upstreamAnswer = members && { upstreamAnswer: ownAnswer(reply, members) };
   return new ServiceError('UPSTREAM_BUSY', { detail: `HTTP ${status}`, retryAfterMs, ...upstreamAnswer });

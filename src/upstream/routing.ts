@@ -7,7 +7,7 @@ import { sumUsages } from './concurrency-limiter.js';
 import type { RecordClient, RecordRead } from './record-client.js';
 import type { RecordAnswer } from './reply.js';
 import { type ReadReferred, referralIn } from './referrals.js';
-import { GLOBAL_PREFIX, type HandleRef, refOfKey } from '../handle/handle.js';
+import { GLOBAL_PREFIX, type HandleRef, handleRef, refOfKey } from '../handle/handle.js';
 
 /** Handle server response for a foreign prefix (recording "resolve: handle of unknown prefix"). */
 const MEMBERS = { responseCode: RESPONSE_CODE.notResponsible, message: "That prefix doesn't live here" };
@@ -130,6 +130,7 @@ async function askEach<Server, Answer>(
 interface Routed {
   /** Upper-case patterns: `21.T1` for this prefix, `21.T1.*` for derived prefixes, `*` for all others. */
   prefixes: readonly string[];
+  isRepository?: boolean;
 }
 
 /**
@@ -138,13 +139,21 @@ interface Routed {
  */
 export type FindServers<Server> = (handle: HandleRef) => readonly Server[];
 
-/** Routes by longest matching prefix. `root` holds all prefix records and is tried last. */
+interface OtherRoutes<Server> {
+  /** Has the records of all prefixes, and comes last. */
+  root?: Server | undefined;
+  /** Patterns that have no server. */
+  unserved?: readonly string[];
+}
+
+/** Routes by the longest matching prefix. */
 export function createPrefixRouting<Server extends Routed>(
   servers: readonly Server[],
-  root?: Server,
+  { root, unserved = [] }: OtherRoutes<Server> = {},
 ): FindServers<Server> {
-  const byPattern = new Map<string, readonly [Server]>();
+  const byPattern = new Map<string, readonly Server[]>();
   for (const server of servers) for (const pattern of server.prefixes) byPattern.set(pattern, [server]);
+  for (const pattern of unserved) byPattern.set(pattern, []);
   const fallback: readonly Server[] = byPattern.get('*') ?? [];
 
   function serverOf(prefix: string): readonly Server[] {
@@ -159,11 +168,38 @@ export function createPrefixRouting<Server extends Routed>(
 
   return function findServers({ prefix, key }) {
     const server = serverOf(prefix);
-    if (!prefix.startsWith('0.')) return server;
-    const isPrefixRecord = prefix === GLOBAL_PREFIX && !byPattern.has(GLOBAL_PREFIX);
-    return isPrefixRecord
-      ? distinct([...serverOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback, root])
-      : distinct([...server, root]);
+    // A repository has handles only, not the record of its prefix, whose key begins with `0.NA/`.
+    const isForHandles = server[0]?.isRepository === true && key.startsWith('0.');
+    if (!prefix.startsWith('0.') && !isForHandles) return server;
+    const isPrefixRecord = key.startsWith(`${GLOBAL_PREFIX}/`) && !byPattern.has(GLOBAL_PREFIX);
+    const found = isPrefixRecord
+      ? [...serverOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback, root]
+      : [...serverOf(isForHandles ? GLOBAL_PREFIX : prefix), root];
+    return distinct(found).filter(({ isRepository }) => isRepository !== true);
+  };
+}
+
+/** Returns whether a key has a server: false if the longest matching pattern is one without. */
+export function createIsServed(
+  servers: readonly Routed[],
+  unserved: readonly string[],
+): (key: string) => boolean {
+  if (servers.length === 0) return () => false;
+  const none: Routed = { prefixes: unserved };
+  const findServers = createPrefixRouting([...servers, none]);
+  return (key) => findServers(refOfKey(key))[0] !== none;
+}
+
+export type RefOf = (text: string) => HandleRef;
+
+/** Creates references with cache keys in which a suffix keeps its case if the server compares it exactly. */
+export function createRefOf(servers: readonly Routed[], caseSensitive: boolean): RefOf {
+  const refOf: RefOf = (text) => handleRef(text, caseSensitive);
+  if (caseSensitive || !servers.some(({ isRepository }) => isRepository)) return refOf;
+  const findServers = createPrefixRouting(servers);
+  return (text) => {
+    const handle = refOf(text);
+    return findServers(handle)[0]?.isRepository === true ? handleRef(text, true) : handle;
   };
 }
 

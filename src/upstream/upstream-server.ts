@@ -1,22 +1,27 @@
-// One Handle server: anonymous whole-record reads behind a limiter, a circuit breaker and Retry-After pauses.
+// One server: anonymous reads of whole records, behind a limiter, a circuit breaker and Retry-After pauses.
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError } from '../errors.js';
-import { type HandleRef, handleToPath } from '../handle/handle.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import { type BreakerState, CircuitBreaker } from './circuit-breaker.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import type { TimeSlicer } from '../time-slicer.js';
-import { readInSlices, readOutcome } from './reply.js';
+import { readInSlices } from './reply.js';
+import { createSource } from './sources/kinds.js';
+import type { SourceRequest } from './sources/source.js';
 import { type ServerKeys, codeOf, explain, scopeOf } from './failure.js';
 import { type UpstreamResponse, headerOf, isTooBusy } from './response.js';
 
 export interface ServerSettings
   extends
-    Pick<ServerConfig, 'url' | 'breaker' | 'maxRetryAfterMs' | 'maxRecordBytes'>,
+    Pick<
+      ServerConfig,
+      'url' | 'kind' | 'prefixes' | 'existenceCheck' | 'breaker' | 'maxRetryAfterMs' | 'maxRecordBytes'
+    >,
     Pick<Config['upstream'], 'caseSensitive'> {}
 
 export interface ServerParts {
@@ -53,7 +58,8 @@ export function createServer(
 ): UpstreamServer {
   const { url, caseSensitive, maxRecordBytes } = settings;
   const { now } = context.clock;
-  const { origin, basePath } = parseAddress(url);
+  const { origin } = parseAddress(url);
+  const source = createSource(settings);
   const breaker = new CircuitBreaker(settings.breaker, keys && reportBreaker(url, context));
   const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now });
   const health = keys && watchHealth({ url, keys }, context);
@@ -61,23 +67,23 @@ export function createServer(
   // No caller header is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
-  async function send({ handle, authoritative, caller, timeoutMs }: ServerRead): Promise<Outcome> {
+  async function send(asked: SourceRequest, { handle, caller, timeoutMs }: ServerRead): Promise<Outcome> {
     const { text, key } = handle;
     // A pause may have started while the request waited for a slot.
     pause.assertOver();
     const attempt = breaker.begin(key);
-    const path = `${basePath}/api/handles/${handleToPath(text)}${authoritative ? '?auth=true' : ''}`;
     const startedAt = now();
     const report = (result: CallResult): void => {
       reportCall({ server, result, durationMs: now() - startedAt }, context);
     };
     try {
       const headers = caller?.via ? requestHeaders({ pseudonym, via: caller.via }) : headersOfAll;
-      const request = { origin, method: 'GET' as const, path, headers };
+      const request = { origin, ...asked, headers };
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes: maxRecordBytes });
       const { status, headers: received, body } = response;
       const pauseMs = pause.observe(response);
-      const reading = readOutcome({ status, headers: received, body, handle: text, caseSensitive, pauseMs });
+      const reply = { status, headers: received, body, handle: text, caseSensitive, pauseMs };
+      const reading = source.outcomeOf(reply);
       const read = readInSlices(slicer, reading, { chars: body.length, caller });
       const outcome = read instanceof Promise ? await read : read;
       report(outcome.kind);
@@ -96,11 +102,13 @@ export function createServer(
 
   return {
     read(read) {
-      const { handle, caller, timeoutMs: totalMs } = read;
+      const { handle, authoritative, caller, timeoutMs: totalMs } = read;
+      const asked = source.read(handle, authoritative);
+      if ('kind' in asked) return Promise.resolve(asked);
       pause.assertOver();
       const deadline = performance.now() + totalMs;
       const sendInTime = (): Promise<Outcome> =>
-        send({ ...read, timeoutMs: Math.max(1, deadline - performance.now()) });
+        send(asked, { ...read, timeoutMs: Math.max(1, deadline - performance.now()) });
       return limiter.run(sendInTime, { key: handle.key, caller });
     },
   };

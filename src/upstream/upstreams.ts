@@ -1,4 +1,4 @@
-// Creates all Handle servers and routes handles to them.
+// Creates the clients of all servers, and the routing of handles to them.
 import type { Config } from '../config/schema.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -11,7 +11,8 @@ import { type Connections, type createPools, createConnections, readTrust } from
 import { type ServerKeys, ROOT_KEYS, keysAt } from './failure.js';
 import { type RecordClient, createRecordClient } from './record-client.js';
 import type { ReferralDeps } from './referrals.js';
-import { createReferredServers } from './referred-servers.js';
+import { HANDLE_SERVER, createReferredServers } from './referred-servers.js';
+import { createRepositoryList } from './repository-list.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
 import { type Sessions, sessionsOf } from './sessions.js';
 
@@ -33,12 +34,14 @@ export interface Upstreams {
 
 interface UpstreamsSettings extends Pick<Config, 'upstream'> {
   servers: readonly ConfiguredServer[];
+  /** Prefixes without a server. */
+  unserved: readonly string[];
 }
 
 interface UpstreamsParts extends Omit<HandleServerParts, 'mainUrl'>, Pick<ReferralDeps, 'findReferral'> {}
 
 export function createUpstreams(
-  { upstream, servers: configured }: UpstreamsSettings,
+  { upstream, unserved, servers: configured }: UpstreamsSettings,
   context: Context,
   { findReferral, ...parts }: UpstreamsParts,
 ): Upstreams {
@@ -52,7 +55,7 @@ export function createUpstreams(
   const referred = followReferrals
     ? createReferredServers(upstream, context, { ...parts, findReferral })
     : undefined;
-  const findServers = createPrefixRouting(servers, root);
+  const findServers = createPrefixRouting(servers, { root, unserved });
   context.metrics.registerLimitUsage(() => servers.flatMap(usageOf));
   return {
     servers,
@@ -70,9 +73,10 @@ export function createUpstreams(
 const usageOf = ({ url, usage }: HandleServer) =>
   Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used }));
 
-const findMain = <Server extends Pick<HandleServer, 'readOnly'>>(
+const findMain = <Server extends Pick<HandleServer, 'readOnly' | 'isRepository'>>(
   servers: readonly Server[],
-): Server | undefined => servers.find(({ readOnly }) => !readOnly) ?? servers[0];
+): Server | undefined =>
+  servers.find(({ readOnly }) => !readOnly) ?? servers.find(({ isRepository }) => !isRepository);
 
 const findRoot = (servers: readonly HandleServer[]): HandleServer | undefined =>
   servers.find(({ prefixes }) => prefixes.includes('0.NA'));
@@ -82,9 +86,9 @@ function createRoot(upstream: Config['upstream'], context: Context, parts: Handl
   const server = {
     ...upstream,
     ...trust,
+    ...HANDLE_SERVER,
     url: upstream.referralRoot,
     mirrors: [],
-    prefixes: [],
     readOnly: true,
   };
   return createHandleServer(server, context, { ...parts, keysOf: () => ROOT_KEYS });
@@ -115,13 +119,15 @@ interface HandleServerParts {
 
 export interface HandleServer extends Pick<
   ServerConfig,
-  'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
+  'url' | 'prefixes' | 'isRepository' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
 > {
   /** Shared reads. */
   reads: UpstreamClient;
   /** Requests with one caller's credentials. */
   records: RecordClient;
-  /** Agent for forwarded requests, which share a limiter with `records`. */
+  /** Lists the handles of a prefix at a repository. */
+  list: RecordClient['list'];
+  /** Agent of forwarded requests, which share the limiter with `records`. */
   writeAgent: Connections['writeAgent'];
   limiter: ConcurrencyLimiter;
   sessions: Sessions;
@@ -144,7 +150,7 @@ function createHandleServer(
     ...parts
   }: HandleServerParts & { keysOf: (url: string) => ServerKeys },
 ): HandleServer {
-  const { url, prefixes, readOnly, concurrency, writeTimeoutMs, connections } = settings;
+  const { url, prefixes, isRepository, readOnly, concurrency, writeTimeoutMs, connections } = settings;
   const { dispatcher, writeAgent, close } = createConnections(
     { url, connections, ...readTrust(settings) },
     createDispatcher,
@@ -163,11 +169,13 @@ function createHandleServer(
   return {
     url,
     prefixes,
+    isRepository,
     readOnly,
     concurrency,
     writeTimeoutMs,
     reads,
     records: createRecordClient(settings, { ...parts, limiter, dispatcher, sessions, onIgnoredLogin }),
+    list: createRepositoryList(settings, { ...parts, limiter, dispatcher }),
     writeAgent,
     limiter,
     sessions,

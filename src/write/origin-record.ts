@@ -3,6 +3,9 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { identityOf } from '../http/identity.js';
+import { type Selection, createValueFilter } from '../handle/value.js';
+import { valuesOf } from '../resolver/parsed-records.js';
+import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Caller, LimitMiss } from '../upstream/caller.js';
 import type {
@@ -38,7 +41,7 @@ export interface OriginRecord {
 
 interface OriginParts {
   upstreams: { findServers: FindServers<HandleServer> };
-  resolver: Pick<Resolver<unknown>, 'learn'>;
+  resolver: Pick<Resolver<unknown>, 'learn' | 'resolve'>;
   limitMiss: LimitMiss;
 }
 
@@ -51,12 +54,14 @@ export type OriginOf = (
 export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts): OriginOf {
   return function originOf(handle, { authorization, caller: given }) {
     const servers = upstreams.findServers(handle);
+    const [server] = servers;
+    if (server?.isRepository) return repositoryRecord({ handle, server, caller: given }, resolver);
     const records = recordsAt(servers);
     const caller = checksLogin(servers, authorization) ? given && { ...given, network: undefined } : given;
     const login = { authorization, caller };
     return {
       handle,
-      server: servers[0],
+      server,
       caller,
       async get(options) {
         const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
@@ -84,6 +89,58 @@ const checksLogin = (servers: readonly HandleServer[], authorization: string | u
 
 const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
+
+/** Returns a repository's record: read through the cache, because no login changes it, and never written. */
+function repositoryRecord(
+  { handle, server, caller }: Pick<OriginRecord, 'handle' | 'caller'> & { server: HandleServer },
+  resolver: Pick<Resolver<unknown>, 'resolve'>,
+): OriginRecord {
+  const refuse = async (): Promise<never> => {
+    assertNoRepository(server);
+    return Promise.reject(new ServiceError('REPOSITORY_MINTS'));
+  };
+  return {
+    handle,
+    server,
+    caller,
+    async get({ authoritative = false, selection = { indexes: [], types: [] } }) {
+      const resolution = await resolver.resolve(handle, { authoritative, caller });
+      return readOf(resolution, handle.text, selection);
+    },
+    put: refuse,
+    putValues: refuse,
+    remove: refuse,
+    list: server.list,
+  };
+}
+
+function readOf(resolution: Resolution, handle: string, selection: Selection): RecordRead {
+  if (resolution.kind === 'refused') {
+    const { status, members, retryAfter } = resolution.refused;
+    const responseCode = Number(members['responseCode']);
+    return { ...read(status, { ...members, responseCode }), retryAfter };
+  }
+  const { entry } = resolution;
+  if (entry.kind === 'not-found') return read(404, { responseCode: RESPONSE_CODE.handleNotFound, handle });
+  const values = valuesOf(entry).filter(createValueFilter(selection));
+  const responseCode = values.length === 0 ? RESPONSE_CODE.valuesNotFound : RESPONSE_CODE.success;
+  return { ...read(200, { responseCode, handle, values }), values };
+}
+
+const read = (status: number, members: Record<string, unknown> & { responseCode: number }): RecordRead => ({
+  status,
+  responseCode: members.responseCode,
+  members,
+  body: JSON.stringify(members),
+  retryAfter: undefined,
+  challenge: undefined,
+  values: undefined,
+});
+
+/** Asserts that a server is no repository. @throws ServiceError REPOSITORY_MINTS */
+export function assertNoRepository(server: Pick<HandleServer, 'isRepository'> | undefined): void {
+  if (server?.isRepository) throw new ServiceError('REPOSITORY_MINTS', { allow: ['GET', 'HEAD', 'OPTIONS'] });
+}
 
 /** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
 export function assertWritable(server: HandleServer | undefined): void {

@@ -11,7 +11,7 @@ import {
   judgeWrite,
 } from './decisions.js';
 import { type HandleLock, type Held, NOT_HELD } from './handle-lock.js';
-import { type OriginRecord, assertWritable } from './origin-record.js';
+import { type OriginRecord, assertNoRepository, assertWritable } from './origin-record.js';
 
 /** A write, translated from a request by an interface. */
 export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
@@ -71,6 +71,7 @@ const MAX_TRIES = 3;
 export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut {
   return async function carryOut({ req, origin, deletion, withBody, read, isAtomic, plan }) {
     const { handle, server, caller } = origin;
+    assertNoRepository(server);
     if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, handle.text))
       return deletion.refuse();
 

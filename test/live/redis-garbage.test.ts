@@ -19,7 +19,9 @@ describeWithRedis('foreign data in Redis', () => {
   let prefix: string;
   beforeAll(async () => {
     redis = await startRedis();
-    prefix = defaultKeyPrefix([{ url: demo.url, prefixes: ['*'] }], { url: redis.url });
+    prefix = defaultKeyPrefix([{ kind: 'handle-server', url: demo.url, prefixes: ['*'] }], {
+      url: redis.url,
+    });
     client = new Redis(redis.url);
   });
   afterAll(async () => {

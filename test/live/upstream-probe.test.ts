@@ -2,13 +2,11 @@
 import type http from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';
-import {
-  PING,
-  type ProbeReport,
-  type ServerProbe,
-  askHandleServer,
-  probeServer,
-} from '../../src/upstream/probe.js';
+import { type ProbeReport, type ServerProbe, ping, probeServer } from '../../src/upstream/probe.js';
+import { createDspaceSource } from '../../src/upstream/sources/dspace.js';
+import { createHandleServerSource } from '../../src/upstream/sources/handle-server.js';
+import type { ProbeQuestion } from '../../src/upstream/sources/source.js';
+import { createTemplateSource } from '../../src/upstream/sources/template.js';
 import { REVERSE_LOOKUP_KEYS, keysAt } from '../../src/upstream/failure.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
@@ -26,11 +24,14 @@ beforeAll(async () => {
   other = await createCertificate();
 });
 
+const askHandleServer = (url: string, handle: string): ProbeQuestion =>
+  createHandleServerSource({ url, prefixes: [] }).probe(handle);
+
 function probe(url: string, changes: Trust & Partial<ServerProbe> = {}): Promise<ProbeReport> {
   const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000 };
   const common = {
     url,
-    question: askHandleServer('0.NA/0.NA'),
+    question: askHandleServer(url, '0.NA/0.NA'),
     keys: UPSTREAM_KEYS,
     pseudonym: 'test',
     ...limits,
@@ -113,7 +114,7 @@ describe('upstream probe', () => {
         if (url === '/api/handles/21.T1/a%20b') response.writeHead(status, HANDLE_JSON).end(json);
         else response.writeHead(403, HTML).end('<h1>No</h1>');
       });
-      expect(await probe(server.url, { question: askHandleServer('21.T1/a b') })).toEqual({
+      expect(await probe(server.url, { question: askHandleServer(server.url, '21.T1/a b') })).toEqual({
         ms: expect.any(Number) as number,
         version: undefined,
         hasAnswered: true,
@@ -184,7 +185,33 @@ describe('upstream probe', () => {
 
   test('accepts from a reverse look-up service anything but a redirect or an error', async () => {
     const server = await answering(200, 'pong');
-    expect(await probe(server.url, { question: PING })).toMatchObject({ hasAnswered: true });
+    expect(await probe(server.url, { question: ping(server.url) })).toMatchObject({ hasAnswered: true });
     expect(server.received()).toBe('GET /hrls/ping\n');
+  });
+});
+
+describe('repository probe', () => {
+  const dspace = (url: string) => createDspaceSource({ url, prefixes: ['123456'] }).probe('0.NA/0.NA');
+
+  test.each([
+    ['the configured prefix', 200, '["20.500.1","123456"]', undefined],
+    ['other prefixes only', 200, '["123456789"]', /a DSpace of other prefixes/],
+    ['a resolver that is switched off', 404, '{"status":404}', /no answer of DSpace \(HTTP 404/],
+    ['a database error of version 6', 200, '', /no JSON/],
+    ['an error', 500, '', /HTTP 500/],
+  ])('reports of DSpace %s', async (_what, status, body, cause) => {
+    const server = await answering(status, body);
+    const report = await probe(server.url, { question: dspace(`${server.url}/server/`) });
+    expect(report.hasAnswered).toBe(cause === undefined);
+    expect(report.failure?.cause ?? '').toMatch(cause ?? /^$/);
+    expect(server.received()).toBe('GET /server/listprefixes\n');
+  });
+
+  test('accepts any site of a template that works, also with a redirect', async () => {
+    const server = await answering(302, '', { location: '/login' });
+    const source = createTemplateSource({ url: `${server.url}/item/{suffix}`, prefixes: [] });
+    const question = source.probe('0.NA/0.NA');
+    expect(await probe(server.url, { question })).toMatchObject({ hasAnswered: true });
+    expect(server.received()).toBe('HEAD /\n');
   });
 });

@@ -74,7 +74,7 @@ export class Server {
       ttlBoundsOf: () => LIFETIMES,
       refreshAheadMinHits: 3,
       staleAfterMs: 1.5 * SECOND_MS,
-      caseSensitive: false,
+      refOf: (text) => handleRef(text, false),
       now: clock.now,
       clock,
     });

@@ -1,9 +1,10 @@
 // Runs a document's shell commands in order, and compares their output with the document.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
+import { ROOT } from './built-proxy.js';
 
 interface Step {
   commands: string;
@@ -51,4 +52,34 @@ export function createShell(): (commands: string) => Promise<string> {
         resolve(output);
       });
     });
+}
+
+/**
+ * Runs all steps of a page in a folder where the command of the package is installed, and compares what they print. Returns
+ * the number of compared steps.
+ *
+ * @param variables replace those that the page exports
+ */
+export async function walkThrough(page: string, variables: Record<string, string>): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  mkdirSync(join(folder, 'bin'));
+  const shim = `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'dist/main.js')}' "$@"\n`;
+  writeFileSync(join(folder, 'bin/handle-resolver-proxy'), shim, { mode: 0o755 });
+  const shell = createShell();
+  const set = Object.entries(variables).map(([name, value]) => `export ${name}='${value}'`);
+  await shell([`export PATH=${folder}/bin:$PATH`, ...set].join('\n'));
+  let compared = 0;
+  for (const { commands, shown } of stepsOf(page)) {
+    const here = commands.replace(/^export (\w+)=[^$].*$/gm, (line, name: string) =>
+      name in variables ? '' : line,
+    );
+    const said = await shell(`cd ${folder}\n${here}`);
+    if (shown === undefined) continue;
+    expect(said, commands).toMatch(shown);
+    compared += 1;
+  }
+  return compared;
 }

@@ -110,7 +110,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     trustedSince: () => coherence.trustedSince(),
     refreshAheadMinHits: 1,
     staleAfterMs: 1_000_000,
-    caseSensitive: false,
+    refOf: (text) => handleRef(text, false),
     now: () => now,
   });
 

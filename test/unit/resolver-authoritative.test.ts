@@ -34,7 +34,7 @@ function start() {
     trustedSince: () => 0,
     refreshAheadMinHits: 0,
     staleAfterMs: 1_000_000,
-    caseSensitive: false,
+    refOf: (text) => handleRef(text, false),
     now,
   });
   return { memory, changes, resolver, key: HANDLE.key };

@@ -30,7 +30,7 @@ function start(): Resolver<unknown> {
     trustedSince: () => 0,
     refreshAheadMinHits: 0,
     staleAfterMs: 1_000_000,
-    caseSensitive: false,
+    refOf: (text) => handleRef(text, false),
     now,
   });
   const { key } = HANDLE;

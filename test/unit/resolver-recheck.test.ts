@@ -44,7 +44,7 @@ function start() {
     trustedSince: () => 0,
     refreshAheadMinHits: 0,
     staleAfterMs: 1_000_000,
-    caseSensitive: false,
+    refOf: (text) => handleRef(text, false),
     now,
   });
   const { key } = HANDLE;

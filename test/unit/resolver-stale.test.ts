@@ -35,7 +35,7 @@ function start() {
     trustedSince: () => world.trustedSince,
     refreshAheadMinHits: 0,
     staleAfterMs: 1_000_000,
-    caseSensitive: false,
+    refOf: (text) => handleRef(text, false),
     now,
   });
   return { world, resolver, memory };

@@ -45,6 +45,9 @@ export function mockUpstream(): MockedUpstream {
 
 /** Default client settings, which tests override individually. */
 export const SETTINGS = {
+  kind: 'handle-server',
+  prefixes: [],
+  existenceCheck: false,
   mirrors: [],
   timeoutMs: 60_000,
   failoverAfterMs: 3000,

@@ -90,7 +90,7 @@ type RedisKeys = Pick<Config['redis'], 'url' | 'cluster' | 'keyPrefix'>;
 
 /** Returns the configured key prefix, or a default derived from the Handle servers. */
 export const keyPrefixOf = (
-  servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
+  servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[],
   redis: RedisKeys,
 ): string => redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
 
@@ -98,7 +98,7 @@ export const keyPrefixOf = (
  * Derives a prefix from the upstream and the database, so that proxies of different upstreams share nothing.
  */
 export function defaultKeyPrefix(
-  servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
+  servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[],
   redis: Pick<Config['redis'], 'url' | 'cluster'>,
   machine = hostname(),
 ): string {

@@ -1,6 +1,6 @@
 // Formats and parses a record with its times as one line of JSON, for exports, imports and seeds.
 import { toBytes, toText } from '../../handle/bytes.js';
-import { MAX_HANDLE_BYTES, recordKey } from '../../handle/handle.js';
+import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import { type HandleValue, isPublic } from '../../handle/value.js';
 import type { KeyedEntry } from '../memory/memory-store.js';
 
@@ -20,7 +20,7 @@ export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined
  * Parses a record; undefined if the line is not a record. Non-public values are dropped, because the file is
  * untrusted.
  */
-export function parseRecordLine(line: string, caseSensitive: boolean): KeyedEntry | undefined {
+export function parseRecordLine(line: string, refOf: (text: string) => HandleRef): KeyedEntry | undefined {
   const { handle, values, ...times } = parseObject(line);
   if (typeof handle !== 'string' || !isHandle(handle)) return undefined;
   const [requestedAt, staleAt, deleteAt] = ['requestedAt', 'staleAt', 'deleteAt'].map((name) =>
@@ -31,7 +31,7 @@ export function parseRecordLine(line: string, caseSensitive: boolean): KeyedEntr
   const shown = values.filter(isPublic);
   const isEmpty = shown.length === 0;
   return {
-    key: recordKey(handle, caseSensitive),
+    key: refOf(handle).key,
     entry: {
       kind: isEmpty ? 'empty' : 'found',
       values: toBytes(isEmpty ? '' : JSON.stringify(shown)),

@@ -4,7 +4,7 @@ import type { Config } from '../../config/schema.js';
 import { type ServerConfig, describeServers } from '../../config/upstream-servers.js';
 import type { Context } from '../../context.js';
 import { readFileLines } from '../../handle/file-lines.js';
-import { upperAscii } from '../../handle/handle.js';
+import { type HandleRef, upperAscii } from '../../handle/handle.js';
 import type { Deleted } from '../apply-message.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { makeUncheckedEntry } from '../policy.js';
@@ -18,6 +18,9 @@ interface RestoringSettings extends Pick<Config, 'cache' | 'seed' | 'upstream'> 
 
 interface RestoringParts {
   memory: Pick<MemoryStore, 'moment' | 'readFrom' | 'restore'>;
+  refOf: (text: string) => HandleRef;
+  /** Whether a server can revalidate a key. */
+  isServed: (key: string) => boolean;
   /** Returns `cache.staleIfError` for a key. It is read for each record, because a reload may change it. */
   staleIfErrorMs: (key: string) => number;
 }
@@ -67,21 +70,21 @@ export const lastSnapshotMs = ({ file }: Config['cache']['snapshot']): number =>
 export function createRestoring(
   settings: RestoringSettings,
   context: Context,
-  { memory, staleIfErrorMs }: RestoringParts,
+  { memory, refOf, isServed, staleIfErrorMs }: RestoringParts,
 ): Restoring {
   const { seed, servers } = settings;
   const { caseSensitive } = settings.upstream;
   const hasServer = servers.length > 0;
   const { now } = context.clock;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): Exclude<keyof RestoredLines, 'rejected'> => {
-    const kept = { now: now(), staleIfErrorMs: staleIfErrorMs(key), hasServer };
+    const kept = { now: now(), staleIfErrorMs: staleIfErrorMs(key), hasServer: isServed(key) };
     const unchecked = makeUncheckedEntry(entry, kept);
     return unchecked.deleteAt > now() ? memory.restore(key, unchecked, ticket) : 'expired';
   };
   const restoreLines = async (lines: Lines, counts: RestoredLines, ticket: number): Promise<void> => {
     let chars = 0;
     for await (const line of lines) {
-      const parsed = line === '' ? undefined : parseRecordLine(line, caseSensitive);
+      const parsed = line === '' ? undefined : parseRecordLine(line, refOf);
       if (parsed !== undefined) counts[restore(parsed, ticket)]++;
       else if (line !== '') counts.rejected++;
       chars += line.length;

@@ -1,0 +1,167 @@
+// The typed links of FAIR Signposting (https://signposting.org/FAIR) that a record gives, in `Link` headers and link sets. Pure.
+import type { Config } from '../config/schema.js';
+import { handleInUrl, handleToPath, upperAscii } from '../handle/handle.js';
+import type { HandleValue } from '../handle/value.js';
+import type { Steps } from '../time-slicer.js';
+import type { HeaderLine } from './locations/response-headers.js';
+import { toRedirectUrl } from './redirect-url.js';
+import { textOf } from './values.js';
+
+interface TypedLink {
+  href: string;
+  rel: string;
+  type?: string | undefined;
+  /** URI of the format of the target. */
+  profile?: string | undefined;
+  /** The context; undefined for the URL of the response. */
+  anchor?: string | undefined;
+}
+
+interface SignpostedRecord {
+  handle: string;
+  /** The URL to which the handle redirects; undefined when it opens the record page. */
+  target: string | undefined;
+  /** Headers that the record sets itself. Their links replace those of the same relation. */
+  headers: readonly HeaderLine[];
+}
+
+export interface Signposts {
+  onRedirect: () => HeaderLine[];
+  onPage: () => HeaderLine[];
+  linkset: (contentType: string) => string;
+}
+
+/** Reads the signposts of a record from its values. */
+export type Signposting = (values: readonly HandleValue[], record: SignpostedRecord) => Steps<Signposts>;
+
+/** Maximum links from values. Real records have fewer than ten. */
+const MAX_LINKS = 100;
+const MAX_URI_CHARS = 2000;
+/** Web servers in front reject more than 8,000 characters for all headers. */
+const MAX_HEADER_CHARS = 4000;
+const VALUES_PER_STEP = 50;
+
+export const LINKSET_JSON = 'application/linkset+json';
+export const LINKSET_TEXT = 'application/linkset';
+
+/** Undefined when signposting is off. */
+export function createSignposting({ signposting }: Pick<Config, 'signposting'>): Signposting | undefined {
+  const { publicUrl, resolverUrl, types } = signposting;
+  if (publicUrl === undefined) return undefined;
+  const relations = new Map(types.map(([type, relation]) => [upperAscii(type), relation]));
+  // The prefix `10.` belongs to the DOI system (ISO 26324).
+  const pidOf = (handle: string): string =>
+    `${handle.startsWith('10.') ? 'https://doi.org' : resolverUrl}/${handleToPath(handle)}`;
+  return function* readSignposts(values, { handle, target, headers }) {
+    const path = handleToPath(handle);
+    const urls = { page: `${publicUrl}/${path}`, record: `${publicUrl}/api/handles/${path}`, target };
+    const found = [{ href: pidOf(handle), rel: 'cite-as' }, ...(yield* readLinks(values, relations, pidOf))];
+    const taken = relationsIn(headers);
+    const links = linksOf(found, urls).filter(({ rel }) => !taken.has(rel));
+    const [first, ...others] = links.filter(({ anchor }) => anchor === (target ?? urls.page));
+    const [json, text] = [LINKSET_JSON, LINKSET_TEXT].map((type) => {
+      const format = type === LINKSET_JSON ? 'json' : 'text';
+      return { href: `${urls.page}?action=linkset&format=${format}`, rel: 'linkset', type };
+    });
+    return {
+      // Links of a redirect have an anchor, because it represents no resource (RFC 8288 §3.2).
+      onRedirect: () => linkHeader([first, json, ...others]),
+      // The page is metadata of the target, else itself the landing page.
+      onPage() {
+        const own = target === undefined ? [first, ...others] : [{ href: target, rel: 'describes' }];
+        return linkHeader([json, text, ...own.map((link) => link && { ...link, anchor: undefined })]);
+      },
+      linkset: (contentType) =>
+        contentType === LINKSET_TEXT ? `${links.map(writeLink).join(',\n')}\n` : writeJson(links),
+    };
+  };
+}
+
+/** The relations of the links in headers. */
+const relationsIn = (headers: readonly HeaderLine[]): Set<string> =>
+  new Set(
+    headers
+      .flatMap(([, line]) => [...line.matchAll(/\brel="?([^";,]*)/gi)])
+      .flatMap(([, rel = '']) => rel.toLowerCase().split(' ')),
+  );
+
+/** Reads values that are an http(s) URL or a handle as links. */
+function* readLinks(
+  values: readonly HandleValue[],
+  relations: ReadonlyMap<string, string>,
+  pidOf: (handle: string) => string,
+): Steps<TypedLink[]> {
+  const links: TypedLink[] = [];
+  for (const [at, value] of values.entries()) {
+    if (at % VALUES_PER_STEP === VALUES_PER_STEP - 1) yield;
+    const rel = relations.get(upperAscii(value.type));
+    const text = textOf(value);
+    if (rel === undefined || text === undefined || text.length > MAX_URI_CHARS) continue;
+    const href = hrefOf(text, pidOf);
+    if (href !== undefined) links.push({ href, rel });
+    if (links.length === MAX_LINKS) break;
+  }
+  return links;
+}
+
+function hrefOf(text: string, pidOf: (handle: string) => string): string | undefined {
+  const plain = text.replace(/[\0-\x1f\x7f-\x9f]+/g, '').trim();
+  const given = toRedirectUrl(plain, { allowedHosts: undefined });
+  const handle = handleInUrl(plain);
+  const href = given.ok ? given.url : /^\d+(?:\.[\w-]+)*\/\S/.test(handle) ? pidOf(handle) : '';
+  return isWebUrl(href) ? href : undefined;
+}
+
+const isWebUrl = (url: string): boolean => url.length <= MAX_URI_CHARS && /^https?:/i.test(url);
+
+/** The links of the FAIR profile for a landing page, its record and its items; none for a target that is no http(s) URL or too long. */
+function linksOf(
+  found: readonly TypedLink[],
+  { page, record, target }: { page: string; record: string; target: string | undefined },
+): TypedLink[] {
+  if (target !== undefined && !isWebUrl(target)) return [];
+  const anchor = target ?? page;
+  const all = (name: string): TypedLink[] => found.filter(({ rel }) => rel === name);
+  const first = (name: string): TypedLink[] => all(name).slice(0, 1);
+  const [format] = all('profile');
+  return [
+    ...[...first('cite-as'), ...first('type')],
+    ...(target === undefined ? [{ href: 'https://schema.org/AboutPage', rel: 'type' }] : []),
+    // SPDX names licences without the ending of their page.
+    ...first('license').map(({ href, rel }) => ({ href: href.replace(SPDX_PAGE, '$1'), rel })),
+    { href: record, rel: 'describedby', type: 'application/json', profile: format?.href },
+    ...['describedby', 'author', 'describes', 'collection', 'item'].flatMap(all),
+    { href: anchor, rel: 'describes', anchor: record },
+    ...all('item').map(({ href }) => ({ href: anchor, rel: 'collection', type: 'text/html', anchor: href })),
+  ].map((link) => ({ anchor, ...link }));
+}
+
+const SPDX_PAGE = /(\/spdx\.org\/.*)\.html$/;
+
+/** Leaves out links that would make the header too long. */
+function linkHeader(links: readonly (TypedLink | undefined)[]): HeaderLine[] {
+  let header = '';
+  for (const link of links.flatMap((each) => (each === undefined ? [] : [writeLink(each)]))) {
+    const longer = header === '' ? link : `${header}, ${link}`;
+    if (longer.length <= MAX_HEADER_CHARS) header = longer;
+  }
+  return header === '' ? [] : [['Link', header]];
+}
+
+/** URIs and media types need no escapes: they have neither quotes nor backslashes. */
+function writeLink({ href, ...link }: TypedLink): string {
+  const names = ['rel', 'type', 'profile', 'anchor'] as const;
+  const parameters = names.map((name) => (link[name] === undefined ? '' : `; ${name}="${link[name]}"`));
+  return `<${href}>${parameters.join('')}`;
+}
+
+/** RFC 9264 §4.2; extension attributes are arrays (§4.2.4.3). */
+function writeJson(links: readonly TypedLink[]): string {
+  const contexts = new Map<string, Record<string, object[]>>();
+  for (const { anchor = '', rel, href, type, profile } of links) {
+    const context = contexts.get(anchor) ?? {};
+    const target = { href, type, profile: profile === undefined ? undefined : [profile] };
+    contexts.set(anchor, { ...context, [rel]: [...(context[rel] ?? []), target] });
+  }
+  return JSON.stringify({ linkset: [...contexts].map(([anchor, relations]) => ({ anchor, ...relations })) });
+}

@@ -1,0 +1,17 @@
+// The kinds of servers: a new one is a line here, its file, and its name in the configuration.
+import type { ServerConfig } from '../../config/upstream-servers.js';
+import { createDspaceSource } from './dspace.js';
+import { createHandleServerSource } from './handle-server.js';
+import type { RecordSource, SourceSettings } from './source.js';
+import { createTemplateSource } from './template.js';
+
+const KINDS: Record<ServerConfig['kind'], (settings: SourceSettings) => RecordSource> = {
+  'handle-server': createHandleServerSource,
+  dspace: createDspaceSource,
+  template: createTemplateSource,
+};
+
+export const createSource = ({
+  kind,
+  ...settings
+}: SourceSettings & Pick<ServerConfig, 'kind'>): RecordSource => KINDS[kind](settings);

@@ -1,0 +1,62 @@
+// Record sources: each describes the requests of one kind of server and interprets its responses.
+import type { ServerConfig } from '../../config/upstream-servers.js';
+import type { ServiceError } from '../../errors.js';
+import { toBytes } from '../../handle/bytes.js';
+import type { HandleRef } from '../../handle/handle.js';
+import { writeJson } from '../../handle/json.js';
+import type { Found, Outcome } from '../../handle/outcome.js';
+import type { Steps } from '../../time-slicer.js';
+import type { UpstreamRequest } from '../exchange.js';
+import type { UpstreamReply } from '../reply.js';
+import { type UpstreamResponse, invalidResponse } from '../response.js';
+
+/** The configuration of a server, or of its mirror at `url`. */
+export type SourceSettings = Pick<ServerConfig, 'url' | 'prefixes'> &
+  Partial<Pick<ServerConfig, 'existenceCheck'>>;
+
+/** A kind of server. All functions are pure. */
+export interface RecordSource {
+  /** Returns the request for a record, or the outcome if none is needed. */
+  read: (handle: HandleRef, authoritative: boolean) => SourceRequest | Outcome;
+  /** @throws ServiceError UPSTREAM_* for a failure */
+  outcomeOf: (reply: UpstreamReply) => Steps<Outcome>;
+  /** Lists of a repository; undefined if it has none. Those of Handle servers are relayed. */
+  list?: {
+    pathOf: (prefix: string) => string;
+    /** Undefined if the repository hides its lists. @throws ServiceError UPSTREAM_* for a failure */
+    handlesIn: (response: UpstreamResponse) => string[] | undefined;
+  };
+  /** The requests by which an operator learns whether this kind of server answers. */
+  probe: (probeHandle: string) => ProbeQuestion;
+}
+
+export type SourceRequest = Pick<UpstreamRequest, 'method' | 'path'>;
+
+/** The requests of a probe and the check of the response. */
+export interface ProbeQuestion extends SourceRequest {
+  /** The error for a response that is not of this kind of server; undefined if there is none. */
+  problemOf: (response: UpstreamResponse) => ServiceError | undefined;
+  /** Whether a redirect is an answer too. */
+  mayRedirect?: boolean;
+  /** Path with the version of the protocol; its response does not affect the result. */
+  versionPath?: string;
+}
+
+/** Read by administrators and the public, written by nobody here. */
+const PERMISSIONS = '1010';
+
+/** The timestamp of DSpace's plugin for CNRI's server: 100 s after the epoch (HandlePlugin.java). */
+const TIMESTAMP = '1970-01-01T00:01:40Z';
+
+/** The record of a repository: a single URL value. */
+export function urlRecord(url: string, { index, ttl }: { index: number; ttl: number }): Found {
+  const data = { format: 'string', value: url };
+  const value = { index, type: 'URL', data, permissions: PERMISSIONS, ttl, timestamp: TIMESTAMP };
+  return { kind: 'found', values: toBytes(writeJson([value])), ttls: [ttl] };
+}
+
+/** @throws ServiceError UPSTREAM_INVALID_RESPONSE unless the text is an absolute http(s) URL without control characters */
+export function assertWebUrl(text: string, response: UpstreamResponse): void {
+  const isWebUrl = /^https?:\/\/[^/\s]/i.test(text) && !/\p{Cc}/u.test(text) && URL.canParse(text);
+  if (!isWebUrl) throw invalidResponse('a record without a web address', response);
+}

@@ -1,0 +1,65 @@
+// Landing pages at an address that is made from the handle, such as those of EPrints or OJS.
+import { ServiceError } from '../../errors.js';
+import type { HandleRef } from '../../handle/handle.js';
+import type { Outcome } from '../../handle/outcome.js';
+import { inOneStep } from '../../time-slicer.js';
+import { type UpstreamReply, tooBusy } from '../reply.js';
+import { invalidResponse, isTooBusy } from '../response.js';
+import { type RecordSource, type SourceSettings, urlRecord } from './source.js';
+
+/** The usual index of a URL value, and the default TTL of a Handle server. */
+const VALUE = { index: 1, ttl: 86_400 };
+
+/** A page may send everybody a redirect, to a login or to a page about the error; none of these is followed. */
+const GONE: readonly number[] = [404, 410];
+
+export function createTemplateSource({ url: template, existenceCheck }: SourceSettings): RecordSource {
+  const outcomeFor = (handle: Pick<HandleRef, 'text'>): Outcome => {
+    const url = fillTemplate(template, handle.text);
+    return url === undefined ? { kind: 'not-found' } : urlRecord(url, VALUE);
+  };
+  return {
+    read(handle) {
+      const outcome = outcomeFor(handle);
+      if (existenceCheck !== true || outcome.kind !== 'found') return outcome;
+      return { method: 'HEAD', path: pathOf(fillTemplate(template, handle.text) ?? '') };
+    },
+    outcomeOf: (reply) =>
+      inOneStep(() => (exists(reply) ? outcomeFor({ text: reply.handle }) : { kind: 'not-found' })),
+    probe: () => ({ method: 'HEAD', path: '/', problemOf: () => undefined, mayRedirect: true }),
+  };
+}
+
+/** @throws ServiceError for a status that says nothing about the page */
+function exists(reply: UpstreamReply): boolean {
+  const { status } = reply;
+  if (status >= 200 && status < 400) return true;
+  if (GONE.includes(status)) return false;
+  if (isTooBusy(status)) throw tooBusy(reply);
+  if (status < 500) throw invalidResponse('no answer whether the page exists', reply);
+  const diagnosis = { cause: `HTTP ${status}`, remedy: 'see the log of the server' };
+  throw new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status });
+}
+
+/** Path and query, without the fragment. */
+const pathOf = (url: string): string => /^https?:\/\/[^/?#]+([^#]*)/.exec(url)?.[1] ?? '/';
+
+/**
+ * Fills `{handle}`, `{prefix}` and `{suffix}`. Slashes of the handle stay slashes in the path and are escaped in query and
+ * fragment; everything else that is syntax in a URL is escaped. Undefined if the path has dot segments, which lead to
+ * another page than the template says (RFC 3986 §5.2.4).
+ */
+export function fillTemplate(template: string, handle: string): string | undefined {
+  const slash = handle.indexOf('/');
+  const parts = { handle, prefix: handle.slice(0, slash), suffix: handle.slice(slash + 1) };
+  const end = template.search(/[?#]/);
+  const pathEnd = end === -1 ? template.length : end;
+  const fill = (text: string, encode: (part: string) => string): string =>
+    text.replace(/\{(handle|prefix|suffix)\}/g, (_, name: keyof typeof parts) => encode(parts[name]));
+  const filled = fill(template.slice(0, pathEnd), (part) => encode(part).replaceAll('%2F', '/'));
+  if (/\/\.{1,2}(?:\/|$)/.test(filled)) return undefined;
+  return filled + fill(template.slice(pathEnd), encode);
+}
+
+/** A lone surrogate, which JSON can hold and UTF-8 cannot, becomes U+FFFD. */
+const encode = (part: string): string => encodeURIComponent(Buffer.from(part).toString());

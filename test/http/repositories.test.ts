@@ -1,0 +1,299 @@
+// Repositories behind the proxy: DSpace by its Handle resolver, landing pages by a template, next to Handle servers.
+import nock from 'nock';
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.js';
+import { basic } from '../support/demo.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { UPSTREAM_URL, mockUpstream, recordOf } from '../support/upstream.js';
+
+useNock();
+
+const SITE = 'https://repository.test';
+const PAGE = 'https://ui.repository.test/handle/123456/1';
+const JSON_TYPE = { 'Content-Type': 'application/json;charset=utf-8' };
+const LOGIN = { Authorization: basic('300:123456/USER', 'secret') };
+
+const UPSTREAMS = [
+  { prefixes: '123456', kind: 'dspace', url: `${SITE}/server` },
+  { prefixes: '21.T11998', url: UPSTREAM_URL },
+  { prefixes: '20.1', kind: 'template', url: 'https://journal.test/item/{suffix}?id={handle}' },
+];
+
+const start = (upstreams: object[] = UPSTREAMS, env: Record<string, string> = {}) =>
+  startProxy({ UPSTREAMS: JSON.stringify(upstreams), ...env });
+
+/** Answers one GET of DSpace as its resolver does: JSON without a newline. */
+function dspaceAnswers(path: string, body: unknown, { status = 200, text = JSON.stringify(body) } = {}) {
+  return nock(SITE).get(path).reply(status, text, JSON_TYPE);
+}
+
+const jsonOf = ({ body }: { body: Buffer }): unknown => JSON.parse(body.toString());
+
+const VALUE = {
+  index: 100,
+  type: 'URL',
+  data: { format: 'string', value: PAGE },
+  permissions: '1010',
+  ttl: 100,
+  timestamp: '1970-01-01T00:01:40Z',
+};
+
+describe('a handle of DSpace', () => {
+  it('has the only value of the plugin for the Java server, and is read once', async () => {
+    dspaceAnswers('/server/resolve/123456/1', [PAGE]);
+    const { ask } = await start();
+    for (const target of ['/api/handles/123456/1', '/api/handles/123456/1?index=100&index=1']) {
+      const answer = await ask(target);
+      expect([answer.status, jsonOf(answer)]).toEqual([
+        200,
+        { responseCode: 1, handle: '123456/1', values: [VALUE] },
+      ]);
+    }
+  });
+
+  it('leads to its page', async () => {
+    dspaceAnswers('/server/resolve/123456/1', [PAGE]);
+    const { ask } = await start();
+    expect(await ask('/123456/1')).toMatchObject({ status: 302, headers: { location: PAGE } });
+  });
+
+  it('has a page with status 404 if it does not exist', async () => {
+    dspaceAnswers('/server/resolve/123456/2', null);
+    const { ask } = await start();
+    expect((await ask('/123456/2')).status).toBe(404);
+  });
+
+  it.each([['null'], ['[]'], ['[null]']])('does not exist if DSpace answers %s', async (text) => {
+    dspaceAnswers('/server/resolve/123456/2', undefined, { text });
+    const { ask } = await start();
+    const answer = await ask('/api/handles/123456/2');
+    expect([answer.status, jsonOf(answer)]).toEqual([404, { responseCode: 100, handle: '123456/2' }]);
+  });
+
+  it.each([
+    ['is switched off', 404, '{"status":404}', 502],
+    ['has a database error', 500, '{"status":500}', 502],
+    ['of version 6 has a database error', 200, '', 502],
+    ['answers with a page', 200, '<html>log in</html>', 502],
+    ['answers with an object', 200, '{"url":"https://ui.repository.test/"}', 502],
+    ['answers with a script', 200, '["javascript:alert(1)"]', 502],
+    ['answers with a relative address', 200, '["/handle/123456/1"]', 502],
+    [
+      'answers with a line break in the address',
+      200,
+      '["https://ui.repository.test/\\r\\nSet-Cookie:a"]',
+      502,
+    ],
+    ['is too busy', 503, '', 503],
+    ['answers 400 for an ordinary name', 400, '', 502],
+  ])('fails if DSpace %s', async (_what, status, text, expected) => {
+    dspaceAnswers('/server/resolve/123456/1', undefined, { status, text });
+    const { ask } = await start();
+    expect((await ask('/api/handles/123456/1')).status).toBe(expected);
+  });
+
+  it('is served stale while DSpace fails', async () => {
+    dspaceAnswers('/server/resolve/123456/1', [PAGE]);
+    const { ask, pass } = await start();
+    await ask('/api/handles/123456/1');
+    pass(101_000);
+    dspaceAnswers('/server/resolve/123456/1', undefined, { status: 404 });
+    const answer = await ask('/api/handles/123456/1');
+    expect([answer.status, answer.headers['cache-status']]).toEqual([
+      200,
+      expect.stringContaining('detail=error'),
+    ]);
+  });
+
+  it('keeps the case of its suffix, also in the cache', async () => {
+    dspaceAnswers('/server/resolve/123456/a', ['https://ui.repository.test/handle/123456/a']);
+    dspaceAnswers('/server/resolve/123456/A', null);
+    const { ask } = await start();
+    expect((await ask('/api/handles/123456/a')).status).toBe(200);
+    expect((await ask('/api/handles/123456/A')).status).toBe(404);
+  });
+
+  it.each([
+    ['123456/a+b c?d', '/server/resolve/123456/a%2Bb%20c%3Fd'],
+    ['123456/1/', '/server/resolve/123456/1/'],
+    ['123456/../listprefixes', '/server/resolve/123456%2F..%2Flistprefixes'],
+  ])('is requested with its name escaped: %s at %s', async (handle, path) => {
+    dspaceAnswers(path, null);
+    const { ask } = await start();
+    expect((await ask(`/api/handles/${encodeURIComponent(handle)}`)).status).toBe(404);
+  });
+
+  it.each([['123456/50%'], ['123456/a;b'], ['123456/a//b'], ['123456/a\\b']])(
+    'does not exist if the firewall of DSpace rejects its name: %s',
+    async (handle) => {
+      nock(SITE)
+        .get(/^\/server\/resolve\//)
+        .reply(400);
+      const { ask } = await start();
+      expect((await ask(`/api/handles/${encodeURIComponent(handle)}`)).status).toBe(404);
+    },
+  );
+
+  it('is public with a login too, which is not sent', async () => {
+    nock(SITE, { badheaders: ['authorization'] })
+      .get('/server/resolve/123456/1')
+      .reply(200, [PAGE]);
+    const { ask } = await start();
+    for (const target of ['/api/handles/123456/1', '/api/handles/123456/1?publicOnly=false']) {
+      expect(jsonOf(await ask(target, { headers: LOGIN }))).toMatchObject({
+        responseCode: 1,
+        values: [VALUE],
+      });
+    }
+    const v2 = await ask('/api/v2/handles/123456/1', { headers: LOGIN });
+    expect([v2.status, jsonOf(v2)]).toMatchObject([200, [{ idx: 100, type: 'URL', parsed_data: PAGE }]]);
+  });
+
+  it('is one of several in a batch', async () => {
+    dspaceAnswers('/server/resolve/123456/1', [PAGE]);
+    const upstream = mockUpstream(recordOf());
+    const { ask } = await start(UPSTREAMS, { BATCH_ENABLED: 'true' });
+    const { body } = await ask('/api/handles?handle=123456/1&handle=21.T11998/abc');
+    expect(body.toString()).toContain(PAGE);
+    expect(upstream.targets).toEqual(['/api/handles/21.T11998/abc']);
+  });
+
+  it('is not the record of its prefix, which a Handle server has', async () => {
+    const upstream = mockUpstream(recordOf(undefined, '0.NA/123456'));
+    const { ask } = await start([UPSTREAMS[0]!, { prefixes: '*', url: UPSTREAM_URL }]);
+    expect((await ask('/api/handles/0.NA/123456')).status).toBe(200);
+    expect((await ask('/api/handles/123456')).status).toBe(200);
+    expect(upstream.targets).toEqual(['/api/handles/0.NA/123456']);
+  });
+});
+
+describe('a write to a repository', () => {
+  it.each([
+    ['PUT', '/api/handles/123456/1'],
+    ['DELETE', '/api/handles/123456/1'],
+    ['POST', '/api/handles/123456/1'],
+    ['PUT', '/api/v2/handles/123456/1'],
+    ['DELETE', '/api/v2/handles/123456/1'],
+    ['POST', '/api/v2/handles/123456'],
+    ['PUT', '/api/handles/20.1/a'],
+  ])('is rejected: %s %s', async (method, path) => {
+    const { url } = await start(UPSTREAMS, { V2_PREFIXES: '123456', DELETION_HANDLES: 'true' });
+    const body = method === 'DELETE' ? null : '[{"type":"URL","parsed_data":"https://example.org/"}]';
+    const headers = { ...LOGIN, 'Content-Type': 'application/json' };
+    const answer = await fetch(`${url}${path}`, { method, headers, body });
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    expect(await answer.text()).toContain('the repository mints and changes them');
+  });
+});
+
+describe('a list of DSpace', () => {
+  const listed = ['123456/2', '123456/1', '1234567/1', '123456/10'];
+  const OF_PREFIX = ['123456/2', '123456/1', '123456/10'];
+
+  it('contains the handles of the prefix, whole or in pages', async () => {
+    nock(SITE).persist().get('/server/listhandles/123456/').reply(200, listed, JSON_TYPE);
+    const { ask } = await start();
+    const list = async (query: string) => jsonOf(await ask(`/api/handles?prefix=123456${query}`));
+    const head = { responseCode: 1, prefix: '123456', totalCount: '3' };
+    expect(await list('')).toEqual({ ...head, handles: OF_PREFIX });
+    expect(await list('&page=1&pageSize=2')).toEqual({
+      ...head,
+      page: 1,
+      pageSize: 2,
+      handles: ['123456/10'],
+    });
+    expect(await list('&page=0&pageSize=0')).toEqual({ ...head, page: 0, pageSize: 0, handles: [] });
+    const v2 = await ask('/api/v2/handles/123456/?limit=2', { headers: LOGIN });
+    expect([v2.status, v2.body.toString().trim()]).toEqual([200, '2\n1']);
+  });
+
+  it('is empty if DSpace answers null', async () => {
+    dspaceAnswers('/server/listhandles/123456/', null);
+    const { ask } = await start();
+    expect(jsonOf(await ask('/api/handles?prefix=123456'))).toMatchObject({ totalCount: '0', handles: [] });
+  });
+
+  it('is not supported if DSpace hides it, or without a list', async () => {
+    dspaceAnswers('/server/listhandles/123456/', undefined, { status: 404 });
+    const { ask } = await start();
+    for (const prefix of ['123456', '20.1']) {
+      const answer = await ask(`/api/handles?prefix=${prefix}`);
+      expect([answer.status, jsonOf(answer)]).toMatchObject([501, { responseCode: 5 }]);
+    }
+  });
+});
+
+describe('a landing page by a template', () => {
+  const page = (suffix: string, query = suffix) =>
+    `https://journal.test/item/${suffix}?id=20.1%2F${query.replaceAll('/', '%2F')}`;
+
+  it('is the target of every handle of the prefix, without a request', async () => {
+    const { ask } = await start();
+    expect(await ask('/20.1/a/b%26c')).toMatchObject({
+      status: 302,
+      headers: { location: page('a/b%26c') },
+    });
+    expect((await ask('/api/handles/20.1/..%2Fadmin')).status).toBe(404);
+  });
+
+  it.each([
+    [200, 200],
+    [302, 200],
+    [404, 404],
+    [410, 404],
+    [401, 502],
+    [403, 502],
+    [429, 503],
+    [500, 502],
+  ])('is checked with HEAD: %i makes %i', async (status, expected) => {
+    nock('https://journal.test').head('/item/7?id=20.1%2F7').reply(status);
+    const { ask } = await start([{ ...UPSTREAMS[2], existenceCheck: true }]);
+    const answer = await ask('/api/handles/20.1/7');
+    expect(answer.status).toBe(expected);
+    if (expected === 200) expect(answer.body.toString()).toContain(page('7'));
+  });
+});
+
+describe('a prefix of kind none', () => {
+  it('has no server, even if another prefix pattern is *', async () => {
+    const { ask } = await start([
+      { prefixes: '99.1', kind: 'none' },
+      { prefixes: '*', url: UPSTREAM_URL },
+    ]);
+    const answer = await ask('/api/handles/99.1/a');
+    expect([answer.status, jsonOf(answer)]).toMatchObject([400, { responseCode: 301 }]);
+  });
+
+  it('serves its records from an import without an end', async () => {
+    const { ask, app, pass } = await start([
+      { prefixes: '99.1', kind: 'none' },
+      { prefixes: '*', url: UPSTREAM_URL },
+    ]);
+    const times = {
+      requestedAt: '2026-11-21T09:00:00Z',
+      staleAt: '2026-11-21T09:30:00Z',
+      deleteAt: '2026-11-21T09:45:00Z',
+    };
+    const record = { handle: '99.1/a', ...times, values: [VALUE] };
+    expect(await app.operations.importLines(JSON.stringify(record))).toMatchObject({ restored: 1 });
+    pass(400 * 86_400_000);
+    expect((await ask('/api/handles/99.1/a')).status).toBe(200);
+  });
+});
+
+describe('a repository in the configuration', () => {
+  it.each([
+    [{ kind: 'dspace' }, 'give the address of the server'],
+    [{ kind: 'none', url: SITE }, 'leave it out'],
+    [{ url: `${SITE}/server` }, 'DSpace needs kind: dspace'],
+    [{ kind: 'dspace', url: `${SITE}/server/{handle}` }, 'give the address of its backend'],
+    [{ kind: 'template', url: `${SITE}/items` }, 'give an address with {handle} or {suffix}'],
+    [{ kind: 'template', url: 'https://{prefix}.test/{suffix}' }, 'without credentials'],
+    [{ kind: 'template', url: 'https://user@journal.test/{suffix}' }, 'without credentials'],
+    [{ kind: 'eprints', url: SITE }, 'give one of handle-server, dspace, template, none'],
+  ])('is rejected: %j', (server, message) => {
+    const env = { UPSTREAMS: JSON.stringify([{ prefixes: '1', ...server }]) };
+    expect(() => loadConfig({ env, readFile: () => '' })).toThrow(message);
+  });
+});

@@ -1,0 +1,78 @@
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { handleRef } from '../../src/handle/handle.js';
+import { ServiceError } from '../../src/errors.js';
+import { createDspaceSource } from '../../src/upstream/sources/dspace.js';
+import { fillTemplate } from '../../src/upstream/sources/template.js';
+import { toText } from '../../src/handle/bytes.js';
+import { runToEnd } from '../../src/time-slicer.js';
+
+const suffixes = fc.string({ unit: fc.constantFrom(...Array.from('aZ0.-_/+;%?#&= ~@:|\\{}"<>äß漢😀\r\n')) });
+const handles = suffixes.map((suffix) => `20.1/${suffix}`);
+
+const TEMPLATES = [
+  'https://journal.test/item/{suffix}',
+  'https://journal.test/{prefix}/{suffix}/view?id={handle}&x=1#{suffix}',
+  'https://journal.test/?persistentId=hdl:{handle}',
+];
+
+describe('a filled template', () => {
+  test.prop([fc.constantFrom(...TEMPLATES), handles])(
+    'stays at its host, in each part of a URL',
+    (template, handle) => {
+      const filled = fillTemplate(template, handle);
+      if (filled === undefined) return;
+      const [url, origin] = [new URL(filled), new URL(template)];
+      expect([url.origin, url.username]).toEqual([origin.origin, '']);
+      expect([url.search.split('&').length, url.hash === '']).toEqual([
+        origin.search.split('&').length,
+        !template.includes('#') || handle === '20.1/',
+      ]);
+      // No URL parser on the way reads another address.
+      expect(url.href).toBe(filled);
+    },
+  );
+
+  test.prop([handles])('has the handle, unchanged by decoding', (handle) => {
+    const filled = fillTemplate(TEMPLATES[2]!, handle);
+    expect(new URL(filled!).searchParams.get('persistentId')).toBe(`hdl:${handle}`);
+  });
+});
+
+const { outcomeOf } = createDspaceSource({ url: 'https://repository.test/server', prefixes: ['20.1'] });
+
+const outcomeFor = (body: string, { status = 200, handle = '20.1/1' } = {}) =>
+  runToEnd(outcomeOf({ status, headers: {}, body, handle, caseSensitive: false }));
+
+describe('an answer of DSpace', () => {
+  test.prop([fc.webUrl(), fc.array(fc.constantFrom(null, 'x'))])(
+    'becomes a record of one value if it has a web address',
+    (url, rest) => {
+      const outcome = outcomeFor(JSON.stringify([url, ...rest]));
+      const values: unknown = outcome.kind === 'found' && JSON.parse(toText(outcome.values));
+      expect(values).toMatchObject([{ index: 100, type: 'URL', data: { format: 'string', value: url } }]);
+    },
+  );
+
+  test.prop([fc.oneof(fc.json(), fc.string()), fc.integer({ min: 100, max: 599 })])(
+    'becomes neither a record nor an unknown error in any other form',
+    (body, status) => {
+      try {
+        const { kind } = outcomeFor(body, { status });
+        expect([kind, status]).toEqual(['not-found', 200]);
+      } catch (error) {
+        expect(error).toBeInstanceOf(ServiceError);
+      }
+    },
+  );
+});
+
+describe('a handle of DSpace', () => {
+  test.prop([handles])('is requested at a path below the address', (handle) => {
+    const { read } = createDspaceSource({ url: 'https://repository.test/server', prefixes: ['20.1'] });
+    const request = read(handleRef(handle, true), false);
+    const path = 'path' in request ? request.path : '';
+    expect(new URL(path, 'https://repository.test').pathname).toBe(path);
+    expect(decodeURIComponent(path)).toBe(`/server/resolve/${handle}`);
+  });
+});

@@ -1,0 +1,323 @@
+// FAIR Signposting: the typed links of redirects, record pages and link sets, read with a parser of Link headers.
+import LinkHeader from 'http-link-header';
+import { describe, expect, it } from 'vitest';
+import { type Leads, startLeads, value } from '../support/leads.js';
+import { problemsFrom } from '../support/load-config.js';
+import { useNock } from '../support/nock.js';
+
+useNock();
+
+const PUBLIC = { SIGNPOSTING_PUBLIC_URL: 'https://pid.example.org/' };
+const LANDING = 'https://repo.example.org/item/1';
+const url = value(1, 'URL', LANDING);
+const TYPED = {
+  type: '21.T11148/1c699a5d1b4ad3ba4956',
+  license: '21.T11148/2f314c8fe5fb6a0063a8',
+  item: '21.T11148/b8457812905b83046284',
+  describedby: '21.T11148/d0773859091aeb451528',
+  profile: '21.T11148/076759916209e5d62bd5',
+};
+const facts = [
+  value(2, TYPED.type, 'https://schema.org/Dataset'),
+  value(3, TYPED.license, 'https://spdx.org/licenses/CC-BY-4.0.html'),
+  value(4, TYPED.item, 'https://repo.example.org/item/1/data.csv'),
+  value(5, TYPED.describedby, '21.T11148/meta'),
+  value(6, TYPED.profile, '21.T11148/b9b76f887845e32d29f7'),
+  value(8, 'ORCID', 'https://orcid.org/0000-0002-1825-0097'),
+];
+const AUTHORS = {
+  SIGNPOSTING_TYPES: [
+    ...Object.entries(TYPED).map(([relation, type]) => `${type}=${relation}`),
+    'ORCID=author',
+  ].join(),
+};
+
+const linksIn = (header: string | string[] | undefined) => LinkHeader.parse(String(header ?? '')).refs;
+const relationsOf = (links: { rel: string }[]) =>
+  Object.fromEntries(
+    [...new Set(links.map(({ rel }) => rel))].map((rel) => [
+      rel,
+      links.filter((link) => link.rel === rel).length,
+    ]),
+  );
+
+interface LinkTarget {
+  href: string;
+  type?: string;
+  profile?: string[];
+}
+type Context = { anchor: string } & Record<string, LinkTarget[]>;
+
+async function linksetOf(leads: Leads, suffix: string): Promise<Context[]> {
+  const { body } = await leads.get(`${suffix}?action=linkset&format=json`);
+  return (JSON.parse(body.toString()) as { linkset: Context[] }).linkset;
+}
+
+describe('signposting', () => {
+  it('is off by default', async () => {
+    const leads = await startLeads({ a: [url], page: [value(1, 'DESC', 'x')] });
+    expect((await leads.get('a')).headers.link).toBeUndefined();
+    expect((await leads.get('page')).headers.link).toBeUndefined();
+    const { status, headers } = await leads.get('page?action=linkset');
+    expect([status, headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
+  });
+
+  it.each(['T', '=license', 'T=cite-as', 'T x=license'])(
+    'refuses the type %j in its table',
+    (SIGNPOSTING_TYPES) => {
+      expect(problemsFrom({ env: { SIGNPOSTING_TYPES } })[0]).toContain('is not allowed; give pairs such as');
+    },
+  );
+
+  describe('on a redirect', () => {
+    it('names the persistent URI, the record and the link set, in prepared responses too', async () => {
+      const leads = await startLeads({ a: [url] }, PUBLIC);
+      for (let times = 0; times < 4; times++) {
+        const { status, headers } = await leads.get('a');
+        expect([status, headers.location]).toEqual([302, LANDING]);
+        expect(linksIn(headers.link)).toEqual([
+          { uri: 'https://hdl.handle.net/21.T11998/a', rel: 'cite-as', anchor: LANDING },
+          {
+            uri: 'https://pid.example.org/21.T11998/a?action=linkset&format=json',
+            rel: 'linkset',
+            type: 'application/linkset+json',
+          },
+          {
+            uri: 'https://pid.example.org/api/handles/21.T11998/a',
+            rel: 'describedby',
+            type: 'application/json',
+            anchor: LANDING,
+          },
+        ]);
+      }
+    });
+
+    it('has the same links for HEAD as for GET', async () => {
+      const leads = await startLeads({ a: [url, ...facts], page: facts }, PUBLIC);
+      for (const path of [
+        'a',
+        'a?noredirect',
+        'page',
+        'a?action=linkset',
+        'a?action=linkset&format=constructor',
+        'a',
+      ]) {
+        // The page says whether it is from memory.
+        await leads.get(path);
+        const get = await leads.get(path);
+        const head = await leads.get(path, {}, { method: 'HEAD' });
+        expect([head.status, head.headers.link, head.headers['content-length']]).toEqual([
+          get.status,
+          get.headers.link,
+          get.headers['content-length'],
+        ]);
+      }
+    });
+
+    it('names the handle in a DOI as doi.org does', async () => {
+      const leads = await startLeads({ '10.5072/a': [url] }, PUBLIC);
+      const { headers } = await leads.ask('/10.5072/a');
+      expect(linksIn(headers.link)[0]?.uri).toBe('https://doi.org/10.5072/a');
+    });
+
+    it('takes the address of persistent URIs from the configuration', async () => {
+      const leads = await startLeads(
+        { a: [url] },
+        { ...PUBLIC, SIGNPOSTING_RESOLVER_URL: 'https://n2t.example.org' },
+      );
+      expect(linksIn((await leads.get('a')).headers.link)[0]?.uri).toBe(
+        'https://n2t.example.org/21.T11998/a',
+      );
+    });
+
+    it('leaves a relation to the links of the record itself', async () => {
+      const links =
+        '<links><location rel="cite-as" href="https://cite.example.org/"/><location rel="item license" href="https://l.example.org/"/></links>';
+      const leads = await startLeads({ a: [url, ...facts, value(9, '10320/links', links)] }, PUBLIC);
+      for (let times = 0; times < 3; times++) {
+        const found = linksIn((await leads.get('a')).headers.link);
+        expect(found.filter(({ rel }) => rel === 'cite-as').map(({ uri }) => uri)).toEqual([
+          'https://cite.example.org/',
+        ]);
+        expect(relationsOf(found)).toMatchObject({ license: 1, item: 1, type: 1 });
+      }
+      const [landing] = await linksetOf(leads, 'a');
+      expect(Object.keys(landing ?? {})).toEqual(['anchor', 'type', 'describedby']);
+    });
+
+    it('has no links for a target other than http(s), nor for a very long one', async () => {
+      const long = `https://example.org/${'x'.repeat(2000)}`;
+      const leads = await startLeads(
+        { mail: [value(1, 'URL', 'mailto:a@example.org')], long: [value(1, 'URL', long)] },
+        PUBLIC,
+      );
+      for (const suffix of ['mail', 'long']) {
+        const { status, headers } = await leads.get(suffix);
+        expect([status, relationsOf(linksIn(headers.link))]).toEqual([302, { linkset: 1 }]);
+        expect(await linksetOf(leads, suffix)).toEqual([]);
+      }
+    });
+  });
+
+  describe('on the record page', () => {
+    it('describes the target of a record with a URL', async () => {
+      const leads = await startLeads({ a: [url, ...facts] }, PUBLIC);
+      const found = linksIn((await leads.get('a?noredirect')).headers.link);
+      expect(relationsOf(found)).toEqual({ linkset: 2, describes: 1 });
+      expect(found.find(({ rel }) => rel === 'describes')).toEqual({ uri: LANDING, rel: 'describes' });
+    });
+  });
+
+  // https://signposting.org/FAIR, "Level 1" and "Level 2": cardinalities of a landing page.
+  describe('of a handle that opens its own page, by the FAIR profile', () => {
+    it('has the links of level 1', async () => {
+      const leads = await startLeads({ page: facts }, { ...PUBLIC, ...AUTHORS });
+      const found = linksIn((await leads.get('page')).headers.link);
+      expect(relationsOf(found)).toEqual({
+        'cite-as': 1,
+        describedby: 2,
+        type: 2,
+        item: 1,
+        author: 1,
+        license: 1,
+        linkset: 2,
+      });
+      expect(found.filter(({ rel }) => rel === 'type').map(({ uri }) => uri)).toEqual([
+        'https://schema.org/Dataset',
+        'https://schema.org/AboutPage',
+      ]);
+      expect(found.every((link) => !('anchor' in link) && URL.canParse(link.uri))).toBe(true);
+      expect(found.find(({ rel }) => rel === 'describedby')).toMatchObject({
+        type: 'application/json',
+        profile: 'https://hdl.handle.net/21.T11148/b9b76f887845e32d29f7',
+      });
+      expect(found.find(({ rel }) => rel === 'license')?.uri).toBe('https://spdx.org/licenses/CC-BY-4.0');
+    });
+
+    it('has the links of level 2', async () => {
+      const leads = await startLeads({ page: facts }, { ...PUBLIC, ...AUTHORS });
+      const page = 'https://pid.example.org/21.T11998/page';
+      const record = 'https://pid.example.org/api/handles/21.T11998/page';
+      const data = 'https://repo.example.org/item/1/data.csv';
+      expect(await linksetOf(leads, 'page')).toEqual([
+        {
+          anchor: page,
+          'cite-as': [{ href: 'https://hdl.handle.net/21.T11998/page' }],
+          type: [{ href: 'https://schema.org/Dataset' }, { href: 'https://schema.org/AboutPage' }],
+          license: [{ href: 'https://spdx.org/licenses/CC-BY-4.0' }],
+          describedby: [
+            {
+              href: record,
+              type: 'application/json',
+              profile: ['https://hdl.handle.net/21.T11148/b9b76f887845e32d29f7'],
+            },
+            { href: 'https://hdl.handle.net/21.T11148/meta' },
+          ],
+          author: [{ href: 'https://orcid.org/0000-0002-1825-0097' }],
+          item: [{ href: data }],
+        },
+        { anchor: record, describes: [{ href: page }] },
+        { anchor: data, collection: [{ href: page, type: 'text/html' }] },
+      ]);
+    });
+  });
+
+  describe('of a link set', () => {
+    it('has the same links as text and as JSON', async () => {
+      const leads = await startLeads({ a: [url, ...facts] }, PUBLIC);
+      const { headers, body } = await leads.get('a?action=linkset&format=text');
+      expect(headers['content-type']).toBe('application/linkset');
+      const contexts = await linksetOf(leads, 'a');
+      const inJson = contexts.flatMap(({ anchor, ...relations }) =>
+        Object.entries(relations).flatMap(([rel, targets]) =>
+          targets.map(({ href, type, profile }) => ({
+            uri: href,
+            rel,
+            ...(type !== undefined && { type }),
+            ...(profile !== undefined && { profile: profile[0] }),
+            anchor,
+          })),
+        ),
+      );
+      expect(inJson.length).toBeGreaterThan(6);
+      expect(linksIn(body.toString())).toEqual(inJson);
+    });
+
+    it('has the format that Accept prefers, JSON without one', async () => {
+      const leads = await startLeads({ a: [url] }, PUBLIC);
+      const typeFor = async (accept?: string): Promise<unknown> => {
+        const { headers } = await leads.get('a?action=linkset', accept === undefined ? {} : { accept });
+        expect(headers.vary).toContain('Accept');
+        return headers['content-type'];
+      };
+      expect(await typeFor()).toBe('application/linkset+json');
+      expect(await typeFor('text/html')).toBe('application/linkset+json');
+      expect(await typeFor('application/linkset')).toBe('application/linkset');
+      expect(await typeFor('application/linkset;q=0.5, application/linkset+json')).toBe(
+        'application/linkset+json',
+      );
+    });
+
+    it('is revalidated', async () => {
+      const leads = await startLeads({ a: [url] }, PUBLIC);
+      const { headers } = await leads.get('a?action=linkset');
+      expect(headers['cache-control']).toBe('no-cache');
+      const again = await leads.get('a?action=linkset', { 'if-none-match': headers.etag ?? '' });
+      expect(again.status).toBe(304);
+    });
+
+    it('is 404 for a handle that does not exist', async () => {
+      const leads = await startLeads({}, PUBLIC);
+      expect((await leads.get('nothing?action=linkset')).status).toBe(404);
+    });
+
+    it('is that of the handle to which an alias leads', async () => {
+      const leads = await startLeads({ a: [url], alias: [value(1, 'HS_ALIAS', '21.T11998/a')] }, PUBLIC);
+      expect((await linksetOf(leads, 'alias'))[0]?.['cite-as']).toEqual([
+        { href: 'https://hdl.handle.net/21.T11998/a' },
+      ]);
+    });
+  });
+
+  describe('from hostile values', () => {
+    it('has no link for a text that is neither an http(s) URL nor a handle', async () => {
+      const texts = [
+        'Apache 2.0',
+        'javascript:alert(1)',
+        'ftp://example.org/',
+        'https://',
+        '//example.org',
+        '',
+      ];
+      const leads = await startLeads(
+        { page: texts.map((text, at) => value(at + 1, TYPED.license, text)) },
+        PUBLIC,
+      );
+      expect(relationsOf(linksIn((await leads.get('page')).headers.link))['license']).toBeUndefined();
+    });
+
+    it('drops control characters and escapes delimiters', async () => {
+      const leads = await startLeads(
+        { page: [value(1, TYPED.item, 'https://e.example.org/a\r\nSet-Cookie: x>; rel="cite-as"\u0085')] },
+        PUBLIC,
+      );
+      const items = linksIn((await leads.get('page')).headers.link).filter(({ rel }) => rel === 'item');
+      expect(items.map(({ uri }) => uri)).toEqual([
+        'https://e.example.org/aSet-Cookie:%20x%3E;%20rel=%22cite-as%22',
+      ]);
+    });
+
+    it('is bounded in links and in length', async () => {
+      const many = Array.from({ length: 5000 }, (_, at) =>
+        value(at + 1, TYPED.item, `https://e.example.org/${at}`),
+      );
+      const leads = await startLeads({ a: [...many, { ...url, index: 9000 }], page: many }, PUBLIC);
+      for (const suffix of ['a', 'page', 'a?noredirect']) {
+        const { headers } = await leads.get(suffix);
+        expect(String(headers.link).length).toBeLessThan(4001);
+        expect(relationsOf(linksIn(headers.link))['linkset']).toBeGreaterThan(0);
+      }
+      expect((await linksetOf(leads, 'page'))[0]?.['item']).toHaveLength(100);
+    });
+  });
+});

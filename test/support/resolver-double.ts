@@ -1,0 +1,37 @@
+// HTTP servers on loopback that answer with JSON by path: resolvers and repositories of the example pages.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export interface JsonReply {
+  status?: number;
+  headers?: Record<string, string>;
+  body: unknown;
+}
+
+/** Starts a server; closed when the test ends. Returns its URL. */
+export async function startJsonServer(reply: (path: string) => JsonReply): Promise<string> {
+  const server = createServer((req, res) => {
+    const [path = ''] = (req.url ?? '').split('?', 1);
+    const { status = 200, headers, body } = reply(decodeURIComponent(path));
+    res.writeHead(status, { 'Content-Type': 'application/json;charset=UTF-8', ...headers });
+    res.end(JSON.stringify(body));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Replies as a Handle server with these URLs by handle. */
+export function recordReply(path: string, urls: Readonly<Record<string, string>>): JsonReply {
+  const handle = path.slice('/api/handles/'.length);
+  const value = urls[handle];
+  if (value === undefined) return { status: 404, body: { responseCode: 100, handle } };
+  const data = { format: 'string', value };
+  const values = [{ index: 1, type: 'URL', data, ttl: 86_400, timestamp: '2026-11-21T09:00:00Z' }];
+  return { body: { responseCode: 1, handle, values } };
+}
