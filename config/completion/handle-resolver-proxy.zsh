@@ -17,6 +17,7 @@ _handle-resolver-proxy() {
     'warm:load the handles of a list or a prefix into the cache'
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
     'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
+    'dev-server:run a Handle server in memory for tests of other programs; not for production'
     'completion:print the completion script of a shell'
     'help:display help for command'
   )
@@ -108,13 +109,20 @@ _handle-resolver-proxy() {
             '--caching[print the only site of its clients, for local_info.json or resolver_site]' \
             '--binary[print the bytes of a resolver_site file]'
           ;;
+        dev-server)
+          _arguments $help \
+            '--host[address to listen at]:value: ' \
+            '--port[port of the record interface; 0 selects a free one]:value: ' \
+            '--seed[file with a record per line (handle and values), compressed with gzip or not]:file:_files' \
+            '--native-port[port of the native protocol over UDP and TCP]:value: '
+          ;;
         completion)
           _arguments $help \
             '*:argument:(bash zsh fish)'
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats traffic export import warm bench site-record completion help)'
+            '*:argument:(serve check-config resolve purge stats traffic export import warm bench site-record dev-server completion help)'
           ;;
       esac
       ;;

@@ -1,5 +1,5 @@
 // The records of the bench: about 600 bytes of JSON each, handles numbered from 1.
-import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../handle-server/seed.js';
+import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../../src/dev-server/seed.js';
 
 export const PREFIX = DEMO_PREFIX;
 /** Prefixes of `servers`, each with a separate Handle server. */

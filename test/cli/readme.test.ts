@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { DEMO_PASSWORD } from '../handle-server/seed.js';
+import { DEMO_PASSWORD } from '../../src/dev-server/seed.js';
 import { ROOT, follow } from '../support/built-proxy.js';
 import { readDocument, shellBlocks } from '../support/markdown.js';
 import { startDemoServer } from '../support/demo.js';

@@ -1,7 +1,7 @@
 // The warning that the Handle server ignores logins over plain HTTP, logged once the proxy has seen it.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 

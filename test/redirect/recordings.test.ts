@@ -1,7 +1,7 @@
 // Redirect recordings: the proxy with the demo server redirects like HDLProxy with a real Handle server.
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createDemoServer } from '../handle-server/server.js';
+import { createDemoServer } from '../../src/dev-server/server.js';
 import { type Recording, replay } from '../support/recordings.js';
 import { drawnByLot, redirectWaivers } from '../support/redirect-waivers.js';
 import { startProxy } from '../support/proxy.js';

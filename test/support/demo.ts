@@ -1,6 +1,6 @@
 // Starts demo servers for a test file and closes them after it.
 import { afterAll } from 'vitest';
-import { type DemoOptions, type DemoServer, createDemoServer } from '../handle-server/server.js';
+import { type DemoOptions, type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 
 /** A listening demo server and its URL; closed at the end of the test file. */
 export async function startDemoServer(options: DemoOptions = {}): Promise<DemoServer & { url: string }> {

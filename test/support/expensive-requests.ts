@@ -1,6 +1,6 @@
 // The most expensive requests that we know, each for any size of its input: counted in test/attack, and sent
 // during hits in test/bench. Included records: test/redirect/included-records.
-import { DEMO_PASSWORD, DEMO_PREFIX, textValue } from '../handle-server/seed.js';
+import { DEMO_PASSWORD, DEMO_PREFIX, textValue } from '../../src/dev-server/seed.js';
 import type { Question } from './ask.js';
 import { nativeRequest } from './native-messages.js';
 

@@ -1,6 +1,6 @@
 // Record-interface values in v2 responses: sorted, without secret keys, with the bytes of every data format.
 import { describe, expect, it } from 'vitest';
-import { valueFromJson, valueToJson } from '../handle-server/value.js';
+import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { textValue, toV2 } from '../support/v2-values.js';
 

@@ -1,6 +1,6 @@
 // ePIC v2 over several Handle servers: handles for which a server says that it is not responsible.
 import { describe, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { type V2Question, askV2, gist, read, urlTo } from '../support/v2.js';

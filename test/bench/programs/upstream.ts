@@ -1,8 +1,8 @@
 // The Handle server of the bench, a separate process: `node upstream.js PORT CONTROL_PORT KIND COUNT PREFIX`.
 // `demo` holds COUNT records of PREFIX; `bare` answers any handle as fast as possible with a record from a pattern.
 import { createServer } from 'node:http';
-import { DEMO_PREFIXES, demoRecords } from '../../handle-server/seed.js';
-import { createDemoServer } from '../../handle-server/server.js';
+import { DEMO_PREFIXES, demoRecords } from '../../../src/dev-server/seed.js';
+import { createDemoServer } from '../../../src/dev-server/server.js';
 import { yieldToOthers } from './priority.js';
 import { PREFIX, answerOf, nameOf, valuesOf } from '../records.js';
 

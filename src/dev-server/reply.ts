@@ -1,10 +1,11 @@
 // Requests and replies of the record interface, and errors with the texts of the real server.
-import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
-import type { ValueReference } from '../../src/handle/value.js';
+import type { IncomingHttpHeaders } from 'node:http';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { ValueReference } from '../handle/value.js';
 import type { RecordStore, Rights } from './store.js';
 
 /** An answer before it is written: JSON with its callback and indent still to come, a page, or nothing. */
-export interface Reply {
+export interface DemoReply {
   status: number;
   json?: Record<string, unknown>;
   html?: string;
@@ -38,7 +39,10 @@ const STATUS_BY_CODE = new Map<number, number>([
 ]);
 
 /** An error response; an empty `handle` is left out, as the server does. */
-export function refuse(code: number, { message, handle }: { message?: string; handle?: string } = {}): Reply {
+export function refuse(
+  code: number,
+  { message, handle }: { message?: string; handle?: string } = {},
+): DemoReply {
   return {
     status: STATUS_BY_CODE.get(code) ?? 500,
     json: { responseCode: code, ...(message !== undefined && { message }), ...(handle && { handle }) },
@@ -47,66 +51,55 @@ export function refuse(code: number, { message, handle }: { message?: string; ha
 }
 
 /** A success with the members of the operation, in their order. */
-export function succeed(members: Record<string, unknown>, status = 200): Reply {
+export function succeed(members: Record<string, unknown>, status = 200): DemoReply {
   return { status, json: { responseCode: RESPONSE_CODE.success, ...members } };
 }
 
-export const notHere = (handle: string): Reply =>
+export const notHere = (handle: string): DemoReply =>
   refuse(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
 
 /** An error that is reported as a protocol error with its own status. */
-export function protocolError(status: number, message: string): Reply {
+export function protocolError(status: number, message: string): DemoReply {
   return { status, json: { responseCode: RESPONSE_CODE.protocolError, message } };
 }
 
 /** Page of the servlet container itself, as Jetty 9 writes it. */
-export function containerError(status: number, reason: string): Reply {
+export function containerError(status: number, reason: string): DemoReply {
   const html = `<h1>Bad Message ${status}</h1><pre>reason: ${reason}</pre>`;
   return { status, html, charset: 'iso-8859-1', headers: [['Connection', 'close']] };
 }
 
-/** Becomes HTTP 400 with `{"responseCode":4,"message":…}`; never leaves the demo server. */
-export class BadInput extends Error {
-  override readonly name = 'BadInput';
-}
-
-export const javaException = (text: string): BadInput => new BadInput(`java.lang.Exception: ${text}`);
-
-export const numberFormat = (text: string): BadInput =>
-  new BadInput(`java.lang.NumberFormatException: For input string: "${text}"`);
-
-/** A value that Gson's adapter refused: the cause in a JsonParseException. */
-export const badValue = (cause: string): BadInput =>
-  new BadInput(`com.google.gson.JsonParseException: ${cause}`);
-
-/** Reads an integer as Java's `Integer.parseInt` does: a sign and digits, 32 bits, nothing else. */
-export function parseJavaInt(text: string): number {
-  const value = Number(text);
-  if (!/^[+-]?\d+$/.test(text) || value !== (value | 0)) throw numberFormat(text);
-  return value;
-}
-
-/** The text of a JSON string, number or boolean, as Gson gives it; anything else is refused. */
-export function primitiveText(json: unknown): string {
-  if (typeof json === 'string' || typeof json === 'number' || typeof json === 'boolean') return String(json);
-  throw badValue('java.lang.UnsupportedOperationException: JsonObject');
-}
-
 /** A request whose caller is known. */
-export interface Call {
+export interface DemoCall {
   method: string;
   /** The handle as this request spells it. */
   handle: string;
   parameters: URLSearchParams;
   contentType: string | undefined;
   body: Buffer;
-  /** Who has logged in, if anybody. */
+  /** The logged-in identity, if any. */
   identity: ValueReference | undefined;
 }
 
-/** What the operations work on. */
+/** The data that the operations work on. */
 export interface World {
   store: RecordStore;
   rights: Rights;
   newSuffix: () => string;
+}
+
+/** A request with its body, before anything of it was understood. */
+export interface DemoRequest {
+  method: string;
+  target: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  /** Came over TLS, or over a door that counts as such. */
+  secure: boolean;
+}
+
+/** A reply and the parameters that shape it: callback and pretty. */
+export interface Answered {
+  reply: DemoReply;
+  parameters: URLSearchParams;
 }

@@ -1,6 +1,6 @@
 // The demo server misbehaves on demand, in the ways an upstream can.
 import { afterEach, describe, expect, it } from 'vitest';
-import { startDemoServer } from '../../support/demo.js';
+import { startDemoServer } from '../support/demo.js';
 
 const server = await startDemoServer();
 const ask = (options: RequestInit = {}): Promise<Response> =>

@@ -1,23 +1,23 @@
 // The HTTP format: request targets in, JSON with callback, challenges, CORS and gzip out.
 import type { IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { prettyJson, writeJson } from '../../src/handle/json.js';
+import { prettyJson, writeJson } from '../handle/json.js';
 import { readJson } from './lenient-json.js';
-import { type Challenge, type Reply, javaException } from './reply.js';
-import type { Answered, RawRequest } from './routes.js';
-import type { SessionStore } from './sessions.js';
+import type { Answered, Challenge, DemoReply, DemoRequest } from './reply.js';
+import { javaException } from './bad-input.js';
+import type { SessionStore } from './session-store.js';
 
-type Header = [name: string, value: string];
+type WireHeader = [name: string, value: string];
 
-interface Content {
-  headers: Header[];
+interface WireContent {
+  headers: WireHeader[];
   body: Buffer;
 }
 
 /** A reply as it is sent. HEAD has a `body` too, for its length. */
 export interface WireReply {
   status: number;
-  headers: Header[];
+  headers: WireHeader[];
   body: Buffer;
 }
 
@@ -28,7 +28,7 @@ const MIN_GZIP_BYTES = 32;
 /** Turns an answer into bytes and headers. */
 export function toWire(
   { reply, parameters }: Answered,
-  request: RawRequest,
+  request: DemoRequest,
   sessions: SessionStore,
 ): WireReply {
   const isRefusedHere = reply.challenge !== undefined && !request.secure;
@@ -41,17 +41,17 @@ export function toWire(
 }
 
 /** Only successes are compressed; a short body still has `Vary`. */
-function withEncoding(content: Content, status: number, { method, headers }: RawRequest): Content {
+function withEncoding(content: WireContent, status: number, { method, headers }: DemoRequest): WireContent {
   const { length } = content.body;
   if (method === 'HEAD' || status >= 300 || length === 0) return content;
-  const offered: Header[] = [...content.headers, ['Vary', 'Accept-Encoding']];
+  const offered: WireHeader[] = [...content.headers, ['Vary', 'Accept-Encoding']];
   const isWanted = /\bgzip\b/.test(headers['accept-encoding'] ?? '') && length >= MIN_GZIP_BYTES;
   if (!isWanted) return { headers: offered, body: content.body };
   return { headers: [...offered, ['Content-Encoding', 'gzip']], body: gzipSync(content.body) };
 }
 
 /** A preflight is answered first; a preflight that requests too much gets no CORS header. */
-export function preflight({ method, headers }: RawRequest): WireReply | undefined {
+export function preflight({ method, headers }: DemoRequest): WireReply | undefined {
   const wanted = headers['access-control-request-method'];
   if (method !== 'OPTIONS' || headers.origin === undefined || wanted === undefined) return undefined;
   const asked = (headers['access-control-request-headers'] ?? '')
@@ -61,7 +61,7 @@ export function preflight({ method, headers }: RawRequest): WireReply | undefine
   const isAllowed =
     CORS_METHODS.split(',').includes(wanted) &&
     asked.every((name) => known.includes(name.trim().toLowerCase()));
-  const granted: Header[] = [
+  const granted: WireHeader[] = [
     ['Access-Control-Allow-Origin', headers.origin],
     ['Access-Control-Max-Age', '86400'],
     ['Access-Control-Allow-Methods', CORS_METHODS],
@@ -74,7 +74,7 @@ export function preflight({ method, headers }: RawRequest): WireReply | undefine
   };
 }
 
-function contentOf({ json, html, charset }: Reply, parameters: URLSearchParams): Content {
+function contentOf({ json, html, charset }: DemoReply, parameters: URLSearchParams): WireContent {
   if (html !== undefined) return content(`text/html;charset=${charset ?? 'utf-8'}`, html);
   if (json === undefined) return { headers: [], body: Buffer.alloc(0) };
   const compact = writeJson(json);
@@ -84,7 +84,7 @@ function contentOf({ json, html, charset }: Reply, parameters: URLSearchParams):
   return content('application/javascript;charset=utf-8', `${callbackName(callback)}(${text});`);
 }
 
-const content = (type: string, text: string): Content => ({
+const content = (type: string, text: string): WireContent => ({
   headers: [['Content-Type', type]],
   body: Buffer.from(text),
 });
@@ -93,12 +93,12 @@ const content = (type: string, text: string): Content => ({
 const callbackName = (callback: string): string =>
   callback.replace(/[^A-Za-z0-9_$\u00a0-\uffff]/g, '_').replace(/^\d/, '_');
 
-function challengeHeaders({ basic, error, session }: Challenge, sessions: SessionStore): Header[] {
+function challengeHeaders({ basic, error, session }: Challenge, sessions: SessionStore): WireHeader[] {
   const { sessionId, nonce } = session ?? sessions.open();
   const reason = error === undefined ? '' : `, error="${error}"`;
   const handle = `Handle sessionId="${sessionId}", nonce="${nonce}"${reason}`;
   return [
-    ...(basic ? [['WWW-Authenticate', 'Basic realm="handle"'] satisfies Header] : []),
+    ...(basic ? [['WWW-Authenticate', 'Basic realm="handle"'] satisfies WireHeader] : []),
     ['WWW-Authenticate', handle],
   ];
 }
@@ -112,7 +112,7 @@ const SIMPLE_HEADERS = [
   'connection',
 ];
 
-function corsHeaders({ origin }: IncomingHttpHeaders, headers: Header[]): Header[] {
+function corsHeaders({ origin }: IncomingHttpHeaders, headers: WireHeader[]): WireHeader[] {
   if (origin === undefined) return [];
   const names = new Set(headers.map(([name]) => name));
   const exposed = [...names].filter((name) => !SIMPLE_HEADERS.includes(name.toLowerCase()));
@@ -123,14 +123,14 @@ function corsHeaders({ origin }: IncomingHttpHeaders, headers: Header[]): Header
   ];
 }
 
-export interface Target {
+export interface DemoTarget {
   /** Raw path, nothing decoded. */
   path: string;
   query: string;
 }
 
 /** Splits a raw target at its first `?`; an absolute form loses scheme and host (RFC 9112 §3.2.2). */
-export function splitTarget(target: string): Target {
+export function splitTarget(target: string): DemoTarget {
   const origin = target.replace(/^https?:\/\/[^/?]*/i, '');
   const at = origin.indexOf('?');
   return at === -1 ? { path: origin, query: '' } : { path: origin.slice(0, at), query: origin.slice(at + 1) };
@@ -148,7 +148,7 @@ function percentDecode(text: string): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
 
-/** What Jetty 9 refuses before any servlet sees it. */
+/** Whether Jetty 9 refuses the path before any servlet sees it. */
 export const hasBadEscape = (path: string): boolean => /%(?![0-9a-f]{2})|%00/i.test(path);
 
 /** Parameters of the query, and for POST those of a form or of a JSON object in the body. */

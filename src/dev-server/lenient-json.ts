@@ -1,5 +1,5 @@
 // JSON as Gson reads it when lenient: bare words and single quotes pass, and errors have Gson's texts.
-import { BadInput } from './reply.js';
+import { BadInput } from './bad-input.js';
 
 /** Reads JSON text. Empty text is null. Throws BadInput with the message of the real server. */
 export function readJson(text: string): unknown {

@@ -1,7 +1,7 @@
 // The rights in the HS_ADMIN value of a record decide who may replace it on the demo server.
 import { describe, expect, it } from 'vitest';
-import { adminValue, textValue } from '../seed.js';
-import { basic, startDemoServer } from '../../support/demo.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
+import { basic, startDemoServer } from '../support/demo.js';
 
 const server = await startDemoServer();
 

@@ -1,9 +1,9 @@
 // The data of a value as a Handle server shows it, from its bytes: the inverse of src/handle.
 import { isUtf8 } from 'node:buffer';
-import { ByteReader, tryDecode } from '../../src/handle/bytes.js';
-import { adminToJson, decodeAdmin, decodeVlist } from '../../src/handle/predefined-data.js';
-import type { SiteJson } from '../../src/handle/site-data.js';
-import type { ValueData } from '../../src/handle/value-data.js';
+import { ByteReader, tryDecode } from '../handle/bytes.js';
+import { adminToJson, decodeAdmin, decodeVlist } from '../handle/predefined-data.js';
+import type { SiteJson, SiteServer } from '../handle/site-data.js';
+import type { ValueData } from '../handle/value-data.js';
 
 interface OwnFormat {
   types: RegExp;
@@ -61,8 +61,6 @@ const PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'];
 const HASH_BY_ALL = 2;
 const PRIMARY = 0x80;
 const MULTI_PRIMARY = 0x40;
-
-type SiteServer = SiteJson['servers'][number];
 
 /** @throws RangeError when the bytes are not a site */
 export function decodeSite(bytes: Buffer): SiteJson {

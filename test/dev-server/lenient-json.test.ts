@@ -1,6 +1,6 @@
 // The demo server reads what Gson reads when lenient, and complains in Gson's words.
 import { describe, expect, it } from 'vitest';
-import { readJson } from '../lenient-json.js';
+import { readJson } from '../../src/dev-server/lenient-json.js';
 
 describe('lenient JSON as in Gson', () => {
   it.each([

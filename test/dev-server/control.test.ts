@@ -1,6 +1,6 @@
 // Tests and benches can count the requests of the demo server, slow it down and change its records.
 import { afterEach, describe, expect, it } from 'vitest';
-import { startDemoServer } from '../../support/demo.js';
+import { startDemoServer } from '../support/demo.js';
 
 const server = await startDemoServer();
 const page = `${server.url}/api/handles/21.T11998/page`;
