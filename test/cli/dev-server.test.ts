@@ -76,7 +76,7 @@ describe('dev-server', () => {
     expect([code, stderr.trim()]).toEqual([1, `line 2 of ${file} is not a record`]);
   });
 
-  it('exits with 1 for a port that is in use, and with 2 for one that is none', async () => {
+  it('exits with 1 for a port that is in use, and with 2 for an invalid port', async () => {
     const { url } = await start();
     const [port = ''] = /\d+$/.exec(url) ?? [];
     expect(await cli(['dev-server', '--port', port])).toMatchObject({

@@ -12,11 +12,11 @@ import { startOperated } from '../support/operated-proxy.js';
 
 const demo = await startDemoServer();
 
-/** Other tests start `serve`. */
+/** Other tests start `serve` and `dev-server`. */
 const commands = shellBlocks(readDocument('src/cli/README.md'))
   .flatMap((block) => block.split('\n'))
   .map((line) => line.replace(/ # .*$/, '').trim())
-  .filter((line) => line.includes('handle-resolver-proxy') && !line.endsWith(' serve'));
+  .filter((line) => line.includes('handle-resolver-proxy') && !/ (?:serve$|dev-server )/.test(line));
 
 /** Call, method, path and body. */
 const calls = [

@@ -23,7 +23,7 @@ export function createDspaceSource({ url, prefixes }: SourceSettings): RecordSou
     outcomeOf,
     list: {
       // DSpace does not decode the prefix, and lists everything that begins with it.
-      pathOf: (prefix) => `${basePath}/listhandles/${encodeURIComponent(prefix)}/`,
+      pathOf: (prefix) => `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`,
       // DSpace answers 404 with `handle.hide.listhandles`.
       handlesIn: (response) => (response.status === 404 ? undefined : textsIn(response)),
     },
