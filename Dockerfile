@@ -8,6 +8,12 @@ COPY config/build.js config/undici.js ./config/
 COPY src ./src
 RUN npm run build
 
+# A Handle server in memory for tests of other programs: docker build --target dev-server. Not for production.
+FROM build AS dev-server
+USER 10001:10001
+EXPOSE 8000
+CMD ["node", "--enable-source-maps", "dist/main.js", "dev-server", "--host", "0.0.0.0"]
+
 FROM node:24-bookworm-slim
 # Process 1 has to reap children and hand signals on; node does neither by itself.
 RUN apt-get update \

@@ -87,7 +87,7 @@ const PROGRAMS = {
     metrics: 'src/observe/metrics.ts',
     server: 'src/server/http-server.ts',
   },
-  'dist-demo': { main: 'test/handle-server/main.ts' },
+  'dist-demo': { main: 'src/dev-server/demo.ts' },
 };
 
 for (const dir of process.argv.slice(2)) {

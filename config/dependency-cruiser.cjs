@@ -54,7 +54,8 @@ const modules = {
   'public-listener': ['routes', ...APP],
   app: ['public-listener', ...APP],
   process: ['app', ...APP],
-  cli: ['process', 'admin', 'native', 'upstream', 'config', ...KERNEL],
+  'dev-server': ['process', 'config', ...KERNEL],
+  cli: ['dev-server', 'process', 'admin', 'native', 'upstream', 'config', ...KERNEL],
   main: ['cli'],
 };
 

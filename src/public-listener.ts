@@ -6,7 +6,6 @@ import type { PreparedCache } from './cache/prepared-cache.js';
 import type { Config } from './config/schema.js';
 import type { Context } from './context.js';
 import type { Coordination } from './coordination/coordination.js';
-import { freshnessRules } from './http/cache-headers.js';
 import { createReportUnexpected } from './http/error-reply.js';
 import { createScanHeaders } from './http/fast-headers.js';
 import { type Listener, guard } from './http/guard.js';
@@ -177,12 +176,7 @@ function createInterfaces(
     handlers: {
       passThrough: parts.passThrough,
       reverseLookup: parts.reverse?.passThrough,
-      forwardRead: createForwardRead({
-        ...parts,
-        ...freshnessRules(config),
-        context,
-        gzipMinBytes: config.http.gzipMinBytes,
-      }),
+      forwardRead: createForwardRead(parts),
       write: createWriteRoute(parts),
       openApi: createOpenApi(config, { ...DESCRIPTION, routes: parts.routes }),
       v2: epic?.route,

@@ -1,16 +1,17 @@
 # Completion of handle-resolver-proxy in bash 3.2 and later. To try: source <(handle-resolver-proxy completion bash)
 _handle_resolver_proxy() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="${COMP_WORDS[1]}"
-  local commands='serve check-config resolve purge stats traffic export import warm bench site-record register completion help'
+  local commands='serve check-config resolve purge stats traffic export import warm bench site-record register dev-server completion help'
   local options='' arguments=''
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     command='' previous=''
   fi
   case "$command $previous" in
-    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output' | 'resolve --ca' | 'register --output' | 'register --keys' | 'register --passphrase-file') _handle_resolver_proxy_files "$current"; return ;;
+    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output' | 'resolve --ca' | 'register --output' | 'register --keys' | 'register --passphrase-file' | 'dev-server --seed') _handle_resolver_proxy_files "$current"; return ;;
     *\ --proxy | *\ --admin | *\ --direct | *\ --fingerprint | *\ --prefix | *\ --user | *\ --unblock | *\ --page-size | *\ --index) return ;;
     register\ --*) return ;;
+    *\ --host | *\ --port | *\ --native-port) return ;;
     *\ --skip | *\ --concurrency | *\ --rate | *\ --duration | *\ --requests | *\ --connections) return ;;
   esac
   case "$command" in
@@ -33,6 +34,7 @@ _handle_resolver_proxy() {
     bench) options='--proxy --file --duration --requests --connections --rate --remote --json --help' ;;
     site-record) options='--config --index --caching --binary --help' ;;
     register) options='--output --address --address6 --tcp-port --udp-port --http-port --organization --email --contact --phone --description --prefix --serial --key-size --keys --passphrase-file --help' ;;
+    dev-server) options='--host --port --seed --native-port --help' ;;
     completion) options='--help' arguments='bash zsh fish' ;;
     help) arguments="$commands" ;;
   esac

@@ -13,6 +13,7 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the 
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a bench -d 'send requests to a running proxy and report throughput, latency and hit ratio'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a site-record -d 'print the site record of this proxy (HS_SITE) for clients of the native protocol'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a register -d 'write the keys, the site and the bundle with which a Handle service is registered'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a dev-server -d 'run a Handle server in memory for tests of other programs; not for production'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a completion -d 'print the completion script of a shell'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a help -d 'display help for command'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -s V -l version -d 'print the version'
@@ -93,6 +94,11 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from register' -l k
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from register' -l keys -r -F -d 'folder with pubkey.bin and admpub.bin of a service that moves; creates no keys'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from register' -l passphrase-file -r -F -d 'file with the passphrase that encrypts the private keys'
 
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l host -x -d 'address to listen at'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l port -x -d 'port of the record interface; 0 selects a free one'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l seed -r -F -d 'file with a record per line (handle and values), compressed with gzip or not'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l native-port -x -d 'port of the native protocol over UDP and TCP'
+
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats traffic export import warm bench site-record register completion help'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats traffic export import warm bench site-record register dev-server completion help'

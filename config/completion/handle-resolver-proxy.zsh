@@ -18,6 +18,7 @@ _handle-resolver-proxy() {
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
     'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
     'register:write the keys, the site and the bundle with which a Handle service is registered'
+    'dev-server:run a Handle server in memory for tests of other programs; not for production'
     'completion:print the completion script of a shell'
     'help:display help for command'
   )
@@ -128,13 +129,20 @@ _handle-resolver-proxy() {
             '--keys[folder with pubkey.bin and admpub.bin of a service that moves; creates no keys]:folder:_files -/' \
             '--passphrase-file[file with the passphrase that encrypts the private keys]:file:_files'
           ;;
+        dev-server)
+          _arguments $help \
+            '--host[address to listen at]:value: ' \
+            '--port[port of the record interface; 0 selects a free one]:value: ' \
+            '--seed[file with a record per line (handle and values), compressed with gzip or not]:file:_files' \
+            '--native-port[port of the native protocol over UDP and TCP]:value: '
+          ;;
         completion)
           _arguments $help \
             '*:argument:(bash zsh fish)'
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats traffic export import warm bench site-record register completion help)'
+            '*:argument:(serve check-config resolve purge stats traffic export import warm bench site-record register dev-server completion help)'
           ;;
       esac
       ;;

@@ -16,3 +16,10 @@ target "default" {
   # The list of packages in the image, and how it was made.
   attest = ["type=sbom", "type=provenance,mode=max"]
 }
+
+# The Handle server in memory, for tests of other programs: docker buildx bake … dev-server
+target "dev-server" {
+  inherits = ["default"]
+  target   = "dev-server"
+  tags     = ["${REGISTRY}/handle-resolver-proxy:${VERSION}-dev-server"]
+}

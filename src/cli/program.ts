@@ -28,6 +28,7 @@ export function createProgram(): Command {
   addTransfer(program);
   addLoad(program);
   addRegister(program);
+  addDevServer(program);
   addCompletion(program);
   return program;
 }
@@ -158,6 +159,17 @@ function addRegister(program: Command): void {
     .action(lazy(async () => (await import('./register.js')).register));
 }
 
+function addDevServer(program: Command): void {
+  program
+    .command('dev-server')
+    .description('run a Handle server in memory for tests of other programs; not for production')
+    .option('--host <address>', 'address to listen at', '127.0.0.1')
+    .option('--port <number>', 'port of the record interface; 0 selects a free one', portNumber, 8000)
+    .option('--seed <file>', 'file with a record per line (handle and values), compressed with gzip or not')
+    .option('--native-port <number>', 'port of the native protocol over UDP and TCP', portNumber)
+    .action(lazy(async () => (await import('./dev-server.js')).devServer));
+}
+
 function addCompletion(program: Command): void {
   program
     .command('completion')
@@ -203,6 +215,12 @@ function fingerprint(text: string): string {
 function wholeNumber(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('Give a whole number.');
   return Number(text);
+}
+
+function portNumber(text: string): number {
+  const number = wholeNumber(text);
+  if (number <= 65_535) return number;
+  throw new InvalidArgumentError('Give a port from 0 to 65535.');
 }
 
 function from1To(max: number): (text: string) => number {

@@ -3,14 +3,15 @@ import type { Request, Response } from 'express';
 import { contextOf } from '../http/context.js';
 import { readParameters, readRecordQuery } from '../http/query.js';
 import { sendReply } from '../http/reply.js';
+import type { RunStepsOf } from '../http/request-work.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { Upstreams } from '../upstream/upstreams.js';
-import { assertNoRepository } from '../write/origin-record.js';
-import { type RecordReplyDeps, answerRecord } from './record-reply.js';
+import type { ListOptions } from '../upstream/record-client.js';
+import { type OriginOf, assertNoRepository } from '../write/origin-record.js';
 
-export interface RepositoryReadDeps extends RecordReplyDeps {
-  upstreams: Pick<Upstreams, 'findServers'>;
-  resolver: Pick<Resolver<unknown>, 'refOf' | 'resolve'>;
+export interface RepositoryReadDeps {
+  originOf: OriginOf;
+  resolver: Pick<Resolver<unknown>, 'refOf'>;
+  runStepsOf: RunStepsOf;
 }
 
 /** Answers a read of a record or a list; false, without an answer, if a Handle server is responsible. */
@@ -20,28 +21,26 @@ export async function readAtRepository(
   deps: RepositoryReadDeps,
 ): Promise<boolean> {
   const { handle, target, caller } = contextOf(res);
-  const { upstreams, resolver } = deps;
   const parameters = readParameters(target.query);
   const prefix = parameters.get('prefix') ?? '';
-  const [server] = upstreams.findServers(handle ?? resolver.refOf(`${prefix}/`));
-  if (server === undefined || !server.isRepository) return false;
-  if (req.method !== 'GET' && req.method !== 'HEAD') assertNoRepository(server);
-  if (handle !== undefined) {
-    const resolve: typeof resolver.resolve = (named, options) =>
-      resolver.resolve(named, { ...options, caller });
-    await answerRecord(req, res, { handle, query: readRecordQuery(parameters), deps: { ...deps, resolve } });
-    return true;
-  }
-  const numberOf = (name: string): number | undefined => {
-    const text = parameters.get(name) ?? '';
-    return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
-  };
-  const [page, pageSize] = [numberOf('page'), numberOf('pageSize')];
-  const paging = page === undefined || pageSize === undefined ? {} : { page, pageSize };
-  const { status, body } = await server.list(prefix, paging);
+  const named = handle ?? deps.resolver.refOf(`${prefix}/`);
+  const origin = deps.originOf(named, { authorization: undefined, caller });
+  if (origin.server?.isRepository !== true) return false;
+  if (req.method !== 'GET' && req.method !== 'HEAD') assertNoRepository(origin.server);
+  const { authoritative, ...selection } = readRecordQuery(parameters);
+  const { status, body } = await (handle === undefined
+    ? origin.list(prefix, pageIn(parameters))
+    : origin.get({ authoritative, selection }));
   contextOf(res).result = 'bypass';
-  const { gzipMinBytes, runStepsOf } = deps;
   const headers = { 'Cache-Control': 'no-store' };
-  await sendReply(req, res, { status, json: body, headers, gzipMinBytes, runSteps: runStepsOf(res) });
+  const runSteps = deps.runStepsOf(res);
+  await sendReply(req, res, { status, json: body, headers, gzipMinBytes: Infinity, runSteps });
   return true;
+}
+
+/** The page, if both numbers are given. */
+function pageIn(parameters: URLSearchParams): ListOptions {
+  const [page = '', pageSize = ''] = ['page', 'pageSize'].map((name) => parameters.get(name) ?? '');
+  const areNumbers = [page, pageSize].every((text) => /^\d{1,9}$/.test(text));
+  return areNumbers ? { page: Number(page), pageSize: Number(pageSize) } : {};
 }

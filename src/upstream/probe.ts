@@ -25,7 +25,6 @@ export interface ProbeReport {
 export const ping = (url: string): ProbeQuestion => ({
   method: 'GET',
   path: `${parseAddress(url).basePath}/hrls/ping`,
-  problemOf: () => undefined,
 });
 
 export interface ServerProbe extends Trust {
@@ -94,10 +93,10 @@ const OF_GATEWAYS: readonly number[] = [502, 503, 504, 508];
 /** Judges a probe response. An error in Handle JSON counts as a response, because readers receive it. */
 function judge(
   response: UpstreamResponse,
-  { problemOf, mayRedirect = false }: ProbeQuestion,
+  { check, mayRedirect = false }: ProbeQuestion,
 ): { failure: ServiceError | undefined; hasAnswered: boolean } {
   const { status } = response;
-  const problem = problemOf(response);
+  const problem = check && problemOf(response, check);
   const isElsewhere = isRedirect(status) && !mayRedirect;
   const hasAnswered = problem === undefined && !isElsewhere && !OF_GATEWAYS.includes(status);
   if (status === 508) return { failure: new ServiceError('LOOP_DETECTED', { diagnosis: LOOP }), hasAnswered };
@@ -105,6 +104,19 @@ function judge(
   if (status < 500) return { failure: problem, hasAnswered };
   const diagnosis = { cause: `HTTP ${status}`, remedy: 'see the log of the server' };
   return { failure: new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status }), hasAnswered };
+}
+
+function problemOf(
+  response: UpstreamResponse,
+  check: (response: UpstreamResponse) => void,
+): ServiceError | undefined {
+  try {
+    check(response);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
 }
 
 function versionIn(response: UpstreamResponse): string | undefined {

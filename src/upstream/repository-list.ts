@@ -7,6 +7,7 @@ import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import type { ListOptions, RecordClient } from './record-client.js';
 import { type RecordAnswer, readInSlices } from './reply.js';
+import type { UpstreamResponse } from './response.js';
 import { createSource } from './sources/kinds.js';
 import type { SourceSettings } from './sources/source.js';
 
@@ -19,6 +20,12 @@ interface ListParts {
   slicer: TimeSlicer;
 }
 
+/** Handles of all prefixes that begin like the prefix; undefined if the repository hides its lists. */
+interface Listed {
+  handles: string[] | undefined;
+  chars: number;
+}
+
 export function createRepositoryList(
   settings: ListSettings,
   { pseudonym, limiter, dispatcher, slicer }: ListParts,
@@ -26,19 +33,27 @@ export function createRepositoryList(
   const { origin } = parseAddress(settings.url);
   const { list } = createSource(settings);
   const headers = requestHeaders({ pseudonym });
+  const reading = new Map<string, Promise<Listed>>();
+
+  async function read(path: string): Promise<Listed> {
+    const request = { origin, method: 'GET' as const, path, headers };
+    const send = (): Promise<UpstreamResponse> => exchange(dispatcher, request, settings);
+    const response = await limiter.run(send, { key: undefined, caller: undefined });
+    return { handles: list?.handlesIn(response), chars: response.body.length };
+  }
+
+  /** Reads a list, or joins the caller to the read in flight: nobody makes a repository list twice at a time. */
+  function join(path: string): Promise<Listed> {
+    const joined = reading.get(path) ?? read(path).finally(() => reading.delete(path));
+    reading.set(path, joined);
+    return joined;
+  }
+
   return async function listHandles(prefix, paging) {
     if (list === undefined) return NO_LISTS;
-    const request = { origin, method: 'GET' as const, path: list.pathOf(prefix), headers };
-    return limiter.run(
-      async () => {
-        const response = await exchange(dispatcher, request, settings);
-        const handles = list.handlesIn(response);
-        if (handles === undefined) return NO_LISTS;
-        const steps = pageOf(handles, prefix, paging);
-        return readInSlices(slicer, steps, { chars: response.body.length, caller: undefined });
-      },
-      { key: undefined, caller: undefined },
-    );
+    const { handles, chars } = await join(list.pathOf(prefix));
+    if (handles === undefined) return NO_LISTS;
+    return readInSlices(slicer, pageOf(handles, prefix, paging), { chars, caller: undefined });
   };
 }
 

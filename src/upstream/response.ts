@@ -24,14 +24,18 @@ const NO_HANDLE_SERVER =
   'check that a Handle server answers at this address over HTTP, not a gateway or another service';
 
 /** Parses Handle JSON. @throws ServiceError UPSTREAM_INVALID_RESPONSE for any other body */
-export function parseMembers(response: UpstreamResponse): HandleJson {
-  let parsed: unknown;
+export function parseBody(response: UpstreamResponse, remedy: string): unknown {
   try {
-    parsed = parseJson(response.body);
+    return parseJson(response.body);
   } catch (cause) {
     const reason = cause instanceof NestingError ? cause.message : 'no JSON';
-    throw invalidResponse(reason, response, { cause, remedy: NO_HANDLE_SERVER });
+    throw invalidResponse(reason, response, { cause, remedy });
   }
+}
+
+/** @throws ServiceError UPSTREAM_INVALID_RESPONSE when the body is not Handle JSON */
+export function parseMembers(response: UpstreamResponse): HandleJson {
+  const parsed = parseBody(response, NO_HANDLE_SERVER);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw invalidResponse('no JSON object', response, { remedy: NO_HANDLE_SERVER });
   }

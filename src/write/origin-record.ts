@@ -95,10 +95,7 @@ function repositoryRecord(
   { handle, server, caller }: Pick<OriginRecord, 'handle' | 'caller'> & { server: HandleServer },
   resolver: Pick<Resolver<unknown>, 'resolve'>,
 ): OriginRecord {
-  const refuse = async (): Promise<never> => {
-    assertNoRepository(server);
-    return Promise.reject(new ServiceError('REPOSITORY_MINTS'));
-  };
+  const refuse = () => Promise.reject(repositoryMints());
   return {
     handle,
     server,
@@ -137,9 +134,12 @@ const read = (status: number, members: Record<string, unknown> & { responseCode:
   values: undefined,
 });
 
+const repositoryMints = (): ServiceError =>
+  new ServiceError('REPOSITORY_MINTS', { allow: ['GET', 'HEAD', 'OPTIONS'] });
+
 /** Asserts that a server is no repository. @throws ServiceError REPOSITORY_MINTS */
-export function assertNoRepository(server: Pick<HandleServer, 'isRepository'> | undefined): void {
-  if (server?.isRepository) throw new ServiceError('REPOSITORY_MINTS', { allow: ['GET', 'HEAD', 'OPTIONS'] });
+export function assertNoRepository(server: HandleServer | undefined): void {
+  if (server?.isRepository) throw repositoryMints();
 }
 
 /** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */

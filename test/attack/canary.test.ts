@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { basic, startDemoServer } from '../support/demo.js';

@@ -11,7 +11,7 @@ import {
   NAME,
   sizesOf,
 } from '../support/expensive-requests.js';
-import { DEMO_PREFIX, textValue } from '../handle-server/seed.js';
+import { DEMO_PREFIX, textValue } from '../../src/dev-server/seed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { USER01 } from '../support/v2.js';
 

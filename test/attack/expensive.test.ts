@@ -1,7 +1,7 @@
 // Deliberately expensive requests: they take no longer than other requests of their length.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { cpuMs } from '../support/cpu-time.js';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';

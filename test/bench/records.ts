@@ -1,5 +1,5 @@
 // Builds the bench's records, about 600 bytes of JSON each, with handles numbered from 1.
-import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../handle-server/seed.js';
+import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../../src/dev-server/seed.js';
 
 export const PREFIX = DEMO_PREFIX;
 /** Prefixes in `servers`, each on a separate Handle server. */

@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
-import { createDemoServer } from '../handle-server/server.js';
+import { textValue } from '../../src/dev-server/seed.js';
+import { createDemoServer } from '../../src/dev-server/server.js';
 import { describeInBrowser, keepScreenshot } from '../support/browser.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDemoServer, type DemoServer } from '../handle-server/server.js';
-import { textValue } from '../handle-server/seed.js';
+import { createDemoServer, type DemoServer } from '../../src/dev-server/server.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { describeInBrowser, keepScreenshot } from '../support/browser.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 

@@ -3,7 +3,7 @@ import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDemoServer } from '../handle-server/server.js';
+import { createDemoServer } from '../../src/dev-server/server.js';
 import { ask } from '../support/ask.js';
 import { describeInBrowser, keepScreenshot } from '../support/browser.js';
 import { freePort } from '../support/free-port.js';

@@ -1,5 +1,5 @@
 // Plans the faults in three independent tracks, which may overlap.
-import { FAULT_KINDS, type FaultKind } from '../handle-server/control.js';
+import { FAULT_KINDS, type FaultKind } from '../../src/dev-server/control.js';
 import type { Random } from './random.js';
 
 export type Event = { atMs: number; forMs: number } & (

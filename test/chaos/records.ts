@@ -1,6 +1,6 @@
 // Builds the records of a chaos run, each with its name, its number and a private value.
-import type { DemoServer } from '../handle-server/server.js';
-import { adminValue, textValue } from '../handle-server/seed.js';
+import type { DemoServer } from '../../src/dev-server/server.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
 
 export const SECRET = 'nobody-may-read-this';
 

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type DemoServer, createDemoServer } from '../handle-server/server.js';
+import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 import { ask } from '../support/ask.js';
 import { type Program, startMain } from '../support/built-proxy.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';

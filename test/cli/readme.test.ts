@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { DEMO_PASSWORD } from '../../src/dev-server/seed.js';
 import { encodePublicKey } from '../../src/handle/predefined-data.js';
-import { DEMO_PASSWORD } from '../handle-server/seed.js';
 import { ROOT, follow } from '../support/built-proxy.js';
 import { readDocument, shellBlocks } from '../support/markdown.js';
 import { startDemoServer } from '../support/demo.js';
@@ -23,7 +23,7 @@ const commands = ['src/cli/README.md', 'config/examples/cut-over.md']
   .flatMap((path) => shellBlocks(readDocument(path)))
   .flatMap((block) => block.split('\n'))
   .map((line) => line.replace(/ # .*$/, '').trim())
-  .filter((line) => line.includes('handle-resolver-proxy') && !line.endsWith(' serve'));
+  .filter((line) => line.includes('handle-resolver-proxy') && !/ (?:serve$|dev-server )/.test(line));
 
 /** Matches of admin calls: whole text, method, path and body. */
 const calls = [

@@ -1,7 +1,7 @@
 // `resolve -`: resolves the handles of standard input in batches.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import type { BatchElement } from '../support/batch.js';
 import { cliWith } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';

@@ -1,6 +1,6 @@
 // `resolve` on a terminal and in a pipe.
 import { describe, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { DEMO_PASSWORD, DEMO_PREFIX, demoRecords, textValue } from '../handle-server/seed.js';
+import { DEMO_PASSWORD, DEMO_PREFIX, demoRecords, textValue } from '../../src/dev-server/seed.js';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy, startProgram } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';

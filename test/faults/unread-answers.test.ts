@@ -1,7 +1,7 @@
 // A client that does not read its responses: it holds neither memory nor a connection for long.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';

@@ -7,7 +7,7 @@ import { createMemoryBudget } from '../../src/http/request-body.js';
 import { createUnsentCount } from '../../src/server/unsent.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { createLogger } from '../../src/observe/logger.js';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { testContext } from '../support/context.js';
 import { startDemoServer } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

@@ -2,7 +2,7 @@
 // the record length. `npm run fuzz` generates far more records.
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { describe, expect, test, vi } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { createLocationListParser, listsIn } from '../../src/redirect/locations/location-list.js';
 import { namespaceIn } from '../../src/redirect/locations/other-records.js';

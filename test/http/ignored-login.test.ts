@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';

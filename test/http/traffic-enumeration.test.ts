@@ -10,7 +10,7 @@ import { configFrom } from '../support/load-config.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { metric } from '../support/sharing-proxies.js';
 import { USER01 } from '../support/v2.js';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 
 const PAGE = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Asked, Question } from '../support/ask.js';
 import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { USER01, USER02 } from '../support/v2.js';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 
 const demo = await startDemoServer();
 const HANDLE = '21.T11998/admin-live';

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { mapLimited } from '../../src/v2/collection.js';
-import { adminValue, textValue } from '../handle-server/seed.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { type Asked, ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody } from '../support/demo-writes.js';

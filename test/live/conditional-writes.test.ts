@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/collection.js';
-import { adminValue, textValue } from '../handle-server/seed.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { type Asked, ask } from '../support/ask.js';
 import { startConnectedProxy } from '../support/built-proxy.js';
 import { basic, startDemoServer } from '../support/demo.js';

@@ -1,8 +1,8 @@
 // Cached records without the Handle server: one default instance serves all of them, and so does each of
 // two instances on one Redis.
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
-import { createDemoServer } from '../handle-server/server.js';
+import { textValue } from '../../src/dev-server/seed.js';
+import { createDemoServer } from '../../src/dev-server/server.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { describeWithRedis, startRedis } from '../support/redis-server.js';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createDemoServer } from '../handle-server/server.js';
+import { createDemoServer } from '../../src/dev-server/server.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { PATH } from '../support/upstream.js';
 

@@ -1,7 +1,7 @@
 // Purges of memory and Redis on every instance, also during loads and writes.
 import request from 'supertest';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import type { Proxy } from '../support/proxy.js';
 import { describeTwoProxies, startSharing } from '../support/sharing-proxies.js';

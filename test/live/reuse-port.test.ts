@@ -8,7 +8,7 @@ import { startDemoServer } from '../support/demo.js';
 import { nextMessage, openUdp, sendUdp } from '../support/native-client.js';
 import { indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';
 import { testWithReusePort } from '../support/programs.js';
-import { adminValue, textValue } from '../handle-server/seed.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { freePort } from '../support/free-port.js';
 
 const HANDLE = '21.T11998/page';

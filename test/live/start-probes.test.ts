@@ -13,7 +13,7 @@ import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { PATIENCE, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { startSlowLine } from '../support/slow-line.js';
-import { createDemoServer } from '../handle-server/server.js';
+import { createDemoServer } from '../../src/dev-server/server.js';
 import { freePort } from '../support/free-port.js';
 
 const PAGE = '/api/handles/21.T11998/page';

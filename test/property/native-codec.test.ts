@@ -21,7 +21,7 @@ import {
 } from '../../src/native/codec.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
 import { decodeResponse, encodeResolution } from '../support/native-codec.js';
-import { decodeSite } from '../support/value-data.js';
+import { decodeSite } from '../../src/dev-server/value-data.js';
 
 const version = (majors: fc.Arbitrary<number>): fc.Arbitrary<Version> =>
   fc.record({ major: majors, minor: fc.nat(255) });

@@ -1,7 +1,7 @@
 // Translating ePIC v2 values to record values and back is the identity, also through a Handle server.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { valueFromJson, valueToJson } from '../handle-server/value.js';
+import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { encodeAdmin, encodeVlist } from '../../src/handle/predefined-data.js';
 import { type V2Value, parseData } from '../../src/v2/translation/data.js';

@@ -1,7 +1,7 @@
 // The proxy with the demo server selects the locations that HDLProxy selected with a real Handle server.
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import type { DemoServer } from '../handle-server/server.js';
+import type { DemoServer } from '../../src/dev-server/server.js';
 import { locationWaivers } from '../support/location-waivers.js';
 import {
   OF_RECORDS,

@@ -1,7 +1,7 @@
 // The proxy with the demo server redirects as HDLProxy did with a real Handle server.
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createDemoServer } from '../handle-server/server.js';
+import { createDemoServer } from '../../src/dev-server/server.js';
 import { type Recording, replay } from '../support/recordings.js';
 import { drawnByLot, redirectWaivers } from '../support/redirect-waivers.js';
 import { startProxy } from '../support/proxy.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished } from 'vitest';
-import { createDemoServer } from '../handle-server/server.js';
+import { createDemoServer } from '../../src/dev-server/server.js';
 import { loadConfig } from '../../src/config/load.js';
 import { serve } from '../../src/process/serve.js';
 import { startBuiltProxy } from '../support/built-proxy.js';

@@ -1,5 +1,5 @@
 // Sends numbered writes to the demo server, and reads the number from a record.
-import { adminValue, textValue } from '../handle-server/seed.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { type Asked, ask } from './ask.js';
 import { basic } from './demo.js';
 

@@ -1,6 +1,6 @@
 // Starts demo servers, and closes them at the end of the test file.
 import { afterAll } from 'vitest';
-import { type DemoOptions, type DemoServer, createDemoServer } from '../handle-server/server.js';
+import { type DemoOptions, type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 
 /** Starts a demo server and returns it with its URL; closes it at the end of the test file. */
 export async function startDemoServer(options: DemoOptions = {}): Promise<DemoServer & { url: string }> {

@@ -1,6 +1,6 @@
 // The most expensive known requests, for any input size. test/attack counts their work, and test/bench sends
 // them during hits. test/redirect/included-records covers includes.
-import { DEMO_PASSWORD, DEMO_PREFIX, textValue } from '../handle-server/seed.js';
+import { DEMO_PASSWORD, DEMO_PREFIX, textValue } from '../../src/dev-server/seed.js';
 import type { Question } from './ask.js';
 import { nativeRequest } from './native-messages.js';
 

@@ -1,8 +1,8 @@
 // Starts a demo server with the records of the HDLProxy recordings, and a proxy in front.
 import { readFileSync } from 'node:fs';
 import { onTestFinished, vi } from 'vitest';
-import { DEMO_PREFIXES } from '../handle-server/seed.js';
-import { type DemoServer, createDemoServer } from '../handle-server/server.js';
+import { DEMO_PREFIXES } from '../../src/dev-server/seed.js';
+import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 import type { Asked, Question } from './ask.js';
 import { writeCountryDatabase } from './country-database.js';
 import { type Proxy, startProxy } from './proxy.js';

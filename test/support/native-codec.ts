@@ -12,7 +12,7 @@ import {
   type ResolutionRequest,
   type ResponseBody,
 } from '../../src/native/codec.js';
-import { decodeData } from './value-data.js';
+import { decodeData } from '../../src/dev-server/value-data.js';
 
 export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest): Buffer =>
   Buffer.concat([

@@ -1,6 +1,6 @@
 // Replays Handle server recordings through a proxy in front of a demo server in the recorded state.
 import { afterAll, beforeAll, expect } from 'vitest';
-import { type DemoServer, createDemoServer } from '../handle-server/server.js';
+import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 import { waivers } from './proxy-waivers.js';
 import { createRecordedWorld } from './recorded-world.js';
 import { type Answer, type Recording, handleServerRecordings, recordedAnswer, replay } from './recordings.js';

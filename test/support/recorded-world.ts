@@ -1,7 +1,7 @@
 // Recreates the recorded server: its records, clock and random numbers.
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { adminValue, textValue, userRecord } from '../handle-server/seed.js';
-import type { DemoOptions } from '../handle-server/server.js';
+import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
+import type { DemoOptions } from '../../src/dev-server/server.js';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { type Recording, handleServerRecordings } from './recordings.js';
 

@@ -1,7 +1,7 @@
 // Restarts instances behind a web server in sequence, under a load of reads and writes.
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { DemoServer } from '../handle-server/server.js';
+import type { DemoServer } from '../../src/dev-server/server.js';
 import { ask } from './ask.js';
 import { type BuiltProxy, startConnectedProxy } from './built-proxy.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody } from './demo-writes.js';

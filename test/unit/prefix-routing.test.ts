@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
-import { createPrefixRouting } from '../../src/upstream/routing.js';
+import { createIsServed, createPrefixRouting, createRefOf } from '../../src/upstream/routing.js';
 
 const server = (name: string, ...prefixes: string[]) => ({ name, prefixes });
 const ONE = server('one', '21.T1', '20.500.12345', '20.500.12345.*');
@@ -68,5 +68,33 @@ describe('prefix routing', () => {
         expect(found?.name).toBe(exact ?? longest);
       }),
     );
+  });
+});
+
+describe('routing with a repository', () => {
+  const REPOSITORY = { ...server('repository', '123456', '20.500.*'), isRepository: true };
+  const servers = [REPOSITORY, OTHERS];
+  const findServers = createPrefixRouting<{ name: string; prefixes: string[]; isRepository?: boolean }>(
+    servers,
+  );
+  const namesOf = (handle: string): string[] => findServers(handleRef(handle, false)).map(({ name }) => name);
+
+  test('sends it handles, and never a prefix record', () => {
+    expect(namesOf('123456/1')).toEqual(['repository']);
+    for (const handle of ['0.NA/123456', '123456', '0.NA/20.500.1'])
+      expect(namesOf(handle)).toEqual(['others']);
+  });
+
+  test('keeps the case of its suffixes in keys', () => {
+    const refOf = createRefOf(servers, false);
+    expect(
+      ['123456/aB', '20.500.x/aB', '21.t1/aB', '0.na/123456', 'abc'].map((text) => refOf(text).key),
+    ).toEqual(['123456/aB', '20.500.X/aB', '21.T1/AB', '0.NA/123456', '0.NA/ABC']);
+  });
+
+  test('leaves a prefix without a server unserved, next to others', () => {
+    const isServed = createIsServed([OTHERS], ['99.1']);
+    expect(['99.1/A', '99.2/A'].map(isServed)).toEqual([false, true]);
+    expect(createIsServed([], [])('99.2/A')).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { valueFromJson, valueToJson } from '../handle-server/value.js';
+import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { textValue, toV2 } from '../support/v2-values.js';
 

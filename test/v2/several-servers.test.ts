@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { textValue } from '../handle-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { type V2Question, askV2, gist, read, urlTo } from '../support/v2.js';

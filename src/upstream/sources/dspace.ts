@@ -1,12 +1,10 @@
 // DSpace: the Handle resolver of its backend (7 and later) or of its user interface (4 to 6).
-import { ServiceError } from '../../errors.js';
-import { handleToPath } from '../../handle/handle.js';
-import { NestingError, parseJson } from '../../handle/json.js';
+import { handleToPath, upperAscii } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { Steps } from '../../time-slicer.js';
 import { parseAddress } from '../exchange.js';
 import { type UpstreamReply, tooBusy } from '../reply.js';
-import { type UpstreamResponse, invalidResponse, isTooBusy } from '../response.js';
+import { type UpstreamResponse, invalidResponse, isTooBusy, parseBody } from '../response.js';
 import { type RecordSource, type SourceSettings, assertWebUrl, urlRecord } from './source.js';
 
 /** Index and TTL of the only value that DSpace's plugin for CNRI's server has (HandlePlugin.java). */
@@ -23,14 +21,16 @@ export function createDspaceSource({ url, prefixes }: SourceSettings): RecordSou
     outcomeOf,
     list: {
       // DSpace does not decode the prefix, and lists everything that begins with it.
-      pathOf: (prefix) => `${basePath}/listhandles/${encodeURIComponent(prefix)}/`,
+      pathOf: (prefix) => `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`,
       // DSpace answers 404 with `handle.hide.listhandles`.
       handlesIn: (response) => (response.status === 404 ? undefined : textsIn(response)),
     },
     probe: () => ({
       method: 'GET',
       path: `${basePath}/listprefixes`,
-      problemOf: (response) => problemOfPrefixes(response, prefixes),
+      check: (response) => {
+        checkPrefixes(response, prefixes);
+      },
     }),
   };
 }
@@ -54,42 +54,20 @@ const isRejectedName = (handle: string): boolean =>
  * Returns the strings of a JSON array. `null` is "none", also as an element. An empty body with 200 is a database error of
  * DSpace 6 and older; a 404 means that the resolver is switched off, never that there is no handle.
  *
- * @throws ServiceError UPSTREAM_FAILED, UPSTREAM_INVALID_RESPONSE
+ * @throws ServiceError UPSTREAM_INVALID_RESPONSE
  */
 function textsIn(response: UpstreamResponse): string[] {
-  const { status } = response;
-  if (status >= 500) {
-    const diagnosis = { cause: `HTTP ${status}`, remedy: 'see the log of DSpace' };
-    throw new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status });
-  }
-  if (status !== 200) throw invalidResponse('no answer of DSpace', response, { remedy: SWITCH });
-  const parsed = parse(response) ?? [];
+  if (response.status !== 200) throw invalidResponse('no answer of DSpace', response, { remedy: SWITCH });
+  const parsed = parseBody(response, SWITCH) ?? [];
   const texts = Array.isArray(parsed) ? parsed.filter((element) => element !== null) : [undefined];
   if (texts.every((text) => typeof text === 'string')) return texts;
   throw invalidResponse('no JSON array of strings', response, { remedy: SWITCH });
 }
 
-function parse(response: UpstreamResponse): unknown {
-  try {
-    return parseJson(response.body);
-  } catch (cause) {
-    const reason = cause instanceof NestingError ? cause.message : 'no JSON';
-    throw invalidResponse(reason, response, { cause, remedy: SWITCH });
-  }
-}
-
-/** The error for a response without any of the configured prefixes; patterns such as `*` are not looked for. */
-function problemOfPrefixes(
-  response: UpstreamResponse,
-  prefixes: readonly string[],
-): ServiceError | undefined {
-  try {
-    const served = textsIn(response).map((prefix) => prefix.toUpperCase());
-    const wanted = prefixes.filter((pattern) => !pattern.includes('*'));
-    if (wanted.length === 0 || wanted.some((prefix) => served.includes(prefix))) return undefined;
-    return invalidResponse('a DSpace of other prefixes', response, { remedy: 'check prefixes and url' });
-  } catch (error) {
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
+/** @throws ServiceError for a response without any of the configured prefixes; patterns such as `*` are not looked for */
+function checkPrefixes(response: UpstreamResponse, prefixes: readonly string[]): void {
+  const served = textsIn(response).map(upperAscii);
+  const wanted = prefixes.filter((pattern) => !pattern.includes('*'));
+  if (wanted.length === 0 || wanted.some((prefix) => served.includes(prefix))) return;
+  throw invalidResponse('a DSpace of other prefixes', response, { remedy: 'check prefixes and url' });
 }

@@ -1,9 +1,8 @@
 // A Handle server: records and errors are Handle JSON.
-import { ServiceError } from '../../errors.js';
 import { handleToPath } from '../../handle/handle.js';
 import { parseAddress } from '../exchange.js';
 import { readOutcome } from '../reply.js';
-import { type UpstreamResponse, parseMembers } from '../response.js';
+import { parseMembers } from '../response.js';
 import type { RecordSource, SourceSettings } from './source.js';
 
 export function createHandleServerSource({ url }: SourceSettings): RecordSource {
@@ -20,18 +19,8 @@ export function createHandleServerSource({ url }: SourceSettings): RecordSource 
     probe: (probeHandle) => ({
       method: 'GET',
       path: pathOf(probeHandle),
-      problemOf: problemOfHandleJson,
+      check: parseMembers,
       versionPath: `${basePath}/api/site`,
     }),
   };
-}
-
-function problemOfHandleJson(response: UpstreamResponse): ServiceError | undefined {
-  try {
-    parseMembers(response);
-    return undefined;
-  } catch (error) {
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
 }

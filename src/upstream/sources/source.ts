@@ -1,6 +1,5 @@
 // Record sources: each describes the requests of one kind of server and interprets its responses.
 import type { ServerConfig } from '../../config/upstream-servers.js';
-import type { ServiceError } from '../../errors.js';
 import { toBytes } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
 import { writeJson } from '../../handle/json.js';
@@ -34,8 +33,8 @@ export type SourceRequest = Pick<UpstreamRequest, 'method' | 'path'>;
 
 /** The requests of a probe and the check of the response. */
 export interface ProbeQuestion extends SourceRequest {
-  /** The error for a response that is not of this kind of server; undefined if there is none. */
-  problemOf: (response: UpstreamResponse) => ServiceError | undefined;
+  /** @throws ServiceError for a response that is not of this kind of server */
+  check?: (response: UpstreamResponse) => void;
   /** Whether a redirect is an answer too. */
   mayRedirect?: boolean;
   /** Path with the version of the protocol; its response does not affect the result. */

@@ -1,5 +1,4 @@
 // Landing pages at an address that is made from the handle, such as those of EPrints or OJS.
-import { ServiceError } from '../../errors.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import { inOneStep } from '../../time-slicer.js';
@@ -26,7 +25,7 @@ export function createTemplateSource({ url: template, existenceCheck }: SourceSe
     },
     outcomeOf: (reply) =>
       inOneStep(() => (exists(reply) ? outcomeFor({ text: reply.handle }) : { kind: 'not-found' })),
-    probe: () => ({ method: 'HEAD', path: '/', problemOf: () => undefined, mayRedirect: true }),
+    probe: () => ({ method: 'HEAD', path: '/', mayRedirect: true }),
   };
 }
 
@@ -36,9 +35,7 @@ function exists(reply: UpstreamReply): boolean {
   if (status >= 200 && status < 400) return true;
   if (GONE.includes(status)) return false;
   if (isTooBusy(status)) throw tooBusy(reply);
-  if (status < 500) throw invalidResponse('no answer whether the page exists', reply);
-  const diagnosis = { cause: `HTTP ${status}`, remedy: 'see the log of the server' };
-  throw new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status });
+  throw invalidResponse('no answer whether the page exists', reply);
 }
 
 /** Path and query, without the fragment. */

@@ -1,8 +1,8 @@
 // Runs the bench's Handle server: `node upstream.js PORT CONTROL_PORT KIND COUNT PREFIX`. `demo` has COUNT
 // records under PREFIX; `bare` responds to any handle as fast as possible with a record made from a template.
 import { createServer } from 'node:http';
-import { DEMO_PREFIXES, demoRecords } from '../../handle-server/seed.js';
-import { createDemoServer } from '../../handle-server/server.js';
+import { DEMO_PREFIXES, demoRecords } from '../../../src/dev-server/seed.js';
+import { createDemoServer } from '../../../src/dev-server/server.js';
 import { yieldToOthers } from './priority.js';
 import { PREFIX, answerOf, nameOf, valuesOf } from '../records.js';
 

@@ -1,5 +1,5 @@
 // hostile: hits during each of the most expensive known requests.
-import { adminValue } from '../../handle-server/seed.js';
+import { adminValue } from '../../../src/dev-server/seed.js';
 import { EXPENSIVE_REQUESTS, NAME, sizesOf } from '../../support/expensive-requests.js';
 import { put } from '../drive/callers.js';
 import { askOnce } from '../drive/callers-by-socket.js';

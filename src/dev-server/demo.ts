@@ -2,9 +2,9 @@
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../../src/config/load.js';
-import { exitOnFailure, stopOnSignal } from '../../src/process/run.js';
-import { serve } from '../../src/process/serve.js';
+import { loadConfig } from '../config/load.js';
+import { exitOnFailure, stopOnSignal } from '../process/run.js';
+import { serve } from '../process/serve.js';
 import { portIfFree } from './port-if-free.js';
 import { DEMO_PREFIX } from './seed.js';
 import { createDemoServer } from './server.js';

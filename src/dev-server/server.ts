@@ -3,16 +3,16 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { writeJson } from '../../src/handle/json.js';
-import type { SiteJson } from '../../src/handle/site-data.js';
-import type { ValueReference } from '../../src/handle/value.js';
+import { writeJson } from '../handle/json.js';
+import type { SiteJson } from '../handle/site-data.js';
+import type { ValueReference } from '../handle/value.js';
 import { type DemoControl, createControl, send } from './control.js';
-import { type Reply, containerError, protocolError } from './reply.js';
+import { type DemoReply, type DemoRequest, containerError, protocolError } from './reply.js';
 import { preflight, toWire } from './respond.js';
-import { type Household, type RawRequest, createRouter } from './routes.js';
+import { type Household, createRouter } from './routes.js';
 import { DEMO_PREFIXES, DEMO_SERVER_ADMINS, DEMO_SITE, demoRecords } from './seed.js';
-import { type Random, SessionStore, systemRandom } from './sessions.js';
 import { type RecordInput, RecordStore, createRights } from './store.js';
+import { type Random, SessionStore, systemRandom } from './session-store.js';
 
 export interface DemoOptions {
   /** Treats plain HTTP as secure, so that logins work on loopback. The real server never does. */
@@ -58,7 +58,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => {
-      const request: RawRequest = { method, target, headers, body: Buffer.concat(chunks), secure };
+      const request: DemoRequest = { method, target, headers, body: Buffer.concat(chunks), secure };
       const answer = (): void => {
         const reply = preflight(request) ?? toWire(route(request), request, household.sessions);
         const sendReply = (): void => {
@@ -145,7 +145,7 @@ export function answerBadRequest(error: ParseError, socket: Duplex): void {
   );
 }
 
-function refusal({ code, rawPacket }: ParseError): Reply {
+function refusal({ code, rawPacket }: ParseError): DemoReply {
   const method = /^[A-Z]+(?= )/.exec(rawPacket?.toString('latin1') ?? '')?.[0];
   if (code === 'HPE_INVALID_METHOD' && method) return protocolError(501, `Unknown method ${method}`);
   if (code === 'HPE_HEADER_OVERFLOW') return containerError(431, 'Request Header Fields Too Large');

@@ -1,7 +1,7 @@
 // Test control of the server: request counts, delays, held responses and faults.
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { upperAscii } from '../../src/handle/handle.js';
-import { writeJson } from '../../src/handle/json.js';
+import { upperAscii } from '../handle/handle.js';
+import { writeJson } from '../handle/json.js';
 import { type WireReply, decodeHandle, splitTarget } from './respond.js';
 
 /** A request as received. */
@@ -44,7 +44,7 @@ export interface DemoControl {
 }
 
 /** How the server will treat a request. */
-export interface Verdict {
+export interface Treatment {
   isProbe: boolean;
   waitMs: number;
   fault: FaultKind | undefined;
@@ -53,33 +53,26 @@ export interface Verdict {
 /** Creates the control of a server, and the function that receives each request. */
 export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions): {
   control: DemoControl;
-  onRequest: (seen: Seen) => Verdict;
+  onRequest: (seen: Seen) => Treatment;
 } {
   const counts = new Map<string, number>();
   let queue = createQueue(capacityPerSecond);
   const hold = new Hold();
   const state = { asked: 0, probed: 0, lastRequest: undefined as Seen | undefined, delayMs };
-  let failing: { kind: FaultKind; left: number } | undefined;
+  const faults = createFaults();
 
-  const takeFault = (): FaultKind | undefined => {
-    if (failing === undefined || failing.left <= 0) return undefined;
-    failing.left--;
-    return failing.kind;
-  };
-
-  const onProbe = ({ target }: Seen): Verdict => {
+  const onProbe = ({ target }: Seen): Treatment => {
     if (target === SITE) state.probed++;
-    const fault = failing?.left === Infinity ? failing.kind : undefined;
-    return { isProbe: true, waitMs: state.delayMs, fault };
+    return { isProbe: true, waitMs: state.delayMs, fault: faults.ofProbe() };
   };
 
-  const onRequest = (seen: Seen): Verdict => {
+  const onRequest = (seen: Seen): Treatment => {
     if (isProbe(seen)) return onProbe(seen);
     const name = handleOf(seen.target);
     state.asked++;
     state.lastRequest = seen;
     if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
-    return { isProbe: false, waitMs: state.delayMs + queue(), fault: takeFault() };
+    return { isProbe: false, waitMs: state.delayMs + queue(), fault: faults.take() };
   };
 
   const control: DemoControl = {
@@ -104,16 +97,33 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
     limit: (perSecond) => {
       queue = createQueue(perSecond > 0 ? perSecond : undefined);
     },
-    fail: (kind, { times = Infinity } = {}) => {
-      failing = { kind, left: times };
-    },
+    fail: faults.fail,
     hold,
     heal: () => {
-      failing = undefined;
+      faults.end();
       state.delayMs = 0;
     },
   };
   return { control, onRequest };
+}
+
+/** The fault of the next requests. */
+function createFaults() {
+  let failing: { kind: FaultKind; left: number } | undefined;
+  return {
+    fail: (kind: FaultKind, { times = Infinity }: { times?: number } = {}): void => {
+      failing = { kind, left: times };
+    },
+    end: (): void => {
+      failing = undefined;
+    },
+    ofProbe: (): FaultKind | undefined => (failing?.left === Infinity ? failing.kind : undefined),
+    take: (): FaultKind | undefined => {
+      if (failing === undefined || failing.left <= 0) return undefined;
+      failing.left--;
+      return failing.kind;
+    },
+  };
 }
 
 export interface ControlOptions {
@@ -139,14 +149,14 @@ function createQueue(capacityPerSecond: number | undefined): () => number {
   };
 }
 
-interface Held {
+interface HeldReply {
   method: string;
   send: () => void;
 }
 
 export class Hold {
   readonly #methods = new Set<string>();
-  #held: Held[] = [];
+  #held: HeldReply[] = [];
 
   /** Number of responses held back now. */
   get size(): number {

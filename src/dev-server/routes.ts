@@ -1,38 +1,29 @@
 // Routing of requests, and redirect pages.
 import { type KeyPairKeyObjectResult, generateKeyPairSync } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
-import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
-import type { SiteJson } from '../../src/handle/site-data.js';
-import { isPublic } from '../../src/handle/value.js';
-import { type Login, readLogin } from './login.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { SiteJson } from '../handle/site-data.js';
+import { isPublic } from '../handle/value.js';
+import { type DemoLogin, readLogin } from './login.js';
 import { listHandles, listPrefixes, readHandle, removeHandle } from './operations.js';
 import {
-  BadInput,
-  type Call,
-  type Reply,
+  type DemoCall,
+  type DemoReply,
   type World,
   containerError,
-  javaException,
   notHere,
   protocolError,
   refuse,
   succeed,
+  type Answered,
+  type DemoRequest,
 } from './reply.js';
-import { type Target, decodeHandle, hasBadEscape, readParameters, splitTarget } from './respond.js';
-import { type SessionStore, answerSessions } from './sessions.js';
+import { type DemoTarget, decodeHandle, hasBadEscape, readParameters, splitTarget } from './respond.js';
+import { answerSessions } from './sessions.js';
 import type { RecordStore } from './store.js';
 import { DEFAULT_TTL } from './value.js';
 import { writeHandle } from './write.js';
-
-/** A request with its body, before parsing. */
-export interface RawRequest {
-  method: string;
-  target: string;
-  headers: IncomingHttpHeaders;
-  body: Buffer;
-  /** Whether the request arrived over TLS, or over a listener treated as secure. */
-  secure: boolean;
-}
+import { BadInput, javaException } from './bad-input.js';
+import type { SessionStore } from './session-store.js';
 
 export interface Household extends World {
   sessions: SessionStore;
@@ -40,28 +31,22 @@ export interface Household extends World {
   now: () => number;
 }
 
-/** A reply and the parameters that shape it: callback and pretty. */
-export interface Answered {
-  reply: Reply;
-  parameters: URLSearchParams;
-}
-
-type Route = (target: Target, request: RawRequest, login: Login) => Reply;
+type DemoRoute = (target: DemoTarget, request: DemoRequest, login: DemoLogin) => DemoReply;
 
 /** Longest request target. A longer target does not fit the 8 KiB of Jetty's header buffer. */
 const MAX_TARGET = 8000;
 const SERVLET_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'OPTIONS'];
 
 /** Creates the function that answers every request except those rejected by the HTTP parser. */
-export function createRouter(household: Household): (request: RawRequest) => Answered {
+export function createRouter(household: Household): (request: DemoRequest) => Answered {
   let serverKeys: KeyPairKeyObjectResult | undefined;
   const serverKey = (): KeyPairKeyObjectResult =>
     (serverKeys ??= generateKeyPairSync('rsa', { modulusLength: 2048 }));
 
-  const sessions: Route = ({ path }, { method, secure, body }, login) =>
+  const sessions: DemoRoute = ({ path }, { method, secure, body }, login) =>
     answerSessions({ method, path, secure, login, body }, household, serverKey);
 
-  const routeFor = ({ path }: Target): Route => {
+  const routeFor = ({ path }: DemoTarget): DemoRoute => {
     if (/^\/api\/handles(\/|$)/.test(path) || /^\/api\/handles\//i.test(path)) return handles(household);
     if (!/^\/api(\/|$)/.test(path)) return (target) => redirectPage(target, household);
     if (path.startsWith('/api/prefixes')) return prefixes(household);
@@ -88,12 +73,12 @@ export function createRouter(household: Household): (request: RawRequest) => Ans
   };
 }
 
-function failure(error: unknown): Reply {
+function failure(error: unknown): DemoReply {
   if (error instanceof BadInput) return refuse(RESPONSE_CODE.protocolError, { message: error.message });
   return refuse(RESPONSE_CODE.error, { message: 'Unexpected server error' });
 }
 
-function containerRefusal({ method, target }: RawRequest, { path }: Target): Reply | undefined {
+function containerRefusal({ method, target }: DemoRequest, { path }: DemoTarget): DemoReply | undefined {
   if (target.length > MAX_TARGET) return containerError(414, 'URI Too Long');
   if (hasBadEscape(path)) return containerError(400, 'Bad Request');
   if (!SERVLET_METHODS.includes(method)) return protocolError(501, `Unknown method ${method}`);
@@ -104,17 +89,17 @@ function containerRefusal({ method, target }: RawRequest, { path }: Target): Rep
 const SERVLET_METHODS_IN_ALLOW = SERVLET_METHODS.join(', ');
 
 /** Verifies the login. Over plain HTTP credentials are ignored. */
-function loginOf({ secure, headers }: RawRequest, household: Household): Login {
+function loginOf({ secure, headers }: DemoRequest, household: Household): DemoLogin {
   return secure ? readLogin(headers, household) : { failed: false, basic: true };
 }
 
-function loginRefusal(login: Login): Reply | undefined {
+function loginRefusal(login: DemoLogin): DemoReply | undefined {
   if (login.clientCert) return { status: 501 };
   return login.failed ? { status: 401, challenge: login } : undefined;
 }
 
 const handles =
-  (world: World): Route =>
+  (world: World): DemoRoute =>
   (target, request, login) => {
     const { method, headers, body } = request;
     const rest = target.path.slice('/api/handles'.length);
@@ -122,11 +107,11 @@ const handles =
     const parameters = readParameters(target.query, post);
     const handle = decodeHandle(rest);
     const contentType = headers['content-type'];
-    const call: Call = { method, handle, parameters, contentType, body, identity: login.identity };
+    const call: DemoCall = { method, handle, parameters, contentType, body, identity: login.identity };
     return withBasic(operate(call, rest, world), login);
   };
 
-function operate(call: Call, rest: string, world: World): Reply {
+function operate(call: DemoCall, rest: string, world: World): DemoReply {
   if (call.method === 'PUT') return writeHandle(call, world);
   if (call.method === 'DELETE') return removeHandle(call, world);
   if (call.handle !== '') return readHandle(call, world);
@@ -138,12 +123,12 @@ function operate(call: Call, rest: string, world: World): Reply {
 /**
  * Replaces the challenge of a servlet's 401 with the challenge that the login filter chose for this client.
  */
-function withBasic(reply: Reply, { basic, session }: Login): Reply {
+function withBasic(reply: DemoReply, { basic, session }: DemoLogin): DemoReply {
   return reply.challenge ? { ...reply, challenge: { basic, session } } : reply;
 }
 
 const prefixes =
-  (world: World): Route =>
+  (world: World): DemoRoute =>
   ({ path, query }, { method, body }, login) => {
     const isList = path === '/api/prefixes' && (method === 'GET' || method === 'HEAD');
     if (!isList) return { status: 405, headers: [['Allow', 'GET, HEAD, TRACE, OPTIONS']] };
@@ -156,17 +141,17 @@ const prefixes =
   };
 
 /** Rejects every verification request, because the demo sends no valid parameters. */
-const verifications: Route = ({ path }) => {
+const verifications: DemoRoute = ({ path }) => {
   const missing = /[^/]$/.test(path.slice('/api/verifications'.length))
     ? 'Missing parameters'
     : 'Handle not specified';
   throw javaException(`${missing} in verification request`);
 };
 
-const unknownEndpoint: Route = ({ path }, { method }) =>
+const unknownEndpoint: DemoRoute = ({ path }, { method }) =>
   protocolError(404, `Unknown HTTP API endpoint ${method} ${path}`);
 
-const page = (status: number, title: string, headers: [string, string][] = []): Reply => ({
+const page = (status: number, title: string, headers: [string, string][] = []): DemoReply => ({
   status,
   headers,
   html: `<!DOCTYPE html><title>${title}</title><h1>${title}</h1>`,
@@ -174,9 +159,9 @@ const page = (status: number, title: string, headers: [string, string][] = []): 
 
 /** Redirects `/<handle>` to the first URL of the record, or shows the record with `?noredirect`. */
 export function redirectPage(
-  { path, query }: Target,
+  { path, query }: DemoTarget,
   { store, now }: { store: RecordStore; now: () => number },
-): Reply {
+): DemoReply {
   const handle = decodeHandle(path);
   if (handle === '') return page(200, 'Demo Handle server');
   if (!store.isHomed(handle)) return page(400, 'Resolution Error');

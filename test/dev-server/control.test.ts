@@ -1,6 +1,6 @@
 // Demo server controls for tests and benchmarks: request counts, delays and record changes.
 import { afterEach, describe, expect, it } from 'vitest';
-import { startDemoServer } from '../../support/demo.js';
+import { startDemoServer } from '../support/demo.js';
 
 const server = await startDemoServer();
 const page = `${server.url}/api/handles/21.T11998/page`;

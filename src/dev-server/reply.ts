@@ -1,10 +1,11 @@
 // Requests and replies of the record interface, and errors with the texts of the real server.
-import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
-import type { ValueReference } from '../../src/handle/value.js';
+import type { IncomingHttpHeaders } from 'node:http';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { ValueReference } from '../handle/value.js';
 import type { RecordStore, Rights } from './store.js';
 
 /** A response before serialisation: JSON without callback and indentation, a page, or an empty body. */
-export interface Reply {
+export interface DemoReply {
   status: number;
   json?: Record<string, unknown>;
   html?: string;
@@ -38,7 +39,10 @@ const STATUS_BY_CODE = new Map<number, number>([
 ]);
 
 /** Returns an error response. Like the real server, it omits an empty `handle`. */
-export function refuse(code: number, { message, handle }: { message?: string; handle?: string } = {}): Reply {
+export function refuse(
+  code: number,
+  { message, handle }: { message?: string; handle?: string } = {},
+): DemoReply {
   return {
     status: STATUS_BY_CODE.get(code) ?? 500,
     json: { responseCode: code, ...(message !== undefined && { message }), ...(handle && { handle }) },
@@ -47,53 +51,26 @@ export function refuse(code: number, { message, handle }: { message?: string; ha
 }
 
 /** Returns a success with the members of the operation in this order. */
-export function succeed(members: Record<string, unknown>, status = 200): Reply {
+export function succeed(members: Record<string, unknown>, status = 200): DemoReply {
   return { status, json: { responseCode: RESPONSE_CODE.success, ...members } };
 }
 
-export const notHere = (handle: string): Reply =>
+export const notHere = (handle: string): DemoReply =>
   refuse(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
 
 /** Returns an error that is reported as a protocol error with a separate status. */
-export function protocolError(status: number, message: string): Reply {
+export function protocolError(status: number, message: string): DemoReply {
   return { status, json: { responseCode: RESPONSE_CODE.protocolError, message } };
 }
 
 /** Returns an error page of the servlet container (Jetty 9). */
-export function containerError(status: number, reason: string): Reply {
+export function containerError(status: number, reason: string): DemoReply {
   const html = `<h1>Bad Message ${status}</h1><pre>reason: ${reason}</pre>`;
   return { status, html, charset: 'iso-8859-1', headers: [['Connection', 'close']] };
 }
 
-/** An input error, which becomes HTTP 400 with `{"responseCode":4,"message":…}`. */
-export class BadInput extends Error {
-  override readonly name = 'BadInput';
-}
-
-export const javaException = (text: string): BadInput => new BadInput(`java.lang.Exception: ${text}`);
-
-export const numberFormat = (text: string): BadInput =>
-  new BadInput(`java.lang.NumberFormatException: For input string: "${text}"`);
-
-/** Returns the error for a value that Gson's adapter rejects: the cause in a JsonParseException. */
-export const badValue = (cause: string): BadInput =>
-  new BadInput(`com.google.gson.JsonParseException: ${cause}`);
-
-/** Parses an integer like Java's `Integer.parseInt`: only a sign and digits, within 32 bits. */
-export function parseJavaInt(text: string): number {
-  const value = Number(text);
-  if (!/^[+-]?\d+$/.test(text) || value !== (value | 0)) throw numberFormat(text);
-  return value;
-}
-
-/** Converts a JSON string, number or boolean to text like Gson, and rejects any other value. */
-export function primitiveText(json: unknown): string {
-  if (typeof json === 'string' || typeof json === 'number' || typeof json === 'boolean') return String(json);
-  throw badValue('java.lang.UnsupportedOperationException: JsonObject');
-}
-
-/** A request with a known identity. */
-export interface Call {
+/** A request whose caller is known. */
+export interface DemoCall {
   method: string;
   /** The handle in the spelling of this request. */
   handle: string;
@@ -109,4 +86,20 @@ export interface World {
   store: RecordStore;
   rights: Rights;
   newSuffix: () => string;
+}
+
+/** A request with its body, before anything of it was understood. */
+export interface DemoRequest {
+  method: string;
+  target: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  /** Came over TLS, or over a door that counts as such. */
+  secure: boolean;
+}
+
+/** A reply and the parameters that shape it: callback and pretty. */
+export interface Answered {
+  reply: DemoReply;
+  parameters: URLSearchParams;
 }

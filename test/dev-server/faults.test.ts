@@ -1,6 +1,6 @@
 // Demo server faults on demand, each as a real upstream may fail.
 import { afterEach, describe, expect, it } from 'vitest';
-import { startDemoServer } from '../../support/demo.js';
+import { startDemoServer } from '../support/demo.js';
 
 const server = await startDemoServer();
 const ask = (options: RequestInit = {}): Promise<Response> =>

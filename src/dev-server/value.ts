@@ -1,15 +1,10 @@
 // A stored value and its conversion from and to JSON, in all data formats.
-import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/predefined-data.js';
-import { encodeSite } from '../../src/handle/site-data.js';
-import type { ValueData } from '../../src/handle/value-data.js';
-import {
-  DEFAULT_PERMISSIONS,
-  type HandleValue,
-  type Ttl,
-  type ValueReference,
-} from '../../src/handle/value.js';
-import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './reply.js';
-import { decodeData } from '../support/value-data.js';
+import { encodeAdmin, encodePublicKey, encodeVlist } from '../handle/predefined-data.js';
+import { encodeSite } from '../handle/site-data.js';
+import type { ValueData } from '../handle/value-data.js';
+import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, type ValueReference } from '../handle/value.js';
+import { decodeData } from './value-data.js';
+import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './bad-input.js';
 
 /** A value in the store, with binary data and always four permission digits. */
 export interface StoredValue {

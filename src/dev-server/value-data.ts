@@ -1,9 +1,9 @@
 // Decodes a value's bytes to data in a Handle server's JSON: the inverse of src/handle.
 import { isUtf8 } from 'node:buffer';
-import { ByteReader, tryDecode } from '../../src/handle/bytes.js';
-import { adminToJson, decodeAdmin, decodePublicKey, decodeVlist } from '../../src/handle/predefined-data.js';
-import type { SiteJson } from '../../src/handle/site-data.js';
-import type { ValueData } from '../../src/handle/value-data.js';
+import { ByteReader, tryDecode } from '../handle/bytes.js';
+import { adminToJson, decodeAdmin, decodePublicKey, decodeVlist } from '../handle/predefined-data.js';
+import type { SiteJson, SiteServer } from '../handle/site-data.js';
+import type { ValueData } from '../handle/value-data.js';
 
 interface OwnFormat {
   types: RegExp;
@@ -41,8 +41,6 @@ const PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'];
 const HASH_BY_ALL = 2;
 const PRIMARY = 0x80;
 const MULTI_PRIMARY = 0x40;
-
-type SiteServer = SiteJson['servers'][number];
 
 /** @throws RangeError for bytes that are not a site */
 export function decodeSite(bytes: Buffer): SiteJson {

@@ -1,15 +1,16 @@
 // GET, DELETE and list requests.
-import { RIGHT } from '../../src/handle/predefined-data.js';
-import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
-import { isPublic, createValueFilter } from '../../src/handle/value.js';
-import { type Call, type Reply, type World, notHere, parseJavaInt, refuse, succeed } from './reply.js';
+import { RIGHT } from '../handle/predefined-data.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { isPublic, createValueFilter } from '../handle/value.js';
+import { type DemoCall, type DemoReply, type World, notHere, refuse, succeed } from './reply.js';
 import { isOn } from './respond.js';
 import { prefixHandle } from './store.js';
 import { type StoredValue, valueToJson } from './value.js';
 import { neededForRemoving } from './write.js';
+import { parseJavaInt } from './bad-input.js';
 
 /** Answers a resolution. If no value remains, the response is HTTP 200 with code 200. */
-export function readHandle(call: Call, world: World): Reply {
+export function readHandle(call: DemoCall, world: World): DemoReply {
   const { handle, parameters } = call;
   const indexes = parameters.getAll('index').map(parseJavaInt);
   if (!world.store.isHomed(handle)) return notHere(handle);
@@ -20,23 +21,23 @@ export function readHandle(call: Call, world: World): Reply {
   return hiddenRefusal({ call, world, record, wanted }) ?? answer(handle, wanted);
 }
 
-function isPublicOnly({ parameters, identity }: Call): boolean {
+function isPublicOnly({ parameters, identity }: DemoCall): boolean {
   const given = parameters.get('publicOnly');
   return given === null ? identity === undefined : isOn(given);
 }
 
-function answer(handle: string, values: StoredValue[]): Reply {
+function answer(handle: string, values: StoredValue[]): DemoReply {
   if (values.length > 0) return succeed({ handle, values: values.map(valueToJson) });
   return { status: 200, json: { responseCode: RESPONSE_CODE.valuesNotFound, values: [], handle } };
 }
 
 /** Returns a refusal for the whole request, determined by the first hidden value. */
 function hiddenRefusal(question: {
-  call: Call;
+  call: DemoCall;
   world: World;
   record: StoredValue[];
   wanted: StoredValue[];
-}): Reply | undefined {
+}): DemoReply | undefined {
   const { call, world, record, wanted } = question;
   const hidden = wanted.find((value) => !isPublic(value));
   if (hidden === undefined) return undefined;
@@ -53,7 +54,10 @@ function hiddenRefusal(question: {
  * Removes a handle or values. The login is checked before existence, and a foreign prefix is "not found"
  * (recordings "delete: …").
  */
-export function removeHandle({ handle, parameters, identity }: Call, { store, rights }: World): Reply {
+export function removeHandle(
+  { handle, parameters, identity }: DemoCall,
+  { store, rights }: World,
+): DemoReply {
   const indexes = parameters.getAll('index').map(parseJavaInt);
   if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
   const record = handle === '' ? undefined : store.get(handle);
@@ -75,7 +79,7 @@ export function removeHandle({ handle, parameters, identity }: Call, { store, ri
 }
 
 /** Lists the handles of `prefix`. Without both page and pageSize, lists all handles and echoes neither. */
-export function listHandles({ parameters, identity }: Call, { store, rights }: World): Reply {
+export function listHandles({ parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
   const prefix = parameters.get('prefix') ?? '';
   const [page, pageSize] = ['page', 'pageSize'].map((name) => parseJavaInt(parameters.get(name) ?? '-1'));
   if (!store.prefixes.includes(prefixHandle(prefix))) return notHere(prefix);
@@ -92,7 +96,7 @@ export function listHandles({ parameters, identity }: Call, { store, rights }: W
 }
 
 /** Lists the prefixes of this server for server administrators. */
-export function listPrefixes({ identity }: Call, { store, rights }: World): Reply {
+export function listPrefixes({ identity }: DemoCall, { store, rights }: World): DemoReply {
   if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded);
   if (!rights.isServerAdmin(identity)) return refuse(RESPONSE_CODE.invalidAdmin);
   const { prefixes } = store;

@@ -1,23 +1,23 @@
 // HTTP encoding: parses request targets, and writes JSON with callback, challenges, CORS and gzip.
 import type { IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { prettyJson, writeJson } from '../../src/handle/json.js';
+import { prettyJson, writeJson } from '../handle/json.js';
 import { readJson } from './lenient-json.js';
-import { type Challenge, type Reply, javaException } from './reply.js';
-import type { Answered, RawRequest } from './routes.js';
-import type { SessionStore } from './sessions.js';
+import type { Answered, Challenge, DemoReply, DemoRequest } from './reply.js';
+import { javaException } from './bad-input.js';
+import type { SessionStore } from './session-store.js';
 
-type Header = [name: string, value: string];
+type WireHeader = [name: string, value: string];
 
-interface Content {
-  headers: Header[];
+interface WireContent {
+  headers: WireHeader[];
   body: Buffer;
 }
 
 /** A serialised reply. For HEAD, `body` determines only the length. */
 export interface WireReply {
   status: number;
-  headers: Header[];
+  headers: WireHeader[];
   body: Buffer;
 }
 
@@ -28,7 +28,7 @@ const MIN_GZIP_BYTES = 32;
 /** Serialises a reply to headers and bytes. */
 export function toWire(
   { reply, parameters }: Answered,
-  request: RawRequest,
+  request: DemoRequest,
   sessions: SessionStore,
 ): WireReply {
   const isRefusedHere = reply.challenge !== undefined && !request.secure;
@@ -41,10 +41,10 @@ export function toWire(
 }
 
 /** Compresses successes only. A short body still gets `Vary`. */
-function withEncoding(content: Content, status: number, { method, headers }: RawRequest): Content {
+function withEncoding(content: WireContent, status: number, { method, headers }: DemoRequest): WireContent {
   const { length } = content.body;
   if (method === 'HEAD' || status >= 300 || length === 0) return content;
-  const offered: Header[] = [...content.headers, ['Vary', 'Accept-Encoding']];
+  const offered: WireHeader[] = [...content.headers, ['Vary', 'Accept-Encoding']];
   const isWanted = /\bgzip\b/.test(headers['accept-encoding'] ?? '') && length >= MIN_GZIP_BYTES;
   if (!isWanted) return { headers: offered, body: content.body };
   return { headers: [...offered, ['Content-Encoding', 'gzip']], body: gzipSync(content.body) };
@@ -53,7 +53,7 @@ function withEncoding(content: Content, status: number, { method, headers }: Raw
 /**
  * Answers a CORS preflight before any other step. A preflight that requests too much gets no CORS headers.
  */
-export function preflight({ method, headers }: RawRequest): WireReply | undefined {
+export function preflight({ method, headers }: DemoRequest): WireReply | undefined {
   const wanted = headers['access-control-request-method'];
   if (method !== 'OPTIONS' || headers.origin === undefined || wanted === undefined) return undefined;
   const asked = (headers['access-control-request-headers'] ?? '')
@@ -63,7 +63,7 @@ export function preflight({ method, headers }: RawRequest): WireReply | undefine
   const isAllowed =
     CORS_METHODS.split(',').includes(wanted) &&
     asked.every((name) => known.includes(name.trim().toLowerCase()));
-  const granted: Header[] = [
+  const granted: WireHeader[] = [
     ['Access-Control-Allow-Origin', headers.origin],
     ['Access-Control-Max-Age', '86400'],
     ['Access-Control-Allow-Methods', CORS_METHODS],
@@ -76,7 +76,7 @@ export function preflight({ method, headers }: RawRequest): WireReply | undefine
   };
 }
 
-function contentOf({ json, html, charset }: Reply, parameters: URLSearchParams): Content {
+function contentOf({ json, html, charset }: DemoReply, parameters: URLSearchParams): WireContent {
   if (html !== undefined) return content(`text/html;charset=${charset ?? 'utf-8'}`, html);
   if (json === undefined) return { headers: [], body: Buffer.alloc(0) };
   const compact = writeJson(json);
@@ -86,7 +86,7 @@ function contentOf({ json, html, charset }: Reply, parameters: URLSearchParams):
   return content('application/javascript;charset=utf-8', `${callbackName(callback)}(${text});`);
 }
 
-const content = (type: string, text: string): Content => ({
+const content = (type: string, text: string): WireContent => ({
   headers: [['Content-Type', type]],
   body: Buffer.from(text),
 });
@@ -95,12 +95,12 @@ const content = (type: string, text: string): Content => ({
 const callbackName = (callback: string): string =>
   callback.replace(/[^A-Za-z0-9_$\u00a0-\uffff]/g, '_').replace(/^\d/, '_');
 
-function challengeHeaders({ basic, error, session }: Challenge, sessions: SessionStore): Header[] {
+function challengeHeaders({ basic, error, session }: Challenge, sessions: SessionStore): WireHeader[] {
   const { sessionId, nonce } = session ?? sessions.open();
   const reason = error === undefined ? '' : `, error="${error}"`;
   const handle = `Handle sessionId="${sessionId}", nonce="${nonce}"${reason}`;
   return [
-    ...(basic ? [['WWW-Authenticate', 'Basic realm="handle"'] satisfies Header] : []),
+    ...(basic ? [['WWW-Authenticate', 'Basic realm="handle"'] satisfies WireHeader] : []),
     ['WWW-Authenticate', handle],
   ];
 }
@@ -114,7 +114,7 @@ const SIMPLE_HEADERS = [
   'connection',
 ];
 
-function corsHeaders({ origin }: IncomingHttpHeaders, headers: Header[]): Header[] {
+function corsHeaders({ origin }: IncomingHttpHeaders, headers: WireHeader[]): WireHeader[] {
   if (origin === undefined) return [];
   const names = new Set(headers.map(([name]) => name));
   const exposed = [...names].filter((name) => !SIMPLE_HEADERS.includes(name.toLowerCase()));
@@ -125,7 +125,7 @@ function corsHeaders({ origin }: IncomingHttpHeaders, headers: Header[]): Header
   ];
 }
 
-export interface Target {
+export interface DemoTarget {
   /** Raw path without any decoding. */
   path: string;
   query: string;
@@ -134,7 +134,7 @@ export interface Target {
 /**
  * Splits a raw target at its first `?`, and removes scheme and host of an absolute form (RFC 9112 §3.2.2).
  */
-export function splitTarget(target: string): Target {
+export function splitTarget(target: string): DemoTarget {
   const origin = target.replace(/^https?:\/\/[^/?]*/i, '');
   const at = origin.indexOf('?');
   return at === -1 ? { path: origin, query: '' } : { path: origin.slice(0, at), query: origin.slice(at + 1) };

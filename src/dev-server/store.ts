@@ -1,8 +1,8 @@
 // The records of the server, its prefixes, and administrator permissions.
-import { decodeAdmin, decodeVlist } from '../../src/handle/predefined-data.js';
-import { tryDecode } from '../../src/handle/bytes.js';
-import { foldHandle, upperAscii } from '../../src/handle/handle.js';
-import type { ValueReference } from '../../src/handle/value.js';
+import { decodeAdmin, decodeVlist } from '../handle/predefined-data.js';
+import { tryDecode } from '../handle/bytes.js';
+import { foldHandle, upperAscii } from '../handle/handle.js';
+import type { ValueReference } from '../handle/value.js';
 import { type StoredValue, valueFromJson } from './value.js';
 
 /** A record in a seed or for `put`: values in the JSON of the record interface. */

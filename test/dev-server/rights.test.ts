@@ -1,7 +1,7 @@
 // Administrator permissions on the demo server: the HS_ADMIN value decides who may replace a record.
 import { describe, expect, it } from 'vitest';
-import { adminValue, textValue } from '../seed.js';
-import { basic, startDemoServer } from '../../support/demo.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
+import { basic, startDemoServer } from '../support/demo.js';
 
 const server = await startDemoServer();
 

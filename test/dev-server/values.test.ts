@@ -1,6 +1,6 @@
 // Values on the demo server, read and written like the classes of the real server.
 import { describe, expect, it } from 'vitest';
-import { valueFromJson, valueToJson } from '../value.js';
+import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 
 const stored = (members: object): ReturnType<typeof valueToJson> =>
   valueToJson(valueFromJson({ index: 1, type: 'X', data: 'x', ...members }, 0));

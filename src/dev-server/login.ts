@@ -1,14 +1,14 @@
 // Authorization headers, and the verification of passwords and challenge responses.
 import { createHash, createPublicKey, getHashes, timingSafeEqual, verify } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { tryDecode } from '../../src/handle/bytes.js';
-import type { ValueReference } from '../../src/handle/value.js';
-import type { Session, SessionStore } from './sessions.js';
+import { tryDecode } from '../handle/bytes.js';
+import type { ValueReference } from '../handle/value.js';
 import type { RecordStore } from './store.js';
-import { decodePublicKey } from '../../src/handle/predefined-data.js';
+import { decodePublicKey } from '../handle/predefined-data.js';
+import type { Session, SessionStore } from './session-store.js';
 
 /** The identity of a request. `failed` requests always get 401. */
-export interface Login {
+export interface DemoLogin {
   failed: boolean;
   /** Whether a 401 offers Basic. */
   basic: boolean;
@@ -32,13 +32,13 @@ export interface Keys {
 /**
  * Returns an anonymous login. XMLHttpRequest gets no Basic challenge, which would open the browser's dialog.
  */
-const anonymous = (headers: IncomingHttpHeaders): Login => ({
+const anonymous = (headers: IncomingHttpHeaders): DemoLogin => ({
   failed: false,
   basic: headers['x-requested-with'] !== 'XMLHttpRequest',
 });
 
 /** Verifies the Authorization header of a request over TLS. */
-export function readLogin(headers: IncomingHttpHeaders, keys: Keys): Login {
+export function readLogin(headers: IncomingHttpHeaders, keys: Keys): DemoLogin {
   const { authorization } = headers;
   if (authorization === undefined) return anonymous(headers);
   const [scheme = '', rest = ''] = authorization.split(/\s+(.*)/s);
@@ -50,7 +50,7 @@ export function readLogin(headers: IncomingHttpHeaders, keys: Keys): Login {
 /**
  * Verifies a Basic login. The user name is percent-encoded because a colon would end it. The password is raw.
  */
-function basicLogin(encoded: string, { store }: Keys): Login {
+function basicLogin(encoded: string, { store }: Keys): DemoLogin {
   const decoded = Buffer.from(encoded, 'base64');
   const colon = decoded.indexOf(':');
   if (colon === -1) return { failed: true, basic: true };
@@ -62,7 +62,7 @@ function basicLogin(encoded: string, { store }: Keys): Login {
 }
 
 /** Verifies a session, a response to its challenge, or both in one request. */
-export function handleLogin(parameters: HandleParameters, { store, sessions }: Keys): Login {
+export function handleLogin(parameters: HandleParameters, { store, sessions }: Keys): DemoLogin {
   if (parameters.clientCert === 'true') return { failed: true, basic: false, clientCert: true };
   const { sessionId, cnonce, id, type, alg, signature } = parameters;
   const session = sessionId === undefined ? undefined : sessions.get(sessionId);
@@ -84,7 +84,7 @@ export function handleLogin(parameters: HandleParameters, { store, sessions }: K
 
 /** Parses names and quoted values. */
 function parametersOf(text: string): HandleParameters {
-  const pairs = [...text.matchAll(/(\w+)\s*=\s*"([^"]*)"/g)];
+  const pairs = [...text.matchAll(/(?<!\w)(\w+)\s*=\s*"([^"]*)"/g)];
   const parameters: HandleParameters = Object.fromEntries(
     pairs.map(([, name = '', value = '']) => [name, value]),
   );

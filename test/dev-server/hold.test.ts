@@ -1,8 +1,8 @@
 // Held responses of the demo server: requests pause between their commit and their acknowledgement.
 import { describe, expect, it } from 'vitest';
-import { ask } from '../../support/ask.js';
-import { startDemoServer } from '../../support/demo.js';
-import { numberIn, putNumbered } from '../../support/demo-writes.js';
+import { ask } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, putNumbered } from '../support/demo-writes.js';
 
 const server = await startDemoServer();
 const PATH = '/api/handles/21.T11998/held';

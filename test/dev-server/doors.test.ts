@@ -1,8 +1,8 @@
 // Demo server listeners: TLS, HTTP treated as secure, and HTTP as the real server treats it.
 import { request } from 'node:https';
 import { describe, expect, it } from 'vitest';
-import { createCertificate } from '../../support/certificate.js';
-import { basic, startDemoServer } from '../../support/demo.js';
+import { createCertificate } from '../support/certificate.js';
+import { basic, startDemoServer } from '../support/demo.js';
 
 const authorization = basic('300:21.T11998/USER01', 'password');
 const PRIVATE = '/api/handles/21.T11998/private?type=NOTE';

@@ -1,14 +1,14 @@
 // Recordings of a real Handle.Net 9.3.1 server, which the demo server reproduces byte for byte and in order.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DemoServer, createDemoServer } from '../server.js';
-import { createRecordedWorld } from '../../support/recorded-world.js';
+import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { createRecordedWorld } from '../support/recorded-world.js';
 import {
   type Recording,
   handleServerRecordings,
   recordedAnswer,
   replay,
   withoutPageText,
-} from '../../support/recordings.js';
+} from '../support/recordings.js';
 import { waivers } from './waivers.js';
 
 const world = createRecordedWorld();

@@ -1,7 +1,7 @@
 // Initial records of the demo server: every kind that a resolver encounters, and users who can log in.
 import { describe, expect, it } from 'vitest';
-import { DEMO_PASSWORD } from '../seed.js';
-import { basic, startDemoServer } from '../../support/demo.js';
+import { DEMO_PASSWORD } from '../../src/dev-server/seed.js';
+import { basic, startDemoServer } from '../support/demo.js';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 const server = await startDemoServer({ now: () => now });

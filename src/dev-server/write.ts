@@ -1,24 +1,16 @@
 // PUT of a whole record or of single values.
-import { RIGHT } from '../../src/handle/predefined-data.js';
-import { upperAscii } from '../../src/handle/handle.js';
-import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
-import type { ValueReference } from '../../src/handle/value.js';
+import { RIGHT } from '../handle/predefined-data.js';
+import { upperAscii } from '../handle/handle.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { ValueReference } from '../handle/value.js';
 import { readJson } from './lenient-json.js';
-import {
-  type Call,
-  type Reply,
-  type World,
-  javaException,
-  notHere,
-  parseJavaInt,
-  refuse,
-  succeed,
-} from './reply.js';
+import { type DemoCall, type DemoReply, type World, notHere, refuse, succeed } from './reply.js';
 import { isAdminValue, prefixHandle } from './store.js';
 import { type StoredValue, isSameValue, valueFromJson } from './value.js';
+import { javaException, parseJavaInt } from './bad-input.js';
 
 /** Handles a PUT: with `index` it changes values, otherwise it replaces or creates the record. */
-export function writeHandle(call: Call, world: World): Reply {
+export function writeHandle(call: DemoCall, world: World): DemoReply {
   const values = readRecordBody(call, world.store.nowSeconds());
   const given = call.parameters.getAll('index');
   if (given.length === 0) return writeRecord(call, values, world);
@@ -34,12 +26,12 @@ function requireSameIndexes(wanted: number[], values: StoredValue[]): void {
 }
 
 /** Parses a PUT flag strictly: only `true` counts, and a bare flag is false. */
-function flag({ parameters }: Call, name: string, byDefault: boolean): boolean {
+function flag({ parameters }: DemoCall, name: string, byDefault: boolean): boolean {
   const given = parameters.get(name);
   return given === null ? byDefault : given.toLowerCase() === 'true';
 }
 
-function writeRecord(call: Call, values: StoredValue[], world: World): Reply {
+function writeRecord(call: DemoCall, values: StoredValue[], world: World): DemoReply {
   const { store } = world;
   const handle = flag(call, 'mintNewSuffix', false) ? `${call.handle}${world.newSuffix()}` : call.handle;
   const spelled = call.handle;
@@ -56,7 +48,7 @@ function writeRecord(call: Call, values: StoredValue[], world: World): Reply {
   return succeed({ handle }, old ? 200 : 201);
 }
 
-function indexRefusal(handle: string, values: StoredValue[]): Reply | undefined {
+function indexRefusal(handle: string, values: StoredValue[]): DemoReply | undefined {
   if (values.some(({ index }) => index <= 0)) {
     return refuse(RESPONSE_CODE.invalidValue, { message: 'Value indexes must be positive', handle });
   }
@@ -65,7 +57,7 @@ function indexRefusal(handle: string, values: StoredValue[]): Reply | undefined 
   return twice && indexConflict(handle, twice.index);
 }
 
-const indexConflict = (handle: string, index: number): Reply =>
+const indexConflict = (handle: string, index: number): DemoReply =>
   refuse(RESPONSE_CODE.valueExists, { message: `Index conflict for ${index}`, handle });
 
 function mayWrite(attempt: {
@@ -125,7 +117,7 @@ function keepingTimestamps(values: StoredValue[], old: StoredValue[]): StoredVal
   return values.map((value) => old.find((before) => isSameValue(before, value)) ?? value);
 }
 
-function writeValues(call: Call, values: StoredValue[], world: World): Reply {
+function writeValues(call: DemoCall, values: StoredValue[], world: World): DemoReply {
   const { handle, identity } = call;
   if (!world.store.isHomed(handle)) return notHere(handle);
   if (values.length === 0) {
@@ -151,13 +143,13 @@ function writeValues(call: Call, values: StoredValue[], world: World): Reply {
 }
 
 /** Parses the values of a PUT. A handle in the body must match the path. */
-export function readRecordBody(call: Call, timestampSeconds: number): StoredValue[] {
+export function readRecordBody(call: DemoCall, timestampSeconds: number): StoredValue[] {
   return valuesIn(readJson(bodyText(call)), call.handle).map((value) =>
     valueFromJson(value, timestampSeconds),
   );
 }
 
-function bodyText({ contentType, body }: Call): string {
+function bodyText({ contentType, body }: DemoCall): string {
   const [mediaType = '', ...parameters] = (contentType ?? '').split(';').map((part) => part.trim());
   if (mediaType.toLowerCase() !== 'application/json') {
     throw javaException(`Unsupported media type ${contentType ?? 'null'}`);

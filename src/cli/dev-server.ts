@@ -1,0 +1,73 @@
+// The command `dev-server`: a Handle server in memory for the CI of other programs.
+import { loadConfig } from '../config/load.js';
+import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
+import { prefixesOf, readSeedFile } from '../dev-server/seed-file.js';
+import { createDemoServer } from '../dev-server/server.js';
+import type { RecordInput } from '../dev-server/store.js';
+import { exitOnFailure, stopOnSignal } from '../process/run.js';
+import { type Service, serve } from '../process/serve.js';
+import { Failure, print, printNote, printable } from './terminal.js';
+
+export interface DevServerOptions {
+  host: string;
+  port: number;
+  /** File with a record per line. */
+  seed?: string;
+  /** Port of the native protocol over UDP and TCP. */
+  nativePort?: number;
+}
+
+const ANNOUNCEMENT = `Not for production: records are kept in memory only, and the passwords are published.
+Log in as 300:${DEMO_PREFIX}/SERVERADMIN with the password "serveradmin" to write any record.`;
+
+/** Serves until a signal. @throws Failure when the seed is not readable or the port is in use */
+export async function devServer({ host, port, seed, nativePort }: DevServerOptions): Promise<void> {
+  const seeded = seed === undefined ? {} : await readSeedFile(seed).catch(fail);
+  const records: Record<string, RecordInput> = { ...demoRecords(Date.now()), ...seeded };
+  const server = createDemoServer({ seed: records, prefixes: ['0.NA', ...prefixesOf(Object.keys(records))] });
+  const { url } = await server.listen(port, host).catch(fail);
+  printNote(ANNOUNCEMENT);
+  print(`The Handle server is running at ${url}`);
+  if (nativePort === undefined) {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void server.close());
+    return;
+  }
+  await exitOnFailure(async () => {
+    const service = await serveNative({ host, nativePort, url, stopped: server.close });
+    print(`Native protocol: ${service.nativeTcp ?? 'off'}, ${service.nativeUdp ?? 'off'}`);
+  });
+}
+
+interface NativeOptions {
+  host: string;
+  nativePort: number;
+  /** Address of the Handle server. */
+  url: string;
+  stopped: () => Promise<void>;
+}
+
+/** Answers native messages by the proxy, which keeps nothing, so that a write is visible immediately. */
+async function serveNative({ host, nativePort, url, stopped }: NativeOptions): Promise<Service> {
+  const port = String(nativePort);
+  const config = loadConfig({
+    env: {
+      ...{ LOG_LEVEL: 'error', HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: url },
+      ...{ NATIVE_HOST: host, NATIVE_TCP_PORT: port, NATIVE_UDP_PORT: port },
+      ...{ CACHE_FOUND_MAX_TTL: '0s', CACHE_NOT_FOUND_TTL: '0s', UPSTREAM_RETRY_AFTER: '0s' },
+    },
+    readFile: () => '',
+  });
+  const service = await serve(config);
+  stopOnSignal(config, {
+    ...service,
+    stop: async (timeoutMs) => {
+      await service.stop(timeoutMs);
+      await stopped();
+    },
+  });
+  return service;
+}
+
+function fail(error: unknown): never {
+  throw new Failure(printable(error instanceof Error ? error.message : String(error)));
+}

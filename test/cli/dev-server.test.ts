@@ -1,0 +1,118 @@
+// The command `dev-server`: a Handle server in memory for tests of other programs.
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startProgram } from '../support/built-proxy.js';
+import { cli } from '../support/cli.js';
+import { basic } from '../support/demo.js';
+import { freePort } from '../support/free-port.js';
+import { askTcp, exchangeUdp } from '../support/native-client.js';
+import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';
+import '../support/real-sockets.js';
+
+const VALUES = [{ index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/seeded' } }];
+const LOGIN = { Authorization: basic('300:21.T11998/SERVERADMIN', 'serveradmin') };
+
+function seedFile(...lines: unknown[]): string {
+  const folder = mkdtempSync(join(tmpdir(), 'dev-server-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const file = join(folder, 'records.ndjson');
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  return file;
+}
+
+async function start(...args: string[]) {
+  const program = startProgram(['dist/main.js', 'dev-server', '--port', '0', ...args], {});
+  const wanted = args.includes('--native-port') ? /Native protocol: / : /running at /;
+  await expect.poll(() => program.stdout() + program.stderr()).toMatch(wanted);
+  const [, url = ''] = /running at (\S+)/.exec(program.stdout()) ?? [];
+  return { ...program, url };
+}
+
+describe('dev-server', () => {
+  it('serves and writes records of the seed and of the demo, and stops on SIGTERM', async () => {
+    const times = { requestedAt: '2026-11-21T09:00:00Z' };
+    const server = await start('--seed', seedFile({ handle: '20.500.1/a', ...times, values: VALUES }));
+    expect(server.stderr()).toContain('Not for production');
+    for (const handle of ['20.500.1/a', '21.T11998/DEMO'])
+      expect((await fetch(`${server.url}/api/handles/${handle}`)).status).toBe(200);
+    const headers = { ...LOGIN, 'Content-Type': 'application/json' };
+    const written = { method: 'PUT', headers, body: JSON.stringify(VALUES) };
+    expect((await fetch(`${server.url}/api/handles/20.500.1/b`, written)).status).toBe(201);
+    const session = await fetch(`${server.url}/api/sessions`, { method: 'POST', headers: LOGIN });
+    expect(await session.json()).toMatchObject({ authenticated: true });
+    server.child.kill('SIGTERM');
+    expect(await server.exited).toEqual({ code: 0, signal: null });
+  });
+
+  it('answers native messages over TCP and UDP, each from the current record', async () => {
+    const port = await freePort();
+    const server = await start('--native-port', String(port));
+    const handle = '21.T11998/native';
+    expect(codeOf(await askTcp(port, handle))).toBe(100);
+    const headers = { ...LOGIN, 'Content-Type': 'application/json' };
+    await fetch(`${server.url}/api/handles/${handle}`, {
+      method: 'PUT',
+      headers,
+      body: JSON.stringify(VALUES),
+    });
+    expect(indexesIn(await askTcp(port, handle))).toEqual([1]);
+    const packets = await exchangeUdp(port, [nativeRequest(handle)]);
+    expect(indexesIn(readResponse(Buffer.concat(packets)))).toEqual([1]);
+    server.child.kill('SIGTERM');
+    expect(await server.exited).toEqual({ code: 0, signal: null });
+  });
+
+  it.each<[what: string, line: unknown]>([
+    ['without values', { handle: '20.500.1/a' }],
+    ['of another kind', ['20.500.1/a']],
+    ['with a value that is none', { handle: '20.500.1/a', values: [{ index: 'x' }] }],
+  ])('exits with 1 and the number of a line %s', async (_what, line) => {
+    const file = seedFile({ handle: '20.500.1/a', values: VALUES }, line);
+    const { code, stderr } = await cli(['dev-server', '--port', '0', '--seed', file]);
+    expect([code, stderr.trim()]).toEqual([1, `line 2 of ${file} is not a record`]);
+  });
+
+  it('exits with 1 for a port that is in use, and with 2 for an invalid port', async () => {
+    const { url } = await start();
+    const [port = ''] = /\d+$/.exec(url) ?? [];
+    expect(await cli(['dev-server', '--port', port])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('EADDRINUSE') as string,
+    });
+    expect((await cli(['dev-server', '--port', '65536'])).code).toBe(2);
+  });
+});
+
+/** The chunks that a file of dist loads when it starts. */
+function chunksOf(file: string, found = new Set<string>()): Set<string> {
+  if (found.has(file)) return found;
+  found.add(file);
+  const text = readFileSync(join('dist', file), 'utf8');
+  for (const [, name = ''] of text.matchAll(/^(?:import|export)\b[^;]*?["']\.\/([\w.-]+\.js)["']/gm))
+    chunksOf(name, found);
+  return found;
+}
+
+/** The sources of a chunk; none for a chunk that only exports those of others. */
+function sourcesOf(chunk: string): string[] {
+  const map = join('dist', `${chunk}.map`);
+  return existsSync(map) ? (JSON.parse(readFileSync(map, 'utf8')) as { sources: string[] }).sources : [];
+}
+
+describe('the built proxy', () => {
+  it('does not load the dev-server', () => {
+    const chunks = readdirSync('dist').filter((name) => name.endsWith('.js'));
+    const [serve = ''] = chunks.filter((name) =>
+      sourcesOf(name).some((path) => path.endsWith('src/process/run.ts')),
+    );
+    const loaded = [...chunksOf('main.js'), ...chunksOf(serve)].flatMap(sourcesOf);
+    expect(loaded.some((path) => path.endsWith('src/app.ts'))).toBe(true);
+    expect(loaded.filter((path) => path.includes('src/dev-server/'))).toEqual([]);
+    const all = chunks.flatMap(sourcesOf);
+    expect(all.some((path) => path.endsWith('src/dev-server/server.ts'))).toBe(true);
+  });
+});

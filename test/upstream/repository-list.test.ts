@@ -1,0 +1,47 @@
+// Lists of a repository: one read for all callers at the same time, within the limits of a server.
+import nock from 'nock';
+import { describe, expect, it } from 'vitest';
+import { createRepositoryList } from '../../src/upstream/repository-list.js';
+import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
+import { useNock } from '../support/nock.js';
+import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';
+import { SETTINGS, createSlicer } from './ask.js';
+
+useNock();
+
+const SITE = 'http://repository.test';
+
+function createList({ maxBodyBytes = 100_000 } = {}) {
+  const settings = { ...SETTINGS, kind: 'dspace' as const, url: `${SITE}/server`, maxBodyBytes };
+  return createRepositoryList(settings, {
+    pseudonym: 'test',
+    limiter: new ConcurrencyLimiter(settings),
+    dispatcher: createNodeHttpDispatcher({ connections: 10 }),
+    slicer: createSlicer(),
+  });
+}
+
+describe('a list of a repository', () => {
+  it('is read once for callers at the same time, and again for later ones', async () => {
+    const handles = ['123456/1', '123456/2', '123456/3'];
+    const scope = nock(SITE).get('/server/listhandles/123456/').twice().reply(200, handles);
+    const list = createList();
+    const pages = await Promise.all([0, 1, 2].map((page) => list('123456', { page, pageSize: 1 })));
+    expect(pages.map(({ members }) => members['handles'])).toEqual(handles.map((handle) => [handle]));
+    expect(scope.isDone()).toBe(false);
+    await list('123456', {});
+    expect(scope.isDone()).toBe(true);
+  });
+
+  it('fails if it is longer than upstream.maxBodySize, for each caller', async () => {
+    nock(SITE).get('/server/listhandles/123456/').reply(200, ['123456/1']);
+    const list = createList({ maxBodyBytes: 5 });
+    const failed = await Promise.allSettled([list('123456', {}), list('123456', {})]);
+    expect(failed).toMatchObject(Array(2).fill({ reason: { code: 'UPSTREAM_INVALID_RESPONSE' } }));
+  });
+
+  it('never asks for a path that leads elsewhere', async () => {
+    nock(SITE).get('/server/listhandles/..%2F').reply(404);
+    expect(await createList()('..', {})).toMatchObject({ status: 501, responseCode: 5 });
+  });
+});
