@@ -51,7 +51,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(page.url()).toBe(objectUrl);
   });
 
-  test('show values with links and copy the handle', async () => {
+  test('show values with links, and copy the handle at the click of a button', async () => {
     const { proxy } = await startWorld();
     const { page, complaints, findings } = await open({
       permissions: ['clipboard-read', 'clipboard-write'],

@@ -36,7 +36,7 @@ const titleIsHealthy = (page: Page): Promise<void> =>
   expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Healthy');
 
 describeInBrowser('status page in a browser', (open) => {
-  test('updates its figures without axe, console or CSP findings', async () => {
+  test('updates its figures, with no axe, console or CSP findings', async () => {
     const { proxy, admin } = await startWorld();
     const { page, complaints, findings } = await open({ viewport: { width: 1280, height: 900 } });
     await page.goto(admin.url);
@@ -74,7 +74,7 @@ describeInBrowser('status page in a browser', (open) => {
     await page.screenshot(shot('status-trouble'));
   });
 
-  test('shows a lost connection and reconnects', async () => {
+  test('reports a lost connection and reconnects', async () => {
     const { proxy, admin } = await startWorld();
     const { page, findings } = await open();
     await page.goto(admin.url);
@@ -119,7 +119,7 @@ describeInBrowser('status page in a browser', (open) => {
     await page.screenshot({ ...shot('status-phone'), fullPage: true });
   });
 
-  test('shows rules, clients with the most misses and limited networks', async () => {
+  test('shows rules, limited networks and the clients with the most misses', async () => {
     const { proxy, admin } = await startWorld({
       HTTP_TRUSTED_PROXIES: '127.0.0.1',
       TRAFFIC_ENUMERATION_PER_MINUTE: '3',
@@ -139,7 +139,7 @@ describeInBrowser('status page in a browser', (open) => {
     await page.screenshot({ ...shot('status-traffic'), fullPage: true });
   });
 
-  test('accepts the token as the browser password', async () => {
+  test('accepts the token as the password in the browser login dialog', async () => {
     const { admin } = await startWorld({ ADMIN_TOKEN: TOKEN });
     const { page, complaints } = await open({ httpCredentials: { username: 'operator', password: TOKEN } });
     const answer = await page.goto(admin.url);

@@ -98,7 +98,7 @@ describe('pinned entry in the memory store', () => {
     expect(store.pin('A', entryOf('A'))).toBeDefined();
   });
 
-  test('is distinguished from a later entry in the same place', () => {
+  test('is distinguished from a later entry in the same slot', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
