@@ -73,7 +73,7 @@ describe('read with mirrors (failover)', () => {
     expect(numberIn(await proxy.ask(`${PREFIX}/third`))).toBe(2);
   });
 
-  test('of a broken record does not divert other reads to the mirror', async () => {
+  test('does not divert other reads to the mirror when its own record is broken', async () => {
     prepare();
     const proxy = await start();
     primary.fail('wrong-handle', { times: 1 });

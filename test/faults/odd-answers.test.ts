@@ -26,7 +26,7 @@ const PUT = 'PUT /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r
 const LOGIN = 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp5\r\n\r\n';
 
 describe('unusual response to a forwarded request', () => {
-  test.each(['099', '600', '999'])('becomes a 502 for status %s, and releases its permit', async (status) => {
+  test.each(['099', '600', '999'])('becomes a 502 when its status is %s, and releases its permit', async (status) => {
     const proxy = await startProxy(env);
     reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;
     for (const question of [PUT, LOGIN]) {

@@ -40,11 +40,11 @@ async function askAndNotRead(url: string, path: string): Promise<void> {
   socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
 }
 
-describe('budget of unsent responses', () => {
+describe('budget for unsent responses', () => {
   test.each([
     ['a record from memory', PATH],
     ['a record by Express', `/${HANDLE}?action=api&pretty`],
-  ])('keeps two of ten clients that do not read %s, and answers one reading client', async (_what, path) => {
+  ])('retains two of ten clients that do not read %s, and leaves room for a client that reads', async (_what, path) => {
     const lines: string[] = [];
     const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
     const proxy = await startProxy(env, { logger });
@@ -100,7 +100,7 @@ describe('budget of unsent responses', () => {
     return { unsent, dropped, ask };
   }
 
-  test('closes the client that has read nothing for longest before a slow reader', () => {
+  test('disconnects the client that has read nothing for longest before a slow reader', () => {
     const { dropped, ask } = startCount(350_000);
     const [slow, unread, other] = [ask(), ask(), ask()];
     const open = () => [slow, unread, other].map(({ state }) => state.isOpen);
@@ -130,7 +130,7 @@ describe('budget of unsent responses', () => {
     expect(unsent.holders.size).toBe(2);
   });
 
-  test('does not count a short response', () => {
+  test('excludes short responses', () => {
     const { unsent } = startCount(1);
     const { socket, ended } = fakeConnection();
     Object.assign(socket, { writableLength: 64 * 1024 });

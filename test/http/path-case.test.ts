@@ -51,7 +51,7 @@ describe('path case', () => {
   });
 
   describe('write', () => {
-    test.each(SPELLINGS)('is forwarded as /api/handles and invalidates the record under %s', async (base) => {
+    test.each(SPELLINGS)('under %s is forwarded as /api/handles and invalidates the cached record', async (base) => {
       mockUpstream();
       const sent: string[] = [];
       nock(UPSTREAM_URL)
@@ -69,7 +69,7 @@ describe('path case', () => {
       expect(await cacheStatus(proxy, PATH)).toContain('fwd=miss');
     });
 
-    test.each(SPELLINGS)('rejects DELETE under %s while deletion is disabled', async (base) => {
+    test.each(SPELLINGS)('is rejected as a DELETE under %s while deletion is disabled', async (base) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       for (const query of ['', '?index=1']) {

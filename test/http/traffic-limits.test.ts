@@ -36,7 +36,7 @@ async function statusesBy(limit: object, addresses: readonly string[]): Promise<
 }
 
 describe('traffic limit (rate limit)', () => {
-  test('returns an uncached 429 with Retry-After above the limit, without forwarding', async () => {
+  test('returns an uncacheable 429 with Retry-After above the limit, without an upstream request', async () => {
     const proxy = await start();
     for (let count = 0; count < 2; count++) await proxy.ask(PATH);
     demo.reset();
@@ -101,7 +101,7 @@ describe('traffic limit (rate limit)', () => {
     expect(statuses).toEqual([200, 200, 429, 200]);
   });
 
-  test('shares a bucket among unverified names of a network (by identity)', async () => {
+  test('shares a bucket among unverified names from a network (by identity)', async () => {
     const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
     const as = async (name: string, address: string): Promise<number> => {
       const Authorization = basic(name, 'x');
@@ -130,7 +130,7 @@ describe('traffic limit (rate limit)', () => {
     ['an ePIC v2 read over HTTPS', TLS, ['/api/v2/handles/21.T11998/page'], 200],
     ['a write, even over plain HTTP', {}, put('21.T11998/written-by-owner'), 201],
   ])(
-    'gives a login accepted for %s a bucket apart from unverified names (by identity)',
+    'gives a login accepted for %s a bucket separate from unverified names (by identity)',
     async (_what, env, [path, question = {}], status) => {
       const proxy = await start(env, { by: 'identity', perMinute: 3 });
       const as = async (Authorization: string, target: string, asked: Question = {}): Promise<number> =>
@@ -237,7 +237,7 @@ describe('traffic limit (rate limit)', () => {
     expect(await statusesFrom(...addresses)).toEqual([200, 200, 429]);
   });
 
-  test('trusts a trusted proxy with a port after its address', async () => {
+  test('recognises a trusted proxy whose address is followed by a port', async () => {
     const through = (client: string): string => `${client}, 10.1.2.3:4711`;
     expect(await statusesFrom(through('192.0.2.1'), through('192.0.2.2'), through('192.0.2.3'))).toEqual([
       200, 200, 200,
@@ -249,7 +249,7 @@ describe('traffic limit (rate limit)', () => {
     expect(await statusesFrom(...made)).toEqual([200, 200, 429]);
   });
 
-  test('ignores X-Forwarded-For without trusted proxies', async () => {
+  test('ignores X-Forwarded-For when no proxy is trusted', async () => {
     const proxy = await start();
     for (const address of ['192.0.2.1', '192.0.2.2']) await askFrom(proxy, address);
     expect((await askFrom(proxy, '192.0.2.3')).status).toBe(429);

@@ -71,7 +71,7 @@ describe('read after a write', () => {
   describe('prefix record', () => {
     const [short, long] = ['/api/handles/21.t11998', '/api/handles/0.na/21.T11998'];
 
-    test('is one entry under both of its names', async () => {
+    test('has one entry for both of its names', async () => {
       const upstream = mockUpstream(recordOf(undefined, '21.T11998'));
       const proxy = await startProxy();
       expect((await proxy.ask(short)).text).toContain('"handle":"21.t11998"');
@@ -149,7 +149,7 @@ describe('read after a write', () => {
     });
   });
 
-  test('does not invalidate other handles', async () => {
+  test('returns other handles from the cache', async () => {
     const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startProxy();
@@ -169,7 +169,7 @@ describe('read after a write', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('invalidates only the exact handle with a case-sensitive upstream', async () => {
+  test('with a case-sensitive upstream, loads only the exact handle again', async () => {
     const upstream = mockUpstream((target) =>
       recordOf([urlValue('https://example.org/')], `21.T11998/${target.slice(-3)}`),
     );
