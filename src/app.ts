@@ -44,7 +44,7 @@ export interface AppDeps {
   logger: Logger;
   metrics: Metrics;
   now?: () => number;
-  /** Creates the connections to the upstream and the reverse look-up service; defaults to undici pools. */
+  /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
   createDispatcher?: typeof createPools;
 }
 

@@ -17,7 +17,7 @@ const inChunks = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`;
 const AUTHORIZATION = 'Authorization: Basic eDp5\r\n';
 const CLOSE = 'Connection: close\r\n';
 
-/** Every interface that reaches the Handle server: records, forwarded paths, and the reverse look-up. */
+/** Every interface that reaches the Handle server: records, forwarded paths, and the reverse lookup. */
 const WAYS = [
   `GET ${HANDLE}?publicOnly=false`,
   `HEAD ${HANDLE}?publicOnly=false`,
@@ -120,19 +120,22 @@ describe('forwarding proxy', () => {
     ['an expectation', `Expect: 100-continue\r\n${LENGTH}\r\n${SMUGGLED}`],
     ['an expectation that nobody knows', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
     ['nothing', '\r\n'],
-  ])('returns 431 and closes the connection for more than 1,000 header fields before %s', async (_what, rest) => {
-    const { upstream, url } = await startBoth();
-    for (const way of EVERY_ROUTE) {
-      for (const count of [1000, 2000]) {
-        const bytes = `${way} HTTP/1.1\r\n${HOST}${fields(count)}${rest}${SMUGGLED}`;
-        const { answers, closed } = await exchange(url, bytes, { isHead: way.startsWith('HEAD') });
-        expect([answers.map(({ status }) => status), closed], `${way}, ${count}`).toEqual([[431], true]);
-        expect(answers[0]?.headers['connection']).toBe('close');
+  ])(
+    'returns 431 and closes the connection for more than 1,000 header fields before %s',
+    async (_what, rest) => {
+      const { upstream, url } = await startBoth();
+      for (const way of EVERY_ROUTE) {
+        for (const count of [1000, 2000]) {
+          const bytes = `${way} HTTP/1.1\r\n${HOST}${fields(count)}${rest}${SMUGGLED}`;
+          const { answers, closed } = await exchange(url, bytes, { isHead: way.startsWith('HEAD') });
+          expect([answers.map(({ status }) => status), closed], `${way}, ${count}`).toEqual([[431], true]);
+          expect(answers[0]?.headers['connection']).toBe('close');
+        }
       }
-    }
-    expect(upstream.requests).toEqual([]);
-    expect(upstream.violations()).toEqual([]);
-  });
+      expect(upstream.requests).toEqual([]);
+      expect(upstream.violations()).toEqual([]);
+    },
+  );
 
   test('returns 431 for more than 1,000 header fields on the admin listener', async () => {
     const { upstream } = await startBoth();

@@ -93,7 +93,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     listener.disconnect();
   });
 
-  test('discard the eras of the previous server run', async () => {
+  test('discard the eras from the previous server run', async () => {
     await world.scripts.enter('', 'one');
     world.scripts.run = runNamed('next');
     expect((await world.scripts.enter('one', 'two')).era).toBe('two');
@@ -173,7 +173,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect([...(await one.others()).ends.keys()]).toEqual(['other']);
   });
 
-  test('remove a long-lapsed member only on a renewal that requests removal', async () => {
+  test('remove a long-lapsed member only during a renewal that requests removal', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     const [seconds] = (await world.client.time()) as unknown as [string];
@@ -191,7 +191,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(await one.renew({ lease: 'long' })).toMatchObject({ lapsed: ['just now'] });
   });
 
-  test('discard the member list of a previous server run because it may be incomplete', async () => {
+  test('discard the member list from a previous server run, because it may be incomplete', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     await world.client.zadd(`${PREFIX}members`, 1, 'brought back');

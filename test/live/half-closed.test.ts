@@ -97,7 +97,7 @@ describe('half-closed client connection', () => {
     });
   });
 
-  test('receives a response of the admin listener, even with an Upgrade header', async () => {
+  test('receives a response from the admin listener, even with an Upgrade header', async () => {
     const { adminUrl: url } = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     expect(statusesIn(await sendAndEnd({ url }, getHere('/metrics')))).toEqual(['HTTP/1.1 200']);
     const upgrade = getHere('/healthz', 'Connection: upgrade\r\nUpgrade: h2c\r\n');
@@ -127,7 +127,7 @@ describe('half-closed client connection', () => {
       await expect.poll(() => proxy.connections()).toBe(0);
     });
 
-    test('by the time of the response when the client has closed both directions', async () => {
+    test('at the latest with the response when the client has closed both directions', async () => {
       const proxy = await startWithHit();
       demo.hold.begin('GET');
       const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];

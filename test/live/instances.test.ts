@@ -28,7 +28,7 @@ const answersAll = (proxy: BuiltProxy): Promise<void> =>
   expect.poll(() => countAnswered(proxy)).toBe(HANDLES.length);
 
 describe('instance without its Handle server', () => {
-  test('serves every record that it has read, with the default configuration', async () => {
+  test('serves, with the default configuration, every record that it has read', async () => {
     const { url, close } = await startHandleServer();
     const proxy = await startBuiltProxy({ UPSTREAM_URL: url });
     await answersAll(proxy);

@@ -90,7 +90,7 @@ describe('native listeners under hostile clients', () => {
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
   });
 
-  test('respond while packets of 7,000 incomplete requests exceed the buffer', async () => {
+  test('respond while packets from 7,000 incomplete requests exceed the buffer', async () => {
     const { udpPort } = await start();
     const part = Buffer.alloc(512);
     REQUEST.copy(part, 0, 0, 20);

@@ -62,7 +62,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     expect([...places.values()].every((nodes) => nodes.size === 1)).toBe(true);
   });
 
-  test('return an acknowledged write on every instance, whichever node stores the handle', async () => {
+  test('return an acknowledged write on every instance, whichever node stores the entry', async () => {
     const proxies = [await start(), await start(), await start()];
     for (const proxy of proxies) await readAll(proxy);
     for (const [at, handle] of handles.entries()) {
@@ -73,7 +73,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('have received a write by its acknowledgement, though they subscribe to different nodes', async () => {
+  test('have received a write by the time it is acknowledged, although they subscribe to different nodes', async () => {
     const [one, other] = [await start(), await start()];
     await readAll(other);
     await readAll(other);

@@ -71,7 +71,7 @@ describe('Redis login', () => {
         await sharesWithNext({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` });
       });
 
-      test('connects as a user with only the required permissions', async () => {
+      test('connects as a user that has only the required permissions', async () => {
         const { port } = await serve([
           ...['--user', 'default', 'off', '--user', 'proxy', 'on', `>${SECRET}`, '~hrp:*', '&hrp:*', '-@all'],
           ...[

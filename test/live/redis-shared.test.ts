@@ -63,7 +63,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.askedFor(HANDLE), 'the others find it in Redis').toBeLessThanOrEqual(3);
   });
 
-  test('keep entries in Redis and memory fresh through a Redis outage', async () => {
+  test('leave entries in Redis and memory fresh through a Redis outage', async () => {
     const [one, other] = await Promise.all([start(LITTLE_PATIENCE), start(LITTLE_PATIENCE)]);
     await one.ask(PATH);
     await isStored();
@@ -76,7 +76,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('serve a different query in a different spelling from a shared record', async () => {
+  test('answer a different query, in a different spelling, from a shared record', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -106,7 +106,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(lifeMs).toBeLessThanOrEqual(30_000);
   });
 
-  test('share nothing under different values of redis.keyPrefix', async () => {
+  test('share nothing when their values of redis.keyPrefix differ', async () => {
     const [one, other] = await Promise.all([start(), start({ REDIS_KEY_PREFIX: 'other:' })]);
     await one.ask(PATH);
     await isStored();
@@ -126,7 +126,7 @@ describeWithRedis('proxies on one Redis', () => {
       ['an entry and more', (entry) => Buffer.concat([entry, entry])],
     ];
 
-    test.each(damages)('reload the record for %s', async (_what, damage) => {
+    test.each(damages)('reload the record when Redis contains %s', async (_what, damage) => {
       const one = await start();
       await one.ask(PATH);
       await isStored();
@@ -144,7 +144,7 @@ describeWithRedis('proxies on one Redis', () => {
       expect(demo.asked).toBe(2);
     });
 
-    test('reload the record for a key of a wrong type', async () => {
+    test('reload the record when its key has a wrong type', async () => {
       const one = await start();
       await one.ask(PATH);
       await isStored();

@@ -101,7 +101,7 @@ describeWithRedis('tiered store on a real Redis', () => {
     storeContract(async () => acrossInstances(await open(), await open()));
   });
 
-  test('rejects a load from before an invalidation by a different instance', async () => {
+  test('rejects a load that started before a different instance invalidated the key', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/SHARED';
     const { ticket } = await one.store.get(key);

@@ -141,7 +141,7 @@ describe('upstream probe', () => {
     });
   });
 
-  test('accepts a Handle server whose own error makes reads fail', async () => {
+  test('accepts a Handle server whose reads fail with an internal error', async () => {
     const server = await answering(500, '{"responseCode":2}', HANDLE_JSON);
     const failure = { code: 'UPSTREAM_FAILED', cause: 'HTTP 500', remedy: 'see the log of the server' };
     expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: true });
@@ -182,7 +182,7 @@ describe('upstream probe', () => {
     });
   });
 
-  test('accepts from a reverse look-up service anything but a redirect or an error', async () => {
+  test('accepts any response from a reverse lookup service except a redirect or an error', async () => {
     const server = await answering(200, 'pong');
     expect(await probe(server.url, { question: PING })).toMatchObject({ hasAnswered: true });
     expect(server.received()).toBe('GET /hrls/ping\n');

@@ -103,7 +103,7 @@ describe('native resolution with the AUTH flag', () => {
     expect(fresh.header.flags & OP_FLAG.authoritative).not.toBe(0);
   });
 
-  it('evicts an entry that the Handle server no longer has', async () => {
+  it('evicts the entry of a record that the Handle server no longer has', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -112,7 +112,7 @@ describe('native resolution with the AUTH flag', () => {
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
   });
 
-  it('returns no stale entry', async () => {
+  it('never returns a stale entry', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);

@@ -88,7 +88,7 @@ describe('included record', () => {
     expect(askedFor(leads, 'short')).toBe(2);
   });
 
-  test('is requested once by ?auth, with at most 25 includes per request', async () => {
+  test('is requested once for ?auth, with at most 25 includes per request', async () => {
     const names = suffixes.slice(0, 60);
     const leads = await startLeads({
       all: including([...names, ...names]),

@@ -146,7 +146,7 @@ describe('Kubernetes manifests', () => {
     },
   );
 
-  it('restrict the HTTP port to ingress and the admin port to monitoring, but no native port', () => {
+  it('restrict the HTTP port to ingress and the admin port to monitoring, but leave native ports open', () => {
     expect(policy.spec.policyTypes).toEqual(['Ingress']);
     const allowed = policy.spec.ingress.map(({ from, ports }) => [
       ports.map(({ port }) => port),

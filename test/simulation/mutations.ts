@@ -46,7 +46,7 @@ const ALL_LOSE_REDIS = {
 } satisfies Partial<Mutation>;
 
 export const MUTATIONS: Record<string, Mutation> = {
-  'members that renew count as having received': { row: 1, apply: passOverRenewed },
+  'a renewal counts as an acknowledgement': { row: 1, apply: passOverRenewed },
   'gaps in the numbers are ignored': {
     row: 1,
     apply: together(passOverRenewed, ignoreGaps),
@@ -75,7 +75,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     faults: ['process killed', 'cut from Redis'],
   },
   'the first writes do not wait': { row: 7, apply: awaitNoneAtFirst },
-  'the time of a clock that is ahead counts': {
+  'time from a clock that runs ahead is accepted': {
     isRare: true,
     row: 8,
     apply: keepSkew,
@@ -117,7 +117,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     ]),
     faults: ['failover and back to the old master'],
   },
-  'a return does not compare the numbers': {
+  'a returning member does not compare the numbers': {
     seed: 7,
     apply: () =>
       replace(
@@ -150,7 +150,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     faults: ['Redis flushed', 'Redis restarted empty', 'message lost', 'slow line'],
     world: { instances: 4 },
   },
-  'a return does not wait for lapsed members': { seed: 1, apply: awaitNoLapsed, ...ALL_LOSE_REDIS },
+  'a returning member does not wait for lapsed members': { seed: 1, apply: awaitNoLapsed, ...ALL_LOSE_REDIS },
   'nothing is reported': {
     seed: 14,
     apply: () =>

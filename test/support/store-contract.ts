@@ -90,7 +90,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect((await read(key))?.values ?? entryOf('new').values).toEqual(entryOf('new').values);
     });
 
-    test('rejects an authoritative load from before an invalidation or during a write', async () => {
+    test('rejects an authoritative load that started before an invalidation or during a write', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
@@ -111,7 +111,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('rejects a load from before an invalidation', async () => {
+    test('rejects a load that started before an invalidation', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
@@ -119,7 +119,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('accepts a load from after an invalidation', async () => {
+    test('accepts a load that started after an invalidation', async () => {
       const key = freshKey();
       await opened.store.forget(key);
       expect(await put(key, entryOf('from after'))).toBe(true);

@@ -1,4 +1,4 @@
-// Pinned entries: repeated reads of one key skip the look-up.
+// Pinned entries: repeated reads of one key skip the lookup.
 import { describe, expect, test } from 'vitest';
 import { groupOf } from '../../../src/cache/coherence/groups.js';
 import type { MemoryBounds } from '../../../src/cache/memory/lru-index.js';
