@@ -22,7 +22,7 @@ describe('client network', () => {
     return [address, count];
   }
 
-  test('checks no hop for an untrusted client and at most 100 for a trusted one', () => {
+  test('is determined by checking no hop for an untrusted client, and at most 100 for a trusted client', () => {
     const hops = '10.0.0.2, '.repeat(3000);
     expect(judged(hops, () => false)).toEqual(['10.0.0.1', 1]);
     expect(judged(`${hops}192.0.2.1`, (address) => address.startsWith('10.'))).toEqual(['192.0.2.1', 2]);

@@ -91,7 +91,7 @@ describe('value permissions', () => {
     });
   });
 
-  test('have four digits or none in all Handle server recordings', () => {
+  test('have four digits, or are omitted, in all Handle server recordings', () => {
     const file = new URL('../fixtures/handle-server.json', import.meta.url);
     const recordings = JSON.parse(readFileSync(file, 'utf8')) as { response: { body?: string } | null }[];
     const bodies = recordings.map(({ response }) => response?.body ?? '');

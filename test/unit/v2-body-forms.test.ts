@@ -70,7 +70,7 @@ describe('ePIC v2 body formats', () => {
       expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);
     });
 
-    it('matches an administrator in the older encoding and preserves the encoding', () => {
+    it('accepts an administrator in the older encoding, and preserves the encoding', () => {
       const all = Object.fromEntries(
         'add_handle delete_handle add_naming_auth delete_naming_auth modify_value remove_value add_value read_value modify_admin remove_admin add_admin list_handles'
           .split(' ')

@@ -80,7 +80,7 @@ describe('ePIC v2 documentation example', () => {
     });
   });
 
-  it('converts the documented body to a URL at 1 and an administrator at 100', () => {
+  it('has a body that is converted to a URL at index 1 and an administrator at index 100', () => {
     expect(sent([{ type: 'URL', parsed_data: 'http://www.grnet.gr/' }])).toEqual([
       upstream[1],
       {

@@ -78,7 +78,7 @@ describe('circuit breaker', () => {
   });
 
   describe('open breaker', () => {
-    test('spends only one probe on broken records before a good record closes it', async () => {
+    test('sends only one probe for broken records before a good record closes it', async () => {
       const { client, states, state } = createWatched();
       await fail(client, handles(FAILURES), 502);
       expect(states()).toEqual(['open']);

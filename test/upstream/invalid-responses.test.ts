@@ -83,7 +83,7 @@ describe('invalid upstream responses', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('include an HTML page and report its visible text in the diagnosis', async () => {
+  test('include an HTML page, whose visible text appears in the diagnosis', async () => {
     const upstream = mockUpstream();
     const page = `<html><head><title>502 Bad Gateway</title></head>\n<body>${'nginx '.repeat(100)}</body></html>`;
     upstream.reply(502, page, HTML_TYPE);
@@ -108,7 +108,7 @@ describe('invalid upstream responses', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('exclude a handle in different case from a case-insensitive server', async () => {
+  test('exclude a handle in different case when the server is case-insensitive', async () => {
     const body = { responseCode: 200, handle: '21.t1/A', values: [] };
     mockUpstream().reply(200, body);
     expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });

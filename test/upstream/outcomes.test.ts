@@ -12,7 +12,7 @@ const secret = { index: 9, type: 'HS_SECKEY', data: 's3cret', permissions: '1100
 const asText = (outcome: Outcome): string => toText((outcome as Found).values);
 
 describe('upstream response outcome', () => {
-  test('is found for a record, with its public values unchanged', async () => {
+  test('is "found" for a record, with its public values unchanged', async () => {
     const upstream = mockUpstream();
     const written = '{"index":1, "type":"URL","data":{"format":"string","value":"ä/😀"},"ttl":300}';
     upstream.reply(200, `{"responseCode":1,"handle":"21.T1/a","values":[${written}]}`);

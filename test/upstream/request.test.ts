@@ -43,7 +43,7 @@ describe('upstream request', () => {
     expect(via?.split(', ')).toHaveLength(10);
   });
 
-  test('requests the whole record without a query', async () => {
+  test('has no query when it reads the whole record', async () => {
     const upstream = mockUpstream();
     upstream.reply(404, { responseCode: 100 });
     await createClient().resolve({ handle: HANDLE, authoritative: false });

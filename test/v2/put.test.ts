@@ -30,7 +30,7 @@ async function answered(script: Scripted[], question: V2Question = {}, path = `/
 }
 
 describe('ePIC v2 PUT of a missing handle', () => {
-  test('reads, creates with overwrite=false and reads the stored record', async () => {
+  test('reads the handle, creates it with overwrite=false and reads the stored record', async () => {
     const { answer, sent, url } = await answered([reply.missing, reply.created, reply.record(RECORD)]);
     expect(sent).toEqual([GET, put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
@@ -55,7 +55,7 @@ describe('ePIC v2 PUT of a missing handle', () => {
     },
   );
 
-  test('reads again after a concurrent creation', async () => {
+  test('reads the record again after a concurrent creation', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer, sent } = await answered([
       reply.missing,
@@ -83,7 +83,7 @@ describe('ePIC v2 PUT of a missing handle', () => {
 describe('ePIC v2 PUT with If-None-Match: *', () => {
   const createOnly = { headers: { 'If-None-Match': '*' } };
 
-  test('sends one write with overwrite=false without reading first', async () => {
+  test('sends one write with overwrite=false, and does not read first', async () => {
     const { answer, sent } = await answered([reply.created, reply.record(RECORD)], createOnly);
     expect(sent).toEqual([put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
@@ -132,7 +132,7 @@ describe('ePIC v2 PUT of an existing handle', () => {
     expect(answer.status).toBe(201);
   });
 
-  test('adds, changes and removes by index when some values are unreadable', async () => {
+  test('adds, changes and removes values by index when some values are unreadable', async () => {
     const gone = { ...URL_VALUE, index: 7, type: 'GONE' };
     const old = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/old' } };
     const { answer, sent } = await answered(
