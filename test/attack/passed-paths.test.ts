@@ -171,7 +171,7 @@ describe('request path', () => {
       );
     });
 
-    test('and a JSON body that contains a response code', async () => {
+    test('with a JSON body that contains a response code', async () => {
       const { send } = await startBoth();
       const { body, headers } = await send('DELETE /api/site');
       expect(JSON.parse(body)).toEqual({

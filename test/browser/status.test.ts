@@ -102,7 +102,7 @@ describeInBrowser('status page in a browser', (open) => {
     expect([await inFirstRow('figures'), await inFirstRow('lists')]).toEqual([4, 3]);
   });
 
-  test('fits a phone and escapes names', async () => {
+  test('fits a phone screen, and escapes names', async () => {
     const { proxy, admin } = await startWorld();
     const hostile = `<img src=x onerror="document.title='run'">`;
     await proxy.ask(`/api/handles/21.T11998/${encodeURIComponent(hostile)}`);

@@ -144,7 +144,7 @@ describe('warm command', () => {
     },
   );
 
-  test("refreshes only the handles of a prefix that are due by the proxy's TTL", async () => {
+  test("refreshes only the handles under a prefix that are due by the proxy's TTL", async () => {
     const proxy = await startOperated(demo.url);
     const env = { PROXY_URL: proxy.url, ...LOGIN };
     const state = file('prefix.done', '');

@@ -149,7 +149,7 @@ describe('connection limit per network', () => {
   const NEAR = '127.0.0.77';
   const FAR = '127.0.1.1';
 
-  test('rejects the next connection from that network, and closes none from a different network', async () => {
+  test('rejects the next connection from a network at its limit, and closes none from a different network', async () => {
     const proxy = await start(PER_NETWORK);
     const first = await openSocket(proxy.url);
     await openSocket(proxy.url, NEAR);

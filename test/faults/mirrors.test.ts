@@ -137,7 +137,7 @@ describe('mirror response that may lag behind the primary', () => {
     expect((await proxy.ask(`${PREFIX}/new`)).status).toBe(502);
   });
 
-  test('does not replace a newer response of the primary', async () => {
+  test('does not replace a newer response from the primary', async () => {
     prepare();
     primary.put(
       '21.T11998/new',

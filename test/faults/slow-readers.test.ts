@@ -66,7 +66,7 @@ describe('slow readers', () => {
     idle.destroy();
   });
 
-  test('stay connected as they keep reading, however long the response takes', async () => {
+  test('stay connected while they keep reading, however long the response takes', async () => {
     piecesEveryMs = 60;
     const proxy = await startProxy(env);
     const list = proxy.ask('/api/handles?prefix=21.T11998');

@@ -92,7 +92,7 @@ describe('batch of handles', () => {
       ['type=URL.&index=2', { type: ['URL.'], index: [2] }],
       ['type=NOSUCH', { type: 'NOSUCH' }],
     ])(
-      'applies %s in the query as for a GET, and the same members in the body',
+      'interprets %s in the query as for a GET, and the same members in the body',
       async (query, members) => {
         mockUpstream();
         const proxy = await startProxy();
@@ -183,7 +183,7 @@ describe('batch of handles', () => {
     expect(upstream.targets).toEqual([target]);
   });
 
-  test('is not assumed when the path contains a handle, which takes precedence over the query', async () => {
+  test('is not read when the path contains a handle, which takes precedence over the query', async () => {
     mockUpstream(recordOf(VALUES));
     const { text } = await (await startProxy()).ask(`${PATH}?handle=21.T1/b`);
     expect(JSON.parse(text)).toMatchObject({ responseCode: 1, handle: HANDLE });

@@ -86,7 +86,7 @@ describe('caching headers', () => {
     expect(new Set([...tags, zipped.headers.etag]).size).toBe(targets.length + 1);
   });
 
-  test('include Content-Encoding: gzip from http.gzipMinBytes for clients that accept gzip', async () => {
+  test('include Content-Encoding: gzip for at least http.gzipMinBytes sent to a client that accepts gzip', async () => {
     mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(2000)}`)]));
     const proxy = await startProxy();
     const plain = await proxy.ask(PATH);

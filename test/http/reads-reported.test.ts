@@ -32,7 +32,7 @@ describe('reporting of reads', () => {
     await expect.poll(() => resultsOf(proxy)).toEqual(results);
   });
 
-  test('counts a stale response as stale', async () => {
+  test('reports a stale response as stale', async () => {
     const upstream = mockUpstream(recordOf());
     const proxy = await startProxy();
     await proxy.ask(PATH);

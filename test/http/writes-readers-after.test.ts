@@ -169,7 +169,7 @@ describe('read after a write', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('with a case-sensitive upstream, loads only the exact handle again', async () => {
+  test('loads only the exact handle again when the upstream is case-sensitive', async () => {
     const upstream = mockUpstream((target) =>
       recordOf([urlValue('https://example.org/')], `21.T11998/${target.slice(-3)}`),
     );

@@ -110,7 +110,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(await other.renew()).toMatchObject({ isVouched: false });
   });
 
-  test('report a member as absent, then as listed, and as lapsed after its membership', async () => {
+  test('report a member as absent, then as listed, and as lapsed after its membership has ended', async () => {
     const [one, other] = [world.scripts.members('one'), world.scripts.members('other')];
     expect(await one.renew()).toMatchObject({ was: 'absent', count: 1, lapsed: [] });
     expect(await one.renew({ joins: false })).toMatchObject({ was: 'listed', count: 1 });
@@ -203,7 +203,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(incompleteForMs).toBeGreaterThan(0);
   });
 
-  test('do not wait for a member whose lease has ended until it renews', async () => {
+  test('do not wait for a member whose lease has ended, unless it renews', async () => {
     const [one, frozen] = [world.scripts.members('one'), world.scripts.members('frozen')];
     for (const each of [one, frozen]) await each.renew();
     const before = (await one.others()).ends;

@@ -127,7 +127,7 @@ describe('half-closed client connection', () => {
       await expect.poll(() => proxy.connections()).toBe(0);
     });
 
-    test('at the latest with the response when the client has closed both directions', async () => {
+    test('no later than the response when the client has closed both directions', async () => {
       const proxy = await startWithHit();
       demo.hold.begin('GET');
       const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];

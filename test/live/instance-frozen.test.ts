@@ -47,7 +47,7 @@ describeWithRedis('frozen instance', () => {
     for (const { body } of await answers) expect(body).toContain('example.org/2"');
   });
 
-  test('resumes without delay once it has received the pending writes', async () => {
+  test('has applied the pending writes by the time they are acknowledged, when it resumes early', async () => {
     const { put, askAll, thaw } = await startBoth();
     const frozenAt = performance.now();
     const written = put(2).then(() => performance.now());

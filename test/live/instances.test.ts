@@ -37,7 +37,7 @@ describe('instance without its Handle server', () => {
   });
 
   describeWithRedis('two instances on one Redis', () => {
-    test('serve every record that one of them has read', async () => {
+    test('serve every record that either of them has read', async () => {
       const redis = await startRedis();
       onTestFinished(redis.stop);
       const { url, close } = await startHandleServer();

@@ -84,7 +84,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('serve every reader while a master is down, and share again after its recovery', async () => {
+  test('serve every reader while a master is down, and share entries again after its recovery', async () => {
     const [one, other] = [await start(LITTLE_PATIENCE), await start(LITTLE_PATIENCE)];
     await readAll(one);
     await readAll(other);

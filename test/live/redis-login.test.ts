@@ -116,7 +116,7 @@ describe('Redis login', () => {
         await sharesWithNext({ REDIS_URL: `rediss://127.0.0.1:${port}`, REDIS_CA_FILE: caFile });
       });
 
-      test('logs the rejection without the CA or with a different CA', async () => {
+      test('logs the rejection when the CA is missing or different', async () => {
         const { port } = await startTls();
         await goesOnWithout(
           { REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}` },

@@ -41,7 +41,7 @@ describeWithRedis('proxies on one Redis', () => {
     ['a handle with braces, which Redis Cluster interprets,', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
     ['a handle that does not exist', '/api/handles/21.T11998/nobody', 404],
     ['a record without values', '/api/handles/21.T11998/empty', 200],
-  ])('serve %s loaded by the other proxy without an upstream request', async (_what, path, status) => {
+  ])('send no upstream request to serve %s that the other proxy has loaded', async (_what, path, status) => {
     const [one, other] = await Promise.all([start(), start()]);
     const loaded = await one.ask(path);
     await isStored();

@@ -127,7 +127,7 @@ describeWithRedis('unavailable Redis', () => {
     await redisIs(proxy, 1);
   });
 
-  test.each(kinds)('is shared again after it was %s', async (kind) => {
+  test.each(kinds)('is used by the instances again after it was %s', async (kind) => {
     const [one, other] = await Promise.all([start(), start()]);
     await lose[kind]!.away();
     await Promise.all([redisIs(one, 0), redisIs(other, 0)]);

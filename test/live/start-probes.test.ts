@@ -64,7 +64,7 @@ describe('start probes of the built program', () => {
   });
 
   describe('readiness at start', () => {
-    test('reports the upstream in /readyz until its first response, and never again', async () => {
+    test('lists the upstream in /readyz until its first response, and not afterwards', async () => {
       const port = await freePort();
       const UPSTREAM_URL = `http://127.0.0.1:${port}`;
       const proxy = await startListeningProxy({ UPSTREAM_URL });

@@ -118,7 +118,7 @@ describe('upstream TLS', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('verifies the pin on the second connection like on the first', async () => {
+  test('verifies the pin on the second connection as on the first', async () => {
     const server = await listenTls(certificate);
     const { writeAgent } = openConnections({
       url: server.url,

@@ -131,7 +131,7 @@ describe('unsolicited upstream bytes', () => {
     ['http', false],
     ['https', true],
   ])(
-    'close the connection when a second response over %s precedes reading the first',
+    'close the connection when a second response arrives over %s before the first is read',
     async (_name, isTls) => {
       const { options, sockets } = await startTalker(isTls);
       const { writeAgent } = openConnections(options);

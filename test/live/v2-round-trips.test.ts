@@ -74,7 +74,7 @@ describe('new ePIC v2 handle', () => {
     expect(recordData(await proxy.ask(`/api/handles/${name}?type=URL`))).toEqual(['https://example.org/one']);
   });
 
-  test('is created once with If-None-Match: *, and then returns 412', async () => {
+  test('is created once with If-None-Match: *, after which the request returns 412', async () => {
     const { v2 } = await start();
     const put = { method: 'PUT', headers: { 'If-None-Match': '*' } };
     const name = newName();

@@ -89,7 +89,7 @@ describe('native resolution with referrals', () => {
     },
   );
 
-  test('returns code 301 for a foreign prefix without upstream.followReferrals', async () => {
+  test('returns code 301 for a foreign prefix when upstream.followReferrals is false', async () => {
     const { app } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
     const answer = await askNative(app.native, '99.FAR/page');
     expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);

@@ -69,7 +69,7 @@ describe('native handle', () => {
     expect(upstream.targets.map((target) => encodeURIComponent(handleIn(target)))).toEqual([sent]);
   });
 
-  it('matches in a different case, except for non-ASCII letters', async () => {
+  it('matches a handle in different case, except for non-ASCII letters', async () => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy();
     for (const handle of ['21.t1/aé', '21.T1/Aé', '21.T1/AÉ']) {

@@ -146,10 +146,10 @@ describe('cache entry lifetime', () => {
     expect(isNearEnd(entry, ASKED_AT + 900_001)).toBe(true);
   });
 
-  describe('boundary', () => {
+  describe('at its boundaries', () => {
     const entry = makeEntry(found([10]), ASKED_AT, bounds);
 
-    test('ends at deleteAt, from when the entry is not storable', () => {
+    test('ends at deleteAt, when the entry is no longer storable', () => {
       expect(isStorable(entry, entry.deleteAt - 1)).toBe(true);
       expect(isStorable(entry, entry.deleteAt)).toBe(false);
       expect(judge(entry, entry.deleteAt - 1)).toBe('stale');
@@ -157,7 +157,7 @@ describe('cache entry lifetime', () => {
       expect(judge(undefined, ASKED_AT)).toBe('none');
     });
 
-    test('ends the fresh period at staleAt', () => {
+    test('is stale from staleAt', () => {
       expect(judge(entry, entry.staleAt - 1)).toBe('fresh');
       expect(judge(entry, entry.staleAt)).toBe('stale');
     });

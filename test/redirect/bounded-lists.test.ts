@@ -12,11 +12,11 @@ const list = (locations: string): unknown[] => [value(1, '10320/loc', `<location
 const place = (id: string, attributes: string): string =>
   `<location href="https://${id}.example.org/" ${attributes}/>`;
 
-describe('bounded location list', () => {
+describe('redirect with a large location list', () => {
   test.each([
     ['hexadecimal', `0x${'d'.repeat(100_000)}`],
     ['decimal', '1'.repeat(100_000)],
-  ])('has a %s number of 100 KB ignored', async (_kind, number) => {
+  ])('ignores a %s number of 100 KB', async (_kind, number) => {
     const leads = await startLeads({
       score: list(
         place('long', `score="${number}"`) + place('hex', 'score="0x1p9"') + place('best', 'score="1"'),
@@ -29,7 +29,7 @@ describe('bounded location list', () => {
     }
   });
 
-  test('is searched for up to 10,000 address ranges, beyond which the ranges are skipped', async () => {
+  test('searches up to 10,000 address ranges, and skips a longer list', async () => {
     const ranges = (count: number): string =>
       times(count, (at) => `10.${at >> 8}.${at & 255}.0/24,`).slice(0, -1);
     const near = place('near', 'addresses="127.0.0.1"');
@@ -51,7 +51,7 @@ describe('bounded location list', () => {
     }
   });
 
-  test('is searched for an anchor-id among 9,000 locations through an index', async () => {
+  test('finds an anchor-id among 9,000 locations through an index', async () => {
     const anchored = times(9000, (at) =>
       place(String(at), `rel="a" id="${at}" anchor-id="${at}x" weight="0"`),
     );
@@ -61,7 +61,7 @@ describe('bounded location list', () => {
     }
   });
 
-  test('has its showurls response truncated at 1 MiB for 9,900 templates and a long handle', async () => {
+  test('truncates showurls at 1 MiB for 9,900 templates and a long handle', async () => {
     const handle = `long-${'ü'.repeat(980)}`;
     const leads = await startLeads({ [handle]: list('<location href_template="{hdl}"/>'.repeat(9900)) });
     const { status, text } = await leads.get(`${encodeURIComponent(handle)}?action=showurls`);

@@ -76,7 +76,7 @@ describe('included record', () => {
     expect(await askThrice()).toMatch(/^public/);
   });
 
-  test('is requested once per period with TTL 0 and updated immediately by a write', async () => {
+  test('is requested once per period when its TTL is 0, and updated immediately after a write', async () => {
     const leads = await startLeads({ all: including(['short']), short: part('short', 0) });
     for (let times = 0; times < 3; times++) expect(await shown(leads, 'all')).toBe(2);
     expect(askedFor(leads, 'short')).toBe(1);

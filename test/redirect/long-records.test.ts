@@ -80,7 +80,7 @@ describe('page of a long record', () => {
     ['a list of empty lists', ofData('x', Array(200_000).fill([]))],
     ['deeply nested lists', ofData('x', nested(900))],
     ['an invalid target URL', value(1, 'URL', 'no:'.repeat(MIB))],
-  ])('stays below 150 kB for %s that fills a record', async (_what, long) => {
+  ])('stays below 150 kB for %s of the maximum record size', async (_what, long) => {
     const page = await pageOf([long]);
     expect(page).toContain('The JSON has everything.');
     expect(page.length).toBeLessThan(150_000);

@@ -74,7 +74,7 @@ describe('content negotiation (Accept)', () => {
     expect([status, JSON.parse(text)]).toMatchObject([200, { responseCode: 1 }]);
   });
 
-  test('shows the same error text as a page or problem JSON', async () => {
+  test('shows the same error text on a page as in problem JSON', async () => {
     const leads = await startLeads(records);
     const errors: [path: string, status: number, title: string][] = [
       ['/21.T11998/nobody', 404, 'This handle does not exist'],

@@ -46,7 +46,7 @@ describe('redirect query parameters', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('append an escaped urlappend', async () => {
+  test('include urlappend, which is appended to the target', async () => {
     const leads = await startLeads(records);
     const appended = async (text: string) => (await leads.to(`abc?urlappend=${text}`))[1];
     expect(await appended('%26z%3D3%23frag')).toBe('https://example.org/first?x=1&z=3#frag');
@@ -63,7 +63,7 @@ describe('redirect query parameters', () => {
     }
   });
 
-  test('bypass an alias with type or index', async () => {
+  test('include type and index, which bypass an alias', async () => {
     const leads = await startLeads({
       alias: [value(1, 'HS_ALIAS', '21.T11998/abc'), value(2, 'URL', 'https://example.org/own')],
     });

@@ -16,11 +16,11 @@ describe('history oracle', () => {
     expect(history.oldest('other', 'h', 250, 200)).toBe(2);
   });
 
-  test('requires the writing instance to serve its own write acknowledged without Redis', () => {
+  test('requires the writing instance to serve a write that it acknowledged without Redis', () => {
     expect(history.oldest('writer', 'h', 400, 150)).toBe(3);
   });
 
-  test('requires a confirmed write even after earlier loads', () => {
+  test('requires a confirmed write to supersede earlier loads', () => {
     expect(history.oldest('other', 'h', 250, 50)).toBe(1);
   });
 

@@ -118,7 +118,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
     test.each([
       ['GET', 2],
       ['PUT', 1],
-    ] as const)('are reset by the server: %s has used %i connection(s) in total', async (method, times) => {
+    ] as const)('are replaced after a reset until a %s has used %i in total', async (method, times) => {
       const server = await listenRaw((socket) => socket.resetAndDestroy());
       await expect(open(server)({ method })).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
       expect(server.connections()).toBe(times);

@@ -27,7 +27,7 @@ export interface Opened<Ticket> {
 let keys = 0;
 
 export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void {
-  describe('store contract', () => {
+  describe('store', () => {
     let opened: Opened<Ticket>;
     const freshKey = (): string => `21.T1/KEY-${++keys}`;
     const put = async (key: string, entry: Entry): Promise<boolean | undefined> => {
@@ -208,7 +208,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await put(key, entryOf('perhaps from before'))).toBe(false);
     });
 
-    test('retains a softened entry as stale and rejects earlier loads', async () => {
+    test('retains an entry as stale after a soft invalidation, and rejects earlier loads', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const { ticket } = await opened.store.get(key);
@@ -220,7 +220,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toEqual(entryOf('new'));
     });
 
-    test('allows softening an unknown key, and softening twice', async () => {
+    test('accepts a soft invalidation of an unknown key, and a repeated soft invalidation', async () => {
       const key = freshKey();
       await opened.store.soften(key);
       expect(await read(key)).toBeUndefined();

@@ -10,7 +10,7 @@ describe('client network', () => {
     ['2001:db8:0:12ff::1', '2001:db8:0:1200::/56'],
     ['2001:db8::', '2001:db8:0:0::/56'],
     ['::1', '0:0:0:0::/56'],
-  ])('maps %s to %s', (address, network) => {
+  ])('of %s is %s', (address, network) => {
     expect(networkOf(address)).toBe(network);
   });
 

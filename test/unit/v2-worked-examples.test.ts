@@ -60,7 +60,7 @@ describe('ePIC v2 documentation example', () => {
       expect(sent(v2)).toEqual([...others, admin]);
     });
 
-    it('accepts line feeds in its base64 data', () => {
+    it('may contain line feeds in its base64 data', () => {
       const text = 'https://example.org/'.repeat(10);
       const data = Buffer.from(text).toString('base64').replace(/.{60}/g, '$&\n');
       expect(data).toContain('\n');
@@ -68,7 +68,7 @@ describe('ePIC v2 documentation example', () => {
       expect(sent([{ ...long, data }])).toEqual(sent([long]));
     });
 
-    it('accepts the permission names of version 8', () => {
+    it('may use the permission names of version 8', () => {
       const { add_naming_auth, delete_naming_auth, ...others } = perms;
       const newer = {
         ...others,

@@ -45,7 +45,7 @@ describe('fair queue', () => {
     expect(served(queue, { ...FREE, runningOf: (client = '') => running[client] ?? 0 })).toEqual(['b', 'a']);
   });
 
-  it('serves a returning client before a recently served client', () => {
+  it('prefers a returning client to a recently served client', () => {
     const queue = queueOf(
       waiter('polite 1', 'polite'),
       waiter('greedy 1', 'greedy'),
@@ -60,7 +60,7 @@ describe('fair queue', () => {
     expect([next(), next()]).toEqual(['polite 2', 'greedy 2']);
   });
 
-  it('serves a client that has waited for a second before a new client', () => {
+  it('prefers a client that has waited for a second to a new client', () => {
     const queue = queueOf(waiter('old 1', 'old'), waiter('old 2', 'old'));
     const next = (): string | undefined => queue.takeNext(FREE)?.name;
     expect(next()).toBe('old 1');

@@ -50,7 +50,7 @@ describe('upstream response outcome', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('is not-found with the message of an upstream proxy', async () => {
+  test('is not-found with the message from an upstream proxy', async () => {
     const message = 'HandleException (SERVICE_NOT_FOUND) Unable to find service for prefix 21.X';
     mockUpstream().reply(404, { responseCode: 100, message, handle: '21.X/a' });
     expect(await resolve('21.X/a')).toEqual({ kind: 'not-found', message });

@@ -207,14 +207,14 @@ describe('ePIC v2 PUT with preconditions', () => {
     ['If-Match', `"x", ${recordEtag(RECORD)}`],
     ['If-Match', '*'],
     ['If-None-Match', '"x"'],
-  ])('writes when they pass: %s %s', async (name, value) => {
+  ])('writes the record when they pass: %s %s', async (name, value) => {
     const script = [reply.record(RECORD), reply.done, reply.record(RECORD)];
     const { answer, sent } = await answered(script, { headers: { [name]: value } });
     expect([answer.status, sent]).toEqual([204, [GET, put('?overwrite=true'), GET]]);
     expect(answer.headers.etag).toBe(recordEtag(RECORD));
   });
 
-  test('returns 412 for If-Match of a missing handle', async () => {
+  test('returns 412 for If-Match on a missing handle', async () => {
     const { answer, sent } = await answered([reply.missing], { headers: { 'If-Match': '*' } });
     expect([answer.status, sent]).toEqual([412, [GET]]);
   });

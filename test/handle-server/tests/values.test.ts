@@ -85,7 +85,7 @@ describe('value data', () => {
     ['11', '000000000011'],
     [11111110011, '011111110011'],
     [[true, false, true], '000000000101'],
-  ])('include administrator permissions, which are stored from %j as %s', (permissions, shown) => {
+  ])('have administrator permissions %j stored as %s', (permissions, shown) => {
     const data = { format: 'admin', value: { handle: 'a/b', index: 1, permissions } };
     expect(stored({ type: 'HS_ADMIN', data }).data).toMatchObject({ value: { permissions: shown } });
   });
