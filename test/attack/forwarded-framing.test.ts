@@ -118,7 +118,7 @@ describe('forwarding proxy', () => {
     ['a length', `${LENGTH}\r\n${SMUGGLED}`],
     ['chunks', `${CHUNKED}\r\n${inChunks}`],
     ['an expectation', `Expect: 100-continue\r\n${LENGTH}\r\n${SMUGGLED}`],
-    ['an expectation that nobody knows', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
+    ['an unknown expectation', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
     ['nothing', '\r\n'],
   ])(
     'returns 431 and closes the connection for more than 1,000 header fields before %s',

@@ -166,7 +166,7 @@ describe('tiered store (memory before Redis)', () => {
   });
 
   test.each<[when: string, options: Parameters<typeof open>[0]]>([
-    ['while a write is in flight that Redis knows of', { isFenced: true }],
+    ['while Redis knows of a write in flight', { isFenced: true }],
     ['that was loaded without Redis', { isAsked: false }],
   ])('does not store an authoritative response in Redis %s', async (_when, options) => {
     const { store, changes } = open(options);

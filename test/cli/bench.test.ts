@@ -69,7 +69,7 @@ describe('bench command', () => {
     ['a duration of an hour', ['a', '--duration', '3600']],
     ['ten thousand connections', ['a', '--connections', '10000']],
     ['no request', ['a', '--requests', '0']],
-    ['a file that is not there', ['--file', '/nowhere/list']],
+    ['a missing file', ['--file', '/nowhere/list']],
   ])('rejects %s as invalid usage', async (_case, args) => {
     expect((await cli(['bench', ...args])).code).toBe(2);
   });

@@ -43,23 +43,26 @@ async function askAndNotRead(url: string, path: string): Promise<void> {
 describe('budget for unsent responses', () => {
   test.each([
     ['a record from memory', PATH],
-    ['a record by Express', `/${HANDLE}?action=api&pretty`],
-  ])('retains two of ten clients that do not read %s, and leaves room for a client that reads', async (_what, path) => {
-    const lines: string[] = [];
-    const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
-    const proxy = await startProxy(env, { logger });
-    expect((await proxy.ask(path)).text.length).toBeGreaterThan(SIZE);
-    for (let count = 0; count < 10; count++) await askAndNotRead(proxy.url, path);
-    await expect.poll(() => countUnread(proxy)).toBe(8);
-    await expect.poll(() => proxy.connections()).toBe(2);
-    const { status, text } = await proxy.ask(path);
-    expect([status, text.length > SIZE]).toEqual([200, true]);
-    expect(await countUnread(proxy)).toBe(9);
-    // The warning is logged once a minute.
-    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
-      'unread answers, closing their connections',
-    ]);
-  });
+    ['a record served by Express', `/${HANDLE}?action=api&pretty`],
+  ])(
+    'retains two of ten clients that do not read %s, and leaves room for a client that reads',
+    async (_what, path) => {
+      const lines: string[] = [];
+      const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
+      const proxy = await startProxy(env, { logger });
+      expect((await proxy.ask(path)).text.length).toBeGreaterThan(SIZE);
+      for (let count = 0; count < 10; count++) await askAndNotRead(proxy.url, path);
+      await expect.poll(() => countUnread(proxy)).toBe(8);
+      await expect.poll(() => proxy.connections()).toBe(2);
+      const { status, text } = await proxy.ask(path);
+      expect([status, text.length > SIZE]).toEqual([200, true]);
+      expect(await countUnread(proxy)).toBe(9);
+      // The warning is logged once a minute.
+      expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+        'unread answers, closing their connections',
+      ]);
+    },
+  );
 
   test('allows one response larger than the budget', async () => {
     const proxy = await startProxy({ ...env, HTTP_MAX_UNSENT_RESPONSE_BYTES: '1MiB' });

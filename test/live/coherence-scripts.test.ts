@@ -32,10 +32,10 @@ describeScripts('Redis scripts for cache coherence', (world) => {
   });
 
   test.each<[string, Change]>([
-    ['it was changed', { kind: 'changed', key: KEY, fence: FENCE }],
-    ['it was forgotten', forget()],
-    ['it was softened', { kind: 'soften', key: KEY }],
-    ['a write of it has begun', raise()],
+    ['its key was changed', { kind: 'changed', key: KEY, fence: FENCE }],
+    ['its key was invalidated', forget()],
+    ['its key was marked stale', { kind: 'soften', key: KEY }],
+    ['a write to its key has started', raise()],
   ])('reject a load when %s since its start', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.publish(change);

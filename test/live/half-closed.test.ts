@@ -58,9 +58,9 @@ describe('half-closed client connection', () => {
       ['to a miss', get('/api/handles/21.T11998/located'), 200],
       ['to a handle that does not exist', get('/api/handles/21.T11998/nobody'), 404],
       ['to a write', put('/api/handles/21.T11998/half-closed', 1), 201],
-      ['to what is passed on', get('/api/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
-      ['of ePIC v2', get('/api/v2/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
-      ['with a page', get('/21.T11998/page?noredirect'), 200],
+      ['to a forwarded request', get('/api/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
+      ['to an ePIC v2 request', get('/api/v2/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
+      ['to a page request', get('/21.T11998/page?noredirect'), 200],
       ['in HTTP/1.0', get('/api/handles/21.T11998/alias').replace('1.1', '1.0'), 200],
     ])('%s', async (_what, bytes, status) => {
       const proxy = await startWithHit();

@@ -80,7 +80,7 @@ describe('native listeners under hostile clients', () => {
     ['a length of 23', withInt(23, 16), 4],
     ['an unknown session', withInt(9, 4), 500],
     ['an unknown opcode', withInt(999, 20), 2],
-    ['the body longer than the message', withInt(1_000_000, 40), 2],
+    ['a body longer than the message', withInt(1_000_000, 40), 2],
     ['a handle longer than the message', withInt(1_000_000, 44), 2],
   ])('reject %s over TCP and UDP, and answer the next client', async (_, bytes, code) => {
     const { tcpPort, udpPort } = await start();

@@ -80,13 +80,13 @@ describe('malformed requests over raw sockets', () => {
       ['a line without target', 'GET\r\n\r\n'],
       ['a target with a space', `GET /api/handles/21.T1/a b HTTP/1.1\r\n${HOST}\r\n`],
       ['a different protocol', `GET ${PATH} SPDY/3\r\n\r\n`],
-      ['a version of the future', `GET ${PATH} HTTP/7.3\r\n${HOST}\r\n`],
+      ['a future version', `GET ${PATH} HTTP/7.3\r\n${HOST}\r\n`],
       ['a header without name', `GET ${PATH} HTTP/1.1\r\n: nothing\r\n\r\n`],
       ['a header name with a space', `GET ${PATH} HTTP/1.1\r\nContent-Length : 3\r\n\r\n`],
       ['a header with a null byte', `GET ${PATH} HTTP/1.1\r\nX: a\0b\r\n\r\n`],
       ['a folded header', `GET ${PATH} HTTP/1.1\r\nX: a\r\n b\r\n\r\nrubbish`],
-      ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-      ['a method too long for any', `${'A'.repeat(5000)} / HTTP/1.1\r\n\r\n`],
+      ['the HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+      ['an overlong method', `${'A'.repeat(5000)} / HTTP/1.1\r\n\r\n`],
       ['a method with markup', `<script>alert(1)</script> / HTTP/1.1\r\n\r\n`],
     ])('return 400 and close the connection: %s', async (_what, bytes) => {
       const { answers, closed } = await exchange(await start(), bytes);

@@ -123,7 +123,7 @@ describeWithRedis('proxies on one Redis', () => {
       ['nothing', () => Buffer.alloc(0)],
       ['foreign text', () => Buffer.from('{"handle":"21.T11998/page"}')],
       ['half of an entry', (entry) => entry.subarray(0, entry.length / 2)],
-      ['an entry and more', (entry) => Buffer.concat([entry, entry])],
+      ['an entry followed by extra bytes', (entry) => Buffer.concat([entry, entry])],
     ];
 
     test.each(damages)('reload the record when Redis contains %s', async (_what, damage) => {

@@ -17,8 +17,8 @@ describe('built program under request smuggling attacks', () => {
     ['two different Content-Lengths', `Content-Length: 0\r\nContent-Length: 40\r\n\r\n${hidden}`],
     ['a list of Content-Lengths', `Content-Length: 0, 40\r\n\r\n${hidden}`],
     ['a Content-Length with a sign', `Content-Length: +0\r\n\r\n${hidden}`],
-    ['a chunked that is not the last', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${hidden}`],
-    ['a chunked with a disguise', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`],
+    ['chunked that is not the last coding', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${hidden}`],
+    ['chunked in disguise', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`],
     ['a bad chunk size', `${chunked}\r\nzz\r\n\r\n${hidden}`],
   ])('returns 400, closes the connection and ignores later bytes for %s', async (_what, rest) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });

@@ -125,7 +125,7 @@ describe('upstream probe', () => {
     ['refuses every path', 403, '<h1>No</h1>'],
     ['knows no such path', 404, '<html><h1>404 Not Found</h1></html>'],
     ['shows a page for every path', 200, '<h1>Please log in</h1>'],
-    ['answers in other JSON', 404, '{"error":"not found"}'],
+    ['returns different JSON', 404, '{"error":"not found"}'],
   ])('rejects a web server that %s, because it is no Handle server', async (_what, status, body) => {
     const server = await answering(status, body, HTML);
     expect(await probe(server.url)).toMatchObject({

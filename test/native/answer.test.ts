@@ -137,7 +137,7 @@ describe('native resolution while the Handle server fails', () => {
     ['is busy by response code', { status: 503, body: { responseCode: 3, handle: HANDLE } }],
     ['is a backup that rejects requests', { status: 500, body: { responseCode: 7, handle: HANDLE } }],
     ['refuses with a protocol error', { status: 400, body: { responseCode: 4, message: 'x' } }],
-    ['wants a login for public values', { status: 403, body: { responseCode: 402, handle: HANDLE } }],
+    ['requires a login for public values', { status: 403, body: { responseCode: 402, handle: HANDLE } }],
     ['breaks the connection', { status: 0, body: '', error: 'ECONNRESET' }],
   ])('returns code 2 when the server %s, so that the client uses a different site', async (_, given) => {
     mockUpstream(given);

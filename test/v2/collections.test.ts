@@ -104,7 +104,7 @@ describe('ePIC v2 handle list', () => {
     ['forbidden', { status: 403, body: { responseCode: 400 } }, 403],
     ['a wrong login', reply.wrongLogin, 401],
     ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
-    ['a prefix that lives elsewhere', { status: 400, body: { responseCode: 301 } }, 404],
+    ['a foreign prefix', { status: 400, body: { responseCode: 301 } }, 404],
     ['no list', { status: 200, body: { responseCode: 1 } }, 502],
   ] satisfies [string, Scripted, number][])(
     'reports the upstream error: %s',

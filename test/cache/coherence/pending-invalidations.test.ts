@@ -60,11 +60,11 @@ describe('pending invalidations', () => {
   const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
 
   test.each<[string, Change[], Change[]]>([
-    ['the same one', [ban('A'), ban('A')], [ban('A')]],
-    ['one of a longer prefix', [ban('A'), ban('AB'), ban('AC', true)], [ban('A')]],
-    ['one of a longer prefix that came first', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
-    ['a soft one', [ban('A', true), ban('A')], [ban('A')]],
-    ['no hard one', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
+    ['an equal ban', [ban('A'), ban('A')], [ban('A')]],
+    ['a ban on a longer prefix', [ban('A'), ban('AB'), ban('AC', true)], [ban('A')]],
+    ['an earlier ban on a longer prefix', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
+    ['a soft ban', [ban('A', true), ban('A')], [ban('A')]],
+    ['no hard ban', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
   ])('merge bans when one ban covers %s', (_what, changes, reported) => {
     const pending = new PendingInvalidations();
     for (const change of changes) pending.add(change);
@@ -72,8 +72,8 @@ describe('pending invalidations', () => {
   });
 
   test.each([
-    ['hard where one of them is', false],
-    ['soft where all of them are', true],
+    ['hard if any of them is hard', false],
+    ['soft if all of them are soft', true],
   ])('become one ban on every key beyond the Redis ban limit (%s)', (_what, isSoft) => {
     const pending = new PendingInvalidations();
     for (let at = 0; at <= MAX_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));

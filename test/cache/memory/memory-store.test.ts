@@ -174,13 +174,13 @@ describe('record with its text cached as a string', () => {
   test.each<[string, (store: MemoryStore) => void]>([
     ['a newer record of its handle', () => undefined],
     [
-      'a record that takes its row after it was forgotten',
+      'a record that reuses its row after an invalidation',
       (store) => {
         store.forget('A');
       },
     ],
     [
-      'a record that comes after a purge of everything',
+      'a record stored after a purge of everything',
       (store) => {
         store.ban({ prefix: '', isSoft: false });
       },
