@@ -155,7 +155,7 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
   const findClient = createFindClient(isTrustedProxy);
   return {
     pseudonym: newPseudonym(),
-    // A body of the maximum size is always accepted.
+    // At least `maxBodyBytes`, so that one body of the maximum size always fits.
     bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
     unsent: createMemoryBudget(http.maxUnsentResponseBytes),
     slicer,

@@ -1,5 +1,5 @@
-// Cached records without the Handle server: one default instance serves all of them, and so does each of
-// two instances on one Redis.
+// While the Handle server is down, an instance with the default configuration serves every cached record, and
+// so does each of two instances that share a Redis.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { createDemoServer } from '../handle-server/server.js';

@@ -137,7 +137,7 @@ describe('purge', () => {
         .toContain('"state":"down"');
       const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
       expect(answer.body).toMatchObject({ shared: false });
-      // The third handle is ignored: it is not purged, but an instance may reload it during the outage.
+      // Ignores the third handle: it is not purged, but may be reloaded after redis.disconnectedMaxAge.
       const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
       expect(await purged(two.one)).toEqual(['new', 'new']);
       two.redis.thaw();

@@ -60,9 +60,9 @@ describe('race of reads and writes', () => {
 
   describe('store', () => {
     test.each<[what: string, makeStore: MakeStore<number>, acts?: fc.Arbitrary<Act[]>]>([
-      ['without fences', withFences(forgetting())],
+      ['when it has no fences', withFences(forgetting())],
       [
-        'with deletion after the write but without rejection of earlier loads',
+        'when it deletes after the write but does not reject earlier loads',
         (tiers) => {
           const { memory } = tiers;
           return {
@@ -76,7 +76,7 @@ describe('race of reads and writes', () => {
         },
       ],
       [
-        'without a lasting fence after an unknown write outcome',
+        'when no fence remains after an unknown write outcome',
         withFences(forgetting('changed', 'unknown')),
         // The failing order is rare with all acts, so only the three relevant ones are used.
         fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),
