@@ -61,7 +61,7 @@ describe('UDP request', () => {
     expect(only(await next).envelope.requestId).toBe(1);
   });
 
-  it('is rejected at its first packet if it claims 65,536 packets, without using memory', async () => {
+  it('is rejected at its first packet, and uses no memory, if it claims 65,536 packets', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const [first] = LONG_PACKETS as [Buffer, Buffer];

@@ -106,7 +106,7 @@ describe('cache entry lifetime', () => {
       },
     );
 
-    test.prop([later])('is over without a lease', (age) => {
+    test.prop([later])('is over when there is no lease', (age) => {
       expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
     });
   });

@@ -47,7 +47,7 @@ function isAccepted(accent: string): boolean {
 }
 
 describe('page colours', () => {
-  test('are readable without an accent colour', () => {
+  test('are readable when no accent colour is set', () => {
     assertReadable(pageStyle());
   });
 

@@ -123,7 +123,7 @@ describe('record read before the ePIC v2 lock', () => {
     expect(asked.filter((line) => line === `GET ${USER02}`)).toHaveLength(2);
   });
 
-  test('is not read again without an intervening write', async () => {
+  test('is not read again when no write intervened', async () => {
     const { asked } = startServer(() => Promise.resolve());
     const v2 = askV2((await startProxy()).url);
     await v2(`/${NAME}`, put());

@@ -15,7 +15,7 @@ describe('group sequence numbers', () => {
     expect([11, 12, 13].map((seq) => numbers.advance(1, seq))).toEqual([true, true, true]);
   });
 
-  test('report a gap only for the first message after it', () => {
+  test('report a gap only once, for the first message that follows it', () => {
     const numbers = readAt10();
     expect([12, 13].map((seq) => numbers.advance(1, seq))).toEqual([false, true]);
   });
