@@ -83,7 +83,7 @@ describe('snapshot', () => {
   test.prop([blocks, fc.array(fc.tuple(fc.nat(), fc.uint8Array({ maxLength: 40 })), { maxLength: 5 })], {
     numRuns: 2000,
   })(
-    'is never restored to records that it did not contain, after being overwritten in places',
+    'yields no record that it did not contain, even after parts were overwritten',
     async (written, damages) => {
       const bytes = bytesOf(written);
       for (const [place, noise] of damages)
@@ -106,7 +106,7 @@ describe('snapshot', () => {
     expect(await read(bytes)).toEqual([{ rejected: 'unknown' }]);
   });
 
-  test('is restored with allocations of at most its real size, even when a block claims more', async () => {
+  test('causes allocations of at most its real size, even when a block claims more', async () => {
     const bomb = deflateRawSync(Buffer.alloc(1024 ** 2));
     const bytes = Buffer.concat([encodeHead(IDENTITY), encodeBlock(bomb, 10), END]);
     expect(await read(bytes)).toEqual([{ rejected: 'damaged' }]);

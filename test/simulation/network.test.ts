@@ -37,7 +37,7 @@ describe('connection to a simulated Redis', () => {
   const ask = (name: string, ...args: string[]): Promise<unknown> =>
     world.scheduler.settle(commands.command(name, ...args));
 
-  test('answers commands and scripts, with binary values', async () => {
+  test('returns replies to commands and scripts, including binary values', async () => {
     expect(await ask('SET', 'k', 'ü')).toBe('OK');
     expect(await ask('GET', 'k')).toEqual(Buffer.from('ü'));
     const source = "return { redis.call('GET', KEYS[1]), ARGV[1], 5 }";

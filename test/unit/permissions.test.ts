@@ -56,7 +56,7 @@ describe('value permissions', () => {
       expect(showPermissions(permissions)).toBe(privs);
     });
 
-    test('determine public access for strings of four to six digits; shorter strings are private', () => {
+    test('determine public access for strings of four to six digits, while shorter strings are private', () => {
       for (let length = 0; length <= 6; length++) {
         for (let bits = 0; bits < 2 ** length; bits++) {
           const permissions = length === 0 ? '' : bits.toString(2).padStart(length, '0');

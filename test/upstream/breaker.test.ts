@@ -112,7 +112,7 @@ describe('circuit breaker', () => {
       }
     });
 
-    test('closes after a successful probe despite a late earlier failure', async () => {
+    test('closes after a successful probe, despite the late failure of an earlier request', async () => {
       const { client, states } = createWatched();
       let failLate = (): void => undefined;
       nock(UPSTREAM)
