@@ -246,7 +246,7 @@ describe('conditional write', () => {
     afterAll(() => redis.stop());
 
     // The number of requests is fixed, so only a slow machine needs this long.
-    test('lose none of 200 conditional writes from six clients', { timeout: 300_000 }, async () => {
+    test('lose none of 200 conditional writes of six clients', { timeout: 300_000 }, async () => {
       const env = { REDIS_URL: redis.url, UPSTREAM_URL: demo.url, V2_LOCK_WAIT: '60s' };
       const instances = await Promise.all([startConnectedProxy(env), startConnectedProxy(env)]);
       const count = (number: number): string =>
