@@ -131,16 +131,19 @@ describe('snapshot file', () => {
         truncateSync(file, statSync(file).size - 30);
       },
     ],
-  ])('is rejected with one log line, and affects no request, when it is %s', async (_, reason, env, damage) => {
-    const file = join(newFolder(), 'snapshot');
-    const upstream = await snapshotOf(file);
-    damage(file);
-    const proxy = await startLogged(file, env);
-    expect(await proxy.line('snapshot rejected')).toMatchObject({ level: 'warn', file, reason });
-    expect((await proxy.ask(PATH)).status).toBe(200);
-    expect(upstream.asked).toBe(2);
-    expect(proxy.lines('snapshot loaded')).toEqual([]);
-  });
+  ])(
+    'is rejected with one log line, and affects no request, when it is %s',
+    async (_, reason, env, damage) => {
+      const file = join(newFolder(), 'snapshot');
+      const upstream = await snapshotOf(file);
+      damage(file);
+      const proxy = await startLogged(file, env);
+      expect(await proxy.line('snapshot rejected')).toMatchObject({ level: 'warn', file, reason });
+      expect((await proxy.ask(PATH)).status).toBe(200);
+      expect(upstream.asked).toBe(2);
+      expect(proxy.lines('snapshot loaded')).toEqual([]);
+    },
+  );
 
   test('is restored except for its damaged blocks', async () => {
     const file = join(newFolder(), 'snapshot');
