@@ -49,7 +49,7 @@ export interface AppDeps {
   logger: Logger;
   metrics: Metrics;
   now?: () => number;
-  /** Creates the connections to the upstream and the reverse look-up service; defaults to undici pools. */
+  /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
   createDispatcher?: typeof createPools;
 }
 
@@ -166,7 +166,7 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
   const findClient = createFindClient(isTrustedProxy);
   return {
     pseudonym: newPseudonym(),
-    // A body of the maximum size is always accepted.
+    // At least `maxBodyBytes`, so that one body of the maximum size always fits.
     bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
     unsent: createMemoryBudget(http.maxUnsentResponseBytes),
     slicer,

@@ -66,7 +66,7 @@ export interface PublicListener {
    * Recreates the listener with the current settings; requests in flight finish with the previous settings.
    */
   reload: () => void;
-  /** Writes the buffered log lines, and closes the connections to the reverse look-up service. */
+  /** Writes the buffered log lines, and closes the connections to the reverse lookup service. */
   close: () => Promise<void>;
 }
 

@@ -34,7 +34,7 @@ _handle-resolver-proxy() {
         check-config)
           _arguments $help \
             '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
-            '--probe[also try the Handle server, its mirrors, Redis and the reverse look-up once]' \
+            '--probe[also try the Handle server, its mirrors, Redis and the reverse lookup once]' \
             '--json[print JSON]'
           ;;
         resolve)

@@ -71,7 +71,7 @@ const OVERHEAD_BYTES = 700;
 
 /**
  * A cache with two generations: a response that stays unused while the young generation fills half of the
- * bounds is dropped with the old generation. A hit costs one Map look-up, without LRU list updates.
+ * bounds is dropped with the old generation. A hit costs one Map lookup, without LRU list updates.
  */
 export class PreparedCache {
   readonly #bounds: Config['http']['responseCache'];

@@ -63,7 +63,7 @@ export interface Store<Ticket> {
   fence(key: string): Promise<Fence>;
 }
 
-/** Identifies an entry in memory, which can then be used again without a look-up. */
+/** Identifies an entry in memory, which can then be used again without a lookup. */
 export interface EntryPin {
   /** The row of the entry. */
   at: number;
@@ -76,7 +76,7 @@ export interface PinnedEntries {
   /** Pins the entry; undefined if memory no longer holds it. */
   pin(key: string, entry: Entry): EntryPin | undefined;
   /**
-   * Returns whether memory would return the pinned entry now. Counts as a use, and is cheaper than a look-up.
+   * Returns whether memory would return the pinned entry now. Counts as a use, and is cheaper than a lookup.
    */
   touchIfCurrent(key: string, pin: EntryPin): boolean;
 }

@@ -78,7 +78,7 @@ interface HandlePage {
 async function fetchPage(url: string, authorization: string | undefined) {
   const response = await fetchOrFail(url, {
     headers: authorization === undefined ? {} : { Authorization: authorization },
-    // Following a redirect would send the credentials to a different server.
+    // On a redirect to a different origin, fetch would drop the credentials and return an unrelated response.
     redirect: 'error',
   });
   const body = ((await response.json().catch(() => undefined)) as HandlePage | null | undefined) ?? {};

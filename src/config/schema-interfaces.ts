@@ -1,4 +1,4 @@
-// Configuration keys for deletion, reverse look-up, ePIC v2, redirects and pages, and the native protocol.
+// Configuration keys for deletion, reverse lookup, ePIC v2, redirects and pages, and the native protocol.
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { readBaseUrl, readLinkUrl, readOrigin, readWebUrl } from './addresses.js';
@@ -42,9 +42,9 @@ export const reverseLookup = section({
     read: readOrigin,
   })
     .optional()
-    .describe('Address of the reverse look-up service for `/hrls/handles`, which is 404 without it.'),
+    .describe('Address of the reverse lookup service for `/hrls/handles`, which is 404 without it.'),
   forwardLogin: flag(false).describe(
-    "Whether an ePIC v2 search sends the caller's login to the reverse look-up service; set it only if that service accepts the Handle server's logins.",
+    "Whether an ePIC v2 search sends the caller's login to the reverse lookup service; set it only if that service accepts the Handle server's logins.",
   ),
 });
 

@@ -36,7 +36,7 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
 };
 
-/** Returns the replacement of a removed key or section; undefined for a name that never existed. */
+/** Returns the replacement hint for a removed key or section; undefined for a name that never existed. */
 export function successorOf(unknown: string): string | undefined {
   const key = unknown.replace(/^upstreams\.\d+\./, 'upstream.');
   return Object.entries(REMOVED_KEYS).find(

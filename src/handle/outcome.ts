@@ -21,8 +21,8 @@ interface NotFound {
 }
 
 /**
- * A relayed response, such as foreign prefix, referral or busy. `members` are its JSON members except
- * `handle`, which is added in each caller's spelling if `namesHandle` is set.
+ * A response that is relayed but not cached: foreign prefix, referral, server busy. `members` are its JSON
+ * members except `handle`, which is added in each caller's spelling if `namesHandle` is set.
  */
 export interface Refused {
   kind: 'refused';

@@ -14,7 +14,7 @@ export interface PageBranding {
   footerUrl?: string | undefined;
   /** Links with http, https or mailto URLs. */
   footerLinks: readonly FooterLink[];
-  /** Prefix for the example in the look-up form. */
+  /** Prefix for the example in the lookup form. */
   examplePrefix?: string | undefined;
 }
 
@@ -124,7 +124,7 @@ export const securityHeaders = (sources: Record<string, string>): Record<string,
 
 /**
  * Allows only the inline style, the inline script and the logo. `form-action` allows any site, because
- * browsers apply it to redirects, and the look-up form may redirect to any site.
+ * browsers apply it to redirects, and the lookup form may redirect to any site.
  */
 const pageSecurityHeaders = (style: string, logoUrl: string | undefined): Record<string, string> =>
   securityHeaders({

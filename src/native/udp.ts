@@ -133,7 +133,7 @@ function openSocket({ host, reusePort }: UdpSettings): Socket {
   const options: SocketOptions & { reusePort?: boolean } = {
     type: isIPv6(host) ? 'udp6' : 'udp4',
     ...(reusePort && { reusePort }),
-    // Skips the DNS look-up of IP addresses, which would delay each response by an event-loop turn.
+    // Skips the DNS lookup of IP addresses, which would delay each response by an event-loop turn.
     lookup: (name, options, found) => {
       if (isIP(name) === 0) lookup(name, options, found);
       else found(null, name, isIP(name));

@@ -1,4 +1,4 @@
-// The startup probes, also used by `check-config --probe`: upstreams, mirrors, Redis and the reverse look-up.
+// The startup probes, also used by `check-config --probe`: upstreams, mirrors, Redis and the reverse lookup.
 import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';

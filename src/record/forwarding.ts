@@ -1,4 +1,4 @@
-// Forwards requests to the responsible Handle server or to the reverse look-up service. A reload preserves
+// Forwards requests to the responsible Handle server or to the reverse lookup service. A reload preserves
 // the forwarder.
 import type { Config } from '../config/schema.js';
 import { type RequestContext, contextOf } from '../http/context.js';
@@ -20,7 +20,7 @@ export interface Forwarding {
   withBody: WithBody;
   forward: Forward;
   passThrough: PassThrough;
-  /** Undefined unless a reverse look-up service is configured. */
+  /** Undefined unless a reverse lookup service is configured. */
   reverse?: {
     passThrough: PassThrough;
     lookup: ReverseLookup;

@@ -1,4 +1,4 @@
-// The relayed routes: Handle server endpoints other than records, and the reverse look-up service.
+// The relayed routes: Handle server endpoints other than records, and the reverse lookup service.
 import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { anyObject, json, optionalText, pathText } from '../http/schemas.js';
@@ -141,7 +141,7 @@ const pattern = optionalText('The value of the type URL; `*` stands for any text
 export const reverseLookupRoutes = defineRoutes(
   {
     interface: 'record',
-    tag: { name: 'Reverse look-up', description: 'The calls of the reverse look-up service, relayed.' },
+    tag: { name: 'Reverse lookup', description: 'The calls of the reverse lookup service, relayed.' },
     handler: 'reverseLookup',
     parameters: z.object({
       prefix: pathText('The prefix.', '21.T11998'),

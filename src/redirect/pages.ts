@@ -1,4 +1,4 @@
-// Renders the front page with its look-up form, and error pages with suggested next steps.
+// Renders the front page with its lookup form, and error pages with suggested next steps.
 import { handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type Html, html } from '../html/html.js';

@@ -46,7 +46,7 @@ export async function sendProblem(
     variesByAccept: true,
   };
   if (!prefersJson(req.headers.accept)) {
-    // HDLProxy's look-up form posts to `/`.
+    // HDLProxy's lookup form posts to `/`.
     const retryUrl = req.method === 'POST' && handle !== undefined ? `/${handleToPath(handle)}` : '';
     const page = problemPage({ problem, requestId, retryUrl, branding: sender.branding, contact });
     await sender.sendPage(req, res, { ...response, page });

@@ -17,7 +17,7 @@ const MAX_CACHED_CHARS = 16 * 1024 * 1024;
 const NO_VALUES: ParsedValues = [];
 
 /**
- * Parsed values by text, because memory returns a new string for each request. The look-up is cheap: V8
+ * Parsed values by text, because memory returns a new string for each request. The lookup is cheap: V8
  * hashes a long string by its length, and compares equal strings with a memory comparison.
  */
 const parsed = new LRUCache<Bytes, ParsedValues>({

@@ -112,7 +112,7 @@ function createReferredConnector(options: ReferredOptions): buildConnector.conne
     ...(!allowPrivateNetworks && { lookup: lookupPublic }),
   });
   return function connectReferred(target, connected) {
-    // An IP address in the URL bypasses the DNS look-up and its check.
+    // An IP address in the URL bypasses the DNS lookup and its check.
     const address = target.hostname.replace(/^\[|\]$/g, '');
     if (!allowPrivateNetworks && isIP(address) !== 0 && isPrivate(address)) {
       connected(privateAddress(address), null);

@@ -1,4 +1,4 @@
-// Client for a reverse look-up service (HRLS), which finds handles by value.
+// Client for a reverse lookup service (HRLS), which finds handles by value.
 import { ServiceError } from '../errors.js';
 import { parseJson } from '../handle/json.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
@@ -77,10 +77,10 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Names the reverse look-up service in the message, so that operators do not check the Handle server. */
+/** Names the reverse lookup service in the message, so that operators do not check the Handle server. */
 const asLookupFailure = (failure: ServiceError): ServiceError =>
   new ServiceError(failure.code, {
-    message: failure.message.replace('The Handle server', 'The reverse look-up service'),
+    message: failure.message.replace('The Handle server', 'The reverse lookup service'),
     diagnosis: explain(failure, REVERSE_LOOKUP_KEYS),
     cause: failure,
   });

@@ -206,7 +206,7 @@ export function createRefOf(servers: readonly Routed[], caseSensitive: boolean):
 type PrefixPeriods = Config['cache']['staleIfError'];
 
 /**
- * Creates a look-up of a key's period (ms) by longest matching prefix, 0 without a match. Reads `periods` on
+ * Creates a lookup of a key's period (ms) by longest matching prefix, 0 without a match. Reads `periods` on
  * each call, because a reload may replace them.
  */
 export function createFindPeriod(periods: () => PrefixPeriods): (key: string) => number {

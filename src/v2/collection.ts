@@ -1,5 +1,5 @@
 // GET of a collection: all prefixes, the handles under a prefix, or search results. Handles come from the
-// upstream list, the reverse look-up service, or a pattern scan.
+// upstream list, the reverse lookup service, or a pattern scan.
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
@@ -163,7 +163,7 @@ interface HandleSearch extends Paging {
   conditions: readonly Condition[];
 }
 
-/** Maximum reverse look-up results; a response of this length may be incomplete. */
+/** Maximum reverse lookup results; a response of this length may be incomplete. */
 const MAX_RESULTS = 1_000_000;
 
 /** Returns all matches or throws, never a partial result. */
@@ -178,9 +178,9 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
   if (!reverseLookup.forwardsLogin) await checkLogin(deps, call);
   const found = await reverseLookup.find({ ...search, limit: size, authorization });
   if (found === 'unauthorized')
-    throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'the reverse look-up service rejects it' });
+    throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'the reverse lookup service rejects it' });
   if (found === 'forbidden')
-    throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse look-up service rejects it' });
+    throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse lookup service rejects it' });
   if (found.length >= MAX_RESULTS) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
   return pageOf(found.slice(0, size), search);
 }

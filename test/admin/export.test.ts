@@ -39,7 +39,7 @@ describe('export', () => {
     expect(onUnexpected).not.toHaveBeenCalled();
   });
 
-  test('is aborted with a reported error when the records are unreadable', async () => {
+  test('is aborted, and reports an error, when the records are unreadable', async () => {
     const failure = new Error('broken');
     const { url, onUnexpected } = await listen(async function* () {
       yield await Promise.resolve('x');

@@ -74,7 +74,7 @@ const holdTheStream = (): void => {
 };
 
 describe('status page', () => {
-  test('contains no data and loads only from this listener', async () => {
+  test('contains no data, and loads all resources from this listener', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     await proxy.ask(PATH);
     const { url } = await listen(proxy.app.admin);
@@ -97,7 +97,7 @@ describe('status page', () => {
     expect((await ask(url, '/status/style.css')).headers['content-type']).toContain('text/css');
   });
 
-  test('is served with all required scripts and no other file', async () => {
+  test('is served with the scripts that it needs, and no other file', async () => {
     const { url } = await listenAlone();
     const seen = new Set<string>();
     const visit = async (name: string): Promise<void> => {
@@ -116,7 +116,7 @@ describe('status page', () => {
   });
 
   test.each(['/', '/events', '/status/main.js', `/?token=${TOKEN}`, `/events?token=${TOKEN}`])(
-    'requires the token in a header for %s, and lists the schemes in a 401',
+    'requires the token in a header for %s, and otherwise returns a 401 that lists the schemes',
     async (path) => {
       const proxy = await startProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
       const { url } = await listen(proxy.app.admin);
@@ -161,7 +161,7 @@ describe('status page', () => {
     expect(second).toMatchObject({ traffic: { networks: [{ name: '127.0.0.0/24', misses: 1 }] } });
   });
 
-  test('collects the statistics once for all viewers, and not without viewers', async () => {
+  test('collects the statistics once for all viewers, and never when there are none', async () => {
     holdTheStream();
     const { url, stats } = await listenAlone();
     const watching = [await watch(url), await watch(url), await watch(url)];
@@ -187,7 +187,7 @@ describe('status page', () => {
     await expect.poll(async () => (await watch(url)).status).toBe(200);
   });
 
-  test('responds to HEAD without a stream', async () => {
+  test('responds to HEAD without opening a stream', async () => {
     holdTheStream();
     const { url, stats } = await listenAlone();
     const answer = await ask(url, '/events', { method: 'HEAD' });
@@ -196,7 +196,7 @@ describe('status page', () => {
     expect(stats).not.toHaveBeenCalled();
   });
 
-  test('ends the stream and logs when the statistics fail', async () => {
+  test('ends the stream and logs the error when the statistics fail', async () => {
     const failure = new Error('secret');
     const stats = vi.fn((): never => {
       throw failure;

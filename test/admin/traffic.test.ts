@@ -30,7 +30,7 @@ const trafficOf = async (proxy: Proxy): Promise<unknown> =>
   (await request(proxy.app.admin).get('/traffic').expect(200)).body as unknown;
 
 describe('traffic admin API', () => {
-  test('shows rules, top networks and agents by misses, and limited networks', async () => {
+  test('shows the rules, the networks and agents with the most misses, and the limited networks', async () => {
     const proxy = await start();
     expect(await trafficOf(proxy)).toMatchObject({ networks: [], agents: [], blocked: [] });
     for (let times = 0; times < 6; times++) await guess(proxy, '192.0.2.7');
@@ -61,7 +61,7 @@ describe('traffic admin API', () => {
     ['192.0.2.7', '192.0.2.99'],
     ['2001:db8:0:12ab::1', '2001:db8:0:1200::%2F56'],
     ['2001:db8:0:12ab::1', '2001:db8:0:1200:0:0:0:0/56'],
-  ])('removes the limit of %s for DELETE of %s', async (address, path) => {
+  ])('lifts the limit on %s in response to DELETE of %s', async (address, path) => {
     const proxy = await start();
     for (let times = 0; times < 4; times++) await guess(proxy, address);
     expect(await guess(proxy, address)).toBe(429);

@@ -10,7 +10,7 @@ const basic = (text: string): string => `Basic ${Buffer.from(text).toString('bas
 
 describe('admin listener with a token', () => {
   it.each([undefined, '', TOKEN, 'Bearer', 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`])(
-    'returns 401 with WWW-Authenticate for %j',
+    'returns 401 with WWW-Authenticate for Authorization %j',
     async (authorization) => {
       for (const path of ['/metrics', '/stats', '/nothing', '/healthz/', '/metrics/../healthz']) {
         const asked = admin(TOKEN).get(path);
@@ -38,7 +38,7 @@ describe('admin listener with a token', () => {
     },
   );
 
-  it.each(['/healthz', '/readyz'])('serves the probe %s without a token', async (path) => {
+  it.each(['/healthz', '/readyz'])('serves the probe %s to a client that sends no token', async (path) => {
     await admin(TOKEN).get(path).set({ host: '10.1.2.3:9090' }).expect(200);
     await admin(TOKEN).head(path).expect(200);
     await admin(TOKEN).post(path).expect(401);
@@ -94,9 +94,9 @@ describe('admin listener without a token', () => {
   );
 });
 
-describe('admin.token at start', () => {
+describe('admin.token at startup', () => {
   test.each(['0.0.0.0', '::', '10.0.0.1', 'proxy.example', '127.0.0.1.example', '2001:db8::1'])(
-    'is required at %s',
+    'is required to listen on %s',
     (host) => {
       expect(problemsFrom({ env: { ADMIN_HOST: host } })).toEqual([
         expect.stringMatching(
@@ -106,12 +106,12 @@ describe('admin.token at start', () => {
     },
   );
 
-  test.each(['0.0.0.0', '::', 'proxy.example'])('is accepted at %s', (host) => {
+  test.each(['0.0.0.0', '::', 'proxy.example'])('is accepted when listening on %s', (host) => {
     expect(configFrom({ env: { ADMIN_HOST: host, ADMIN_TOKEN: TOKEN } }).admin.host).toBe(host);
   });
 
   test.each(['127.0.0.1', '127.1.2.3', 'localhost', '::1'])(
-    'is not required on the loopback address %s',
+    'is not required to listen on the loopback address %s',
     (host) => {
       expect(configFrom({ env: { ADMIN_HOST: host } }).admin.token).toBeUndefined();
     },

@@ -100,7 +100,7 @@ describe('rejected and unanswered writes', () => {
     });
     afterAll(() => redis.stop());
 
-    test('preserve the hits of both, and the entry in Redis', async () => {
+    test('lose neither their hits nor the entry in Redis', async () => {
       const start = (): Promise<BuiltProxy> => startConnectedProxy({ ...env, REDIS_URL: redis.url });
       const [writer, reader] = await Promise.all([startHot(start), startHot(start)]);
       print('nobody writes', await readDuring(reader.url, undefined));

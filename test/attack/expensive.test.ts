@@ -28,7 +28,7 @@ describe('CPU time of an expensive request', () => {
     expect(await askTenTimes('type=x.&'.repeat(900))).toBeLessThan(5 * plainMs + 100);
   });
 
-  test('is bounded for 100,000 references in a body with an unverified login', async () => {
+  test('is bounded for a body of 100,000 references sent with an unverified login', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const value = { type: 'URL', parsed_data: 'x', refs: Array<string>(50).fill('1:a/b') };
     const body = JSON.stringify(Array<typeof value>(1100).fill(value));
@@ -60,24 +60,24 @@ describe('CPU time of an expensive request', () => {
       });
     };
 
-    test('with thousands of locations selected by Accept', async () => {
+    test('that has thousands of locations selected by Accept', async () => {
       located('conneg', '', places(8000, 'http_role="conneg" type="a/b"'));
       const accept = Array.from({ length: 100 }, (_, at) => `x/${at};q=0.5`).join(',');
       expect(await redirectsMs('conneg', '', { Accept: accept })).toBeLessThan(2000);
     });
 
-    test('with a chain of 100,000 selectors', async () => {
+    test('that has a chain of 100,000 selectors', async () => {
       located('chain', `chooseby="${'country,'.repeat(50_000)}"`, places(8000, ''));
       expect(await redirectsMs('chain', '')).toBeLessThan(2000);
     });
 
-    test('with thousands of locations, queried for hundreds of attributes', async () => {
+    test('that has thousands of locations and is queried for hundreds of attributes', async () => {
       located('places', '', places(8000, ''));
       const query = Array.from({ length: 500 }, (_, at) => `locatt=a${at}:b&`).join('');
       expect(await redirectsMs('places', query)).toBeLessThan(2000);
     });
 
-    test('with a template that names the handle 100,000 times', async () => {
+    test('whose template names the handle 100,000 times', async () => {
       const name = `template-${'x'.repeat(1500)}`;
       located(name, '', [
         `<location href_template="https://example.org/${'{hdl}'.repeat(100_000)}"/>`,
@@ -88,7 +88,7 @@ describe('CPU time of an expensive request', () => {
       expect((process.memoryUsage().rss - before) / 1024 ** 2).toBeLessThan(100);
     });
 
-    test('with 200 includes of thousands of locations each', async () => {
+    test('that has 200 includes of thousands of locations each', async () => {
       located('many-places', '', places(8000, 'ctype="a/b"'));
       located('includes', '', Array<string>(200).fill('<include>21.T11998/many-places</include>'));
       const query = Array.from({ length: 50 }, (_, at) => `locatt=a${at}:b&`).join('');
@@ -96,7 +96,7 @@ describe('CPU time of an expensive request', () => {
       expect(await redirectsMs('includes', 'action=showurls&')).toBeLessThan(2000);
     });
 
-    test('with a URL of a megabyte that needs re-encoding', async () => {
+    test('whose URL of one megabyte needs re-encoding', async () => {
       const value = `https://${'ü.'.repeat(330_000)}`;
       demo.put('21.T11998/address', [textValue(1, 'URL', value)]);
       const proxy = await startProxy({ UPSTREAM_URL: demo.url });

@@ -17,7 +17,7 @@ const inChunks = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`;
 const AUTHORIZATION = 'Authorization: Basic eDp5\r\n';
 const CLOSE = 'Connection: close\r\n';
 
-/** Every interface that reaches the Handle server: records, forwarded paths, and the reverse look-up. */
+/** Every interface that reaches the Handle server: records, forwarded paths, and the reverse lookup. */
 const WAYS = [
   `GET ${HANDLE}?publicOnly=false`,
   `HEAD ${HANDLE}?publicOnly=false`,
@@ -48,7 +48,7 @@ async function startBoth(): Promise<{ upstream: RecordingUpstream; url: string }
 
 const fields = (count: number): string => Array.from({ length: count }, (_, at) => `a${at}:\r\n`).join('');
 
-describe('framing of forwarded requests', () => {
+describe('forwarding proxy', () => {
   test.each<[string, string]>([
     ['Connection: content-length', `${HOST}Connection: content-length\r\n${LENGTH}${CLOSE}\r\n${SMUGGLED}`],
     [
@@ -64,7 +64,7 @@ describe('framing of forwarded requests', () => {
       `${HOST}${CHUNKED}Trailer: X\r\n${CLOSE}\r\n${inChunks.slice(0, -2)}X: 1\r\n\r\n`,
     ],
     ['Expect', `${HOST}${LENGTH}Expect: 100-continue\r\n${CLOSE}\r\n${SMUGGLED}`],
-  ])('preserves the body of a request with %s', async (_what, rest) => {
+  ])('preserves the body of a request that has %s', async (_what, rest) => {
     const { upstream, url } = await startBoth();
     for (const way of WAYS) {
       upstream.requests.length = 0;
@@ -79,7 +79,7 @@ describe('framing of forwarded requests', () => {
     expect(upstream.violations()).toEqual([]);
   });
 
-  test.each(WAYS)('adds only the framing of the method to %s without a body', async (way) => {
+  test.each(WAYS)('adds only the framing that the method requires to %s without a body', async (way) => {
     const { upstream, url } = await startBoth();
     await exchange(url, `${way} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`, { isHead: way.startsWith('HEAD') });
     expect(upstream.violations()).toEqual([]);
@@ -118,21 +118,24 @@ describe('framing of forwarded requests', () => {
     ['a length', `${LENGTH}\r\n${SMUGGLED}`],
     ['chunks', `${CHUNKED}\r\n${inChunks}`],
     ['an expectation', `Expect: 100-continue\r\n${LENGTH}\r\n${SMUGGLED}`],
-    ['an expectation that nobody knows', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
+    ['an unknown expectation', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
     ['nothing', '\r\n'],
-  ])('returns 431 and closes for more than 1,000 header fields before %s', async (_what, rest) => {
-    const { upstream, url } = await startBoth();
-    for (const way of EVERY_ROUTE) {
-      for (const count of [1000, 2000]) {
-        const bytes = `${way} HTTP/1.1\r\n${HOST}${fields(count)}${rest}${SMUGGLED}`;
-        const { answers, closed } = await exchange(url, bytes, { isHead: way.startsWith('HEAD') });
-        expect([answers.map(({ status }) => status), closed], `${way}, ${count}`).toEqual([[431], true]);
-        expect(answers[0]?.headers['connection']).toBe('close');
+  ])(
+    'returns 431 and closes the connection for more than 1,000 header fields before %s',
+    async (_what, rest) => {
+      const { upstream, url } = await startBoth();
+      for (const way of EVERY_ROUTE) {
+        for (const count of [1000, 2000]) {
+          const bytes = `${way} HTTP/1.1\r\n${HOST}${fields(count)}${rest}${SMUGGLED}`;
+          const { answers, closed } = await exchange(url, bytes, { isHead: way.startsWith('HEAD') });
+          expect([answers.map(({ status }) => status), closed], `${way}, ${count}`).toEqual([[431], true]);
+          expect(answers[0]?.headers['connection']).toBe('close');
+        }
       }
-    }
-    expect(upstream.requests).toEqual([]);
-    expect(upstream.violations()).toEqual([]);
-  });
+      expect(upstream.requests).toEqual([]);
+      expect(upstream.violations()).toEqual([]);
+    },
+  );
 
   test('returns 431 for more than 1,000 header fields on the admin listener', async () => {
     const { upstream } = await startBoth();
@@ -154,14 +157,14 @@ describe('framing of forwarded requests', () => {
     expect(upstream.requests[0]).toMatchObject({ body: '[]', headers: { a996: [''] } });
   });
 
-  test('rejects too many header fields after the responses to earlier requests', async () => {
+  test('rejects too many header fields only after it has sent the responses to earlier requests', async () => {
     const { url } = await startBoth();
     const first = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\n[]`;
     const { answers } = await exchange(url, `${first}GET ${HANDLE} HTTP/1.1\r\n${HOST}${fields(2000)}\r\n`);
     expect(answers.map(({ status }) => status)).toEqual([200, 431]);
   });
 
-  test('returns 417 for an unknown Expect, and 431 with too many header fields', async () => {
+  test('returns 417 for an unknown Expect, or 431 when the request also has too many header fields', async () => {
     const { url, upstream } = await startBoth();
     const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Expect: x\r\n`;
     const flooded = await exchange(url, `${head}${fields(2000)}${LENGTH}\r\n${SMUGGLED}`);

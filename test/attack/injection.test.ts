@@ -34,7 +34,7 @@ describe('injection', () => {
     '%00',
     '%E2%80%A8',
     '%22%3E%3Cscript%3Ealert(1)%3C/script%3E',
-  ])('cannot add to headers or pages through a handle with %s', async (bytes) => {
+  ])('cannot alter headers or pages through a handle that contains %s', async (bytes) => {
     const proxy = await start();
     for (const start of ['/api/handles/21.T1/', '/21.T1/', '/api/v2/handles/21.T1/']) {
       const answer = await proxy.ask(`${start}x${bytes}`, { headers: { Accept: 'text/html' } });
@@ -48,7 +48,7 @@ describe('injection', () => {
   });
 
   test.each([`/${HANDLE}?noredirect`, '/', '/21.T1/nobody', '/api/%zz', '/%zz'])(
-    'is mitigated by safe headers on every response at %s',
+    'is mitigated by safe headers on the response to %s',
     async (target) => {
       const proxy = await start();
       const { headers } = await proxy.ask(target, { headers: { Accept: 'text/html' } });

@@ -75,8 +75,8 @@ const SPELLINGS = [
 const PLACES = ['/api/sessions', '/api/site', '/api/prefixes', '/api/verifications/x', '/hrls/handles'];
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
-describe('forwarded paths', () => {
-  test.each(SPELLINGS)('return 400 for the segment %j', async (spelling) => {
+describe('request path', () => {
+  test.each(SPELLINGS)('is rejected with 400 when a segment is %j', async (spelling) => {
     const { upstream, send } = await startBoth();
     for (const place of PLACES) {
       for (const method of ['GET', 'DELETE']) {
@@ -95,7 +95,7 @@ describe('forwarded paths', () => {
     '/api/sessions//this',
     '/hrls/handles/%2e%2e',
     '/hrls//handles',
-  ])('return 400 for %s', async (path) => {
+  ])('is rejected with 400: %s', async (path) => {
     const { upstream, send } = await startBoth();
     const { status, body } = await send(`GET ${path}`);
     expect(status).toBe(400);
@@ -118,7 +118,7 @@ describe('forwarded paths', () => {
     ['DELETE /api/sessions\\..\\handles/21.T11998/victim', 404],
     ['DELETE /api/sessions/\\..\\handles/21.T11998/victim#', 400],
     ['DELETE //api/handles/21.T11998/victim', 405],
-  ])('reach no upstream for %s', async (requestLine, status) => {
+  ])('does not reach the upstream: %s', async (requestLine, status) => {
     const { upstream, send } = await startBoth();
     expect((await send(requestLine)).status).toBe(status);
     // A rejected deletion reads whether the handle exists.
@@ -126,7 +126,7 @@ describe('forwarded paths', () => {
     expect(targetsOf(upstream).filter((seen) => !reads.test(seen))).toEqual([]);
   });
 
-  describe('with similar characters in a handle', () => {
+  describe('with similar characters in the handle', () => {
     test.each([
       ['21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
       ['21.T11998/a/%2e%2e/b', '21.T11998%2Fa%2F..%2Fb'],
@@ -135,7 +135,7 @@ describe('forwarded paths', () => {
       ['21.T11998/..;x', '21.T11998/..%3Bx'],
       ['21.T11998/%252e%252e', '21.T11998/%252e%252e'],
       ['21.T11998/a#b', '21.T11998/a%23b'],
-    ])('preserve the characters of the handle: %s', async (path, sent) => {
+    ])('is forwarded with the handle intact: %s', async (path, sent) => {
       const { upstream, send } = await startBoth();
       for (const target of [`/api/handles/${path}`, `http://proxy.example/api/handles/${path}`]) {
         upstream.requests.length = 0;
@@ -145,7 +145,7 @@ describe('forwarded paths', () => {
     });
   });
 
-  describe('return 405 for methods that their endpoint does not allow', () => {
+  describe('is rejected with 405 for methods that its endpoint does not allow', () => {
     test.each([
       ['/api/handles?prefix=21.T11998', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
       ['/api/handles/?prefix=21.T11998', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
@@ -171,7 +171,7 @@ describe('forwarded paths', () => {
       );
     });
 
-    test('return a JSON body with a response code for a 405', async () => {
+    test('with a JSON body that contains a response code', async () => {
       const { send } = await startBoth();
       const { body, headers } = await send('DELETE /api/site');
       expect(JSON.parse(body)).toEqual({
@@ -184,7 +184,7 @@ describe('forwarded paths', () => {
   });
 
   test.each(['..', '.', '%2e%2e', '%2E'])(
-    'cause no reverse look-up for the ePIC v2 collection %s',
+    'causes no reverse lookup for the ePIC v2 collection %s',
     async (prefix) => {
       const { upstream, send } = await startBoth();
       const { status } = await send(`GET /api/v2/handles/${prefix}/?URL=*`, LOGIN);

@@ -36,8 +36,8 @@ const send = async (url: string, target: string, more = 'Host: proxy.example\r\n
 const ESCAPES = ['..', '%2e%2e', '%2E.', '..%2f', '..%5c', '..\\', './/', '%252e%252e', '..;', '..%00'];
 const PLACES = ['admin', 'metrics', 'stats', 'purge', 'readyz', 'api/site', 'secret'];
 
-describe('path with dots, slashes and escapes', () => {
-  test.each(ESCAPES)('reaches only handles at the upstream (%j)', async (escape) => {
+describe('path that contains dots, slashes and escapes', () => {
+  test.each(ESCAPES)('addresses only handles at the upstream (%j)', async (escape) => {
     const upstream = await startTarget();
     const { url } = await startProxy({ UPSTREAM_URL: upstream.url, V2_ANONYMOUS_READ: 'true' });
     for (const place of PLACES) {
@@ -54,7 +54,7 @@ describe('path with dots, slashes and escapes', () => {
   });
 });
 
-describe('target that names a different server (SSRF)', () => {
+describe('request target that names a different server (SSRF)', () => {
   test.each([
     ['in absolute form', (other: string) => [`${other}/api/handles/21.T1/a`, 'Host: proxy.example\r\n']],
     ['in Host', (other: string) => ['/api/handles/21.T1/a', `Host: ${other.slice(7)}\r\n`]],
@@ -68,13 +68,10 @@ describe('target that names a different server (SSRF)', () => {
     ['as a user', (other: string) => [`/api/handles/@${other.slice(7)}/a`, 'Host: a\r\n']],
     ['behind two slashes', (other: string) => [`//${other.slice(7)}/api/handles/21.T1/a`, 'Host: a\r\n']],
     ['as a handle', (other: string) => [`/${other}/a`, 'Host: a\r\n']],
-    ['for what is passed on', (other: string) => [`${other}/api/sessions`, `Host: ${other.slice(7)}\r\n`]],
-    [
-      'for what is listed',
-      (other: string) => [`${other}/api/handles?prefix=21.T1`, `Host: ${other.slice(7)}\r\n`],
-    ],
+    ['for a forwarded request', (other: string) => [`${other}/api/sessions`, `Host: ${other.slice(7)}\r\n`]],
+    ['for a list', (other: string) => [`${other}/api/handles?prefix=21.T1`, `Host: ${other.slice(7)}\r\n`]],
     ['for ePIC v2', (other: string) => [`${other}/api/v2/handles/21.T1/a`, `Host: ${other.slice(7)}\r\n`]],
-  ])('does not contact that server %s', async (_where, make) => {
+  ])('causes no request to that server %s', async (_where, make) => {
     const [upstream, other] = [await startTarget(), await startTarget()];
     const { url } = await startProxy({ UPSTREAM_URL: upstream.url, V2_ANONYMOUS_READ: 'true' });
     const [target = '', headers] = make(other.url);

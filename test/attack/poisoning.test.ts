@@ -1,4 +1,4 @@
-// Cache poisoning: whatever a client adds to a request, the next reader gets the response of a fresh proxy.
+// Cache poisoning: whatever a client adds to requests, the next reader gets the response that a fresh proxy returns.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -134,7 +134,7 @@ const start = async (): Promise<void> => {
 };
 
 describe('cache poisoning', () => {
-  test('does not change the response for the next reader after many attackers', async () => {
+  test('cannot change the response to the next reader, even after many attacks', async () => {
     await start();
     const isUntouched = fc.asyncProperty(fc.array(junk, { minLength: 1, maxLength: 4 }), async (attacks) => {
       const handle = `21.T11998/poison-${++count}`;

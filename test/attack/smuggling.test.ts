@@ -11,7 +11,7 @@ const hidden = `GET /api/handles/21.T11998/hidden HTTP/1.1\r\n${HOST}\r\n`;
 const line = (method: string): string => `${method} /api/handles/21.T11998/page HTTP/1.1\r\n`;
 const chunked = 'Transfer-Encoding: chunked\r\n';
 
-describe('request smuggling', () => {
+describe('HTTP listener under request smuggling attacks', () => {
   test.each<[string, string]>([
     ['a folded header (obs-fold)', `${HOST}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n${hidden}`],
     ['a folded Content-Length', `${HOST}Content-Length:\r\n 0\r\n\r\n${hidden}`],

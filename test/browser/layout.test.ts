@@ -147,7 +147,7 @@ describeInBrowser('page layout', (open) => {
     await expect.poll(async () => (await scripted.screenshot()).equals(await plain.screenshot())).toBe(true);
   });
 
-  test('offers a working retry after an error', async () => {
+  test('contains a working retry button after an error', async () => {
     const { demo, proxy } = await startWorld({ UPSTREAM_RETRY_AFTER: '0s' });
     const { page } = await open();
     demo.fail('reset');

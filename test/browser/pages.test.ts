@@ -31,7 +31,7 @@ async function startWorld(env: Record<string, string> = {}): Promise<World> {
 }
 
 describeInBrowser('pages in a browser', (open) => {
-  test('open the target from the lookup field', async () => {
+  test('open the target of a handle entered in the lookup field', async () => {
     const { proxy, objectUrl } = await startWorld();
     const { page, complaints, findings } = await open();
     await page.goto(proxy.url);
@@ -44,14 +44,14 @@ describeInBrowser('pages in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('open the target from the URL of a handle', async () => {
+  test('redirect the URL of a handle to its target', async () => {
     const { proxy, objectUrl } = await startWorld();
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/here`);
     expect(page.url()).toBe(objectUrl);
   });
 
-  test('show values with links and copy the handle', async () => {
+  test('show values with links, and copy the handle at the click of a button', async () => {
     const { proxy } = await startWorld();
     const { page, complaints, findings } = await open({
       permissions: ['clipboard-read', 'clipboard-write'],

@@ -35,7 +35,7 @@ async function startWorld(env: Record<string, string> = {}) {
 const titleIsHealthy = (page: Page): Promise<void> => expect.poll(() => page.title()).toContain('Healthy');
 
 describeInBrowser('status page in a browser', (open) => {
-  test('updates its figures without axe, console or CSP findings', async () => {
+  test('updates its figures, with no axe, console or CSP findings', async () => {
     const { proxy, admin } = await startWorld();
     const { page, complaints, findings } = await open({ viewport: { width: 1280, height: 900 } });
     await page.goto(admin.url);
@@ -73,7 +73,7 @@ describeInBrowser('status page in a browser', (open) => {
     await keepScreenshot(page, 'status-trouble');
   });
 
-  test('shows a lost connection and reconnects', async () => {
+  test('reports a lost connection and reconnects', async () => {
     const { proxy, admin } = await startWorld();
     const { page, findings } = await open();
     await page.goto(admin.url);
@@ -101,7 +101,7 @@ describeInBrowser('status page in a browser', (open) => {
     expect([await inFirstRow('figures'), await inFirstRow('lists')]).toEqual([4, 3]);
   });
 
-  test('fits a phone and escapes names', async () => {
+  test('fits a phone screen, and escapes names', async () => {
     const { proxy, admin } = await startWorld();
     const hostile = `<img src=x onerror="document.title='run'">`;
     await proxy.ask(`/api/handles/21.T11998/${encodeURIComponent(hostile)}`);
@@ -118,7 +118,7 @@ describeInBrowser('status page in a browser', (open) => {
     await keepScreenshot(page, 'status-phone');
   });
 
-  test('shows rules, clients with the most misses and limited networks', async () => {
+  test('shows rules, limited networks and the clients with the most misses', async () => {
     const { proxy, admin } = await startWorld({
       HTTP_TRUSTED_PROXIES: '127.0.0.1',
       TRAFFIC_ENUMERATION_PER_MINUTE: '3',
@@ -138,7 +138,7 @@ describeInBrowser('status page in a browser', (open) => {
     await keepScreenshot(page, 'status-traffic');
   });
 
-  test('accepts the token as the browser password', async () => {
+  test('accepts the token as the password in the browser login dialog', async () => {
     const { admin } = await startWorld({ ADMIN_TOKEN: TOKEN });
     const { page, complaints } = await open({ httpCredentials: { username: 'operator', password: TOKEN } });
     const answer = await page.goto(admin.url);

@@ -62,7 +62,7 @@ describe('invalidation message applier', () => {
     expect(gone).toEqual({ keys: ['A'], prefixes: ['B', ''] });
   });
 
-  test('fences a write of unknown outcome that started before this process, until the fence expires', () => {
+  test('fences a key whose write of unknown outcome started before this process, until the fence expires', () => {
     const { apply, put, clock } = open();
     apply({ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 });
     expect(put('A')).toBe(false);
@@ -70,7 +70,7 @@ describe('invalidation message applier', () => {
     expect(put('A')).toBe(true);
   });
 
-  test('knows no bans before the ban list of Redis is read', () => {
+  test('has no ban list before the list is read from Redis', () => {
     const { apply, bans } = open();
     apply(ban(8));
     expect(bans()).toBeUndefined();
@@ -78,7 +78,7 @@ describe('invalidation message applier', () => {
     expect(bans()).toBeDefined();
   });
 
-  test('adds a ban that arrives during the read of a list without it', () => {
+  test('adds a ban that arrives while an older ban list is being read', () => {
     const { apply, bans } = open();
     apply(ban(8, 'A'));
     apply({ kind: 'bans', run: 'one', seq: 7, floor: 2, bans: [{ number: 5, prefix: 'B', isSoft: false }] });
@@ -115,7 +115,7 @@ describe('invalidation message applier', () => {
     expect(memory.peek('A')).toEqual(entryOf('A', { staleAt: 0 }));
   });
 
-  test('applies a ban under a newer ban, because its number may come from a different server run', () => {
+  test('applies a ban numbered below the latest one, because its number may come from a different server run', () => {
     const { apply, memory, put } = open();
     apply(ban(9));
     put('A');

@@ -48,7 +48,7 @@ describe('prepared response cache', () => {
     ['entries', { ...ON, maxEntries: 4 }],
     // Two responses reach half of this bound.
     ['bytes', { ...ON, maxBytes: 4 * ANSWER_BYTES }],
-  ])('evicts unused responses for a new response, bounded by %s', (_what, bounds) => {
+  ])('evicts unused responses to store a new response within the bound on %s', (_what, bounds) => {
     const cache = cacheOf(bounds);
     prepare(cache, 'unused');
     prepare(cache, 'used');
@@ -85,7 +85,7 @@ describe('prepared response cache', () => {
     expect([textOf(cache, 'x', 9), textOf(cache, 'x', 10)]).toEqual(['+', undefined]);
   });
 
-  test('extends an earlier response of the same entry, and replaces that of a different entry', () => {
+  test('extends an earlier response from the same entry, and replaces one from a different entry', () => {
     const cache = cacheOf();
     prepare(cache, 'x');
     expect(prepare(cache, 'x').text).toBe('++');

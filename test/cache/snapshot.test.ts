@@ -105,7 +105,7 @@ describe('snapshot', () => {
       expect(run.trace.join(' ')).toBe(Array.from({ length: slices }, () => 'slice rest').join(' '));
     });
 
-    test('is abandoned for the final snapshot, without a log line about the abandoned write', async () => {
+    test('is abandoned in favour of the final snapshot, and this is not logged', async () => {
       const folder = newFolder();
       let closing: Promise<void> | undefined;
       const run = trace(join(folder, 'snapshot'), memoryOf(2000), (rests) => {
@@ -143,7 +143,7 @@ describe('snapshot', () => {
       expect(run.trace).not.toContain('rest');
     });
 
-    test('leaves the previous file and logs a warning when the time is insufficient', async () => {
+    test('leaves the previous file and logs a warning when the shutdown timeout is too short', async () => {
       const folder = newFolder();
       const file = join(folder, 'snapshot');
       const first = trace(file, memoryOf(10));
@@ -163,7 +163,7 @@ describe('snapshot', () => {
     });
   });
 
-  test('ends a slice even at free or banned rows', () => {
+  test('counts free and banned rows towards the size of a slice', () => {
     const memory = memoryOf(2000);
     const isBanned = (key: string) => key.startsWith('21.T1/1');
     memory.ban({ prefix: '21.T1/1', isSoft: false });

@@ -84,7 +84,7 @@ describe('tiered store (memory before Redis)', () => {
     ['a ban', undefined, (store) => store.ban({ prefix: '21.T1/', isSoft: false })],
     ['a softening', stale, (store) => store.soften(KEY)],
     ['a soft ban', stale, (store) => store.ban({ prefix: '21.T1/', isSoft: true })],
-  ])('has no fresh entry after %s', async (_what, left, purge) => {
+  ])('returns no fresh entry after %s', async (_what, left, purge) => {
     const { memory, store, pass } = open();
     const purged = purge(store);
     // A read before the publication copies the entry from Redis into memory.
@@ -103,7 +103,7 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)).toBeUndefined();
   });
 
-  test('copies no Redis entry into memory under a fence that this process may not have received', async () => {
+  test('copies no Redis entry into memory when this process may have missed a fence', async () => {
     const { memory, store } = open({ isFenced: true });
     expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
     expect(memory.peek(KEY)).toBeUndefined();
@@ -119,7 +119,7 @@ describe('tiered store (memory before Redis)', () => {
     expect((await store.get(KEY)).entry).toEqual(entryOf('there', { requestedAt: NOW + 2 }));
   });
 
-  test('drops an entry from memory that Redis rejects', async () => {
+  test('drops from memory an entry that Redis rejects', async () => {
     const { memory, put } = open({ isStored: false });
     expect(await put(entryOf('old'))).toBe(false);
     expect(memory.peek(KEY)).toBeUndefined();
@@ -128,7 +128,7 @@ describe('tiered store (memory before Redis)', () => {
   test.each([
     ['rejects', false],
     ['cannot store', undefined],
-  ])('leaves memory empty when Redis %s an entry under a raised fence', async (_what, isStored) => {
+  ])('leaves memory empty when Redis %s an entry whose key is fenced', async (_what, isStored) => {
     const { memory, store } = open({ isStored, isFenced: true });
     const { ticket } = await store.get(KEY);
     const kept = store.set(KEY, entryOf('new'), ticket);
@@ -137,13 +137,13 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)).toBeUndefined();
   });
 
-  test('leaves an entry in memory that Redis stores, even after a lowered fence', async () => {
+  test('leaves an entry in memory when Redis stores it, even after a fence was lowered', async () => {
     const { memory, put } = open({ isFenced: true });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)).toEqual(entryOf('new'));
   });
 
-  test('treats a load without Redis as fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
+  test('treats an entry loaded without Redis as fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
     const { memory, put } = open({ isAsked: false, isStored: undefined });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)?.staleAt).toBe(NOW + DISCONNECTED_MAX_AGE_MS);
@@ -157,7 +157,7 @@ describe('tiered store (memory before Redis)', () => {
 
   const NEW = entryOf('new', { requestedAt: NOW + 1 });
 
-  test('stores an authoritative response in Redis with the message that invalidates older entries', async () => {
+  test('stores an authoritative response in Redis together with the message that invalidates older entries', async () => {
     const { memory, store, changes } = open();
     const { ticket } = await store.get(KEY);
     void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
@@ -166,7 +166,7 @@ describe('tiered store (memory before Redis)', () => {
   });
 
   test.each<[when: string, options: Parameters<typeof open>[0]]>([
-    ['while a write is in flight that Redis knows of', { isFenced: true }],
+    ['while Redis knows of a write in flight', { isFenced: true }],
     ['that was loaded without Redis', { isAsked: false }],
   ])('does not store an authoritative response in Redis %s', async (_when, options) => {
     const { store, changes } = open(options);
@@ -175,7 +175,7 @@ describe('tiered store (memory before Redis)', () => {
     expect(changes).toMatchObject([{ kind: 'forget', key: KEY }]);
   });
 
-  test('drops an authoritative response from memory that Redis rejects', async () => {
+  test('drops from memory an authoritative response that Redis rejects', async () => {
     const { memory, store, pass } = open();
     const { ticket } = await store.get(KEY);
     const replaced = store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
@@ -203,7 +203,7 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)).toBeUndefined();
   });
 
-  test('bounds an unknown outcome when the clock is set back', async () => {
+  test('bounds the fence of a write of unknown outcome even when the clock is set back', async () => {
     const { store, changes, pass, setBy } = open();
     pass();
     const fence = await store.fence(KEY);
@@ -212,7 +212,7 @@ describe('tiered store (memory before Redis)', () => {
     expect(changes.at(-1)).toEqual({ kind: 'unknown', key: KEY, fence: '1', lifeMs: 1000 });
   });
 
-  test('assigns each write a separate fence, with a lifetime for an unknown outcome', async () => {
+  test('assigns each write its own fence, which has a lifetime in case the outcome remains unknown', async () => {
     const { store, changes, pass } = open();
     pass();
     const [one, other] = [await store.fence(KEY), await store.fence(KEY)];

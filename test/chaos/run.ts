@@ -1,4 +1,5 @@
-// Runs chaos: a load, faults from a seeded plan, a check of every response, and a summary.
+// Runs the chaos test: generates load, injects faults from a seeded plan, checks every response and prints
+// a summary.
 import { type Figures, Judge } from './judge.js';
 import { Ledger } from './ledger.js';
 import { startLoad } from './load.js';

@@ -48,7 +48,7 @@ describe('bench command', () => {
     expect(responses).toBeLessThanOrEqual(51);
   });
 
-  test('exits with 1 on error responses, and without any response', async () => {
+  test('exits with 1 for error responses, and when there is no response at all', async () => {
     const failing = await startSeparated({ upstreamUrl: `http://127.0.0.1:${await freePort()}` });
     const { code, stderr } = await cli(['bench', 'a', '--requests', '20'], { PROXY_URL: failing.url });
     expect([code, stderr]).toEqual([1, '20 requests failed\n']);
@@ -69,7 +69,7 @@ describe('bench command', () => {
     ['a duration of an hour', ['a', '--duration', '3600']],
     ['ten thousand connections', ['a', '--connections', '10000']],
     ['no request', ['a', '--requests', '0']],
-    ['a file that is not there', ['--file', '/nowhere/list']],
+    ['a missing file', ['--file', '/nowhere/list']],
   ])('rejects %s as invalid usage', async (_case, args) => {
     expect((await cli(['bench', ...args])).code).toBe(2);
   });

@@ -140,7 +140,7 @@ describe('CLI commands', () => {
     expect(JSON.parse(json.stdout)).toEqual({ purged: { all: true }, soft: false, shared: true });
   });
 
-  test('exit with 2 without a token, and with 1 for a wrong token', async () => {
+  test('exit with 2 when the token is missing, and with 1 when it is wrong', async () => {
     const { place } = await startOperated(demo.url, { ADMIN_TOKEN: TOKEN });
     const missing = await cli(['stats'], place);
     expect(missing).toMatchObject({

@@ -44,7 +44,7 @@ const argsOf = (output: string, admin: string): string[] => [
 ];
 
 describe('interrupted export', () => {
-  test('resumes after kill -9 with current records, and with earlier records the proxy has lost', async () => {
+  test('resumes after kill -9, and contains current records and those that the proxy has since lost', async () => {
     const output = join(newFolder(), 'records.ndjson');
     const partial = `${output}.21.T1.1.partial`;
     const stalled = await adminWith((res) => res.write(linesOf(0, 100, 'before')));

@@ -61,7 +61,7 @@ describe('export and import', () => {
     expect(again.stdout).toBe('0 imported, 1 skipped: 1 in memory already\n');
   });
 
-  test('write records to standard output, one per line, without --output', async () => {
+  test('write records to standard output, one per line, when --output is absent', async () => {
     mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -107,7 +107,7 @@ describe('export and import', () => {
   test.each([
     ['is missing', () => join(newFolder(), 'nowhere'), 'ENOENT'],
     ['is a folder', newFolder, 'EISDIR'],
-  ])('report an input file that %s in one sentence with exit code 2', async (_what, path, reason) => {
+  ])('report an input file that %s in one sentence, with exit code 2', async (_what, path, reason) => {
     const file = path();
     const { code, stderr } = await cli(['import', file]);
     expect(code).toBe(2);

@@ -1,4 +1,4 @@
-// `register`: the files of a new or moved Handle service, decoded again by the facts of CNRI's set-up tool.
+// `register`: decodes the files of a new or moved Handle service according to the formats of CNRI's set-up tool.
 import { createDecipheriv, createPublicKey, pbkdf2Sync, verify, sign, createPrivateKey } from 'node:crypto';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -75,7 +75,7 @@ function expectPair(privateKey: Jwk, publicKey: Jwk): void {
 }
 
 describe('register command', () => {
-  test('writes the key files of CNRI’s layout, private ones readable by their owner only', async () => {
+  test('writes key files in CNRI’s layout, the private keys readable only by their owner', async () => {
     const output = await register();
     expect(readdirSync(output).sort()).toEqual([...KEY_FILES, ...SITE_FILES].sort());
     for (const [publicName, privateName] of [
@@ -192,7 +192,7 @@ describe('register command', () => {
     );
   });
 
-  test('keeps the keys of a service that moves', async () => {
+  test('retains the keys of a service that moves', async () => {
     const former = await register();
     const output = await register('--keys', former, '--address', '203.0.113.11', '--serial', '2');
     expect(readdirSync(output).sort()).toEqual(SITE_FILES);
@@ -235,7 +235,7 @@ describe('register command', () => {
     expect([code, stderr]).toEqual([2, '--address: expected the public IP address of the service.\n']);
   });
 
-  test('asks for missing values on a terminal, again after an invalid one', async () => {
+  test('prompts for missing values on a terminal, and again after an invalid value', async () => {
     const output = join(folder(), 'service');
     const { screen, press, exited } = startOnTerminal(['register', '--output', output, ...REQUIRED.slice(2)]);
     const answer = async (question: string, text: string): Promise<void> => {
@@ -252,7 +252,7 @@ describe('register command', () => {
     expect(server!.address).toBe('203.0.113.12');
   });
 
-  test('writes nothing when the terminal input ends', async () => {
+  test('writes nothing when the terminal input ends early', async () => {
     const output = join(folder(), 'service');
     const { screen, press, exited } = startOnTerminal(['register', '--output', output]);
     await expect.poll(screen).toContain('Public IP address');

@@ -66,7 +66,7 @@ describe('resolve command', () => {
     expect(stderr).toMatch(/404 · .*\n.*not-found, fresh.*\nstatus 404\n/);
   });
 
-  test('queries only the Handle server with --direct, and no cache entries', async () => {
+  test('queries only the Handle server with --direct, and bypasses the cache', async () => {
     const { code, stdout, stderr } = await cli(['resolve', HANDLE, '--direct', `${demo.url}/`]);
     expect([code, stderr]).toEqual([0, '200 · no Cache-Status\n']);
     expect(stdout).toContain('"responseCode":1');
@@ -96,7 +96,7 @@ describe('resolve command', () => {
     expect(JSON.parse(stdout)).toMatchObject({ handle: HANDLE });
   });
 
-  test('decodes a URL once, and a bare handle never', async () => {
+  test('decodes a URL once, and never decodes a bare handle', async () => {
     const handle = '21.T11998/ä%20 ?#b';
     demo.put(handle, [textValue(1, 'DESC', 'odd')]);
     const env = await place();

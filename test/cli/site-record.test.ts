@@ -65,7 +65,7 @@ describe('site-record command', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('has no RSA key')]);
   });
 
-  test('prints only the site with --caching, as a primary, because clients send AUTH requests only there', async () => {
+  test('prints a primary site with --caching, because clients send AUTH requests only to a primary', async () => {
     const { code, stdout } = await cli(['site-record', '--caching'], ENV);
     const { data } = await valueOf([], ENV);
     expect([code, JSON.parse(stdout)]).toEqual([0, { ...data.value, primarySite: true }]);

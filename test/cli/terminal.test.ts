@@ -34,7 +34,7 @@ describe('CLI on a terminal', () => {
     expect(await exited).toMatchObject({ code: 0 });
   });
 
-  itWithProgram('script', 'escapes control characters in handles in stats', async () => {
+  itWithProgram('script', 'escapes control characters of handles in stats', async () => {
     const { url, place } = await startOperated(demo.url);
     await fetch(`${url}/api/handles/21.T11998/%1B%5D0;evil%07`);
     const { screen } = await onTerminal(['stats'], place);

@@ -8,7 +8,7 @@ import { newFolder } from '../support/snapshot.js';
 const NOW = Date.parse('2026-11-23T10:00:00Z');
 
 describe('warm state file', () => {
-  test('makes a handle due at its time, or immediately without a time', () => {
+  test('makes a handle due at its time, or immediately if it has none', () => {
     const file = join(newFolder(), 'state');
     const first = openState(file, () => NOW);
     expect(first.isDue('21.T1/a')).toBe(true);

@@ -76,7 +76,7 @@ describe('warm command', () => {
     expect(stderr).toMatch(/^(?:0 of 600 handles, 0\/s\n)*(?:\d+ of 600 handles, \d+\/s, \d+ s left\n)+$/);
   });
 
-  test('stops on SIGTERM in a pipe, with finished handles in the state file', async () => {
+  test('stops on SIGTERM in a pipe, after saving the finished handles in the state file', async () => {
     const { place } = await start();
     const list = listOf(600, 'signalled');
     const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
@@ -91,7 +91,7 @@ describe('warm command', () => {
     expect(stdout()).toMatch(new RegExp(`^${remembered} warmed, `));
   });
 
-  test('requests the remaining handles after kill -9', async () => {
+  test('requests only the remaining handles after kill -9', async () => {
     const proxy = await start();
     const list = listOf(600, 'killed');
     const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
@@ -145,7 +145,7 @@ describe('warm command', () => {
     },
   );
 
-  test("refreshes only the handles of a prefix that are due by the proxy's TTL", async () => {
+  test("refreshes only the handles under a prefix that are due by the proxy's TTL", async () => {
     const proxy = await startOperated(demo.url);
     const env = { PROXY_URL: proxy.url, ...LOGIN };
     const state = file('prefix.done', '');
@@ -188,7 +188,7 @@ describe('warm command', () => {
     ],
     ['no password is given', { HANDLE_USER: LOGIN.HANDLE_USER }, 2, 'Give the password'],
     ['the connection is not encrypted', { ...LOGIN, PROXY_URL: 'http://handle.test' }, 2, 'in the clear'],
-  ])('rejects listing a prefix with a hint when %s', async (_reason, env, code, text) => {
+  ])('refuses to list a prefix, with a hint, when %s', async (_reason, env, code, text) => {
     const place = { PROXY_URL: (await start()).url };
     const { stderr, ...ended } = await cli(['warm', '--prefix', DEMO_PREFIX], { ...place, ...env });
     expect(ended).toEqual({ code, stdout: '' });
@@ -235,7 +235,7 @@ describe('warm command', () => {
     ]);
   });
 
-  test('requests the handle of a truncated last state line again', async () => {
+  test('requests a handle again when its line, the last of the state file, is truncated', async () => {
     const { url } = await start();
     const list = file('cut', '21.T11998/demo\n21.T11998/page\n');
     const known = '21.T11998/demo\t2126-01-01T00:00:00.000Z\n';

@@ -29,7 +29,7 @@ const spellings = (count: number): string[] =>
   );
 
 describe('lock on a handle', () => {
-  test('counts a hundred spellings of a login as one client, so the owner comes second', async () => {
+  test("treats a hundred spellings of a login as one client, so the owner's write is second in turn", async () => {
     const withLock = start();
     const order: string[] = [];
     const write = (name: string, who: string): Promise<unknown> =>
@@ -43,7 +43,7 @@ describe('lock on a handle', () => {
     expect(order.indexOf('owner')).toBeLessThanOrEqual(2);
   });
 
-  test('limits a login with a rejected write to one queue place', async () => {
+  test('limits a login whose write was rejected to one queue place', async () => {
     const withLock = start();
     const refused = { status: 403, members: {}, namesHandle: false };
     const write = (): Promise<never> =>

@@ -5,7 +5,7 @@ import { LockPlaces } from '../../src/coordination/lock-places.js';
 const writer = (client: string, network = '192.0.2.0/24', prefix = '21.T1') => ({ client, network, prefix });
 
 describe('lock queue places', () => {
-  it('are limited to one for ten seconds after a rejected login for this prefix', () => {
+  it('are limited to one per login for ten seconds after it was rejected for this prefix', () => {
     let nowMs = 1000;
     const places = new LockPlaces(() => nowMs);
     places.refuse(writer('300:A/B'));

@@ -36,7 +36,7 @@ describe('lock queue grants', () => {
     expect(grants).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'a']);
   });
 
-  test('serve a new client before the next entry of a client with many entries', () => {
+  test('reach a new client before the next entry of a client that has many', () => {
     const { grants, enter, leave } = startQueue();
     const first = enter('many');
     const second = enter('many');
@@ -47,7 +47,7 @@ describe('lock queue grants', () => {
     expect(grants).toEqual(['many', 'many', 'new']);
   });
 
-  test('skip a withdrawn entry', () => {
+  test('skip an entry that has been withdrawn', () => {
     const { grants, enter, leave } = startQueue();
     const [first, second] = [enter('a'), enter('b')];
     enter('c');
@@ -91,7 +91,7 @@ describe('lock queue free time', () => {
     expect(freeMs.slice(1)).toEqual([0, now() - released]);
   });
 
-  test('is never overestimated for a key with a dropped release', () => {
+  test('is never overestimated for a key whose release time was dropped', () => {
     const { queue, freeMs, enter, leave, now } = startTimed();
     leave(enter('a'));
     const released = now();

@@ -12,7 +12,7 @@ afterEach(() => {
   server.heal();
 });
 
-describe('demo server fault', () => {
+describe('demo server with a fault', () => {
   it.each([
     ['refuse', 503, '{"responseCode":3,"message":"Server too busy"}'],
     ['error', 500, '{"responseCode":2,"message":"Internal Error"}'],
@@ -40,14 +40,14 @@ describe('demo server fault', () => {
     await expect(ask()).rejects.toMatchObject({ cause: { code: 'ECONNRESET' } });
   });
 
-  it('truncates the body (cut)', async () => {
+  it('truncates the response body (cut)', async () => {
     server.fail('cut');
     const response = await ask();
     expect(response.status).toBe(200);
     await expect(response.text()).rejects.toThrow('terminated');
   });
 
-  it('stalls in the middle of the body (stall)', async () => {
+  it('stalls in the middle of the response body (stall)', async () => {
     server.fail('stall');
     const controller = new AbortController();
     const response = await ask({ signal: controller.signal });
@@ -75,13 +75,13 @@ describe('demo server fault', () => {
     expect(server.asked).toBe(1);
   });
 
-  it('affects only a given number of requests', async () => {
+  it('fails only a given number of requests', async () => {
     server.fail('refuse', { times: 1 });
     expect((await ask()).status).toBe(503);
     expect((await ask()).status).toBe(200);
   });
 
-  it('ends with heal()', async () => {
+  it('responds normally again after heal()', async () => {
     server.fail('refuse');
     server.heal();
     expect((await ask()).status).toBe(200);

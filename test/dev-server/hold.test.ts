@@ -7,8 +7,8 @@ import { numberIn, putNumbered } from '../support/demo-writes.js';
 const server = await startDemoServer();
 const PATH = '/api/handles/21.T11998/held';
 
-describe('demo server hold', () => {
-  it('executes held requests, and sends their responses on release', async () => {
+describe('demo server that holds responses', () => {
+  it('executes requests immediately, and sends their responses on release', async () => {
     server.hold.begin('PUT');
     let isAnswered = false;
     const written = putNumbered(server.url, PATH, 1).then(({ status }) => {

@@ -21,7 +21,7 @@ describe('lenient JSON parser (Gson)', () => {
       'com.google.gson.stream.MalformedJsonException: Unterminated object at line 1 column 8 path $.a',
     ],
     ["{'a", 'com.google.gson.stream.MalformedJsonException: Unterminated string at line 1 column 4 path $.'],
-  ])('rejects %s with the position', (text, message) => {
+  ])('rejects %s and names the position', (text, message) => {
     expect(() => readJson(text)).toThrow(`com.google.gson.JsonSyntaxException: ${message}`);
   });
 });

@@ -24,7 +24,7 @@ describe('administrator permissions on the demo server', () => {
     ['to add administrators', '001000000000', 200],
     ['to delete and recreate the handle', '000000000010', 200],
     ['to add values only', '000001000000', 403],
-  ])('%s (%s) give a replacing PUT status %s', async (_, permissions, status) => {
+  ])('%s (%s) cause a replacing PUT to return %s', async (_, permissions, status) => {
     expect(await statusOfReplacing(permissions)).toBe(status);
   });
 });

@@ -70,7 +70,7 @@ describe('value data', () => {
     expect(stored({ data }).data).toEqual(shown);
   });
 
-  it('of an administrator are returned decoded, for any input format', () => {
+  it('are returned decoded for an administrator, whatever the input format', () => {
     const data = { format: 'base64', value: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' };
     expect(stored({ type: 'HS_ADMIN', data }).data).toEqual({
       format: 'admin',
@@ -85,7 +85,7 @@ describe('value data', () => {
     ['11', '000000000011'],
     [11111110011, '011111110011'],
     [[true, false, true], '000000000101'],
-  ])('of an administrator store permissions %j as %s', (permissions, shown) => {
+  ])('have administrator permissions %j stored as %s', (permissions, shown) => {
     const data = { format: 'admin', value: { handle: 'a/b', index: 1, permissions } };
     expect(stored({ type: 'HS_ADMIN', data }).data).toMatchObject({ value: { permissions: shown } });
   });
@@ -99,12 +99,12 @@ describe('value data', () => {
     expect(stored({ type: 'HS_ADMIN', data: 'nobody' }).data).toEqual({ format: 'string', value: 'nobody' });
   });
 
-  it('of a DSA key retain their numbers', () => {
+  it('retain the numbers of a DSA key', () => {
     const data = { format: 'key', value: { kty: 'DSA', y: '_w', p: 'Aw', q: 'BQ', g: 'Bw' } };
     expect(stored({ type: 'HS_PUBKEY', data }).data).toEqual(data);
   });
 
-  it('of a site retain an IPv6 address', () => {
+  it('retain the IPv6 address of a site', () => {
     const server = {
       serverId: 1,
       address: '2001:db8::1',

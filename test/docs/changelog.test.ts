@@ -19,7 +19,7 @@ describe('CHANGELOG.md', () => {
     );
   });
 
-  it('contains the same sections in the same order in every version', () => {
+  it('contains the same sections in the same order for every version', () => {
     const order = ['Upgrading', 'Added', 'Changed', 'Fixed', 'Security'];
     for (const release of releases) {
       const sections = [...release.matchAll(/^### (.*)$/gm)].map(([, name = '']) => name);

@@ -44,12 +44,12 @@ const blocks = documents().flatMap((path) =>
 );
 
 describe('documented commands', () => {
-  it.each(blocks)('have a test or a reason in %s for %j', (path, block) => {
+  it.each(blocks)('are tested, or exempt for a stated reason: in %s, %j', (path, block) => {
     const claims = CLAIMS.filter(([document, begins]) => document === path && block.startsWith(begins));
     expect(claims).toHaveLength(1);
   });
 
-  it.each(CLAIMS)('have an up-to-date claim in %s for %j', (path, begins, claim) => {
+  it.each(CLAIMS)('match the list of tested commands: in %s, %j', (path, begins, claim) => {
     const claimed = blocks.filter(([document, block]) => document === path && block.startsWith(begins));
     expect(claimed.length).toBeGreaterThan(0);
     if ('by' in claim) expect(existsSync(claim.by)).toBe(true);
@@ -57,7 +57,7 @@ describe('documented commands', () => {
 
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
 
-  it.each(documents())('name existing npm scripts in %s', (path) => {
+  it.each(documents())('include only existing npm scripts in %s', (path) => {
     const named = [...readDocument(path).matchAll(/npm run ([a-z][\w:]*)/g)].map(([, name = '']) => name);
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });

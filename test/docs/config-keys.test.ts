@@ -4,7 +4,7 @@ import { configKeys, configRows } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 describe('documented configuration keys', () => {
-  it('list each key once with its variable, default and description', () => {
+  it('include each key once, with its variable, default and description', () => {
     const listed = tableRows(readDocument('config/README.md'), '| key').map(cells);
     expect(listed).toEqual(configRows().map(cells));
   });

@@ -4,7 +4,7 @@ import { errorRows } from '../../src/errors.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 describe('documented error codes', () => {
-  it('list each code once with its status, response code and title', () => {
+  it('include each code once, with its status, response code and title', () => {
     const listed = tableRows(readDocument('config/troubleshooting.md'), '| code').map(cells);
     expect(listed).toEqual(errorRows().map(cells));
   });

@@ -45,13 +45,13 @@ describe('documents', () => {
 
   const SPECIFICATION = 'src/cache/coherence/README.md';
 
-  it.each(readmes.filter((path) => path !== SPECIFICATION))('%s has 20 to 80 lines', (path) => {
+  it.each(readmes.filter((path) => path !== SPECIFICATION))('have 20 to 80 lines: %s', (path) => {
     const lines = readDocument(path).trimEnd().split('\n').length;
     expect(lines).toBeGreaterThanOrEqual(20);
     expect(lines).toBeLessThanOrEqual(80);
   });
 
-  it('limit the root README to 200 lines', () => {
+  it('include a root README of at most 200 lines', () => {
     expect(readDocument('README.md').split('\n').length).toBeLessThanOrEqual(200);
   });
 });

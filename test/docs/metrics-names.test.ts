@@ -4,7 +4,7 @@ import { metricRows } from '../../src/observe/metric-list.js';
 import { cells, documents, readDocument, tableRows } from '../support/markdown.js';
 
 describe('documented metrics', () => {
-  it('list each metric once with its type, labels and help text', () => {
+  it('include each metric once, with its type, labels and help text', () => {
     const listed = tableRows(readDocument('src/observe/README.md'), '| name').map(cells);
     expect(listed).toEqual(metricRows().map(cells));
   });
@@ -18,7 +18,7 @@ describe('documented metrics', () => {
           .join('')
       : readDocument(path);
 
-  it.each(documents())('are all known in %s', (path) => {
+  it.each(documents())('exist in the code: %s', (path) => {
     const known = metricRows().join('\n');
     const unknown = [...currentText(path).matchAll(/handle_proxy_\w+/g)]
       .map(([name]) => name)

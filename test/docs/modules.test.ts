@@ -12,14 +12,14 @@ const { forbidden } = createRequire(import.meta.url)('../../config/dependency-cr
 };
 
 describe('documented modules', () => {
-  it('list every module with the first sentence of its README or main file', () => {
+  it('include every module, with the first sentence of its README or main file', () => {
     const listed = tableRows(readDocument('README.md'), '| module').map(cells);
     expect(listed).toEqual(moduleRows().map(cells));
   });
 
   it.each(
     readdirSync('src', { withFileTypes: true }).map((entry) => [entry.name, entry.isDirectory()] as const),
-  )('include a dependency-cruiser rule for src/%s', (name, isFolder) => {
+  )('have a dependency-cruiser rule each: src/%s', (name, isFolder) => {
     const from = isFolder ? `^src/${name}/` : `^src/${name.replace('.', '\\.')}$`;
     expect(forbidden.map((rule) => rule.from.path)).toContain(from);
   });

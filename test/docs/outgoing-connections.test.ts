@@ -25,13 +25,13 @@ const namedIn = (column: number): string[] =>
   rows.flatMap((row) => [...(row[column] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name));
 
 describe('outgoing connections in SECURITY.md', () => {
-  test('include every file that opens connections', () => {
+  test('are listed for every file that opens connections', () => {
     const opening = sources.filter((path) => OPENS.some((opens) => opens.test(readDocument(path))));
     expect([...new Set(namedIn(2))].sort()).toEqual(opening.filter((path) => !MAKERS.includes(path)).sort());
     expect(opening).toEqual(expect.arrayContaining(MAKERS));
   });
 
-  test('include every key that contains an address', () => {
+  test('are listed for every key that contains an address', () => {
     const keys = configKeys()
       .map(({ key }) => key)
       .filter((key) =>

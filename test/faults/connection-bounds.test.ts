@@ -69,7 +69,7 @@ describe('server.maxConnections limit', () => {
     expect(await dropped(proxy)).toEqual({ total: 0, network: 0, unread: 0 });
   });
 
-  test('closes a connection without any request first', async () => {
+  test('closes first a connection that has sent no request', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
     const used = await openSocket(proxy.url);
     await statusOn(used);
@@ -81,7 +81,7 @@ describe('server.maxConnections limit', () => {
     expect(await statusOn(used)).toBe(200);
   });
 
-  test('closes the new connection when all others were used within the last second', async () => {
+  test('closes the new connection when all others have been used within the last second', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '1' });
     const used = await openSocket(proxy.url);
     await statusOn(used);
@@ -149,7 +149,7 @@ describe('connection limit per network', () => {
   const NEAR = '127.0.0.77';
   const FAR = '127.0.1.1';
 
-  test('rejects a further connection of that network, and closes no connection of a different network', async () => {
+  test('rejects the next connection from a network at its limit, and closes none from a different network', async () => {
     const proxy = await start(PER_NETWORK);
     const first = await openSocket(proxy.url);
     await openSocket(proxy.url, NEAR);
@@ -232,7 +232,7 @@ describe('native listener at its connection limit', () => {
     expect(await idleClosed(proxy)).toBe(1);
   });
 
-  test('has a separate limit per network', async () => {
+  test('applies a separate limit to each network', async () => {
     const proxy = await start({ ...ON, NATIVE_TCP_MAX_CONNECTIONS_PER_NETWORK: '1' });
     await openSocket(urlOf(proxy), '127.0.1.1');
     await closed(await openSocket(urlOf(proxy), '127.0.1.2'));

@@ -92,7 +92,7 @@ const NO_CONNECTION: FaultRow[] = [
     tls: 'authority',
   },
   {
-    fault: 'TLS certificate for another name',
+    fault: 'TLS certificate for a different name',
     breakIt: (server, { otherName }) => {
       server.show(otherName);
     },
@@ -101,7 +101,7 @@ const NO_CONNECTION: FaultRow[] = [
     tls: 'authority',
   },
   {
-    fault: 'TLS certificate of an unknown authority',
+    fault: 'TLS certificate from an unknown authority',
     breakIt: (server, { unknown }) => {
       server.show(unknown);
     },
@@ -110,7 +110,7 @@ const NO_CONNECTION: FaultRow[] = [
     tls: 'authority',
   },
   {
-    fault: 'TLS certificate not the pinned one',
+    fault: 'TLS certificate other than the pinned one',
     breakIt: (server, { unknown }) => {
       server.show(unknown);
     },
@@ -122,14 +122,14 @@ const NO_CONNECTION: FaultRow[] = [
 
 const TOO_SLOW: FaultRow[] = [
   {
-    fault: 'headers do not come',
+    fault: 'headers never arrive',
     breakIt: (server) => {
       server.misbehave(() => undefined);
     },
     ...TOO_LATE,
   },
   {
-    fault: 'body stops half-way',
+    fault: 'body stalls half-way',
     breakIt: (server) => {
       server.misbehave(startOfBody);
     },
@@ -150,7 +150,7 @@ const BAD_ANSWERS: FaultRow[] = [
     write: 502,
   },
   {
-    fault: 'body cut off half-way',
+    fault: 'body truncated half-way',
     breakIt: (server) => {
       server.misbehave((response) => {
         startOfBody(response);
@@ -168,7 +168,7 @@ const BAD_ANSWERS: FaultRow[] = [
   },
   { fault: 'invalid JSON', breakIt: reply(200, JSON_TYPE, '{"responseCode":1,"ha'), ...NO_ANSWER },
   {
-    fault: 'the record of another handle',
+    fault: 'the record of a different handle',
     breakIt: reply(200, JSON_TYPE, '{"responseCode":1,"handle":"21.T1/other","values":[]}'),
     ...NO_ANSWER,
   },

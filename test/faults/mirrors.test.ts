@@ -73,7 +73,7 @@ describe('read with mirrors (failover)', () => {
     expect(numberIn(await proxy.ask(`${PREFIX}/third`))).toBe(2);
   });
 
-  test('of a broken record does not divert other reads to the mirror', async () => {
+  test('does not divert other reads to the mirror when its own record is broken', async () => {
     prepare();
     const proxy = await start();
     primary.fail('wrong-handle', { times: 1 });
@@ -137,7 +137,7 @@ describe('mirror response that may lag behind the primary', () => {
     expect((await proxy.ask(`${PREFIX}/new`)).status).toBe(502);
   });
 
-  test('does not replace a newer response of the primary', async () => {
+  test('does not replace a newer response from the primary', async () => {
     prepare();
     primary.put(
       '21.T11998/new',

@@ -39,7 +39,7 @@ async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[
 }
 
 describe('slow native TCP sender', () => {
-  test('is closed for a new client when it has been sending for longest', async () => {
+  test('is disconnected in favour of a new client when it has been sending for longest', async () => {
     const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '2' });
     const [oldest, other] = (await openSlow(proxy, 2)) as [Socket, Socket];
     for (let sent = 30; sent < 34; sent++) {
@@ -54,7 +54,7 @@ describe('slow native TCP sender', () => {
     expect(codeOf(readResponse(await answer))).toBe(1);
   });
 
-  test('is not closed within its first second, but the new connection is', async () => {
+  test('stays connected during its first second, while the new client is disconnected', async () => {
     const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
     const [slow] = (await openSlow(proxy, 1)) as [Socket];
     vi.advanceTimersByTime(500);
@@ -64,7 +64,7 @@ describe('slow native TCP sender', () => {
     expect(codeOf(readResponse(await answer))).toBe(1);
   });
 
-  test('stays open while its request waits for the Handle server', async () => {
+  test('stays connected while its request waits for the Handle server', async () => {
     const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
     demo.hold.begin('GET');
     const waiting = await openNativeSocket(proxy.tcpPort);

@@ -26,15 +26,18 @@ const PUT = 'PUT /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r
 const LOGIN = 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp5\r\n\r\n';
 
 describe('unusual response to a forwarded request', () => {
-  test.each(['099', '600', '999'])('becomes a 502 for status %s, and releases its permit', async (status) => {
-    const proxy = await startProxy(env);
-    reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;
-    for (const question of [PUT, LOGIN]) {
-      const { answers } = await exchange(proxy.url, question, { answers: 1 });
-      expect(answers.map((answer) => answer.status)).toEqual([502]);
-      expect(answers[0]?.body).toContain('Invalid response from the Handle server');
-    }
-  });
+  test.each(['099', '600', '999'])(
+    'becomes a 502 when its status is %s, and releases its permit',
+    async (status) => {
+      const proxy = await startProxy(env);
+      reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;
+      for (const question of [PUT, LOGIN]) {
+        const { answers } = await exchange(proxy.url, question, { answers: 1 });
+        expect(answers.map((answer) => answer.status)).toEqual([502]);
+        expect(answers[0]?.body).toContain('Invalid response from the Handle server');
+      }
+    },
+  );
 
   test('is relayed without Content-Length for a 204, because clients would wait for a body', async () => {
     const proxy = await startProxy(env);

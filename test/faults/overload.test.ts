@@ -55,9 +55,9 @@ async function rssMiB(proxy: BuiltProxy): Promise<number> {
   return Number(/^process_resident_memory_bytes(?:\{[^}]*\})? (\S+)/m.exec(text)?.[1]) / MIB;
 }
 
-describe('overload', () => {
+describe('overloaded proxy', () => {
   test(
-    'leaves hits unaffected, and rejects misses beyond the queue with 503 and Retry-After',
+    'serves hits as usual, and rejects misses beyond the queue with 503 and Retry-After',
     { timeout: 60_000 + SECONDS * 3000 },
     async () => {
       const proxy = await startBuiltProxy({

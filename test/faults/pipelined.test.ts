@@ -31,7 +31,7 @@ describe('pipelined requests', () => {
       expect(answers[2 * at + 1]?.body).toContain(`example.org/${number}"`);
   });
 
-  test('in one packet are all answered, both hits and misses', async () => {
+  test('are all answered when they arrive in one packet, both hits and misses', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const paths = Array.from({ length: 300 }, (_, at) =>
       at % 3 === 0 ? `/api/handles/21.T11998/new-${at}` : HIT,
@@ -40,7 +40,7 @@ describe('pipelined requests', () => {
     expect(answers.map(({ status }) => status)).toEqual(paths.map((path) => (path === HIT ? 200 : 404)));
   });
 
-  test('leave time for other clients', async () => {
+  test('do not delay other clients', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     await proxy.ask(HIT);
     const socket = await openSocket(proxy.url);
@@ -54,7 +54,7 @@ describe('pipelined requests', () => {
     expect(answered()).toBeLessThan(500);
   });
 
-  test('in hundreds of thousands delay only the client that sent them', async () => {
+  test('delay only the client that sent them, even by the hundred thousand', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
       UPSTREAM_STALE_AFTER: '1s',

@@ -20,7 +20,7 @@ const headOf = (length: number, path = PATH): string =>
   ].join('\r\n');
 
 describe('slow clients', () => {
-  test('get 408 and a closed connection for a late head or body', async () => {
+  test('receive 408 and lose their connection for a late head or body', async () => {
     const proxy = await startProxy({
       ...env,
       SERVER_HEADERS_TIMEOUT: '1s',
@@ -36,7 +36,7 @@ describe('slow clients', () => {
     }
   });
 
-  test('beyond server.maxConnections are closed immediately, while open connections continue', async () => {
+  test('are disconnected immediately beyond server.maxConnections, while earlier connections stay open', async () => {
     const proxy = await startProxy({ ...env, SERVER_MAX_CONNECTIONS: '2' });
     const first = await openSocket(proxy.url);
     await openSocket(proxy.url);
@@ -51,7 +51,7 @@ describe('slow clients', () => {
 
   const OTHER = '/api/handles/21.T11998/page';
 
-  test('block no other reader or writer with trickling bodies, even of the same handle', async () => {
+  test('block no other reader or writer, even of the same handle, while their bodies trickle in', async () => {
     const proxy = await startProxy({ ...env, UPSTREAM_CONCURRENCY: '1', UPSTREAM_QUEUE_TIMEOUT: '1s' });
     await proxy.ask(OTHER);
     for (let count = 0; count < 5; count++) (await openSocket(proxy.url)).write(`${headOf(500, OTHER)}[`);

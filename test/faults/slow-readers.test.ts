@@ -57,7 +57,7 @@ async function beginToRead(url: string): Promise<Socket> {
 }
 
 describe('slow readers', () => {
-  test('that read nothing are closed when other requests wait for their permit', async () => {
+  test('are disconnected when they read nothing and other requests wait for their permit', async () => {
     const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
     const idle = await beginToRead(proxy.url);
     // On a busy machine the response may still be in transit when the first request has waited long enough.
@@ -66,7 +66,7 @@ describe('slow readers', () => {
     idle.destroy();
   });
 
-  test('that keep reading stay connected, however long the response takes', async () => {
+  test('stay connected while they keep reading, however long the response takes', async () => {
     piecesEveryMs = 60;
     const proxy = await startProxy(env);
     const list = proxy.ask('/api/handles?prefix=21.T11998');
@@ -76,7 +76,7 @@ describe('slow readers', () => {
     piecesEveryMs = undefined;
   });
 
-  test('are closed after server.responseTimeout', async () => {
+  test('are disconnected after server.responseTimeout', async () => {
     const demo = await startDemoServer();
     demo.put('21.T11998/large', [textValue(1, 'DESC', 'x'.repeat(12 * MIB))]);
     const proxy = await startProxy({

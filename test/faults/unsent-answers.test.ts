@@ -40,26 +40,29 @@ async function askAndNotRead(url: string, path: string): Promise<void> {
   socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
 }
 
-describe('budget of unsent responses', () => {
+describe('budget for unsent responses', () => {
   test.each([
     ['a record from memory', PATH],
-    ['a record by Express', `/${HANDLE}?action=api&pretty`],
-  ])('keeps two of ten clients that do not read %s, and answers one reading client', async (_what, path) => {
-    const lines: string[] = [];
-    const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
-    const proxy = await startProxy(env, { logger });
-    expect((await proxy.ask(path)).text.length).toBeGreaterThan(SIZE);
-    for (let count = 0; count < 10; count++) await askAndNotRead(proxy.url, path);
-    await expect.poll(() => countUnread(proxy)).toBe(8);
-    await expect.poll(() => proxy.connections()).toBe(2);
-    const { status, text } = await proxy.ask(path);
-    expect([status, text.length > SIZE]).toEqual([200, true]);
-    expect(await countUnread(proxy)).toBe(9);
-    // The warning is logged once a minute.
-    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
-      'unread answers, closing their connections',
-    ]);
-  });
+    ['a record served by Express', `/${HANDLE}?action=api&pretty`],
+  ])(
+    'retains two of ten clients that do not read %s, and leaves room for a client that reads',
+    async (_what, path) => {
+      const lines: string[] = [];
+      const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
+      const proxy = await startProxy(env, { logger });
+      expect((await proxy.ask(path)).text.length).toBeGreaterThan(SIZE);
+      for (let count = 0; count < 10; count++) await askAndNotRead(proxy.url, path);
+      await expect.poll(() => countUnread(proxy)).toBe(8);
+      await expect.poll(() => proxy.connections()).toBe(2);
+      const { status, text } = await proxy.ask(path);
+      expect([status, text.length > SIZE]).toEqual([200, true]);
+      expect(await countUnread(proxy)).toBe(9);
+      // The warning is logged once a minute.
+      expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+        'unread answers, closing their connections',
+      ]);
+    },
+  );
 
   test('allows one response larger than the budget', async () => {
     const proxy = await startProxy({ ...env, HTTP_MAX_UNSENT_RESPONSE_BYTES: '1MiB' });
@@ -100,7 +103,7 @@ describe('budget of unsent responses', () => {
     return { unsent, dropped, ask };
   }
 
-  test('closes the client that has read nothing for longest before a slow reader', () => {
+  test('disconnects the client that has read nothing for longest before a slow reader', () => {
     const { dropped, ask } = startCount(350_000);
     const [slow, unread, other] = [ask(), ask(), ask()];
     const open = () => [slow, unread, other].map(({ state }) => state.isOpen);
@@ -130,7 +133,7 @@ describe('budget of unsent responses', () => {
     expect(unsent.holders.size).toBe(2);
   });
 
-  test('does not count a short response', () => {
+  test('excludes short responses', () => {
     const { unsent } = startCount(1);
     const { socket, ended } = fakeConnection();
     Object.assign(socket, { writableLength: 64 * 1024 });

@@ -68,7 +68,7 @@ function expectAsked({ asked, counts }: FaultRow, found: number): void {
 const isSurelyOfServer = ({ asked, counts, noEntry, restMs }: FaultRow): boolean =>
   restMs !== undefined || ((asked === 0 || counts === 'connections') && noEntry === 502);
 
-describe.each(FAULTS)('$fault', (row) => {
+describe.each(FAULTS)('proxy during the upstream fault "$fault"', (row) => {
   test('serves cached records, fails uncached reads, and recovers', async () => {
     const { server, proxy, takeAsked } = await startBroken(row);
 

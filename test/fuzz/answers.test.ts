@@ -74,8 +74,8 @@ async function expectHealthy(proxy: BuiltProxy): Promise<void> {
   expect(await proxy.stop()).toEqual({ code: 0, signal: null });
 }
 
-describe('fuzz of upstream responses', () => {
-  test(`yields only valid responses for ${COUNT} mutated responses`, async () => {
+describe('proxy with fuzzed upstream responses', () => {
+  test(`returns only valid responses to ${COUNT} mutated upstream responses`, async () => {
     const { upstream, proxy } = await start();
     const kept = new Map<string, string>();
     const statuses = new Map<number, number>();
@@ -108,7 +108,7 @@ describe('fuzz of upstream responses', () => {
     expect(kept.size).toBeGreaterThan(0);
   });
 
-  test(`causes no internal error for ${COUNT} mutated responses on ${ROUTES.length} routes`, async () => {
+  test(`reports no internal error for ${COUNT} mutated upstream responses on ${ROUTES.length} routes`, async () => {
     const { upstream, proxy } = await start();
     const statuses = new Map<number | 'cut off', number>();
     const failed: string[] = [];

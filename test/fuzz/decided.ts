@@ -61,7 +61,7 @@ function add(decided: Map<string, Explained>, key: string, { least, most }: Expl
 
 const startOf = (key: string): Explained => ({ least: 0, most: isOwnQuestion(key) ? Infinity : 0 });
 
-/** Whether ePIC v2 itself sends this request: a list, a look-up, or a request for a name from its POST. */
+/** Whether ePIC v2 itself sends this request: a list, a lookup, or a request for a name from its POST. */
 const isOwnQuestion = (key: string): boolean =>
   /^GET (\/api\/handles\/?|\/hrls\/handles\/21\.T11998)$/.test(key) ||
   /^(GET|PUT) handle .*[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/.test(key);

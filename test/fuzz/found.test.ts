@@ -14,7 +14,7 @@ const EXPECT = 'Expect: 100-continue\r\n';
 const COLD = `GET /api/handles/21.T11998/page HTTP/1.1\r\n${HOST}\r\n`;
 
 describe('Expect: 100-continue in a pipeline (fuzz findings)', () => {
-  test('never puts a 100 Continue between the head and body of a response (seed 4037)', async () => {
+  test('causes no 100 Continue between the head and body of a response (seed 4037)', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     // Caches the record, so that its response is ready while the preceding response is pending.
     await proxy.ask('/api/handles/21.T11998/demo');
@@ -25,7 +25,7 @@ describe('Expect: 100-continue in a pipeline (fuzz findings)', () => {
     expect(rest).toBe('');
   });
 
-  test('gets 100 Continue only after the response to the preceding request', async () => {
+  test('is answered with 100 Continue only after the response to the preceding request', async () => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     const socket = await openSocket(url);
     let received = '';

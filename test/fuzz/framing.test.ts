@@ -104,8 +104,8 @@ const isProbe = (request: RecordedRequest): boolean =>
 /** Whether the request was forwarded for a client. */
 const isPassedOn = ({ headers }: RecordedRequest): boolean => headers['x-forwarded-for'] !== undefined;
 
-describe('fuzz of request framing (smuggling)', () => {
-  test(`sends the upstream only logged requests for ${COUNT} requests with conflicting lengths`, async () => {
+describe('proxy with fuzzed request framing (smuggling)', () => {
+  test(`forwards only requests that it logs, out of ${COUNT} with conflicting lengths`, async () => {
     const upstream = await startRecordingUpstream(answerWith);
     onTestFinished(upstream.close);
     const proxy = await startBuiltProxy({

@@ -80,7 +80,7 @@ function makeRequest(random: Random, place: Place): Made {
   };
 }
 
-/** Every route: record interface, forwarded paths, reverse look-up, ePIC v2, redirects. */
+/** Every route: record interface, forwarded paths, reverse lookup, ePIC v2, redirects. */
 const WAYS = [
   'GET /api/handles/21.T11998/MARK',
   'HEAD /api/handles/21.T11998/MARK?auth=true',

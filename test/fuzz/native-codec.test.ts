@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 180_000 + COUNT });
 /** Size of the buffer from which shorter messages are decoded. */
 const PADDED = 1024;
 
-describe('fuzz of the native codec', () => {
+describe('fuzzed native codec', () => {
   test(`decodes or rejects ${COUNT} mutated requests`, () => {
     const random = randomFrom(SEED);
     const found = { good: 0, bad: 0 };

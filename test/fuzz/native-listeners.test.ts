@@ -56,8 +56,8 @@ const requestsOf = (transport: 'tcp' | 'udp'): Buffer[] =>
     .filter((one) => one.transport === transport)
     .flatMap(({ request }) => request.map(bytesOf));
 
-describe('fuzz of the native listeners', () => {
-  test(`bounds the amplification of ${DATAGRAMS} mutated datagrams`, async () => {
+describe('fuzzed native listeners', () => {
+  test(`bound the amplification of ${DATAGRAMS} mutated datagrams`, async () => {
     const random = randomFrom(SEED);
     const limited = vi.spyOn(context.metrics, 'countUdpLimited');
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
@@ -93,7 +93,7 @@ describe('fuzz of the native listeners', () => {
     await drain(0);
   });
 
-  test(`answers and ends ${STREAMS} mutated streams`, async () => {
+  test(`answer and end ${STREAMS} mutated streams`, async () => {
     const random = randomFrom(SEED);
     const settings = {
       maxConnections: 100,

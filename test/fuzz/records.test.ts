@@ -175,8 +175,8 @@ function stepsOn(values: readonly HandleValue[]): number {
   return own.steps + target.steps + shown.steps + page.steps + countSteps(toV2(values)).steps;
 }
 
-describe('fuzz of records', () => {
-  test(`bounds the work on ${COUNT} hostile records by their length`, () => {
+describe('work on fuzzed records', () => {
+  test(`is bounded by the record length for ${COUNT} hostile records`, () => {
     for (let seed = SEED * 1_000_000; seed < SEED * 1_000_000 + COUNT; seed++) {
       const random = randomFrom(seed);
       const values = Array.from({ length: 1 + below(random, 8) }, (_, at) => value(random, at + 1));

@@ -13,8 +13,8 @@ vi.setConfig({ testTimeout: 180_000 + COUNT * 10 });
 const demo = await startDemoServer();
 const HANDLES = ['21.T11998/page', '21.T11998/demo', '21.T11998/nobody', '21.T11998/empty'];
 
-describe('fuzz of HTTP requests', () => {
-  test(`yields only valid HTTP for ${COUNT} mutated requests`, async () => {
+describe('proxy with fuzzed HTTP requests', () => {
+  test(`returns only valid HTTP to ${COUNT} mutated requests`, async () => {
     const proxy = await startBuiltProxy({
       UPSTREAM_URL: demo.url,
       UPSTREAM_TIMEOUT: '2s',

@@ -42,7 +42,7 @@ export const ROUTES: readonly Route[] = [
   { name: 'v2 list', ask: get(at('/api/v2/handles/21.T%s/'), LOGIN) },
   { name: 'v2 list of records', ask: get(at('/api/v2/handles/21.T%s/'), { ...LOGIN, Depth: '1' }) },
   { name: 'v2 search', ask: get(at('/api/v2/handles/21.T%s/?URL=*&limit=2'), LOGIN) },
-  { name: 'admin look-up', ask: (proxy, seed) => ask(proxy.adminUrl, `/cache?handle=21.T11998/${seed}`) },
+  { name: 'admin lookup', ask: (proxy, seed) => ask(proxy.adminUrl, `/cache?handle=21.T11998/${seed}`) },
   {
     name: 'v2 write',
     ask: put(at('/api/v2/handles/21.T11998/%s'), '[{"type":"URL","parsed_data":"https://example.org/"}]'),

@@ -11,7 +11,7 @@ const fresh = recordOf([urlValue('https://example.org/new')]);
 
 describe('authoritative read (auth=true)', () => {
   test.each(['?auth=true', '?auth', '?auth=yes', '?auth=TRUE'])(
-    'reaches the upstream with auth=true for every %s request',
+    'is sent upstream with auth=true for every request with %s',
     async (query) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
@@ -23,7 +23,7 @@ describe('authoritative read (auth=true)', () => {
   );
 
   test.each(['?auth=false', '?auth=1', '?auth=on'])(
-    'serves %s from the cache as an ordinary read',
+    'does not include %s, which is an ordinary read from the cache',
     async (query) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();

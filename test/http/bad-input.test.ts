@@ -44,7 +44,7 @@ describe('invalid input', () => {
       expect(upstream.asked).toBe(0);
     });
 
-    test('returns the error as JSONP for a request with a callback', async () => {
+    test('is reported as JSONP when the request has a callback', async () => {
       mockUpstream();
       const proxy = await startProxy();
       const answer = await proxy.ask(`${H}?callback=cb&pretty`);
@@ -52,7 +52,7 @@ describe('invalid input', () => {
     });
   });
 
-  test('logs the first 2,000 characters of an invalid path', async () => {
+  test('is logged up to the first 2,000 characters of the path', async () => {
     const lines: string[] = [];
     const destination = { write: (text: string): unknown => lines.push(text) };
     const proxy = await startProxy({}, { logger: createLogger({ level: 'info', destination }) });

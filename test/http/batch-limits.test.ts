@@ -11,7 +11,7 @@ useNock();
 
 const A = '21.T1/a';
 
-describe('batch limits', () => {
+describe('batch endpoint', () => {
   describe('request validation before any load', () => {
     test.each<[why: string, target: string, status: number, message: RegExp]>([
       [
@@ -122,7 +122,7 @@ describe('batch limits', () => {
     expect([elements.length, upstream.asked]).toEqual([1000, 1]);
   });
 
-  test('parses a JSON body with the form Content-Type that curl -d sends', async () => {
+  test('parses a JSON body sent with the form Content-Type of curl -d', async () => {
     mockUpstream(answerByHandle);
     const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
     expect((await postBatch(await startProxy(), { handles: [A] }, { headers })).status).toBe(200);
@@ -184,7 +184,7 @@ describe('batch limits', () => {
       expect(upstream.asked).toBe(81);
     });
 
-    test('sends cached elements before the load that follows them completes', async () => {
+    test('does not delay loads that follow cached elements', async () => {
       const held = gate();
       const upstream = mockUpstream((target) => ({
         ...answerByHandle(target),

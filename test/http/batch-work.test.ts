@@ -67,7 +67,7 @@ describe('batch work', () => {
     });
   });
 
-  test('does not truncate a batch of whole records', async () => {
+  test('does not truncate a batch of complete records', async () => {
     const proxy = await startWithLarge(300_000);
     const elements = elementsOf(await postBatch(proxy, { handles: repeated(300) }));
     expect(new Set(elements.map(({ status }) => status))).toEqual(new Set([200]));
@@ -97,7 +97,7 @@ describe('batch work', () => {
     return counts.reduce((sum, [, count]) => sum + Number(count), 0);
   }
 
-  test('echoes at most 200 characters of an invalid handle', async () => {
+  test('includes at most 200 characters of an invalid handle in the response', async () => {
     mockLargeRecords(100);
     const answer = await postBatch(await startProxy(), { handles: ['x'.repeat(100_000)] });
     const [element] = elementsOf(answer);

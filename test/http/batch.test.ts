@@ -92,7 +92,7 @@ describe('batch of handles', () => {
       ['type=URL.&index=2', { type: ['URL.'], index: [2] }],
       ['type=NOSUCH', { type: 'NOSUCH' }],
     ])(
-      'applies %s from the query as a GET does, and the same members from the body',
+      'interprets %s in the query as for a GET, and the same members in the body',
       async (query, members) => {
         mockUpstream();
         const proxy = await startProxy();
@@ -104,7 +104,7 @@ describe('batch of handles', () => {
     );
   });
 
-  test('indents the whole array with pretty and wraps it with callback', async () => {
+  test('is indented as a whole with pretty, and wrapped with callback', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     const plain = elementsOf(await proxy.ask(batchTarget([A, NONE])));
@@ -123,7 +123,7 @@ describe('batch of handles', () => {
     expect(elementsOf(await postBatch(await startProxy(), { handles: [] }))).toEqual([]);
   });
 
-  test('writes one element per line', async () => {
+  test('is written with one element per line', async () => {
     mockUpstream(answerByHandle);
     const { text } = await postBatch(await startProxy(), { handles: [A, B] });
     const lines = text.split('\n').slice(1, -1);
@@ -133,7 +133,7 @@ describe('batch of handles', () => {
     ]);
   });
 
-  test('compresses the response for a client that accepts gzip', async () => {
+  test('is compressed for a client that accepts gzip', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     const handles = numbered(30);
@@ -159,7 +159,7 @@ describe('batch of handles', () => {
     expect(head.headers['content-type']).toBe((await proxy.ask(batchTarget([A]))).headers['content-type']);
   });
 
-  test('allows scripts of any origin (CORS)', async () => {
+  test('is readable by scripts from any origin (CORS)', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     const Origin = 'https://app.example.org';
@@ -176,20 +176,20 @@ describe('batch of handles', () => {
     expect(answer.headers['access-control-allow-origin']).toBe(Origin);
   });
 
-  test('forwards a query with prefix as a list request to the Handle server', async () => {
+  test('is forwarded to the Handle server as a list request when the query contains prefix', async () => {
     const upstream = mockUpstream({ status: 200, body: { responseCode: 1, handles: [] } });
     const target = '/api/handles?prefix=21.T1&handle=21.T1/a';
     expect((await (await startProxy()).ask(target)).text).toContain('"handles":[]');
     expect(upstream.targets).toEqual([target]);
   });
 
-  test('reads the handle in the path and ignores handles in the query', async () => {
+  test('is not read when the path contains a handle, which takes precedence over the query', async () => {
     mockUpstream(recordOf(VALUES));
     const { text } = await (await startProxy()).ask(`${PATH}?handle=21.T1/b`);
     expect(JSON.parse(text)).toMatchObject({ responseCode: 1, handle: HANDLE });
   });
 
-  test('rejects a batch as a Handle server does when BATCH_ENABLED is false', async () => {
+  test('is rejected as by a Handle server when BATCH_ENABLED is false', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ BATCH_ENABLED: 'false' });
     expect((await proxy.ask(batchTarget([A]))).status).toBe(400);
@@ -198,7 +198,7 @@ describe('batch of handles', () => {
     expect(upstream.asked).toBe(0);
   });
 
-  test('counts one request and one result per handle in the metrics', async () => {
+  test('appears in the metrics as one request, with one result per handle', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     await proxy.ask(`/api/handles/${A}`);

@@ -59,7 +59,7 @@ describe('caching headers', () => {
     ]);
   });
 
-  test('return 304 without a body for a matching If-None-Match', async () => {
+  test('let a matching If-None-Match return 304 without a body', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH);
@@ -86,7 +86,7 @@ describe('caching headers', () => {
     expect(new Set([...tags, zipped.headers.etag]).size).toBe(targets.length + 1);
   });
 
-  test('gzip responses of at least http.gzipMinBytes for clients that accept it', async () => {
+  test('include Content-Encoding: gzip for at least http.gzipMinBytes sent to a client that accepts gzip', async () => {
     mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(2000)}`)]));
     const proxy = await startProxy();
     const plain = await proxy.ask(PATH);

@@ -62,7 +62,7 @@ describe('cache entry contradicted by an upstream response', () => {
       expect((await proxy.ask(PATH)).status).toBe(404);
     });
 
-    test('is evicted after a compressed 404 to a GET with a login', async () => {
+    test('is evicted after a compressed 404 response to a GET with a login', async () => {
       const { status, body } = notFound();
       const compressed = {
         status,
@@ -92,14 +92,14 @@ describe('cache entry contradicted by an upstream response', () => {
     test.each([
       ['PUT over ePIC v2', V2_PATH, BODY],
       ['PUT', PATH, '{"values":[]}'],
-    ])('is replaced for all readers after a failed If-Match of a %s', async (_what, path, body) => {
+    ])('is replaced for all readers after a failed If-Match in a %s', async (_what, path, body) => {
       const proxy = await startWith(OLD, NEW);
       const headers = { Authorization, 'Content-Type': 'application/json', 'If-Match': '"old"' };
       expect((await proxy.ask(path, { method: 'PUT', body, headers })).status).toBe(412);
       expect((await proxy.ask(PATH)).text).toContain('/new');
     });
 
-    test('remains cached after a failed If-Match when the record is unchanged', async () => {
+    test('remains cached after a failed If-Match if the record is unchanged', async () => {
       const proxy = await startWith(OLD, OLD);
       const headers = { Authorization, 'If-Match': '"other"' };
       expect((await proxy.ask(PATH, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(412);
@@ -109,7 +109,7 @@ describe('cache entry contradicted by an upstream response', () => {
     });
   });
 
-  test('remains a hit after a rejected PUT with overwrite=false when the record is unchanged', async () => {
+  test('remains a hit after a rejected PUT with overwrite=false if the record is unchanged', async () => {
     const proxy = await startWith(OLD, OLD);
     mockWrites(jsonAnswer(409, { responseCode: 101 }));
     const headers = { Authorization, 'Content-Type': 'application/json' };

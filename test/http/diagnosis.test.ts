@@ -89,7 +89,7 @@ describe('diagnosis of a failing Handle server', () => {
 
   describe('reader of a failing server', () => {
     test.each([PATH, `/${PATH.slice('/api/handles/'.length)}`, PATH.replace('/api/', '/api/v2/')])(
-      'receives Retry-After without internal details at %s',
+      'receives Retry-After, and no internal details, at %s',
       async (path) => {
         const { proxy, named } = await startLogged();
         mockUpstream(REFUSED);

@@ -43,7 +43,7 @@ async function replayOne(recording: Recording): Promise<{ answer: Compared; sent
 
 describe('recorded endpoints of a Handle server', () => {
   test.each(recordings.map((recording) => [recording.name, recording] as const))(
-    'match for %s, or need their waiver',
+    'are reproduced, or covered by a waiver: %s',
     async (name, recording) => {
       const { method, path, headers } = recording.request;
       const { answer, sent } = await replayOne(recording);
@@ -57,12 +57,12 @@ describe('recorded endpoints of a Handle server', () => {
     },
   );
 
-  test('comprise 31 recordings, including one for every waiver', () => {
+  test('are covered by 31 recordings, including one for every waiver', () => {
     expect(recordings).toHaveLength(31);
     expect(recordings.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(endpointWaivers)));
   });
 
-  test('have every waiver listed in the README', () => {
+  test('have all their waivers listed in the README', () => {
     const readme = readDocument('src/redirect/locations/README.md');
     expect(Object.keys(endpointWaivers).filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
   });

@@ -7,7 +7,7 @@ useNock();
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
-describe('API endpoints', () => {
+describe('HTTP API', () => {
   describe.each<[path: string, methods: string[]]>([
     ['/api/handles', METHODS],
     ['/api/handles/', METHODS],

@@ -55,7 +55,7 @@ describe('error code', () => {
     ['REDIRECT_NOT_FOUND', missing, `/${HANDLE}`],
     ['REDIRECT_REFUSED', refusing, `/${HANDLE}`],
     ['BAD_PATH', undefined, '/%zz'],
-  ])('shows %s on the error page', async (code, answer, path) => {
+  ])('appears on the error page: %s', async (code, answer, path) => {
     mockUpstream(answer);
     const proxy = await start();
     expect((await proxy.ask(path)).text).toContain(`<code>${code}</code>`);

@@ -29,7 +29,7 @@ const TARGETS = [
 
 describe('JSONP with a login', () => {
   describe.each(['Basic eDp5', 'Handle sessionId="1x"', ''])('Authorization "%s"', (login) => {
-    test.each(TARGETS)('rejects GET %s with 403 as JSON, without an upstream request', async (target) => {
+    test.each(TARGETS)('causes a JSON 403 for GET %s, without an upstream request', async (target) => {
       const upstream = mockUpstream(secret);
       const proxy = await startProxy();
       const headers = { Authorization: login, Accept: 'application/json' };
@@ -42,7 +42,7 @@ describe('JSONP with a login', () => {
     });
   });
 
-  test('does not affect JSONP without a login or a login without JSONP', async () => {
+  test('is not rejected if either the login or the callback is missing', async () => {
     const upstream = mockUpstream(secret);
     const proxy = await startProxy();
     expect((await proxy.ask(`${PATH}?${callback}`)).text).toMatch(/^steal\(.*\);$/s);

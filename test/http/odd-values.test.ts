@@ -40,7 +40,7 @@ async function statusesOf(values: unknown[], routes = ROUTES): Promise<number[]>
 const SHOWN = [200, 200, 200, 302, 200, 200, 200, 200];
 const BAD = ROUTES.map(() => 502);
 
-describe('malformed values in a record', () => {
+describe('record with unusual values', () => {
   describe('value with one malformed member', () => {
     test.each<[string, unknown]>([
       ['references that are not a list', odd({ references: { handle: 'a/b', index: 1 } })],
@@ -89,7 +89,7 @@ describe('malformed values in a record', () => {
       ['no data', undefined],
       ['null data', null],
       ['numeric data', 7],
-    ])('is rejected only by the read with credentials: %s', async (_what, data) => {
+    ])('is rejected only for a read with credentials: %s', async (_what, data) => {
       expect(await statusesOf([VALUES[0], odd({ index: 2, data })])).toEqual([...SHOWN.slice(0, -1), 502]);
     });
   });
@@ -107,7 +107,7 @@ describe('malformed values in a record', () => {
     });
   });
 
-  test('serves a record with more values than a function call allows arguments', async () => {
+  test('is served even when it has more values than a function call allows arguments', async () => {
     const values = Array.from({ length: 150_000 }, (_, at) => ({ index: at + 1, type: 'X', data: {} }));
     expect(await statusesOf(values, [[PATH], [`/api/v2/handles/${HANDLE}`]])).toEqual([200, 200]);
   });

@@ -12,13 +12,13 @@ const broken = { status: 502, body: '<html>' };
 
 const whenRead = (proxy: Proxy) => expect.poll(() => proxy.app.operations.inspect(HANDLE)).toHaveLength(1);
 
-describe('seed file without an upstream', () => {
+describe('proxy with a seed file and no upstream', () => {
   const OFFLINE = { UPSTREAM_URL: 'none' };
 
   test.each([
     ['plain', (text: string) => text],
     ['compressed', (text: string) => gzipSync(text)],
-  ])('serves the records of a %s seed as fresh without expiry', async (_, pack) => {
+  ])('serves the records of a %s seed as fresh forever', async (_, pack) => {
     const SEED_FILE = fileOf(pack(`${recordLine(HANDLE)}\n`));
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE });
     await whenRead(proxy);
@@ -29,7 +29,7 @@ describe('seed file without an upstream', () => {
     expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
   });
 
-  test('rejects other handles and all writes as belonging to a foreign prefix', async () => {
+  test('rejects reads of other handles, and all writes, as for a foreign prefix', async () => {
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
     await whenRead(proxy);
     const read = await proxy.ask('/api/handles/21.T11998/other');
@@ -52,8 +52,8 @@ describe('seed file without an upstream', () => {
   });
 });
 
-describe('seed file with an upstream', () => {
-  test('is loaded from the upstream on first use and served stale while the server fails', async () => {
+describe('proxy with a seed file and an upstream', () => {
+  test('loads a seeded record from the upstream on first use, and serves it stale while the server fails', async () => {
     const upstream = mockUpstream(broken);
     const proxy = await startProxy({
       SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`),

@@ -39,7 +39,7 @@ async function start(env: Record<string, string> = {}) {
 
 describe('client with an HTTP cache (RFC 9111)', () => {
   test.each(['', '?index=1', '?type=URL&pretty'])(
-    'reads its write immediately with the query "%s"',
+    'reads its own write immediately with the query "%s"',
     async (query) => {
       const upstream = mockUpstream(first);
       mockWrites(jsonAnswer(200, { responseCode: 1 }));

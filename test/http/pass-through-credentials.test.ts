@@ -42,7 +42,7 @@ describe('requests with credentials', () => {
     test.each([
       ['gzip', 'of a body that is not compressed', json],
       ['br', 'of a record in another coding', brotliCompressSync(json)],
-    ])('relays Content-Encoding %s %s unchanged, without an ETag', async (coding, _what, body) => {
+    ])('returns Content-Encoding %s %s unchanged, without an ETag', async (coding, _what, body) => {
       mockUpstream({ ...secret, body, headers: { 'Content-Encoding': coding } });
       const proxy = await startProxy();
       const answer = await proxy.ask(PATH, { headers: { Authorization } });
@@ -90,7 +90,7 @@ describe('requests with credentials', () => {
       expect([answer.status, answer.text]).toEqual([500, '{"responseCode":2}']);
     });
 
-    test('bypasses the cache for If-None-Match', async () => {
+    test('bypasses the cache even with If-None-Match', async () => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       const { headers } = await proxy.ask(PATH);
@@ -100,7 +100,7 @@ describe('requests with credentials', () => {
     });
   });
 
-  test('forward HEAD as HEAD', async () => {
+  test('are forwarded as HEAD if they are HEAD', async () => {
     const sent = mockWrites(
       { status: 200, rawHeaders: ['Content-Type', 'application/json', 'Content-Length', '99'] },
       { methods: ['HEAD'] },
@@ -111,7 +111,7 @@ describe('requests with credentials', () => {
     expect(sent.map(({ headers }) => headers['authorization'])).toEqual([Authorization]);
   });
 
-  test('keep credentials out of proxy error bodies', async () => {
+  test('do not reveal the credentials in proxy error bodies', async () => {
     mockWrites({ status: 0, error: 'ECONNRESET' });
     const proxy = await startProxy();
     const { status, text } = await proxy.ask(PATH, { method: 'PUT', headers: { Authorization } });

@@ -14,7 +14,7 @@ describe('handle list', () => {
     LIST,
     `/api/handles/${LIST.slice('/api/handles'.length)}`,
     '/api/handles?prefix=0.NA%2F21.T11998&pretty',
-  ])('forwards each GET %s upstream with the caller’s credentials', async (target) => {
+  ])('is forwarded upstream for each GET %s, with the caller’s credentials', async (target) => {
     const rawHeaders = ['Content-Type', 'application/json;charset=utf-8'];
     const sent = mockWrites({ status: 200, body, rawHeaders }, { methods: ['GET'] });
     const proxy = await startProxy();

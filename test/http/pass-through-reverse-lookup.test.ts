@@ -9,7 +9,7 @@ useNock();
 const TARGET = '/hrls/handles?URL=*&limit=10&prefix=21.T11998';
 
 describe('reverse lookup', () => {
-  test('returns 404 without a configured service', async () => {
+  test('returns 404 when no service is configured', async () => {
     const proxy = await startProxy();
     expect((await proxy.ask(TARGET)).status).toBe(404);
   });

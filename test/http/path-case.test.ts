@@ -51,33 +51,41 @@ describe('path case', () => {
   });
 
   describe('write', () => {
-    test.each(SPELLINGS)('is forwarded as /api/handles and invalidates the record under %s', async (base) => {
-      mockUpstream();
-      const sent: string[] = [];
-      nock(UPSTREAM_URL)
-        .put(/.*/)
-        .reply(function (target) {
-          sent.push(target);
-          return [200, { responseCode: 1, handle: HANDLE }];
-        });
-      const proxy = await startProxy();
-      await proxy.ask(PATH);
-      expect(await cacheStatus(proxy, PATH)).toContain('hit');
-      const headers = { 'Content-Type': 'application/json', Authorization: USER01 };
-      expect((await proxy.ask(`${base}/${HANDLE}`, { method: 'PUT', headers, body: '[]' })).status).toBe(200);
-      expect(sent).toEqual([PATH]);
-      expect(await cacheStatus(proxy, PATH)).toContain('fwd=miss');
-    });
+    test.each(SPELLINGS)(
+      'under %s is forwarded as /api/handles and invalidates the cached record',
+      async (base) => {
+        mockUpstream();
+        const sent: string[] = [];
+        nock(UPSTREAM_URL)
+          .put(/.*/)
+          .reply(function (target) {
+            sent.push(target);
+            return [200, { responseCode: 1, handle: HANDLE }];
+          });
+        const proxy = await startProxy();
+        await proxy.ask(PATH);
+        expect(await cacheStatus(proxy, PATH)).toContain('hit');
+        const headers = { 'Content-Type': 'application/json', Authorization: USER01 };
+        expect((await proxy.ask(`${base}/${HANDLE}`, { method: 'PUT', headers, body: '[]' })).status).toBe(
+          200,
+        );
+        expect(sent).toEqual([PATH]);
+        expect(await cacheStatus(proxy, PATH)).toContain('fwd=miss');
+      },
+    );
 
-    test.each(SPELLINGS)('rejects DELETE under %s while deletion is disabled', async (base) => {
-      const upstream = mockUpstream();
-      const proxy = await startProxy();
-      for (const query of ['', '?index=1']) {
-        const { status, text } = await proxy.ask(`${base}/${HANDLE}${query}`, { method: 'DELETE' });
-        expect([status, JSON.parse(text)]).toMatchObject([403, { responseCode: 400, handle: HANDLE }]);
-      }
-      expect(upstream.targets).toEqual([PATH]);
-    });
+    test.each(SPELLINGS)(
+      'is rejected under %s when it is a DELETE and deletion is disabled',
+      async (base) => {
+        const upstream = mockUpstream();
+        const proxy = await startProxy();
+        for (const query of ['', '?index=1']) {
+          const { status, text } = await proxy.ask(`${base}/${HANDLE}${query}`, { method: 'DELETE' });
+          expect([status, JSON.parse(text)]).toMatchObject([403, { responseCode: 400, handle: HANDLE }]);
+        }
+        expect(upstream.targets).toEqual([PATH]);
+      },
+    );
   });
 
   describe('ePIC v2', () => {

@@ -32,7 +32,7 @@ describe('reporting of reads', () => {
     await expect.poll(() => resultsOf(proxy)).toEqual(results);
   });
 
-  test('counts a stale response as stale', async () => {
+  test('reports a stale response as stale', async () => {
     const upstream = mockUpstream(recordOf());
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -42,7 +42,7 @@ describe('reporting of reads', () => {
     await expect.poll(() => resultsOf(proxy)).toEqual({ miss: 1, stale: 1 });
   });
 
-  test('counts a client disconnect during a load, whose record is still stored', async () => {
+  test('counts a client that disconnects during a load, whose record is still stored', async () => {
     let answer = (): void => undefined;
     const after = new Promise<void>((resolve) => (answer = resolve));
     const upstream = mockUpstream({ ...recordOf(), after });

@@ -65,7 +65,7 @@ describe('anonymous reads', () => {
     expect(entries()).toBe(0);
   });
 
-  test('bypass Express for hits without prepared responses', async () => {
+  test('bypass Express for hits even when prepared responses are disabled', async () => {
     const upstream = mockUpstream();
     const entries = countEntries();
     const proxy = await startProxy({ HTTP_RESPONSE_CACHE_ENABLED: 'false' });
@@ -78,7 +78,7 @@ describe('anonymous reads', () => {
     ['credentials', PATH, { Authorization: 'Basic eDp5' }],
     ['private values', `${PATH}?publicOnly=false`, {}],
     ['a list', '/api/handles?prefix=21.T11998', {}],
-  ])('enter Express with %s', async (_what, target, headers) => {
+  ])('are handled by Express with %s', async (_what, target, headers) => {
     mockUpstream();
     const entries = countEntries();
     const proxy = await startProxy();
@@ -86,7 +86,7 @@ describe('anonymous reads', () => {
     expect(entries()).toBe(1);
   });
 
-  test('have CORS headers without Express', async () => {
+  test('have CORS headers even when they bypass Express', async () => {
     mockUpstream();
     const entries = countEntries();
     const proxy = await startProxy();

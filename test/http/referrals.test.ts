@@ -61,8 +61,8 @@ async function start(env: Record<string, string> = {}) {
   return { ...proxy, read };
 }
 
-describe('upstream referral', () => {
-  test('reads a handle at the server in its prefix record and caches both', async () => {
+describe('proxy that follows referrals', () => {
+  test('reads a handle at the server in its prefix record, and caches both records', async () => {
     const { read, app } = await start();
     expect(await read('99.FAR/page')).toMatchObject({ status: 200 });
     expect((await read('99.far/PAGE')).body).toContain('https://example.org/far');
@@ -80,14 +80,14 @@ describe('upstream referral', () => {
     expect(far.asked).toBe(1);
   });
 
-  test('accepts only a server with the key in its site record', async () => {
+  test('accepts only a server that has the key in its site record', async () => {
     const { read } = await start();
     expect((await read('99.TLS/page')).body).toContain('https://example.org/tls');
     expect(await read('99.WRONG/page')).toMatchObject({ status: 502 });
     expect(secure.askedFor('99.WRONG/page')).toBe(0);
   });
 
-  test('returns no handles for a prefix without a record', async () => {
+  test('returns no handles under a prefix that has no record', async () => {
     const { read } = await start();
     expect(await read('99.NOBODY/page')).toMatchObject({ status: 404 });
   });
@@ -111,7 +111,7 @@ describe('upstream referral', () => {
     expect(far.asked).toBe(0);
   });
 
-  test('overrides a configured server that is not responsible', async () => {
+  test('follows a referral even when a server is configured but not responsible', async () => {
     const { read } = await start({
       UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
       UPSTREAM_REFERRAL_ROOT: root.url,
@@ -121,7 +121,7 @@ describe('upstream referral', () => {
     expect(root.askedFor('21.T1/page')).toBe(0);
   });
 
-  test('is disabled when upstream.followReferrals is false', async () => {
+  test('follows none when upstream.followReferrals is false', async () => {
     const { read } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
     expect(await read('99.FAR/page')).toMatchObject({ status: 400 });
     expect(root.asked).toBe(0);

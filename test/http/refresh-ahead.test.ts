@@ -8,7 +8,7 @@ useNock();
 const HOUR = 3_600_000;
 
 describe('refresh ahead', () => {
-  test('loads a frequently read record before its TTL expires without delaying a reader', async () => {
+  test('loads a frequently read record before its TTL expires, without delaying readers', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     for (let times = 0; times < 4; times++) await proxy.ask(PATH);

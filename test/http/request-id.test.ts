@@ -38,7 +38,7 @@ const from = (id: string | string[]): Question => ({ headers: { 'X-Request-Id': 
 const INTERFACES = [PATH, `/${HANDLE}`, PATH.replace('/api/', '/api/v2/'), '/api/unknown'];
 
 describe('request id of an error', () => {
-  test.each(INTERFACES)('matches the log line at %s', async (path) => {
+  test.each(INTERFACES)('matches the log line on %s', async (path) => {
     mockUpstream(FAILURE);
     const { proxy, logged } = await startLogged();
     const { status, headers } = await proxy.ask(path);
@@ -47,7 +47,7 @@ describe('request id of an error', () => {
     expect(await logged(1)).toEqual([headers['x-request-id']]);
   });
 
-  test.each(INTERFACES)('is accepted from a trusted proxy at %s', async (path) => {
+  test.each(INTERFACES)('is accepted from a trusted proxy on %s', async (path) => {
     mockUpstream(FAILURE);
     const { proxy, logged } = await startLogged(TRUSTED);
     expect((await proxy.ask(path, from(GIVEN))).headers['x-request-id']).toBe(GIVEN);
@@ -86,7 +86,7 @@ describe('request id', () => {
     expect(await logged(1)).toEqual([headers['x-request-id']]);
   });
 
-  test('is accepted from a proxy that became trusted after a reload', async () => {
+  test('is accepted from a proxy that became trusted through a reload', async () => {
     mockUpstream(FAILURE);
     const { proxy } = await startLogged();
     proxy.app.reload(configFrom({ env: { UPSTREAM_URL, LOG_LEVEL: 'silent', ...TRUSTED } }));

@@ -60,7 +60,7 @@ describe('request log (log.requests)', () => {
     ['with misses-and-errors', { LOG_REQUESTS: 'misses-and-errors' }, MISSES_AND_ERRORS],
     ['with all', { LOG_REQUESTS: 'all' }, [...HITS, ...MISSES_AND_ERRORS]],
     ['with none', { LOG_REQUESTS: 'none' }, []],
-  ])('contains the requests of the setting: %s', async (_name, env, lines) => {
+  ])('contains the selected requests %s', async (_name, env, lines) => {
     const { proxy, logged } = await start(env);
     await askEverything(proxy);
     expect(await logged()).toEqual([...lines].sort());

@@ -66,8 +66,8 @@ const WRITE = JSON.stringify([textValue(1, 'URL', 'https://example.org/new')]);
 const V2_WRITE = JSON.stringify([{ idx: 1, type: 'URL', parsed_data: 'https://example.org/v2' }]);
 const asked = (): number[] => [a.asked, b.asked, others.asked];
 
-describe('several upstream servers', () => {
-  test('route a read to the server of its prefix and cache the response', async () => {
+describe('proxy with several upstream servers', () => {
+  test('routes a read to the server for its prefix, and caches the response', async () => {
     const { ask } = await start();
     for (const handle of ['21.T1/page', '20.500.99/page', '10.1000/page', '20.500.99/PAGE', '21.t1/page']) {
       const { status, body } = await ask(`/api/handles/${handle}`);
@@ -79,7 +79,7 @@ describe('several upstream servers', () => {
     expect(asked()).toEqual([1, 1, 1]);
   });
 
-  test('have a metric series each, even when unused', async () => {
+  test('exports a metric series for each server, even an unused server', async () => {
     const { ask, app } = await start();
     for (const handle of ['21.T1/page', '20.500.99/page', '20.500.99/none'])
       await ask(`/api/handles/${handle}`);
@@ -101,14 +101,14 @@ describe('several upstream servers', () => {
     }
   });
 
-  test('serve a prefix record from the server of its prefix or the default server', async () => {
+  test('serves a prefix record from the server for its prefix or from the default server', async () => {
     const { ask } = await start();
     expect((await ask('/api/handles/0.NA/20.500.99')).status).toBe(200);
     expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
     expect(asked()).toEqual([1, 1, 1]);
   });
 
-  test('route a write to the server of its prefix and show it immediately', async () => {
+  test('routes a write to the server for its prefix, and serves the change immediately', async () => {
     const { ask, put } = await start();
     await ask('/api/handles/20.500.99/page');
     expect(await put('20.500.99/page', { as: '20.500.99' })).toMatchObject({ status: 200 });
@@ -120,7 +120,7 @@ describe('several upstream servers', () => {
   });
 
   test.each(['/api/handles', '/api/v2/handles'])(
-    'reject a write through %s to a read-only server without an upstream request',
+    'rejects a write through %s to a read-only server, without an upstream request',
     async (path) => {
       const { put } = await start();
       const body = path === '/api/handles' ? WRITE : V2_WRITE;
@@ -131,7 +131,7 @@ describe('several upstream servers', () => {
     },
   );
 
-  test('send no credentials to a read-only server', async () => {
+  test('sends no credentials to a read-only server', async () => {
     const { ask, login } = await start();
     const headers = login('21.T1');
     expect((await ask('/api/handles/10.1000/page', { headers })).status).toBe(200);
@@ -140,7 +140,7 @@ describe('several upstream servers', () => {
     expect(b.lastRequest?.headers.authorization).toBeDefined();
   });
 
-  test('route a list by prefix, and everything else to the first writable server', async () => {
+  test('routes a list by prefix, and everything else to the first writable server', async () => {
     const { ask, login } = await start();
     const list = await ask('/api/handles?prefix=20.500.99', { headers: login('20.500.99') });
     expect(list.body.toString()).toContain('20.500.99/USER');
@@ -154,7 +154,7 @@ describe('several upstream servers', () => {
     Authorization: `Handle sessionId="${sessionId}"`,
   });
 
-  test('restrict a session to the server that opened it', async () => {
+  test('restricts a session to the server that opened it', async () => {
     const { ask, login } = await start();
     const opened = await ask('/api/sessions', { method: 'POST', headers: login('21.T1') });
     const { sessionId } = JSON.parse(opened.text) as { sessionId: string };
@@ -167,7 +167,7 @@ describe('several upstream servers', () => {
     expect([written.status, b.lastRequest?.headers.authorization]).toEqual([401, undefined]);
   });
 
-  test('restrict a challenge session to the server that opened it', async () => {
+  test('restricts a challenge session to the server that opened it', async () => {
     const { ask } = await start();
     const place = '/api/handles/20.500.99/page';
     const body = WRITE;
@@ -204,7 +204,7 @@ describe('several upstream servers', () => {
     expect([refusedHere.status, a.lastRequest?.headers['content-length']]).toEqual([403, '0']);
   });
 
-  test('read a referred prefix record at the default server', async () => {
+  test('reads a referred prefix record at the default server', async () => {
     const referring = createServer((_req, res) => {
       res.writeHead(300, { 'Content-Type': 'application/json' });
       res.end(JSON.stringify({ responseCode: 303, handle: '0.NA/21.T1', referralHandle: '0.NA/21.T1' }));
@@ -224,7 +224,7 @@ describe('several upstream servers', () => {
     expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
   });
 
-  test('verify a signature at the server of the signing key’s handle', async () => {
+  test('verifies a signature at the server for the signing key’s handle', async () => {
     const { ask } = await start();
     await ask('/api/verifications/300:20.500.99/USER?nonce=AA&cnonce=AA&alg=SHA-1&signature=AA');
     await ask('/api/verifications/300%3A20.500.99/USER', { method: 'POST' });
@@ -233,7 +233,7 @@ describe('several upstream servers', () => {
 
   const NOT_HERE = { responseCode: 301, message: "That prefix doesn't live here" };
 
-  test('reject a prefix without a server as a Handle server does', async () => {
+  test('rejects a handle whose prefix has no server, as a Handle server does', async () => {
     const { ask, put, login } = await start({
       UPSTREAMS: JSON.stringify([{ prefixes: '21.T1', url: a.url }]),
     });
@@ -249,7 +249,7 @@ describe('several upstream servers', () => {
     expect(a.asked).toBe(0);
   });
 
-  test('do not delay reads of other servers when one hangs', async () => {
+  test('does not delay reads from other servers when one hangs', async () => {
     const { ask } = await start();
     b.hold.begin('GET');
     const hanging = Array.from({ length: 80 }, (_, at) => ask(`/api/handles/20.500.99/h${at}`));
@@ -260,7 +260,7 @@ describe('several upstream servers', () => {
     expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
   });
 
-  test('do not delay batches of other servers when one hangs', async () => {
+  test('does not delay batches from other servers when one hangs', async () => {
     const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
     b.hold.begin('GET');
     const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));

@@ -41,7 +41,7 @@ function contentOf(file: string): string {
 }
 
 describe('snapshot file', () => {
-  test('is readable only by its owner, and shutdown leaves no other files', async () => {
+  test('is readable only by its owner, and is the only file left after shutdown', async () => {
     const folder = newFolder();
     const file = join(folder, 'snapshot');
     const upstream = mockUpstream();
@@ -78,7 +78,7 @@ describe('snapshot file', () => {
     expect(proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 20_000 });
   });
 
-  test('fails no request and is logged once when it cannot be written', async () => {
+  test('affects no request, and is reported once, when it cannot be written', async () => {
     mockUpstream();
     // Even root cannot create a file in /sys.
     const proxy = await startLogged('/sys/snapshot', { CACHE_SNAPSHOT_EVERY: '1s' });
@@ -90,7 +90,7 @@ describe('snapshot file', () => {
     expect(proxy.lines('snapshot not written')).toHaveLength(1);
   });
 
-  test('contains nothing read with credentials', async () => {
+  test('contains no record that was read with credentials', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/secret')]));
     const proxy = await startLogged(file);
@@ -131,18 +131,21 @@ describe('snapshot file', () => {
         truncateSync(file, statSync(file).size - 30);
       },
     ],
-  ])('is rejected with one log line without affecting requests when %s', async (_, reason, env, damage) => {
-    const file = join(newFolder(), 'snapshot');
-    const upstream = await snapshotOf(file);
-    damage(file);
-    const proxy = await startLogged(file, env);
-    expect(await proxy.line('snapshot rejected')).toMatchObject({ level: 'warn', file, reason });
-    expect((await proxy.ask(PATH)).status).toBe(200);
-    expect(upstream.asked).toBe(2);
-    expect(proxy.lines('snapshot loaded')).toEqual([]);
-  });
+  ])(
+    'is rejected with one log line, and affects no request, when it is %s',
+    async (_, reason, env, damage) => {
+      const file = join(newFolder(), 'snapshot');
+      const upstream = await snapshotOf(file);
+      damage(file);
+      const proxy = await startLogged(file, env);
+      expect(await proxy.line('snapshot rejected')).toMatchObject({ level: 'warn', file, reason });
+      expect((await proxy.ask(PATH)).status).toBe(200);
+      expect(upstream.asked).toBe(2);
+      expect(proxy.lines('snapshot loaded')).toEqual([]);
+    },
+  );
 
-  test('is restored without its damaged blocks', async () => {
+  test('is restored except for its damaged blocks', async () => {
     const file = join(newFolder(), 'snapshot');
     const long = recordOf([urlValue(`https://example.org/${'x'.repeat(140_000)}`)]);
     const upstream = mockUpstream((target) => ({
@@ -185,7 +188,7 @@ describe('snapshot file', () => {
         chmodSync(join(file, '..'), 0o500);
       },
     ],
-  ])('affects no request and is logged once when it %s', async (_, spoil) => {
+  ])('affects no request, and is reported once, when it %s', async (_, spoil) => {
     const folder = join(newFolder(), 'within');
     mkdirSync(folder);
     const file = join(folder, 'snapshot');

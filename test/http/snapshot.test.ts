@@ -12,8 +12,8 @@ useNock();
 const broken = { status: 502, body: '<html>' };
 const later = recordOf([urlValue('https://example.org/later')]);
 
-describe('restart with a snapshot', () => {
-  test('serves restored records stale with their age while the upstream fails', async () => {
+describe('proxy restarted with a snapshot', () => {
+  test('serves restored records as stale, with their age, while the upstream fails', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(broken);
@@ -26,7 +26,7 @@ describe('restart with a snapshot', () => {
     expect(headers.age).toBe('60');
   });
 
-  test('requests the upstream before serving a restored record as fresh', async () => {
+  test('queries the upstream before serving a restored record as fresh', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(later);
@@ -37,7 +37,7 @@ describe('restart with a snapshot', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('prefers a record loaded before the snapshot was read', async () => {
+  test('prefers a record that it loaded before the snapshot was read', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     upstream.answers(later);
@@ -65,7 +65,7 @@ describe('restart with a snapshot', () => {
     ],
     ['a purge', (proxy: Proxy) => proxy.app.operations.purge({ handles: [HANDLE], isSoft: false })],
     ['a prefix purge', (proxy: Proxy) => proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false })],
-  ])('does not restore a record from before %s, even after a crash', async (_, invalidate) => {
+  ])('does not restore a record stored before %s, even after a crash', async (_, invalidate) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     mockWrites(jsonAnswer(200, { responseCode: 1 }));

@@ -23,7 +23,7 @@ describe('expired record', () => {
     expect(answer.headers.age).toBe('3602');
   });
 
-  test('is not loaded within upstream.retryAfter of a failure', async () => {
+  test('is not loaded again within upstream.retryAfter of a failure', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);

@@ -12,7 +12,7 @@ describe('traffic class', () => {
     ['the record interface', `/api/handles/${HANDLE}-own`],
     ['redirects', `/${HANDLE}-own`],
     ['ePIC v2', `/api/v2/handles/${HANDLE}-own`],
-  ])('queues preferred clients of %s ahead of earlier clients', async (_interface, target) => {
+  ])('puts preferred clients of %s ahead of earlier clients in the queue', async (_interface, target) => {
     const { opened, open } = gate();
     const upstream = mockUpstream((asked) => ({
       ...recordOf(undefined, decodeURIComponent(asked.replace('/api/handles/', ''))),

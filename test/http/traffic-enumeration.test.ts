@@ -166,7 +166,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     expect([elements.map(({ status }) => status), demo.asked]).toEqual([[200, 429], 0]);
   });
 
-  test('rejects a DELETE without revealing existence or sending an upstream request', async () => {
+  test('rejects a DELETE without an upstream request, and without revealing whether the handle exists', async () => {
     const proxy = await start();
     for (let times = 0; times < 6; times++) {
       const { status } = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
@@ -177,7 +177,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     expect([refused.status, demo.asked]).toEqual([403, 0]);
   });
 
-  test('counts guesses after reads that failed without a response', async () => {
+  test('counts a guess even after reads that failed without a response', async () => {
     const proxy = await start();
     const forwarded = (name: string): string => `/api/handles/${name}?publicOnly=false`;
     demo.fail('error');
@@ -231,7 +231,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
   test.each([
     ['an IPv4 network', '198.51.100.7', '198.51.100.200', '198.51.101.7'],
     ['an IPv6 network', '2001:db8:0:12ab::1', '2001:db8:0:1200::2', '2001:db8:0:1300::1'],
-  ])('applies to all of %s but not the adjacent network', async (_family, guesser, neighbour, next) => {
+  ])('applies to all of %s, but not to the adjacent network', async (_family, guesser, neighbour, next) => {
     const proxy = await start();
     await guessNames(proxy, guesser);
     expect([await isLimited(proxy, neighbour), await isLimited(proxy, next)]).toEqual([true, false]);
@@ -252,7 +252,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     });
   });
 
-  test('keeps limited networks across a reload and releases them when disabled', async () => {
+  test('retains limited networks across a reload, and releases them when it is disabled', async () => {
     const proxy = await start();
     await guessNames(proxy, GUESSER);
     const reload = (env: Record<string, string>): void => {

@@ -36,7 +36,7 @@ async function statusesBy(limit: object, addresses: readonly string[]): Promise<
 }
 
 describe('traffic limit (rate limit)', () => {
-  test('returns an uncached 429 with Retry-After above the limit, without forwarding', async () => {
+  test('returns an uncacheable 429 with Retry-After above the limit, without an upstream request', async () => {
     const proxy = await start();
     for (let count = 0; count < 2; count++) await proxy.ask(PATH);
     demo.reset();
@@ -78,17 +78,17 @@ describe('traffic limit (rate limit)', () => {
     expect(await statuses(3)).toEqual([200, 200, 429]);
   });
 
-  test('shares a bucket among the addresses of a /24 (by network)', async () => {
+  test('shares a bucket among the addresses of a /24 (by: network)', async () => {
     const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.3.1'];
     expect(await statusesBy({ by: 'network' }, addresses)).toEqual([200, 200, 429, 200]);
   });
 
-  test('shares a bucket among all clients (by rule)', async () => {
+  test('shares a bucket among all clients (by: rule)', async () => {
     const addresses = ['192.0.2.1', '198.51.100.2', '2001:db8::1'];
     expect(await statusesBy({ by: 'rule' }, addresses)).toEqual([200, 200, 429]);
   });
 
-  test('gives each login one bucket for all its addresses (by identity)', async () => {
+  test('gives each login one bucket for all its addresses (by: identity)', async () => {
     const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
     const as = async (Authorization: string, address: string): Promise<number> =>
       (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
@@ -101,7 +101,7 @@ describe('traffic limit (rate limit)', () => {
     expect(statuses).toEqual([200, 200, 429, 200]);
   });
 
-  test('shares a bucket among unverified names of a network (by identity)', async () => {
+  test('shares a bucket among unverified names from a network (by: identity)', async () => {
     const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
     const as = async (name: string, address: string): Promise<number> => {
       const Authorization = basic(name, 'x');
@@ -130,7 +130,7 @@ describe('traffic limit (rate limit)', () => {
     ['an ePIC v2 read over HTTPS', TLS, ['/api/v2/handles/21.T11998/page'], 200],
     ['a write, even over plain HTTP', {}, put('21.T11998/written-by-owner'), 201],
   ])(
-    'gives a login accepted for %s a bucket apart from unverified names (by identity)',
+    'gives a login accepted for %s a bucket separate from unverified names (by: identity)',
     async (_what, env, [path, question = {}], status) => {
       const proxy = await start(env, { by: 'identity', perMinute: 3 });
       const as = async (Authorization: string, target: string, asked: Question = {}): Promise<number> =>
@@ -165,7 +165,7 @@ describe('traffic limit (rate limit)', () => {
     ['over plain HTTP through ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
     ['at a server without logins', READ_ONLY, PATH],
     ['at a server without logins, through ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
-  ])('does not verify names through a read %s (by identity)', async (_where, env, path) => {
+  ])('does not verify names through a read %s (by: identity)', async (_where, env, path) => {
     const proxy = await start(env, { by: 'identity', perMinute: 3 });
     const statuses = await askWithMadeUpNames(proxy, path);
     expect(statuses).toEqual([200, 200, 200, 429]);
@@ -175,7 +175,7 @@ describe('traffic limit (rate limit)', () => {
     ['the Handle server has refused', PATH, 401],
     ['the Handle server did not check', '/21.T11998/page', 302],
   ])(
-    'returns a name that %s to the shared bucket of its network (by identity)',
+    'returns a name that %s to the shared bucket of its network (by: identity)',
     async (_what, path, status) => {
       const proxy = await start({}, { by: 'identity', perMinute: 3 });
       const statuses = await askWithMadeUpNames(proxy, path);
@@ -183,7 +183,7 @@ describe('traffic limit (rate limit)', () => {
     },
   );
 
-  test('does not extend the owner’s verified login to a different network (by identity)', async () => {
+  test('does not extend the owner’s verified login to a different network (by: identity)', async () => {
     const proxy = await start({ ...TLS, HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
     const as = async (Authorization: string, address: string): Promise<number> =>
       (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
@@ -196,7 +196,7 @@ describe('traffic limit (rate limit)', () => {
     expect(statuses).toEqual([200, 401, 401, 429]);
   });
 
-  test('shares a bucket among password guesses for all spellings of a handle (by identity)', async () => {
+  test('shares a bucket among password guesses for all spellings of a handle (by: identity)', async () => {
     const proxy = await start({}, { by: 'identity' });
     const names = ['300:21.T1/USER', '300%3A21.T1%2FUSER', '0300%3a21.t1%2fuser', '300%3A21%2ET1/User'];
     const statuses: number[] = [];
@@ -237,7 +237,7 @@ describe('traffic limit (rate limit)', () => {
     expect(await statusesFrom(...addresses)).toEqual([200, 200, 429]);
   });
 
-  test('trusts a trusted proxy with a port after its address', async () => {
+  test('recognises a trusted proxy whose address is followed by a port', async () => {
     const through = (client: string): string => `${client}, 10.1.2.3:4711`;
     expect(await statusesFrom(through('192.0.2.1'), through('192.0.2.2'), through('192.0.2.3'))).toEqual([
       200, 200, 200,
@@ -249,7 +249,7 @@ describe('traffic limit (rate limit)', () => {
     expect(await statusesFrom(...made)).toEqual([200, 200, 429]);
   });
 
-  test('ignores X-Forwarded-For without trusted proxies', async () => {
+  test('ignores X-Forwarded-For when no proxy is trusted', async () => {
     const proxy = await start();
     for (const address of ['192.0.2.1', '192.0.2.2']) await askFrom(proxy, address);
     expect((await askFrom(proxy, '192.0.2.3')).status).toBe(429);

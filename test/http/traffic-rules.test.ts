@@ -68,7 +68,7 @@ describe('traffic rules', () => {
     });
   });
 
-  test('match a POST to a redirect of any Content-Type while the tunnel is disabled', async () => {
+  test('match a POST of any Content-Type to a redirect while the tunnel is disabled', async () => {
     const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
     const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
     const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });
@@ -85,7 +85,7 @@ describe('traffic rules', () => {
     expect([refused.status, refused.headers['retry-after']]).toEqual([429, '60']);
   });
 
-  test('reject without forwarding, in the error format of the interface', async () => {
+  test('reject a request without forwarding it, in the error format of the interface', async () => {
     const proxy = await start([NONE]);
     demo.reset();
     const answers = [
@@ -107,7 +107,7 @@ describe('traffic rules', () => {
     };
     const ask = (proxy: Proxy, target: string): Promise<Asked> => proxy.ask(target, agent('SomeBot'));
 
-    test('ignores hits, prepared or not, and sends them no RateLimit headers', async () => {
+    test('ignores hits, prepared or not, and adds no RateLimit headers to them', async () => {
       const proxy = await start([CRAWLERS]);
       expect((await ask(proxy, PAGE)).headers['ratelimit']).toBe('"crawlers";r=0;t=60');
       for (const target of [PAGE, PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/21.T11998/page']) {
@@ -133,7 +133,7 @@ describe('traffic rules', () => {
   describe('shadow rule', () => {
     const SHADOW = { name: 'tried', match: {}, limit: { perMinute: 1, by: 'rule' }, shadow: true };
 
-    test('counts matches without rejecting or adding headers', async () => {
+    test('counts matches without rejecting requests or adding headers', async () => {
       const proxy = await start([SHADOW]);
       for (let times = 0; times < 3; times++) {
         const answer = await proxy.ask(PAGE);
@@ -142,7 +142,7 @@ describe('traffic rules', () => {
       expect(await countsOf(proxy)).toEqual({ 'tried matched': 1, 'tried shadowed': 2 });
     });
 
-    test('continues with the next rule', async () => {
+    test('does not prevent the next rule from applying', async () => {
       const proxy = await start([SHADOW, { name: 'real', match: {}, limit: { perMinute: 2, by: 'rule' } }]);
       const statuses: number[] = [];
       for (let times = 0; times < 3; times++) statuses.push((await proxy.ask(PAGE)).status);

@@ -43,7 +43,7 @@ describe('conditional write (If-Match)', () => {
       502,
       { responseCode: 2, handle: HANDLE },
     ],
-  ])('relays %s instead of the record and writes nothing', async (_what, read, status, members) => {
+  ])('relays %s when it replaces the record, and writes nothing', async (_what, read, status, members) => {
     const { answer, sent } = await putIf(read, { 'If-Match': '*' });
     expect(answer.status).toBe(status);
     expect(JSON.parse(answer.text)).toMatchObject(members);
@@ -60,7 +60,7 @@ describe('conditional write (If-Match)', () => {
     expect(answer.headers).toMatchObject({ 'www-authenticate': 'Basic realm="handle"', 'retry-after': '7' });
   });
 
-  test('relays a refusal without a challenge or Retry-After', async () => {
+  test('relays a refusal that has no challenge or Retry-After', async () => {
     const { answer } = await putIf({ status: 403, body: { responseCode: 401 } }, { 'If-Match': '*' });
     expect(answer.status).toBe(403);
     expect([answer.headers['www-authenticate'], answer.headers['retry-after']]).toEqual([
@@ -69,7 +69,7 @@ describe('conditional write (If-Match)', () => {
     ]);
   });
 
-  test('treats a record without values as existing, with the ETag of a GET', async () => {
+  test('treats a record without values as existing, and accepts its ETag from a GET', async () => {
     const { answer, sent, proxy } = await putIf(EMPTY, { 'If-Match': '*' });
     expect(answer.status).toBe(200);
     const tag = (await proxy.ask(PATH)).headers.etag;
@@ -96,7 +96,7 @@ describe('conditional write (If-Match)', () => {
     expect(answer.text).toContain(reason);
   });
 
-  test('compares with an authoritative read, because a mirror may lag', async () => {
+  test('compares the ETag with that of an authoritative read, because a mirror may lag', async () => {
     const { targets } = await putIf(recordOf(), { 'If-Match': '*' });
     expect(targets).toEqual([expect.stringMatching(/[?&]auth=true(&|$)/)]);
   });

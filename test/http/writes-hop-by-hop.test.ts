@@ -64,7 +64,7 @@ describe('hop-by-hop and forwarding headers', () => {
     expect(headers['x-kept']).toBe('yes');
   });
 
-  test('do not remove required end-to-end headers named in Connection', async () => {
+  test('exclude required end-to-end headers, even when Connection names them', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const headers = { Connection: 'Content-Type, Content-Length', 'Content-Type': 'application/json' };
@@ -72,7 +72,7 @@ describe('hop-by-hop and forwarding headers', () => {
     expect(sent[0]?.body).toBe('[1]');
   });
 
-  test('append the proxy to the Via of the request', async () => {
+  test('include a Via to which the proxy is appended', async () => {
     const sent = mockWrites();
     const upstream = mockUpstream();
     const proxy = await startProxy();
@@ -96,7 +96,7 @@ describe('hop-by-hop and forwarding headers', () => {
   };
   const OURS = /^(::ffff:)?127\.0\.0\.1$/;
 
-  test('replace the X-Forwarded-* of an untrusted client', async () => {
+  test('replace the X-Forwarded-* headers from an untrusted client', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const { host, port } = new URL(proxy.url);
@@ -115,7 +115,7 @@ describe('hop-by-hop and forwarding headers', () => {
     }
   });
 
-  test('extend the X-Forwarded-* of a trusted proxy', async () => {
+  test('extend the X-Forwarded-* headers from a trusted proxy', async () => {
     const sent = mockWrites();
     const proxy = await startProxy({ HTTP_TRUSTED_PROXIES: 'loopback' });
     await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
@@ -129,7 +129,7 @@ describe('hop-by-hop and forwarding headers', () => {
     });
   });
 
-  test('follow a reload of the trusted proxies', async () => {
+  test('depend on the trusted proxies as of the last reload', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const config = (proxies: string | null) =>

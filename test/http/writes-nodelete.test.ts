@@ -13,7 +13,7 @@ describe('DELETE (nodelete)', () => {
   test.each([
     ['a handle', PATH, 'Deletion of handles is deactivated on this proxy (nodelete)'],
     ['values', VALUES, 'Deletion of values is deactivated on this proxy (nodelete)'],
-  ])('rejects deletion of %s with the reason in the body', async (_what, target, message) => {
+  ])('is rejected for %s, with the reason in the body', async (_what, target, message) => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy();
@@ -66,7 +66,7 @@ describe('DELETE (nodelete)', () => {
     expect(text).toMatch(/^f\(\{.*"responseCode":400.*\}\);$/);
   });
 
-  test('rejects an empty index, which could bypass the rule', async () => {
+  test('is rejected for an empty index, which could bypass the rule', async () => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy({ DELETION_VALUES: 'true' });
@@ -88,7 +88,7 @@ describe('configured deletion', () => {
     [{ DELETION_ALLOWED_FOR: '21.T1/x,*BC' }, [PATH, VALUES]],
     [{ DELETION_ALLOWED_FOR: '21.T11998/ab' }, []],
     [{ DELETION_ALLOWED_FOR: '21.T11998/.*,21xT11998/abc,(.)*+' }, []],
-  ])('allows with %o only %o', async (env, passing) => {
+  ])('with %o, allows only %o', async (env, passing) => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy(env);

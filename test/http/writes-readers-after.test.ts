@@ -22,7 +22,7 @@ const refusals: [what: string, answer: WriteAnswer][] = [
   ['401 without a body', { status: 401, rawHeaders: ['WWW-Authenticate', 'Basic realm="handle"'] }],
   ['401 with JSON', jsonAnswer(401, { responseCode: 402 })],
   ['403', jsonAnswer(403, { responseCode: 400 })],
-  ['404 with another response code', jsonAnswer(404, { responseCode: 301 })],
+  ['404 with a different response code', jsonAnswer(404, { responseCode: 301 })],
   ['501', { status: 501 }],
   ['409, the handle exists', jsonAnswer(409, { responseCode: 101 })],
   ['409, the value exists', jsonAnswer(409, { responseCode: 201 })],
@@ -31,8 +31,8 @@ const refusals: [what: string, answer: WriteAnswer][] = [
 const unknown: [what: string, answer: WriteAnswer][] = [
   ['500', jsonAnswer(500, { responseCode: 2 })],
   ['503', jsonAnswer(503, { responseCode: 3 })],
-  ['a reset once it was sent', { status: 0, error: 'ECONNRESET' }],
-  ['a hang-up once it was sent', { status: 0, error: 'EPIPE' }],
+  ['a reset after it was sent', { status: 0, error: 'ECONNRESET' }],
+  ['a hang-up after it was sent', { status: 0, error: 'EPIPE' }],
 ];
 const neverSent: [what: string, answer: WriteAnswer][] = [
   ['a refused connection', { status: 0, error: 'ECONNREFUSED' }],
@@ -71,7 +71,7 @@ describe('read after a write', () => {
   describe('prefix record', () => {
     const [short, long] = ['/api/handles/21.t11998', '/api/handles/0.na/21.T11998'];
 
-    test('is one entry under both of its names', async () => {
+    test('has one entry for both of its names', async () => {
       const upstream = mockUpstream(recordOf(undefined, '21.T11998'));
       const proxy = await startProxy();
       expect((await proxy.ask(short)).text).toContain('"handle":"21.t11998"');
@@ -149,7 +149,7 @@ describe('read after a write', () => {
     });
   });
 
-  test('does not invalidate other handles', async () => {
+  test('returns other handles from the cache', async () => {
     const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startProxy();
@@ -169,7 +169,7 @@ describe('read after a write', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('invalidates only the exact handle with a case-sensitive upstream', async () => {
+  test('loads only the exact handle again when the upstream is case-sensitive', async () => {
     const upstream = mockUpstream((target) =>
       recordOf([urlValue('https://example.org/')], `21.T11998/${target.slice(-3)}`),
     );

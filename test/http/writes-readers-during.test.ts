@@ -35,7 +35,7 @@ describe('read during a write', () => {
       expect((await proxy.ask(PATH)).text).toContain('/new');
     });
 
-    test('sends no "stored" in Cache-Status for a miss', async () => {
+    test('causes a miss to have no "stored" in Cache-Status', async () => {
       const upstream = mockUpstream(old);
       const { opened, open } = gate();
       const sent = mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), after: opened });
@@ -94,7 +94,7 @@ describe('read during a write', () => {
       ['a refused connection', { status: 0, error: 'ECONNREFUSED' }],
     ];
 
-    test.each(refused)('allows hits and later stores after %s', async (_what, answer) => {
+    test.each(refused)('allows hits, and later lets loads be stored, after %s', async (_what, answer) => {
       const upstream = mockUpstream(old);
       mockWrites(answer);
       const proxy = await startProxy();
@@ -125,7 +125,7 @@ describe('read during a write', () => {
     });
   });
 
-  test('sends no "stored" in Cache-Status after a write of unknown outcome', async () => {
+  test('has no "stored" in Cache-Status after a write of unknown outcome', async () => {
     const upstream = mockUpstream(old);
     mockWrites(jsonAnswer(500, { responseCode: 2 }));
     const proxy = await startProxy();

@@ -8,7 +8,7 @@ const demo = await startDemoServer();
 const ADMIN_TOKEN = 'a token nobody guesses'.replaceAll(' ', '-');
 
 describe('admin token of the built program', () => {
-  test('is required for an admin address off loopback, otherwise exits with code 2', async () => {
+  test('is required at startup if the admin address is not a loopback address (exit code 2)', async () => {
     const { exited, stdout, stderr } = startMain({ UPSTREAM_URL: demo.url, ADMIN_HOST: '0.0.0.0' });
     expect(await exited).toEqual({ code: 2, signal: null });
     expect(stderr()).toContain('"0.0.0.0" is not allowed; set admin.token');

@@ -103,7 +103,7 @@ describe('streamed batch', () => {
     expect(upstream.asked.length).toBeLessThan(1000);
   });
 
-  test('leaves the upstream queue when the client disconnects', async () => {
+  test('leaves the upstream queue when its client disconnects', async () => {
     const held = gate();
     const upstream = await startUpstream(() => held.opened);
     const proxy = await startProxy({ UPSTREAM_URL: upstream.url, UPSTREAM_CONCURRENCY: '8' });

@@ -18,8 +18,8 @@ const BREAK: Record<string, (response: ServerResponse) => unknown> = {
   'a 500': (response) => send(response, 500, { responseCode: 2, message: 'Error' }),
   'no record': (response) => response.writeHead(200, JSON_TYPE).end('rubbish'),
   'a cut connection': (response) => response.socket?.destroy(),
-  'a 502 of a gateway': (response) => response.writeHead(502).end('<h1>Bad Gateway</h1>'),
-  'no answer': () => undefined,
+  'a 502 from a gateway': (response) => response.writeHead(502).end('<h1>Bad Gateway</h1>'),
+  'no response': () => undefined,
 };
 
 /**
@@ -81,8 +81,8 @@ describe('broken records requested repeatedly', () => {
     ['a 500', {}],
     ['no record', {}],
     ['a cut connection', {}],
-    ['a 502 of a gateway', {}],
-    ['no answer', HANGING],
+    ['a 502 from a gateway', {}],
+    ['no response', HANGING],
   ])('leave good records readable, and cost one upstream request each (%s, 16 loops)', async (kind, env) => {
     const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
     expect(good).toEqual({ 200: GOOD });
@@ -93,8 +93,8 @@ describe('broken records requested repeatedly', () => {
   test.each([
     ['a 500', {}],
     ['a cut connection', {}],
-    ['a 502 of a gateway', {}],
-    ['no answer', HANGING],
+    ['a 502 from a gateway', {}],
+    ['no response', HANGING],
   ])('leave good records readable during authoritative reads (%s, 16 loops)', async (kind, env) => {
     const { good } = await mix(kind, '?auth=true', env);
     expect(good).toEqual({ 200: GOOD });

@@ -48,7 +48,7 @@ describeWithRedis('Redis that loses data', () => {
     return { redis, save };
   }
 
-  test('restores an old dump, which neither old nor new instances read', async () => {
+  test('starts from an old dump, which neither old nor new instances read', async () => {
     const { redis, save } = await startWithDump();
     const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const [one, other] = await Promise.all([start(), start()]);
@@ -61,7 +61,7 @@ describeWithRedis('Redis that loses data', () => {
     for (const proxy of [late, one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('keeps a write invalidated on every instance when the Redis master and the writer are lost', async () => {
+  test('leaves a written record invalidated on every instance when the master and the writer are lost', async () => {
     const guarded = await startGuardedRedis();
     onTestFinished(() => guarded.stop());
     await guarded.isSafe();
@@ -124,7 +124,7 @@ describeWithRedis('slow Redis connection', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(2);
   });
 
-  test('delays a write until the reader has received it, even when the writer has lost Redis', async () => {
+  test('delays a write until the reader has received the invalidation, even when the writer has lost Redis', async () => {
     const redis = await startOwnRedis();
     const { reader, slowDown } = await startSlowReader(redis);
     const line = await startSlowLine(redis.port, 0);

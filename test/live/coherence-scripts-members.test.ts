@@ -93,7 +93,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     listener.disconnect();
   });
 
-  test('discard the eras of the previous server run', async () => {
+  test('discard the eras from the previous server run', async () => {
     await world.scripts.enter('', 'one');
     world.scripts.run = runNamed('next');
     expect((await world.scripts.enter('one', 'two')).era).toBe('two');
@@ -110,7 +110,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(await other.renew()).toMatchObject({ isVouched: false });
   });
 
-  test('report a member as absent, then as listed, and as lapsed after its membership', async () => {
+  test('report a member as absent, then as listed, and as lapsed after its membership has ended', async () => {
     const [one, other] = [world.scripts.members('one'), world.scripts.members('other')];
     expect(await one.renew()).toMatchObject({ was: 'absent', count: 1, lapsed: [] });
     expect(await one.renew({ joins: false })).toMatchObject({ was: 'listed', count: 1 });
@@ -173,7 +173,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect([...(await one.others()).ends.keys()]).toEqual(['other']);
   });
 
-  test('remove a long-lapsed member only on a renewal that requests removal', async () => {
+  test('remove a long-lapsed member only during a renewal that requests removal', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     const [seconds] = (await world.client.time()) as unknown as [string];
@@ -191,7 +191,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(await one.renew({ lease: 'long' })).toMatchObject({ lapsed: ['just now'] });
   });
 
-  test('discard the member list of a previous server run because it may be incomplete', async () => {
+  test('discard the member list from a previous server run, because it may be incomplete', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     await world.client.zadd(`${PREFIX}members`, 1, 'brought back');
@@ -203,7 +203,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(incompleteForMs).toBeGreaterThan(0);
   });
 
-  test('do not wait for a member whose lease has ended until it renews', async () => {
+  test('do not wait for a member whose lease has ended, unless it renews', async () => {
     const [one, frozen] = [world.scripts.members('one'), world.scripts.members('frozen')];
     for (const each of [one, frozen]) await each.renew();
     const before = (await one.others()).ends;

@@ -32,10 +32,10 @@ describeScripts('Redis scripts for cache coherence', (world) => {
   });
 
   test.each<[string, Change]>([
-    ['it was changed', { kind: 'changed', key: KEY, fence: FENCE }],
-    ['it was forgotten', forget()],
-    ['it was softened', { kind: 'soften', key: KEY }],
-    ['a write of it has begun', raise()],
+    ['its key was changed', { kind: 'changed', key: KEY, fence: FENCE }],
+    ['its key was invalidated', forget()],
+    ['its key was marked stale', { kind: 'soften', key: KEY }],
+    ['a write to its key has started', raise()],
   ])('reject a load when %s since its start', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.publish(change);
@@ -107,7 +107,7 @@ describeScripts('Redis scripts for cache coherence', (world) => {
     expect((await world.scripts.ticket(KEY))?.isFenced).toBe(false);
   });
 
-  test('reject a load whose state belongs to a previous server run', async () => {
+  test('reject a load whose state was read from a previous server run', async () => {
     const ticket = await world.scripts.ticket(KEY);
     world.scripts.run = runNamed('next');
     await readNumbers(world.scripts.commands);
@@ -115,7 +115,7 @@ describeScripts('Redis scripts for cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('x'))).toBe(true);
   });
 
-  test('return no entry from a previous server run', async () => {
+  test('return no entry stored in a previous server run', async () => {
     await world.scripts.put(KEY, entryOf('x'));
     world.scripts.run = runNamed('next');
     expect(await world.scripts.read(KEY)).toBeUndefined();
@@ -123,7 +123,7 @@ describeScripts('Redis scripts for cache coherence', (world) => {
     expect(await world.scripts.read(KEY)).toBeUndefined();
   });
 
-  test('trim the changes of a group, and reject loads from before the trimmed changes', async () => {
+  test('trim the changes of a group, and reject loads that started before the trimmed changes', async () => {
     const ticket = await world.scripts.ticket(KEY);
     const keys = keysOfOneGroup(300);
     for (const key of keys) await world.scripts.publish(forget(key));
@@ -161,7 +161,7 @@ describeScripts('Redis scripts for cache coherence', (world) => {
     expect(await world.scripts.publish(forget())).toBeGreaterThan(first);
   });
 
-  test('recreate a lost state on the next read, and share its group again', async () => {
+  test('recreate a lost state on the next read, and then store loads for its group again', async () => {
     const ticket = await world.scripts.ticket(KEY);
     await world.client.del(STATE);
     expect(await world.scripts.ticket(KEY)).toBeUndefined();
@@ -175,7 +175,7 @@ describeScripts('Redis scripts for cache coherence', (world) => {
     expect(await readNumbers(world.scripts.commands)).toEqual(numbers);
   });
 
-  test('store no load in a full Redis, but publish every change', async () => {
+  test('publish every change when Redis is full, but store no load', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.client.config('SET', 'maxmemory', '1');
     await expect(world.scripts.put(KEY, entryOf('new'))).rejects.toThrow('OOM');
@@ -203,7 +203,7 @@ describeScripts('Redis scripts for cache coherence', (world) => {
     },
   );
 
-  test('expire a fresh entry with the fence of a dead writer', async () => {
+  test('expire a fresh entry together with the fence of a dead writer', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(raise());
     expect(await world.scripts.read(KEY)).toEqual(entryOf('old'));

@@ -91,7 +91,7 @@ describeWithRedis('two instances on one Redis', () => {
   );
 
   test.each(['PUT', 'DELETE'])(
-    'return 503 with Retry-After to a conditional %s and send nothing while Redis does not respond',
+    'return 503 with Retry-After for a conditional %s, and forward nothing, while Redis does not respond',
     async (method) => {
       demo.put(HANDLE, numbered(1));
       const redis = await startOwnRedis();
@@ -121,7 +121,7 @@ describeWithRedis('two instances on one Redis', () => {
     ['PUT', 'ePIC v2', V2],
     ['DELETE', 'ePIC v2', V2],
   ])(
-    'send no %s over the %s after the instance was paused while holding the lock',
+    'forward no %s over the %s after the instance was paused while holding the lock',
     async (method, _interface, counter) => {
       demo.put(HANDLE, numbered(1));
       const redis = await startOwnRedis();
@@ -154,7 +154,7 @@ describeWithRedis('two instances on one Redis', () => {
     },
   );
 
-  test('need no lock for conditions that the Handle server evaluates, while Redis does not respond', async () => {
+  test('need no lock, even while Redis does not respond, for conditions that the Handle server evaluates', async () => {
     const redis = await startOwnRedis();
     const [one] = await startTwo(redis, { REDIS_LOCK_WAIT: '200ms' });
     redis.freeze();

@@ -45,7 +45,7 @@ async function expectUnchanged(answer: Asked): Promise<void> {
 
 describe('conditional write', () => {
   describe('If-Match', () => {
-    test('accepts the ETag of a GET, and the next GET has a new ETag', async () => {
+    test('accepts the ETag of a GET, after which the next GET has a new ETag', async () => {
       const tag = await tagOf();
       expect((await write({ 'If-Match': tag })).status).toBe(200);
       const after = await proxy.ask(PATH);
@@ -209,7 +209,7 @@ describe('conditional write', () => {
       );
     });
 
-    test('returns 412 for the current ETag, and writes for a different ETag', async () => {
+    test('returns 412 for the current ETag, and forwards the write for a different ETag', async () => {
       const tag = await tagOf();
       await expectUnchanged(await write({ 'If-None-Match': tag }));
       await expectUnchanged(await write({ 'If-None-Match': `W/${tag}` }, { method: 'DELETE' }));
@@ -226,12 +226,12 @@ describe('conditional write', () => {
     expect(numberIn(await ask(demo.url, PATH))).toBe(1);
   });
 
-  test('forwards a write without a condition and without reading the record', async () => {
+  test('forwards an unconditional write without reading the record', async () => {
     expect((await write({})).status).toBe(200);
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('returns 5xx and writes nothing when the record for the condition cannot be read', async () => {
+  test('returns 5xx and writes nothing when the record that the condition refers to cannot be read', async () => {
     demo.fail('error', { times: 1 });
     const answer = await write({ 'If-Match': '*' });
     expect(answer.status).toBeGreaterThanOrEqual(500);
@@ -246,7 +246,7 @@ describe('conditional write', () => {
     afterAll(() => redis.stop());
 
     // The number of requests is fixed, so only a slow machine needs this long.
-    test('lose none of 100 conditional writes of six clients', { timeout: 300_000 }, async () => {
+    test('lose none of 100 conditional writes from six clients', { timeout: 300_000 }, async () => {
       const WRITES = 100;
       const env = { REDIS_URL: redis.url, UPSTREAM_URL: demo.url, V2_LOCK_WAIT: '60s' };
       const instances = await Promise.all([startConnectedProxy(env), startConnectedProxy(env)]);

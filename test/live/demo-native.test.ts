@@ -21,7 +21,7 @@ async function startDemo(): Promise<{ tcpPort: number; udpPort: number }> {
 }
 
 describe('native protocol of the demo', () => {
-  test('resolves over TCP and UDP in two demos on separate ports, each with its site', async () => {
+  test('resolves over TCP and UDP in two demos on separate ports, each with its own site', async () => {
     const demos = [await startDemo(), await startDemo()];
     expect(new Set(demos.map(({ tcpPort }) => tcpPort)).size).toBe(2);
     expect(new Set(demos.map(({ udpPort }) => udpPort)).size).toBe(2);
@@ -50,7 +50,7 @@ describe('native protocol of the demo', () => {
     expect(await portIfFree('udp', '127.0.0.1', udpPort)).toBe(String(udpPort));
   });
 
-  test('fails when a configured port is in use', async () => {
+  test('fails to start when a configured port is in use', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     onTestFinished(() => void server.close());

@@ -78,7 +78,7 @@ describe('built program', () => {
     await expectGoodAnswer(proxy);
   });
 
-  test('continues after an error response of any depth', async () => {
+  test('continues to serve after an error response nested to any depth', async () => {
     const proxy = await start();
     for (const levels of [1000, 1001, 100_000]) {
       const { status } = await ask(proxy.url, `/api/handles/21.T1/refusal-${levels}`);
@@ -103,7 +103,7 @@ describe('built program', () => {
         'members of other kinds',
         '[{"index":{},"type":{},"data":7,"permissions":{},"ttl":{},"references":7}]',
       ],
-    ])('causes at most a 500 on every route (%s)', async (_what, values) => {
+    ])('fails with at most a 500 on every route (%s)', async (_what, values) => {
       const redis = await startRedis();
       const client = new Redis(redis.url);
       const env = {
@@ -149,7 +149,7 @@ describe('built program', () => {
 `;
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`;
 
-  describe('exception in a request', () => {
+  describe('exception during a request', () => {
     test.each([
       ['the fast path', {}, `/api/handles/${GOOD}?throw`],
       ['Express', { HTTP_RESPONSE_CACHE_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],
@@ -165,7 +165,7 @@ describe('built program', () => {
         { TRAFFIC_RULES: '[{name: all, limit: {perMinute: 1000}}]' },
         `/api/handles/${GOOD}?throw`,
       ],
-    ])('in %s is logged and returns 500 on a connection that stays open', async (_where, env, path) => {
+    ])('is logged and returns 500 in %s, and the connection stays open', async (_where, env, path) => {
       const proxy = await start({ NODE_OPTIONS, ...env });
       await ask(proxy.url, `/api/handles/${GOOD}`);
       const socket = await openSocket(proxy.url);
@@ -181,7 +181,7 @@ describe('built program', () => {
       await expectGoodAnswer(proxy);
     });
 
-    test('in the admin listener is logged and returns 500', async () => {
+    test('is logged and returns 500 in the admin listener', async () => {
       const proxy = await start({ NODE_OPTIONS });
       expect((await ask(proxy.adminUrl, '/cache?handle=throw')).status).toBe(500);
       await expect.poll(() => errorsOf(proxy)).toMatchObject([{ err: { message: 'thrown on purpose' } }]);

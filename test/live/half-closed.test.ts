@@ -58,9 +58,9 @@ describe('half-closed client connection', () => {
       ['to a miss', get('/api/handles/21.T11998/located'), 200],
       ['to a handle that does not exist', get('/api/handles/21.T11998/nobody'), 404],
       ['to a write', put('/api/handles/21.T11998/half-closed', 1), 201],
-      ['to what is passed on', get('/api/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
-      ['of ePIC v2', get('/api/v2/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
-      ['with a page', get('/21.T11998/page?noredirect'), 200],
+      ['to a forwarded request', get('/api/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
+      ['to an ePIC v2 request', get('/api/v2/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
+      ['to a page request', get('/21.T11998/page?noredirect'), 200],
       ['in HTTP/1.0', get('/api/handles/21.T11998/alias').replace('1.1', '1.0'), 200],
     ])('%s', async (_what, bytes, status) => {
       const proxy = await startWithHit();
@@ -97,7 +97,7 @@ describe('half-closed client connection', () => {
     });
   });
 
-  test('receives a response of the admin listener, even with an Upgrade header', async () => {
+  test('receives a response from the admin listener, even with an Upgrade header', async () => {
     const { adminUrl: url } = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     expect(statusesIn(await sendAndEnd({ url }, getHere('/metrics')))).toEqual(['HTTP/1.1 200']);
     const upgrade = getHere('/healthz', 'Connection: upgrade\r\nUpgrade: h2c\r\n');
@@ -127,7 +127,7 @@ describe('half-closed client connection', () => {
       await expect.poll(() => proxy.connections()).toBe(0);
     });
 
-    test('by the time of the response when the client has closed both directions', async () => {
+    test('no later than the response when the client has closed both directions', async () => {
       const proxy = await startWithHit();
       demo.hold.begin('GET');
       const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];

@@ -39,7 +39,7 @@ describeWithRedis('frozen instance', () => {
     return { put, askAll, thaw };
   }
 
-  test('delays the write until its lease has ended, and serves no old record when it resumes', async () => {
+  test('delays a write by a different instance until its lease has ended, and serves no old record when it resumes', async () => {
     const { put, askAll, thaw } = await startBoth();
     for (const { status } of await put(2)) expect(status).toBe(200);
     const answers = askAll();
@@ -47,7 +47,7 @@ describeWithRedis('frozen instance', () => {
     for (const { body } of await answers) expect(body).toContain('example.org/2"');
   });
 
-  test('has received the delayed writes by the time it resumes', async () => {
+  test('has applied the pending writes by the time they are acknowledged, when it resumes early', async () => {
     const { put, askAll, thaw } = await startBoth();
     const frozenAt = performance.now();
     const written = put(2).then(() => performance.now());

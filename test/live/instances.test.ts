@@ -1,5 +1,5 @@
-// Cached records without the Handle server: one default instance serves all of them, and so does each of
-// two instances on one Redis.
+// While the Handle server is down, an instance with the default configuration serves every cached record, and
+// so does each of two instances that share a Redis.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { createDemoServer } from '../../src/dev-server/server.js';
@@ -28,7 +28,7 @@ const answersAll = (proxy: BuiltProxy): Promise<void> =>
   expect.poll(() => countAnswered(proxy)).toBe(HANDLES.length);
 
 describe('instance without its Handle server', () => {
-  test('serves every record that it has read, with the default configuration', async () => {
+  test('serves, with the default configuration, every record that it has read', async () => {
     const { url, close } = await startHandleServer();
     const proxy = await startBuiltProxy({ UPSTREAM_URL: url });
     await answersAll(proxy);
@@ -37,7 +37,7 @@ describe('instance without its Handle server', () => {
   });
 
   describeWithRedis('two instances on one Redis', () => {
-    test('serve every record that one of them has read', async () => {
+    test('serve every record that either of them has read', async () => {
       const redis = await startRedis();
       onTestFinished(redis.stop);
       const { url, close } = await startHandleServer();

@@ -17,7 +17,7 @@ const startNative = async () => {
 };
 
 describe('native listeners of the built program', () => {
-  test('respond to received requests on shutdown without waiting for silent connections', async () => {
+  test('respond to received requests on shutdown, and do not wait for silent connections', async () => {
     const { proxy, tcpPort } = await startNative();
     demo.delay(1000);
     const silent = await openNativeSocket(tcpPort);
@@ -30,7 +30,7 @@ describe('native listeners of the built program', () => {
     await closed;
   });
 
-  test('end the start and name the configuration key when a port is in use', async () => {
+  test('fail the start, and name the configuration key, when a port is in use', async () => {
     const { udpPort, tcpPort } = await startNative();
     const env = { UPSTREAM_URL: demo.url, LOG_LEVEL: 'silent' };
     for (const [variable, port] of [

@@ -80,7 +80,7 @@ describe('native listeners under hostile clients', () => {
     ['a length of 23', withInt(23, 16), 4],
     ['an unknown session', withInt(9, 4), 500],
     ['an unknown opcode', withInt(999, 20), 2],
-    ['the body longer than the message', withInt(1_000_000, 40), 2],
+    ['a body longer than the message', withInt(1_000_000, 40), 2],
     ['a handle longer than the message', withInt(1_000_000, 44), 2],
   ])('reject %s over TCP and UDP, and answer the next client', async (_, bytes, code) => {
     const { tcpPort, udpPort } = await start();
@@ -90,7 +90,7 @@ describe('native listeners under hostile clients', () => {
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
   });
 
-  test('respond while packets of 7,000 incomplete requests exceed the buffer', async () => {
+  test('respond while packets from 7,000 incomplete requests exceed the buffer', async () => {
     const { udpPort } = await start();
     const part = Buffer.alloc(512);
     REQUEST.copy(part, 0, 0, 20);

@@ -38,7 +38,7 @@ describe('built program', () => {
       expect(stdout()).toBe('');
     });
 
-    test('prints the same text in check-config', async () => {
+    test('prints the same message in check-config', async () => {
       const CONFIG = await configFile('cache:\n  notFound:\n    ttl: soon\n');
       const CA = await configFile('not a certificate');
       for (const env of [{}, { CONFIG }, { UPSTREAM_URL: demo.url, UPSTREAM_CA_FILE: CA }]) {

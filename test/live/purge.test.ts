@@ -47,7 +47,7 @@ describe('purge', () => {
       ['a prefix', { prefix: '21.T11998/purge-' }, ['new', 'new', 'old'], {}],
       ['a prefix in a different spelling', { prefix: '21.t11998/PURGE' }, ['new', 'new', 'old'], {}],
       ['everything', { all: true }, ['new', 'new', 'new'], { purged: { all: true } }],
-    ])('of %s is complete on every instance when it responds', async (_what, body, after, answer) => {
+    ])('of %s is complete on every instance by the time it responds', async (_what, body, after, answer) => {
       const purged = await purge(two.one, body).expect(200);
       expect(purged.body).toMatchObject({ soft: false, shared: true, ...answer });
       expect(await seen(two.one)).toEqual(after);
@@ -63,7 +63,7 @@ describe('purge', () => {
       ['a prefix (soft)', { prefix: '21.T11998/', soft: true }],
       ['everything', { all: true }],
       ['everything (soft)', { all: true, soft: true }],
-    ])('of %s has reached the other instance when it responds', async (what, body) => {
+    ])('of %s has reached the other instance by the time it responds', async (what, body) => {
       const delays: number[] = [];
       for (let round = 0; round < 5; round++) {
         change(`round${round}`);
@@ -130,14 +130,14 @@ describe('purge', () => {
       expect(await seen(late)).toEqual(['new', 'new', 'old']);
     });
 
-    test('during a Redis outage applies on every instance when Redis returns', async () => {
+    test('during a Redis outage is applied on every instance when Redis returns', async () => {
       two.redis.freeze();
       await expect
         .poll(async () => (await request(two.one.app.admin).get('/stats')).text, WAIT)
         .toContain('"state":"down"');
       const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
       expect(answer.body).toMatchObject({ shared: false });
-      // The third handle is not purged: an instance reloads it after redis.disconnectedMaxAge without Redis.
+      // Ignores the third handle: it is not purged, but may be reloaded after redis.disconnectedMaxAge.
       const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
       expect(await purged(two.one)).toEqual(['new', 'new']);
       two.redis.thaw();

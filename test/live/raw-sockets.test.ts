@@ -66,7 +66,7 @@ describe('malformed requests over raw sockets', () => {
       for (const { status } of answers) expect(status).toBeGreaterThanOrEqual(400);
     });
 
-    test('is unaffected by an Upgrade header, which is ignored', async () => {
+    test('is not assumed because of an Upgrade header, which is ignored', async () => {
       const bytes = `GET ${PATH} HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
       const { answers } = await exchange(await start(), bytes, one);
       expect(answers[0]!.status).toBe(200);
@@ -80,13 +80,13 @@ describe('malformed requests over raw sockets', () => {
       ['a line without target', 'GET\r\n\r\n'],
       ['a target with a space', `GET /api/handles/21.T1/a b HTTP/1.1\r\n${HOST}\r\n`],
       ['a different protocol', `GET ${PATH} SPDY/3\r\n\r\n`],
-      ['a version of the future', `GET ${PATH} HTTP/7.3\r\n${HOST}\r\n`],
+      ['a future version', `GET ${PATH} HTTP/7.3\r\n${HOST}\r\n`],
       ['a header without name', `GET ${PATH} HTTP/1.1\r\n: nothing\r\n\r\n`],
       ['a header name with a space', `GET ${PATH} HTTP/1.1\r\nContent-Length : 3\r\n\r\n`],
       ['a header with a null byte', `GET ${PATH} HTTP/1.1\r\nX: a\0b\r\n\r\n`],
       ['a folded header', `GET ${PATH} HTTP/1.1\r\nX: a\r\n b\r\n\r\nrubbish`],
-      ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-      ['a method too long for any', `${'A'.repeat(5000)} / HTTP/1.1\r\n\r\n`],
+      ['the HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+      ['an overlong method', `${'A'.repeat(5000)} / HTTP/1.1\r\n\r\n`],
       ['a method with markup', `<script>alert(1)</script> / HTTP/1.1\r\n\r\n`],
     ])('return 400 and close the connection: %s', async (_what, bytes) => {
       const { answers, closed } = await exchange(await start(), bytes);
@@ -97,16 +97,13 @@ describe('malformed requests over raw sockets', () => {
     test.each([
       ['noise', '\0\0\0rubbish\r\n\r\n', 400],
       ['noise in several packets', `${'rubbish'.repeat(30_000)}\r\n\r\n`, 400],
-    ])(
-      'after valid requests return 400 after the responses to those requests: %s',
-      async (_what, noise, status) => {
-        const good = `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`;
-        const { answers, closed } = await exchange(await start(), good + good + noise);
-        expect(closed).toBe(true);
-        expect(answers.map((answer) => answer.status)).toEqual([200, 200, status]);
-        expectFailure(answers[2]!, status);
-      },
-    );
+    ])('return 400 after the responses to the preceding valid requests: %s', async (_what, noise, status) => {
+      const good = `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`;
+      const { answers, closed } = await exchange(await start(), good + good + noise);
+      expect(closed).toBe(true);
+      expect(answers.map((answer) => answer.status)).toEqual([200, 200, status]);
+      expectFailure(answers[2]!, status);
+    });
   });
 
   describe('oversized request', () => {
@@ -161,13 +158,13 @@ describe('malformed requests over raw sockets', () => {
   });
 
   describe('unusual request', () => {
-    test('is answered over HTTP/1.0, and closes the connection', async () => {
+    test('is answered over HTTP/1.0, after which the connection closes', async () => {
       const answer = onlyAnswer(await exchange(await start(), `GET ${PATH} HTTP/1.0\r\n\r\n`));
       expect(answer.status).toBe(200);
       expect(JSON.parse(answer.body)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
     });
 
-    test('is answered over HTTP/1.1 without Host, as old clients send it', async () => {
+    test('is answered over HTTP/1.1 without Host, as sent by old clients', async () => {
       const { answers } = await exchange(await start(), `GET ${PATH} HTTP/1.1\r\n\r\n`, one);
       expect(answers[0]!.status).toBe(200);
     });
@@ -184,7 +181,7 @@ describe('malformed requests over raw sockets', () => {
       },
     );
 
-    test('returns for HEAD the headers of GET and no body', async () => {
+    test('returns the headers of GET without a body when it is a HEAD', async () => {
       const url = await start();
       const got = await exchange(url, `GET ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
       const head = await exchange(url, `HEAD ${PATH} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`, {

@@ -69,7 +69,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     expect([...places.values()].every((nodes) => nodes.size === 1)).toBe(true);
   });
 
-  test('return an acknowledged write on every instance, whichever node stores the handle', async () => {
+  test('return an acknowledged write on every instance, whichever node stores the entry', async () => {
     const proxies = [await start(), await start(), await start()];
     for (const proxy of proxies) await readAll(proxy);
     for (const [at, handle] of handles.entries()) {
@@ -80,7 +80,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('have received a write by its acknowledgement, though they subscribe to different nodes', async () => {
+  test('have received a write by the time it is acknowledged, although they subscribe to different nodes', async () => {
     const [one, other] = [await start(), await start()];
     await readAll(other);
     await readAll(other);
@@ -91,7 +91,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('serve every reader while a master is down, and share again after its recovery', async () => {
+  test('serve every reader while a master is down, and share entries again after its recovery', async () => {
     const [one, other] = [await start(LITTLE_PATIENCE), await start(LITTLE_PATIENCE)];
     await readAll(one);
     await readAll(other);

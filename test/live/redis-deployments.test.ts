@@ -68,7 +68,7 @@ describeWithRedis('deployments on one Redis', () => {
     },
   );
 
-  test('of one Handle server in different databases receive no messages from each other', async () => {
+  test('of one Handle server in separate databases receive no messages from each other', async () => {
     const [first, second] = [await startAt(one.url), await startAt(one.url, {}, `${redis.url}/2`)];
     for (const proxy of [first, second]) await proxy.ask(PATH);
     await purge(first);
@@ -85,7 +85,7 @@ describeWithRedis('deployments on one Redis', () => {
     expect(await cacheStatusOf(second)).toContain('detail=redis');
   });
 
-  describe('with the same redis.keyPrefix by mistake', () => {
+  describe('that share a redis.keyPrefix by mistake', () => {
     const env = { REDIS_KEY_PREFIX: 'mistake:' };
     const startBuilt = (upstreamUrl: string) =>
       startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });

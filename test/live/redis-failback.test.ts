@@ -35,7 +35,7 @@ describeWithRedis('re-elected outdated Redis master', () => {
     await redis.isSafe();
   });
 
-  test('restores no record from before a write acknowledged under the other master', async () => {
+  test('restores no record older than a write acknowledged under the other master', async () => {
     const env = { REDIS_SENTINELS: redis.sentinels, ...LITTLE_PATIENCE };
     const start = (): Promise<Proxy> => startSharing({ upstreamUrl: demo.url, env });
     const [one, other] = [await start(), await start()];

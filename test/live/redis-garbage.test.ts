@@ -38,7 +38,7 @@ describeWithRedis('foreign data in Redis', () => {
   const stateOf = (handle: string): string => groupNames(prefix, handle.toUpperCase())[1];
   const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
 
-  test('is not served when an entry belongs to a different handle', async () => {
+  test('is not served when it is the entry of a different handle', async () => {
     const one = await start();
     await one.ask(pathOf(OTHER));
     await expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
@@ -78,7 +78,7 @@ describeWithRedis('foreign data in Redis', () => {
   });
 
   test.each(['x', '-5', '1e308', '12abc', 'NaN', '99999999999999999999'])(
-    'hides no write as a state with number %j',
+    'hides no write when it is a state with the number %j',
     async (number) => {
       for (const name of [stateOf(HANDLE), `${prefix}{bans}:state`]) await client.hset(name, 'seq', number);
       const [one, other] = [await start(), await start()];
@@ -94,7 +94,7 @@ describeWithRedis('foreign data in Redis', () => {
     ['a state', stateOf],
     ['the list of bans', () => `${prefix}{bans}:state`],
     ['the list of members', () => `${prefix}members`],
-  ])('hides no write when the key of %s has a wrong type', async (_what, nameOf) => {
+  ])('hides no write when it gives the key of %s a wrong type', async (_what, nameOf) => {
     const [one, other] = [await start(), await start()];
     await client.del(nameOf(HANDLE));
     await client.lpush(nameOf(HANDLE), 'value');

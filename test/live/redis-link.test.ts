@@ -114,7 +114,7 @@ describeWithRedis('Redis link of an instance', () => {
     expect(await store.set('21.T1/OTHER', entryOf('begun before'), ticket)).toBe(false);
   });
 
-  test('keeps entries fresh when no message was published during a connection loss', async () => {
+  test('leaves entries fresh when no message was published while the connection was lost', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     const { store, memory, commands } = instance;
@@ -127,7 +127,7 @@ describeWithRedis('Redis link of an instance', () => {
     expect(memory.peek(KEY)).toEqual(entryOf('old'));
   });
 
-  test('marks entries stale that changed during a loss of the message connection', async () => {
+  test('marks stale the entries that changed while the message connection was lost', async () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     const { store, memory } = one;
@@ -140,7 +140,7 @@ describeWithRedis('Redis link of an instance', () => {
     expect(one.delivered.length).toBeGreaterThan(numberBefore);
   });
 
-  test('publishes writes from a Redis outage before it regains its lease', async () => {
+  test('publishes the writes made during a Redis outage before it regains its lease', async () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     onTestFinished(() => {
@@ -166,7 +166,7 @@ describeWithRedis('Redis link of an instance', () => {
 });
 
 describe('instance without Redis', () => {
-  test('is linked without any peer', async () => {
+  test('is linked even though it has no peers', async () => {
     const instance = openInstance();
     expect(instance.hub.isLinked()).toBe(true);
     await instance.close();

@@ -71,7 +71,7 @@ describe('Redis login', () => {
         await sharesWithNext({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` });
       });
 
-      test('connects as a user with only the required permissions', async () => {
+      test('connects as a user that has only the required permissions', async () => {
         const { port } = await serve([
           ...['--user', 'default', 'off', '--user', 'proxy', 'on', `>${SECRET}`, '~hrp:*', '&hrp:*', '-@all'],
           ...[
@@ -116,7 +116,7 @@ describe('Redis login', () => {
         await sharesWithNext({ REDIS_URL: `rediss://127.0.0.1:${port}`, REDIS_CA_FILE: caFile });
       });
 
-      test('logs the rejection without the CA or with a different CA', async () => {
+      test('logs the rejection when the CA is missing or different', async () => {
         const { port } = await startTls();
         await goesOnWithout(
           { REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}` },
@@ -137,7 +137,7 @@ describe('Redis login', () => {
   test.each([
     ['HTTP', 'HTTP/1.1 400 Bad Request\r\n\r\n', /Protocol error|closed/i],
     [
-      'an error that quotes what it was sent',
+      'an error that quotes the command',
       "-ERR unknown command 'AUTH', with args beginning with: 'SECRET'\r\n",
       /unknown command/,
     ],

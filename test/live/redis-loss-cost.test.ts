@@ -34,7 +34,7 @@ describeWithRedis('loss of all Redis connections', () => {
     await redis.stop();
   });
 
-  test('reloads at most 1% of handles, and serves the writes made during the outage', async () => {
+  test('causes a reload of at most 1% of handles, and hides no write made during the outage', async () => {
     for (const handle of handles) demo.put(handle, numbered(1));
     const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const [writer, reader] = await Promise.all([start(), start()]);

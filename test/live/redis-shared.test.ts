@@ -41,7 +41,7 @@ describeWithRedis('proxies on one Redis', () => {
     ['a handle with braces, which Redis Cluster interprets,', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
     ['a handle that does not exist', '/api/handles/21.T11998/nobody', 404],
     ['a record without values', '/api/handles/21.T11998/empty', 200],
-  ])('serve %s loaded by the other proxy without an upstream request', async (_what, path, status) => {
+  ])('send no upstream request to serve %s that the other proxy has loaded', async (_what, path, status) => {
     const [one, other] = await Promise.all([start(), start()]);
     const loaded = await one.ask(path);
     await isStored();
@@ -63,7 +63,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.askedFor(HANDLE), 'the others find it in Redis').toBeLessThanOrEqual(3);
   });
 
-  test('keep entries in Redis and memory fresh through a Redis outage', async () => {
+  test('leave entries in Redis and memory fresh through a Redis outage', async () => {
     const [one, other] = await Promise.all([start(LITTLE_PATIENCE), start(LITTLE_PATIENCE)]);
     await one.ask(PATH);
     await isStored();
@@ -76,7 +76,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('serve a different query in a different spelling from a shared record', async () => {
+  test('answer a different query, in a different spelling, from a shared record', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -106,7 +106,7 @@ describeWithRedis('proxies on one Redis', () => {
     expect(lifeMs).toBeLessThanOrEqual(30_000);
   });
 
-  test('share nothing under different values of redis.keyPrefix', async () => {
+  test('share nothing when their values of redis.keyPrefix differ', async () => {
     const [one, other] = await Promise.all([start(), start({ REDIS_KEY_PREFIX: 'other:' })]);
     await one.ask(PATH);
     await isStored();
@@ -123,10 +123,10 @@ describeWithRedis('proxies on one Redis', () => {
       ['nothing', () => Buffer.alloc(0)],
       ['foreign text', () => Buffer.from('{"handle":"21.T11998/page"}')],
       ['half of an entry', (entry) => entry.subarray(0, entry.length / 2)],
-      ['an entry and more', (entry) => Buffer.concat([entry, entry])],
+      ['an entry followed by extra bytes', (entry) => Buffer.concat([entry, entry])],
     ];
 
-    test.each(damages)('reload the record for %s', async (_what, damage) => {
+    test.each(damages)('reload the record when Redis contains %s', async (_what, damage) => {
       const one = await start();
       await one.ask(PATH);
       await isStored();
@@ -144,7 +144,7 @@ describeWithRedis('proxies on one Redis', () => {
       expect(demo.asked).toBe(2);
     });
 
-    test('reload the record for a key of a wrong type', async () => {
+    test('reload the record when its key has a wrong type', async () => {
       const one = await start();
       await one.ask(PATH);
       await isStored();

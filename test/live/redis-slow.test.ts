@@ -52,7 +52,7 @@ describeWithRedis('slow Redis', () => {
     expect(demo.asked).toBe(handles.length);
   });
 
-  test('is shared again when it is fast, with the writes made in the meantime', async () => {
+  test('is used again once it is fast, and no write made in the meantime is lost', async () => {
     const [one, other] = [await startSharing(sharing()), await startSharing(sharing())];
     await readAll(other);
     line.delayMs = 20 * LIMIT_MS;

@@ -11,7 +11,7 @@ describeWithRedis('Redis stopped for seconds', () => {
   });
   afterAll(() => redis.stop());
 
-  test('causes no old record beyond redis.disconnectedMaxAge plus the failure detection time', async () => {
+  test('lets no old record be served beyond redis.disconnectedMaxAge plus the failure detection time', async () => {
     const away = (): unknown => redis.stop();
     const back = (): unknown => redis.restart();
     await writeThroughOutage({ name: 'stopped', redis, away, back });

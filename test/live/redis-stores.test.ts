@@ -101,7 +101,7 @@ describeWithRedis('tiered store on a real Redis', () => {
     storeContract(async () => acrossInstances(await open(), await open()));
   });
 
-  test('rejects a load from before an invalidation by a different instance', async () => {
+  test('rejects a load that started before a different instance invalidated the key', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/SHARED';
     const { ticket } = await one.store.get(key);
@@ -163,7 +163,7 @@ describeWithRedis('tiered store on a real Redis', () => {
     for (const { delivered } of [one, other]) expect(delivered).toContainEqual({ kind: 'forget', key });
   });
 
-  test("misses other instances' entries after a Redis restart, even from a loaded dump", async () => {
+  test('misses the entries of other instances after a Redis restart, even those in a loaded dump', async () => {
     const [one] = await openBoth();
     const key = '21.T1/RESTORED';
     await one.store.set(key, entryOf('old'), (await one.store.get(key)).ticket);

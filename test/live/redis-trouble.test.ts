@@ -94,7 +94,7 @@ describeWithRedis('unavailable Redis', () => {
   };
   const kinds = Object.keys(lose);
 
-  test.each(kinds)('delays or fails no reader while it is %s and returns', async (kind) => {
+  test.each(kinds)('neither delays nor fails a read while it is %s, or when it returns', async (kind) => {
     const proxy = await start({ REDIS_COMMAND_TIMEOUT: '50ms' });
     await proxy.ask(PATH);
     const { reads, stop } = keepReading(proxy);
@@ -127,7 +127,7 @@ describeWithRedis('unavailable Redis', () => {
     await redisIs(proxy, 1);
   });
 
-  test.each(kinds)('is shared again after it was %s', async (kind) => {
+  test.each(kinds)('is used by the instances again after it was %s', async (kind) => {
     const [one, other] = await Promise.all([start(), start()]);
     await lose[kind]!.away();
     await Promise.all([redisIs(one, 0), redisIs(other, 0)]);
@@ -160,7 +160,7 @@ describeWithRedis('unavailable Redis', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('limits reads from memory to redis.disconnectedMaxAge', async () => {
+  test('limits the serving of entries from memory to redis.disconnectedMaxAge', async () => {
     const proxy = await start({ REDIS_DISCONNECTED_MAX_AGE: '5s' });
     await load(proxy);
     await redis.stop();
@@ -194,7 +194,7 @@ describeWithRedis('unavailable Redis', () => {
       .toContain('detail=error');
   });
 
-  test('makes entries in memory stale when a stopped Redis returns, possibly without later changes', async () => {
+  test('makes entries in memory stale when it returns after a stop, because it may have lost later changes', async () => {
     const proxy = await start();
     await load(proxy);
     await redis.stop();
@@ -206,7 +206,7 @@ describeWithRedis('unavailable Redis', () => {
     expect(demo.asked).toBe(2);
   });
 
-  test('causes no loads when a frozen Redis resumes', async () => {
+  test('causes no loads when it resumes after a freeze', async () => {
     const proxy = await start();
     await load(proxy);
     redis.freeze();

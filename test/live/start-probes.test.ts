@@ -64,7 +64,7 @@ describe('start probes of the built program', () => {
   });
 
   describe('readiness at start', () => {
-    test('reports the upstream in /readyz until its first response, and never again', async () => {
+    test('lists the upstream in /readyz until its first response, and not afterwards', async () => {
       const port = await freePort();
       const UPSTREAM_URL = `http://127.0.0.1:${port}`;
       const proxy = await startListeningProxy({ UPSTREAM_URL });
@@ -110,7 +110,7 @@ describe('start probes of the built program', () => {
       expect(proxy.output()).not.toContain('secret-word');
     });
 
-    test('needs only a mirror that responds', async () => {
+    test('requires only that a mirror responds', async () => {
       const proxy = await startBuiltProxy({
         UPSTREAM_URL: await nowhere(),
         UPSTREAM_MIRRORS: demo.url,
@@ -118,7 +118,7 @@ describe('start probes of the built program', () => {
       expect((await ask(proxy.url, PAGE)).status).toBe(200);
     });
 
-    test('needs no upstream with admin.readyWithoutUpstream', async () => {
+    test('requires no upstream with admin.readyWithoutUpstream', async () => {
       await startBuiltProxy({
         UPSTREAM_URL: await nowhere(),
         ADMIN_READY_WITHOUT_UPSTREAM: 'true',
@@ -126,7 +126,7 @@ describe('start probes of the built program', () => {
     });
 
     describeWithRedis('with Redis', () => {
-      test('needs no upstream when Redis has entries', async () => {
+      test('requires no upstream when Redis has entries', async () => {
         const redis = await startRedis();
         onTestFinished(redis.stop);
         const upstream = await startUpstream();
@@ -177,12 +177,12 @@ describe('start probes of the built program', () => {
         new RegExp(
           `\\n\\nHandle server \\(${url}\\)\\n  Probe        succeeded in \\d+ ms\\n  Version      2\\.11\\n` +
             `  Certificate  SHA-256 ${certificate.fingerprint}\\n  Expires      \\d{4}-\\d\\d-\\d\\dT\\S+Z\\n\\n` +
-            `Reverse look-up \\(${demo.url}\\)\\n  Probe  succeeded in \\d+ ms\\n$`,
+            `Reverse lookup \\(${demo.url}\\)\\n  Probe  succeeded in \\d+ ms\\n$`,
         ),
       );
     });
 
-    test('prints the failed server and the cause, and exits with 1', async () => {
+    test('names the failed server and the cause, and exits with 1', async () => {
       const UPSTREAM_URL = await nowhere();
       const { code, stdout, stderr } = await cli(['check-config', '--probe'], { UPSTREAM_URL });
       expect([code, stderr]).toEqual([1, '1 of 1 servers failed the probe.\n']);
@@ -201,7 +201,7 @@ describe('start probes of the built program', () => {
     });
 
     describeWithRedis('with Redis', () => {
-      test('prints the Redis version with the right password, and never a password', async () => {
+      test('prints the Redis version when the password is correct, and never prints a password', async () => {
         const redis = await startRedis(['--requirepass', 'secret-word']);
         onTestFinished(redis.stop);
         const probe = (password: string) =>

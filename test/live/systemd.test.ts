@@ -1,4 +1,4 @@
-// Notifications of the built program to systemd, through a fake `systemd-notify`.
+// Notifications from the built program to systemd, through a fake `systemd-notify`.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -20,7 +20,7 @@ describe('traces of the built program', () => {
     expect(collector.spans().map(({ traceId }) => traceId)).toEqual([line?.['traceId'], line?.['traceId']]);
   });
 
-  test('add no id to the log without a collector', async () => {
+  test('add no id to the log when no collector is configured', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     await ask(proxy.url, PATH);
     await proxy.stop();

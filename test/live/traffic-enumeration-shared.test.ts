@@ -20,7 +20,7 @@ describeWithRedis('two instances on one Redis', () => {
   let redis: RedisServer;
   afterAll(() => redis.stop());
 
-  test('share an enumeration limit on a network and the end of the limit', async () => {
+  test('share the start and the end of an enumeration limit on a network', async () => {
     redis = await startRedis();
     const sharing = { redisUrl: redis.url, upstreamUrl: demo.url, env };
     const [a, b] = [await startSharing(sharing), await startSharing(sharing)];

@@ -82,7 +82,7 @@ describe('Upgrade and CONNECT', () => {
       });
     });
 
-    test('reject CONNECT after the preceding responses, and open no tunnel', async () => {
+    test('open no tunnel for CONNECT, which is rejected after the preceding responses', async () => {
       const proxy = await startWithHit();
       const connect = request('CONNECT 127.0.0.1:22', { version });
       const { answers, closed } = await exchange(

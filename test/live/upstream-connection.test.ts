@@ -9,8 +9,8 @@ import { freePort } from '../support/free-port.js';
 const JSON_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
 
-describe('upstream connection', () => {
-  test('reports unreachable for a closed port', async () => {
+describe('upstream client', () => {
+  test('reports a closed port as unreachable', async () => {
     const { resolve } = openClient({ url: `http://127.0.0.1:${await freePort()}` });
     await expect(resolve()).rejects.toMatchObject({
       code: 'UPSTREAM_UNREACHABLE',
@@ -20,7 +20,7 @@ describe('upstream connection', () => {
     });
   });
 
-  test('reports unreachable for an unknown host name', async () => {
+  test('reports an unknown host name as unreachable', async () => {
     const { resolve } = openClient({ url: 'http://no-such-host.invalid' });
     await expect(resolve()).rejects.toMatchObject({
       code: 'UPSTREAM_UNREACHABLE',
@@ -54,7 +54,7 @@ describe('upstream connection', () => {
     await expect.poll(server.connections).toBe(1);
   });
 
-  test('times out without a retry and closes when the body is late', async () => {
+  test('times out without a retry, and closes the connection, when the body is late', async () => {
     let closed: Promise<unknown> | undefined;
     const server = await listenRaw((socket) => {
       closed = once(socket, 'close');
@@ -67,7 +67,7 @@ describe('upstream connection', () => {
     await closed;
   });
 
-  test('aborts early without a retry and closes when the body exceeds the limit', async () => {
+  test('aborts early without a retry, and closes the connection, when the body exceeds the limit', async () => {
     let sent = 0;
     let closed: Promise<unknown> | undefined;
     const server = await listenHttp((_request, response) => {
@@ -90,14 +90,14 @@ describe('upstream connection', () => {
     expect(server.received()).toBe('GET /api/handles/21.T1/a\n');
   });
 
-  test('reports an invalid response for non-HTTP bytes', async () => {
+  test('reports non-HTTP bytes as an invalid response', async () => {
     const server = await listenRaw((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
     const { resolve } = openClient(server);
     await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
     expect(server.connections()).toBe(1);
   });
 
-  test('reports an invalid response immediately for an unrequested protocol switch', async () => {
+  test('reports an unrequested protocol switch immediately as an invalid response', async () => {
     const head = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n';
     const closed: Promise<unknown>[] = [];
     const server = await listenRaw((socket) => {
@@ -128,7 +128,7 @@ describe('upstream connection', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('is kept alive for the next request, except after a retry', async () => {
+  test('keeps the connection alive for the next request, except after a retry', async () => {
     const closes: string[] = [];
     let cuts = 2;
     const server = await listenHttp((request, response) => {

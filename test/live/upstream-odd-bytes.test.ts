@@ -26,7 +26,7 @@ describe('unexpected bytes in an upstream response', () => {
     expect(await resolve()).toEqual({ kind: 'not-found' });
   });
 
-  test('cause an invalid response error without a retry for broken compression', async () => {
+  test('cause an invalid-response error, and no retry, when the compression is corrupt', async () => {
     const server = await listenPacked('gzip', Buffer.from(NOT_FOUND));
     await expect(openClient(server).resolve()).rejects.toMatchObject({
       code: 'UPSTREAM_INVALID_RESPONSE',
@@ -38,7 +38,7 @@ describe('unexpected bytes in an upstream response', () => {
   });
 
   test.each(['rot13', 'constructor', '__proto__'])(
-    'cause an invalid response error for an unknown content coding (%s)',
+    'cause an invalid-response error when the content coding is unknown (%s)',
     async (coding) => {
       const { resolve } = openClient(await listenPacked(coding, Buffer.from('{"erfcbafrPbqr":100}')));
       await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
@@ -51,7 +51,7 @@ describe('unexpected bytes in an upstream response', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('are cancelled when the decompressed response exceeds the limit', async () => {
+  test('are no longer read when the decompressed response exceeds the limit', async () => {
     const { resolve } = openClient(await listenPacked('gzip', gzipSync(' '.repeat(1_000_000))), {
       maxRecordBytes: 50_000,
     });

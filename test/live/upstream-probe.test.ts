@@ -126,7 +126,7 @@ describe('upstream probe', () => {
     ['refuses every path', 403, '<h1>No</h1>'],
     ['knows no such path', 404, '<html><h1>404 Not Found</h1></html>'],
     ['shows a page for every path', 200, '<h1>Please log in</h1>'],
-    ['answers in other JSON', 404, '{"error":"not found"}'],
+    ['returns different JSON', 404, '{"error":"not found"}'],
   ])('rejects a web server that %s, because it is no Handle server', async (_what, status, body) => {
     const server = await answering(status, body, HTML);
     expect(await probe(server.url)).toMatchObject({
@@ -142,7 +142,7 @@ describe('upstream probe', () => {
     });
   });
 
-  test('accepts a Handle server whose own error makes reads fail', async () => {
+  test('accepts a Handle server whose reads fail with an internal error', async () => {
     const server = await answering(500, '{"responseCode":2}', HANDLE_JSON);
     const failure = { code: 'UPSTREAM_FAILED', cause: 'HTTP 500', remedy: 'see the log of the server' };
     expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: true });
@@ -183,7 +183,7 @@ describe('upstream probe', () => {
     });
   });
 
-  test('accepts from a reverse look-up service anything but a redirect or an error', async () => {
+  test('accepts any response from a reverse lookup service except a redirect or an error', async () => {
     const server = await answering(200, 'pong');
     expect(await probe(server.url, { question: ping(server.url) })).toMatchObject({ hasAnswered: true });
     expect(server.received()).toBe('GET /hrls/ping\n');

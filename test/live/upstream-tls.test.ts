@@ -58,13 +58,13 @@ describe('upstream TLS', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('accepts a certificate of the configured CA', async () => {
+  test('accepts a certificate from the configured CA', async () => {
     const server = await listenTls(certificate);
     expect(await readAndWrite(server, { ca: certificate.cert })).toEqual(REACHED);
     expect(server.received()).toBe(BOTH_ASKED);
   });
 
-  test('rejects a certificate of a different CA', async () => {
+  test('rejects a certificate from a different CA', async () => {
     const server = await listenTls(certificate);
     const [read, written] = await readAndWrite(server, { ca: other.cert });
     expect(read).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
@@ -118,7 +118,7 @@ describe('upstream TLS', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('verifies the pin on the second connection like on the first', async () => {
+  test('verifies the pin on the second connection as on the first', async () => {
     const server = await listenTls(certificate);
     const { writeAgent } = openConnections({
       url: server.url,
@@ -145,7 +145,7 @@ describe('upstream TLS', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('reports unreachable and names the key when the server speaks plain HTTP', async () => {
+  test('reports the server as unreachable, and names the key, when the server speaks plain HTTP', async () => {
     const server = await listenHttp((_request, response) => response.end());
     const { resolve } = openClient({ url: server.url.replace('http:', 'https:') });
     await expect(resolve()).rejects.toMatchObject({

@@ -73,7 +73,7 @@ function throughAgent(agent: http.Agent, url: string): Way {
   };
 }
 
-/** Sends requests like reads, ePIC v2 and the reverse look-up. */
+/** Sends requests like reads, ePIC v2 and the reverse lookup. */
 function throughDispatcher(options: Target): Way {
   const { dispatcher } = openConnections(options);
   const request = { origin: options.url, method: 'PUT' as const, path: '/', headers: [], body: '[]' };
@@ -95,9 +95,9 @@ describe('unsolicited upstream bytes', () => {
     ['a read over TLS', true, throughDispatcher],
   ])('%s', (_way, isTls, waysOf) => {
     test.each([
-      ['a whole answer', EVIL],
-      ['a part of one', EVIL.slice(0, 20)],
-      ['an interim answer', 'HTTP/1.1 100 Continue\r\n\r\n'],
+      ['a whole response', EVIL],
+      ['part of a response', EVIL.slice(0, 20)],
+      ['an interim response', 'HTTP/1.1 100 Continue\r\n\r\n'],
       ['noise', '\0'],
     ])('close an idle connection (%s)', async (_what, bytes) => {
       const { options, sockets } = await startTalker(isTls);
@@ -119,7 +119,7 @@ describe('unsolicited upstream bytes', () => {
       expect(sockets.length).toBe(2);
     });
 
-    test('allow reuse of the connection when absent', async () => {
+    test('are the only bytes that prevent reuse of the connection', async () => {
       const { options, sockets } = await startTalker(isTls);
       const { ask } = waysOf(options);
       for (let time = 0; time < 3; time++) expect(await ask()).toBe('"good"');
@@ -131,7 +131,7 @@ describe('unsolicited upstream bytes', () => {
     ['http', false],
     ['https', true],
   ])(
-    'close the connection when a second response over %s precedes reading the first',
+    'close the connection when a second response arrives over %s before the first is read',
     async (_name, isTls) => {
       const { options, sockets } = await startTalker(isTls);
       const { writeAgent } = openConnections(options);

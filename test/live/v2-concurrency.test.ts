@@ -47,7 +47,7 @@ describeWithRedis('fifty concurrent ePIC v2 clients on two instances', () => {
     expect(status).toBe(204);
   }
 
-  test('succeed once with equal If-Match, and increment a counter to fifty with retries', async () => {
+  test('succeed only once with the same If-Match, and increment a counter to fifty by retrying', async () => {
     const [one, other] = await startTwo();
     expect((await one(NAME, { method: 'PUT', body: count(0) })).status).toBe(201);
     const clients = Array.from({ length: CLIENTS }, (_, at) => (at % 2 === 0 ? one : other));

@@ -19,7 +19,7 @@ const newName = (): string => `21.T11998/V2-${randomUUID().toUpperCase()}`;
 
 describe('ePIC v2 permissions', () => {
   test.each(['GET', 'PUT', 'DELETE'])(
-    'reject a wrong password with 401 and a challenge (%s)',
+    'are denied for a wrong password, with 401 and a challenge (%s)',
     async (method) => {
       const { v2 } = await start({ DELETION_HANDLES: 'true' });
       const as = `Basic ${Buffer.from('300%3A21.T11998/USER01:wrong').toString('base64')}`;
@@ -41,7 +41,7 @@ describe('ePIC v2 permissions', () => {
     expect(gist(await v2('/21.T11998/private'))[0]).toEqual([1, 'URL', 'https://example.org/private']);
   });
 
-  test('apply to a name in v2.identities as to its identity', async () => {
+  test('apply to a name in v2.identities as they do to its identity', async () => {
     const { v2 } = await start({ V2_IDENTITIES: 'alice=300:21.T11998/USER01' });
     const as = `Basic ${Buffer.from('alice:password').toString('base64')}`;
     expect((await v2(`/${newName()}`, { method: 'PUT', as, body: [urlTo('x')] })).status).toBe(201);

@@ -74,7 +74,7 @@ describe('new ePIC v2 handle', () => {
     expect(recordData(await proxy.ask(`/api/handles/${name}?type=URL`))).toEqual(['https://example.org/one']);
   });
 
-  test('is created once with If-None-Match: *, and then returns 412', async () => {
+  test('is created once with If-None-Match: *, after which the request returns 412', async () => {
     const { v2 } = await start();
     const put = { method: 'PUT', headers: { 'If-None-Match': '*' } };
     const name = newName();
@@ -119,7 +119,7 @@ describe('ePIC v2 update', () => {
     expect(gist(await v2(`/${name}`))[0]).toEqual([1, 'URL', 'https://example.org/two']);
   });
 
-  test('has no effect with the value list of a GET', async () => {
+  test('changes nothing when it sends back the value list of a GET', async () => {
     const { v2 } = await start();
     const before = await v2('/21.T11998/DEMO');
     const put = await v2('/21.T11998/DEMO', { method: 'PUT', body: before.text });
@@ -150,7 +150,7 @@ describe('ePIC v2 update', () => {
     expect(taken.status).toBe(400);
   });
 
-  test('through the record interface is visible through v2', async () => {
+  test('is visible through v2 even when made through the record interface', async () => {
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     const name = newName();
     await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] });
@@ -215,7 +215,7 @@ describe('ePIC v2 POST', () => {
 });
 
 describe('ePIC v2 DELETE', () => {
-  test('returns 403 with a reason, and 404 for a missing handle', async () => {
+  test('returns 403 with a reason, or 404 for a missing handle', async () => {
     const { v2 } = await start();
     const refused = await v2('/21.T11998/page', { method: 'DELETE' });
     expect(refused.status).toBe(403);

@@ -11,7 +11,7 @@ const WRONG = basic('300:21.T11998/USER01', 'wrong');
 const demo = await startDemoServer();
 
 describe('wrong ePIC v2 passwords', () => {
-  test("of 400 clients do not block the owner's writes", async () => {
+  test("do not block the owner's writes, even from 400 clients", async () => {
     // This timeout lets every read obtain a permit, even on a busy machine.
     const env = { UPSTREAM_URL: demo.url, UPSTREAM_QUEUE_TIMEOUT: '20s' };
     const v2 = askV2((await startBuiltProxy(env)).url);

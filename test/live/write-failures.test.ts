@@ -20,7 +20,7 @@ async function startAndRead(env: Record<string, string> = {}): Promise<Proxy> {
 describe('write of unknown outcome', () => {
   test.each([
     ['the connection is reset', 'reset', 502, {}],
-    ['no answer comes in time', 'hang', 504, { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
+    ['no response arrives in time', 'hang', 504, { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
   ] as const)(
     'causes a reload that returns the written record when %s',
     async (_what, fault, status, env) => {
@@ -40,25 +40,28 @@ describe('write of unknown outcome', () => {
   test.each([
     ['reset', {}],
     ['hang', { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
-  ] as const)('serves the old record stale only while the upstream fails (%s)', async (fault, env) => {
-    const proxy = await startAndRead({ ...env, UPSTREAM_RETRY_AFTER: '0s' });
-    demo.fail(fault, { times: 1 });
-    await putNumbered(proxy.url, PATH, 2);
-    demo.fail('error', { times: 1 });
-    const stale = await proxy.ask(PATH);
-    expect(numberIn(stale)).toBe(1);
-    expect(stale.headers['cache-status']).toContain('detail=error');
-    expect(numberIn(await proxy.ask(PATH))).toBe(2);
-  });
+  ] as const)(
+    'leaves the old record available as stale only while the upstream fails (%s)',
+    async (fault, env) => {
+      const proxy = await startAndRead({ ...env, UPSTREAM_RETRY_AFTER: '0s' });
+      demo.fail(fault, { times: 1 });
+      await putNumbered(proxy.url, PATH, 2);
+      demo.fail('error', { times: 1 });
+      const stale = await proxy.ask(PATH);
+      expect(numberIn(stale)).toBe(1);
+      expect(stale.headers['cache-status']).toContain('detail=error');
+      expect(numberIn(await proxy.ask(PATH))).toBe(2);
+    },
+  );
 
-  test('is aborted at the timeout when the response body stalls, and the record is reloaded', async () => {
+  test('is aborted at the timeout when the response body stalls, after which the record is reloaded', async () => {
     const proxy = await startAndRead({ UPSTREAM_WRITE_TIMEOUT: '100ms' });
     demo.fail('stall', { times: 1 });
     await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
     expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('reloads the record after a truncated response, which stays incomplete', async () => {
+  test('causes a reload after a truncated response, which is relayed as incomplete', async () => {
     const proxy = await startAndRead();
     demo.fail('cut', { times: 1 });
     await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
@@ -72,7 +75,7 @@ describe('write of unknown outcome', () => {
     expect(answer.status).toBe(502);
   });
 
-  test('returns 502 when the upstream is unreachable, and cached records are still served', async () => {
+  test('returns 502 when the upstream is unreachable, while cached records are still served', async () => {
     const own = await startDemoServer();
     own.put(HANDLE, numbered(1));
     const proxy = await startProxy({ UPSTREAM_URL: own.url });

@@ -38,7 +38,7 @@ async function startUpstream(): Promise<{ url: string; received: Received[] }> {
 const SMUGGLED = 'DELETE /api/handles/21.T11998/victim HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n';
 const chunked = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
 
-describe('framing of forwarded writes', () => {
+describe('proxy that forwards writes', () => {
   test.each(['PUT', 'POST', 'DELETE'])('preserves a single chunked body in a %s', async (method) => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url, DELETION_HANDLES: 'true' });
@@ -99,7 +99,7 @@ describe('framing of forwarded writes', () => {
     expect(received[0]).toMatchObject({ target: `${PATH}?index=1`, body: '[]' });
   });
 
-  test('answers Expect: 100-continue before the body is sent', async () => {
+  test('answers Expect: 100-continue before the client sends the body', async () => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });
     const socket = await openSocket(proxy.url);

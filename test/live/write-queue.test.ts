@@ -19,7 +19,7 @@ describe('writes beyond the upstream connection limit', () => {
     for (const [at, path] of paths.entries()) expect(numberIn(await proxy.ask(path))).toBe(at + 1);
   });
 
-  test('are rejected before taking a permit when a chunked body is too large', async () => {
+  test('are rejected before they obtain a permit when a chunked body is too large', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
       UPSTREAM_CONNECTIONS: '1',

@@ -11,7 +11,7 @@ const demo = await startDemoServer({ tls: certificate });
 const PATH = '/api/handles/21.T11998/tls';
 
 describe('write over upstream TLS', () => {
-  test('is sent to a pinned certificate after the pin is verified', async () => {
+  test('is sent to a server with a pinned certificate only after the pin is verified', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_FINGERPRINT: certificate.fingerprint });
     for (const [count, status] of [
       [1, 201],
@@ -24,7 +24,7 @@ describe('write over upstream TLS', () => {
 
   test.each([
     ['that is not the pinned one', { UPSTREAM_FINGERPRINT: 'AB'.repeat(32) }],
-    ['of an unknown authority', {}],
+    ['from an unknown authority', {}],
   ])(
     'is not sent to a server with a certificate %s, while cached records are still served',
     async (_what, env) => {

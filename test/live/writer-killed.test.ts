@@ -79,7 +79,7 @@ describeWithRedis('killed writer', () => {
     await expect.poll(entries).toHaveLength(1);
   });
 
-  test('lets no instance store a load from before the commit', async () => {
+  test('lets no instance store a load that started before the write was committed', async () => {
     const [writer, other] = await Promise.all([startWriter(), startWriter()]);
     demo.hold.begin('GET');
     const slow = ask(other.url, PATH);

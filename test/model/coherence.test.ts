@@ -118,7 +118,7 @@ if (isLong)
 describe('cache coherence model (Spin)', () => {
   for (const [count, faults, choice] of CASES) {
     const name = `${count} instances and ${faults}`;
-    itWithProgram('spin', `has no old record with ${name}`, async () => {
+    itWithProgram('spin', `serves no old record with ${name}`, async () => {
       const found = await verify(choice);
       process.stdout.write(`${name}: ${found.states.toLocaleString('en')} states\n`);
       expect(found).toMatchObject({ isComplete: true, errors: 0 });
@@ -129,7 +129,7 @@ describe('cache coherence model (Spin)', () => {
 
 describe('cache coherence model (Spin) with a disabled rule', () => {
   for (const [rule, choice] of isLong ? [...BREAKS, ...LONG_BREAKS] : BREAKS)
-    itWithProgram('spin', `has an old record without the rule that ${rule}`, async () => {
+    itWithProgram('spin', `serves an old record without the rule that ${rule}`, async () => {
       expect((await verify(choice)).errors).toBe(1);
     });
 });

@@ -103,7 +103,7 @@ describe('native resolution with the AUTH flag', () => {
     expect(fresh.header.flags & OP_FLAG.authoritative).not.toBe(0);
   });
 
-  it('evicts an entry that the Handle server no longer has', async () => {
+  it('evicts the entry of a record that the Handle server no longer has', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -112,7 +112,7 @@ describe('native resolution with the AUTH flag', () => {
     expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
   });
 
-  it('returns no stale entry', async () => {
+  it('never returns a stale entry', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     await askNative(app.native, HANDLE);
@@ -137,7 +137,7 @@ describe('native resolution while the Handle server fails', () => {
     ['is busy by response code', { status: 503, body: { responseCode: 3, handle: HANDLE } }],
     ['is a backup that rejects requests', { status: 500, body: { responseCode: 7, handle: HANDLE } }],
     ['refuses with a protocol error', { status: 400, body: { responseCode: 4, message: 'x' } }],
-    ['wants a login for public values', { status: 403, body: { responseCode: 402, handle: HANDLE } }],
+    ['requires a login for public values', { status: 403, body: { responseCode: 402, handle: HANDLE } }],
     ['breaks the connection', { status: 0, body: '', error: 'ECONNRESET' }],
   ])('returns code 2 when the server %s, so that the client uses a different site', async (_, given) => {
     mockUpstream(given);

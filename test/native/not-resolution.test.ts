@@ -40,7 +40,7 @@ describe('native request other than a resolution', () => {
   it.each([
     [0, 501],
     [9, 500],
-  ])('rejects encryption with session %i by code %i', async (sessionId, code) => {
+  ])('when encrypted with session %i, is rejected with code %i', async (sessionId, code) => {
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { sessionId, isEncrypted: true }))).toBe(code);
   });
@@ -79,7 +79,7 @@ describe('native site record', () => {
     servers: [],
   });
 
-  it('from a prefix record is its mirror site, whose serial number later responses include', async () => {
+  it('from a prefix record is the mirror site in it, whose serial number later responses include', async () => {
     const sites = [site(true, 4), site(false, 5)];
     const values = sites.map((value, at) => ({
       index: at + 1,
@@ -102,7 +102,7 @@ describe('native site record', () => {
     expect((await askNative(app.native, HANDLE)).header.siteSerial).toBe(5);
   });
 
-  it('returns code 2 when none exists', async () => {
+  it('is replaced by code 2 when none exists', async () => {
     const { app } = await startProxy();
     const { header } = await askNative(app.native, '/', info);
     expect([header.responseCode, header.siteSerial]).toEqual([2, UNKNOWN_SERIAL]);

@@ -131,7 +131,7 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
     ['AUTH', { flags: PUBLIC | OP_FLAG.authoritative }],
     ['a digest of the request', { flags: PUBLIC | OP_FLAG.returnDigest }],
     ['a signature', { flags: PUBLIC | OP_FLAG.certify }],
-    ['private values too', { flags: OP_FLAG.recursive, indexes: [1] }],
+    ['private values', { flags: OP_FLAG.recursive, indexes: [1] }],
     ['a session', { sessionId: 5 }],
     ['encryption', { isEncrypted: true }],
   ])('is never used for a request with %s', async (_what, question) => {

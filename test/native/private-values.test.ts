@@ -32,7 +32,7 @@ describe('native resolution of public and private values', () => {
     expect(body.kind === 'challenge' && body.nonce).toHaveLength(16);
   });
 
-  it('returns the nonce and then the digest with its length before protocol 2.1', async () => {
+  it('returns the nonce and then the digest with its length in protocol versions before 2.1', async () => {
     serverWith(REFUSED);
     const { app } = await startProxy();
     const bytes = nativeRequest(HANDLE, { flags: ALL, version: { major: 2, minor: 0 } });
@@ -75,7 +75,7 @@ describe('native resolution of public and private values', () => {
     expect(upstream.targets).toEqual([`${PATH}?publicOnly=false&index=2&type=URL&type=%C3%84%26b`]);
   });
 
-  it('is not cached', async () => {
+  it('is not cached when it includes private values', async () => {
     const upstream = serverWith(recordOf());
     const { app } = await startProxy();
     await askNative(app.native, HANDLE, { flags: ALL });

@@ -81,7 +81,7 @@ describe('recorded native messages', () => {
       !isForListener(one),
   );
 
-  it(`get ${whole.length} recorded responses`, async () => {
+  it(`receive the ${whole.length} recorded responses`, async () => {
     const upstream = mockRecordedServer();
     proxy = await startProxy(SITE);
     for (const exchange of whole) {
@@ -126,7 +126,7 @@ describe('recorded native connections', () => {
     (one) => one.transport === 'tcp' && one.response.length > 0 && !isOutdated(one),
   );
 
-  it(`get ${connections.length} recorded responses and close`, async () => {
+  it(`receive the ${connections.length} recorded responses and close`, async () => {
     mockRecordedServer();
     const { tcpPort } = await startProxy({ ...SITE, NATIVE_TCP_PORT: '0' });
     for (const exchange of connections) {
@@ -145,7 +145,7 @@ describe('recorded native datagrams', () => {
     (one) => one.transport === 'udp' && !isOdd(one) && !isOutdated(one),
   );
 
-  it(`get the recorded responses to ${questions.length} requests in identical packets`, async () => {
+  it(`receive the recorded responses to ${questions.length} requests in identical packets`, async () => {
     mockRecordedServer();
     const { udpPort, tcpPort } = await startProxy({ ...SITE, NATIVE_UDP_PORT: '0', NATIVE_TCP_PORT: '0' });
     // Only a sender verified over TCP gets responses in several packets.

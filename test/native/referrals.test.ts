@@ -38,7 +38,7 @@ async function start(env: Record<string, string> = {}) {
 
 describe('native resolution with referrals', () => {
   describe('to a referred server', () => {
-    test('returns a record, and caches the record for all interfaces', async () => {
+    test('returns a record, and caches it for all interfaces', async () => {
       const { app, ask } = await start();
       expect(indexesIn(await askNative(app.native, '99.FAR/page'))).toEqual([1]);
       expect(indexesIn(await askNative(app.native, '99.far/PAGE', { transport: 'udp' }))).toEqual([1]);
@@ -66,7 +66,7 @@ describe('native resolution with referrals', () => {
       expect(codeOf(await askNative(app.native, '99.FAR/page', { types: ['EMAIL'] }))).toBe(200);
     });
 
-    test('reloads a record for the AUTH flag', async () => {
+    test('reloads a record when the AUTH flag is set', async () => {
       const { app } = await start();
       await askNative(app.native, '99.FAR/page');
       const flags = PUBLIC | OP_FLAG.authoritative;
@@ -89,7 +89,7 @@ describe('native resolution with referrals', () => {
     },
   );
 
-  test('returns code 301 for a foreign prefix without upstream.followReferrals', async () => {
+  test('returns code 301 for a foreign prefix when upstream.followReferrals is false', async () => {
     const { app } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
     const answer = await askNative(app.native, '99.FAR/page');
     expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
@@ -114,7 +114,7 @@ describe('native resolution with referrals', () => {
       expect(far.asked).toBe(0);
     });
 
-    test('returns the response of the default server', async () => {
+    test('returns the response from the default server', async () => {
       const { app } = await start({
         UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
         UPSTREAM_REFERRAL_ROOT: root.url,

@@ -60,7 +60,7 @@ describe('native handle', () => {
     ['with a plus and a space', '21.T1/a+b c', '21.T1%2Fa%2Bb%20c'],
     ['with characters that end a path', '21.T1/a?b#c', '21.T1%2Fa%3Fb%23c'],
     ['with dot segments', '21.T1/../a//b/', '21.T1%2F..%2Fa%2F%2Fb%2F'],
-    ['beyond ASCII', '21.T1/ä𝕳', '21.T1%2F%C3%A4%F0%9D%95%B3'],
+    ['with non-ASCII characters', '21.T1/ä𝕳', '21.T1%2F%C3%A4%F0%9D%95%B3'],
   ])('is requested and echoed unchanged %s', async (_what, handle, sent) => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
@@ -69,7 +69,7 @@ describe('native handle', () => {
     expect(upstream.targets.map((target) => encodeURIComponent(handleIn(target)))).toEqual([sent]);
   });
 
-  it('matches in a different case, except for non-ASCII letters', async () => {
+  it('matches a handle in different case, except for non-ASCII letters', async () => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy();
     for (const handle of ['21.t1/aé', '21.T1/Aé', '21.T1/AÉ']) {

@@ -20,7 +20,7 @@ async function metricsOf(proxy: Proxy): Promise<string> {
 }
 
 describe('native TCP message', () => {
-  it('is served from the cache of all other interfaces', async () => {
+  it('fills the cache that all interfaces share', async () => {
     const upstream = mockUpstream();
     const { tcpPort, ask } = await startProxy(ON);
     expect(indexesIn(await askTcp(tcpPort, HANDLE))).toEqual([1, 2, 3]);
@@ -42,14 +42,14 @@ describe('native TCP message', () => {
     expect(codeOf(readResponse(answer))).toBe(1);
   });
 
-  it('is the only message of its connection, whose further bytes are not read', async () => {
+  it('is the only message on its connection, whose further bytes are not read', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const answer = await exchangeTcp(tcpPort, [Buffer.concat([REQUEST, REQUEST, Buffer.alloc(200_000)])]);
     expect(codeOf(readResponse(answer))).toBe(1);
   });
 
-  it('is accepted up to the maximum length, and rejected above', async () => {
+  it('is accepted up to the maximum length, and rejected beyond it', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const body = LARGEST - (nativeRequest('').length - 20);

@@ -34,7 +34,7 @@ async function usesOf(proxy: Proxy): Promise<Record<string, number>> {
 }
 
 describe('traffic rules for native messages', () => {
-  describe('with a rejecting rule', () => {
+  describe('that reject messages', () => {
     test.each([
       ['native messages', { interface: 'native' }, true],
       ['a handle', { handle: '21.T11998/pa*' }, true],
@@ -49,7 +49,7 @@ describe('traffic rules for native messages', () => {
       ['a method of HTTP', { method: ['GET', 'POST'] }, false],
       ['credentials', { credentials: true }, false],
       ['a user agent', { userAgent: '*' }, true],
-    ])('match %s only by the known properties of a message', async (_what, match, isRefused) => {
+    ])('match %s only by the properties that a native message has', async (_what, match, isRefused) => {
       const proxy = await start([{ name: 'tested', match, answer: 403 }]);
       expect(await codeOver(proxy)).toBe(isRefused ? 2 : 1);
       expect(demo.asked).toBe(isRefused ? 0 : 1);
@@ -62,7 +62,7 @@ describe('traffic rules for native messages', () => {
       expect(await usesOf(proxy)).toMatchObject({ limited: 1 });
     });
 
-    test('do not reject hits of requests for private values', async () => {
+    test('do not reject hits for requests for private values', async () => {
       const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
       await proxy.ask(`/api/handles/${HANDLE}`);
       const flags = PUBLIC & ~OP_FLAG.publicOnly;
@@ -70,7 +70,7 @@ describe('traffic rules for native messages', () => {
       expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags }))).toBe(2);
     });
 
-    test('add no error to the status page, and count like over HTTP', async () => {
+    test('add no error to the status page, and count matches as for HTTP', async () => {
       const proxy = await start([{ name: 'all', answer: 403 }]);
       await codeOver(proxy);
       await proxy.ask(`/api/handles/${HANDLE}`);

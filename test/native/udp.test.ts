@@ -30,7 +30,7 @@ const LONG = nativeRequest(HANDLE, { types: ['x'.repeat(600), 'URL'], requestId:
 const LONG_PACKETS = toPackets(decodeEnvelope(LONG), LONG.subarray(ENVELOPE_BYTES));
 
 describe('UDP request', () => {
-  it('is served from the cache of all other interfaces', async () => {
+  it('fills the cache that all interfaces share', async () => {
     const upstream = mockUpstream();
     const { udpPort, ask } = await startProxy(ON);
     expect(indexesIn(only(await exchangeUdp(udpPort, [REQUEST])))).toEqual([1, 2, 3]);
@@ -61,7 +61,7 @@ describe('UDP request', () => {
     expect(only(await next).envelope.requestId).toBe(1);
   });
 
-  it('is rejected at its first packet if it claims 65,536 packets, without using memory', async () => {
+  it('is rejected at its first packet, and uses no memory, if it claims 65,536 packets', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const [first] = LONG_PACKETS as [Buffer, Buffer];
@@ -104,7 +104,7 @@ describe('UDP amplification', () => {
 
   const longest = (packets: Buffer[]): number => sizeOf(packets) / REQUEST.length;
 
-  it('is limited to one packet of at most 512 bytes for an unverified sender, otherwise code 2', async () => {
+  it('is limited to one packet of 512 bytes for an unverified sender, with code 2 for a longer response', async () => {
     const upstream = mockUpstream(recordWith(100));
     const proxy = await startProxy({ ...ON, CACHE_FOUND_MAX_TTL: '0s', CACHE_FOUND_MIN_TTL: '0s' });
     const extra = 512 - sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));
@@ -148,7 +148,7 @@ describe('UDP amplification', () => {
     expect(codeOf(await askTcp(tcpPort, HANDLE, { indexes: [7] }))).toBe(200);
   });
 
-  it('is limited by bytesPerSecond to code 2 for every second request of a network', async () => {
+  it('is limited by bytesPerSecond to code 2 for every second request from a network', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ ...ON, NATIVE_UDP_BYTES_PER_SECOND: '1KiB' });
     const length = sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));

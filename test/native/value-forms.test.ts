@@ -56,7 +56,7 @@ const BOTH_WAYS: [what: string, json: Partial<HandleValue>, layout: Layout][] = 
   ['a plain value', {}, {}],
   ['index 0', { index: 0 }, { index: '00000000' }],
   ['a negative index', { index: -1 }, { index: 'ffffffff' }],
-  ['the greatest index', { index: 2_147_483_647 }, { index: '7fffffff' }],
+  ['the maximum index', { index: 2_147_483_647 }, { index: '7fffffff' }],
   [
     'a timestamp',
     { timestamp: '2026-11-21T10:00:00Z' },
@@ -71,14 +71,14 @@ const BOTH_WAYS: [what: string, json: Partial<HandleValue>, layout: Layout][] = 
   ['an absolute TTL before 1970', { ttl: '1901-12-13T20:45:52Z' }, { ttl: '0180000000' }],
   ['no permissions', { permissions: '0000' }, { permissions: '00' }],
   ['all permissions', { permissions: '1111' }, { permissions: '0f' }],
-  ['read by the public alone', { permissions: '0010' }, { permissions: '02' }],
-  ['read by administrators alone', { permissions: '1000' }, { permissions: '08' }],
+  ['readable only by the public', { permissions: '0010' }, { permissions: '02' }],
+  ['readable only by administrators', { permissions: '1000' }, { permissions: '08' }],
   ['empty type and data', { type: '', data: text('') }, { type: '', data: '' }],
-  ['a type beyond ASCII', { type: 'DÉSC.日本' }, { type: hexOf('DÉSC.日本') }],
+  ['a non-ASCII type', { type: 'DÉSC.日本' }, { type: hexOf('DÉSC.日本') }],
   ['text beyond the basic plane', { data: text('𝕳 \u0301\ufeff') }, { data: hexOf('𝕳 \u0301\ufeff') }],
-  ['a line of text with tab and end', { data: text('a\tb\r\n') }, { data: '6109620d0a' }],
+  ['text with a tab and a line break', { data: text('a\tb\r\n') }, { data: '6109620d0a' }],
   ['bytes', { data: base64('AP/+') }, { data: '00fffe' }],
-  ['bytes that are no UTF-8', { data: base64('w6Q9ww==') }, { data: 'c3a43dc3' }],
+  ['bytes that are not UTF-8', { data: base64('w6Q9ww==') }, { data: 'c3a43dc3' }],
   [
     'references',
     {
@@ -221,7 +221,7 @@ describe('native encoding of values', () => {
     ['hexadecimal digits', { data: { format: 'hex', value: '00Ff' } }, { data: '00ff' }],
     ['text in base64', { data: base64('eA==') }, {}],
     ['a binary format under a different type', { data: { format: 'vlist', value: [] } }, { data: i4(0) }],
-    ['five permissions, of which the last count', { permissions: '01110' }, {}],
+    ['five permissions, of which the last four apply', { permissions: '01110' }, {}],
     [
       'a timestamp with milliseconds',
       { timestamp: '2026-11-21T10:00:00.999Z' },

@@ -27,7 +27,7 @@ async function compile(document: string): Promise<Client> {
 }
 
 describe('client generated from the OpenAPI document', () => {
-  test('reads, writes and receives errors with the documented types', async () => {
+  test('reads and writes records and receives errors, all with the documented types', async () => {
     const demo = await startDemoServer();
     const { url, ask } = await startProxy({ UPSTREAM_URL: demo.url });
     const client = await compile((await ask('/openapi.json')).text);

@@ -74,7 +74,7 @@ describe('OpenAPI admin document', () => {
   it.each([
     ['/purge', 'post'],
     ['/traffic/blocked/{network}', 'delete'],
-  ] as const)('documents the 503 of an unconfirmed invalidation: %s', (path, method) => {
+  ] as const)('documents the 503 for an unconfirmed invalidation: %s', (path, method) => {
     const { description } = ADMIN_DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
     expect(description).toContain(CATALOGUE.INVALIDATION_UNCONFIRMED.title);
   });
@@ -86,7 +86,7 @@ describe('OpenAPI public document', () => {
     ['/api/handles/{handle}', 'delete'],
     ['/api/v2/handles/{prefix}/{suffix}', 'put'],
     ['/api/v2/handles/{prefix}/{suffix}', 'delete'],
-  ] as const)('documents each 503 from the lock and the invalidation of a write: %s %s', (path, method) => {
+  ] as const)('documents each 503 from the lock and the invalidation for a write: %s %s', (path, method) => {
     const { description = '' } = DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
     for (const code of ['CONCURRENT_MODIFICATION', 'LOCK_UNAVAILABLE', 'INVALIDATION_UNCONFIRMED'] as const) {
       expect(description).toContain(CATALOGUE[code].title);
@@ -164,7 +164,7 @@ describe('OpenAPI document at the admin listener', () => {
 });
 
 describe('OpenAPI document at the public listener', () => {
-  it('is served to any origin and revalidated with 304', async () => {
+  it('is served to scripts from any origin, and revalidated with 304', async () => {
     const proxy = await startProxy();
     const answer = await proxy.ask('/openapi.json', { headers: { Origin: 'https://a.example' } });
     expect(answer.status).toBe(200);

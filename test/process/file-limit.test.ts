@@ -55,7 +55,7 @@ describe('file descriptor limit', () => {
       });
     });
 
-    test('reserves connections to each Handle server, its mirrors and the reverse look-up', () => {
+    test('reserves connections to each Handle server, its mirrors and the reverse lookup service', () => {
       const env = { UPSTREAM_MIRRORS: 'https://m1,https://m2', UPSTREAM_CONNECTIONS: '10' };
       expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(10_000 + 4 * 10 + 64);
       const reverse = { ...env, REVERSE_LOOKUP_URL: 'https://reverse.example.org' };

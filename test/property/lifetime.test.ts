@@ -65,7 +65,7 @@ describe('cache entry lifetime', () => {
       },
     );
 
-    test('is zero for a TTL of 0 despite a minimum', () => {
+    test('is zero for a TTL of 0, despite a minimum', () => {
       const stretched = { ...bounds, found: { minTtlMs: 60_000, maxTtlMs: 3_600_000 } };
       expect(isStorable(makeEntry(found([3600, 0]), ASKED_AT, stretched), ASKED_AT)).toBe(false);
     });
@@ -106,7 +106,7 @@ describe('cache entry lifetime', () => {
       },
     );
 
-    test.prop([later])('is over without a lease', (age) => {
+    test.prop([later])('is over when there is no lease', (age) => {
       expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
     });
   });
@@ -132,7 +132,7 @@ describe('cache entry lifetime', () => {
       expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
     });
 
-    test('ranks below an entry loaded less than mirrorMaxTtlMs earlier', () => {
+    test('does not supersede an entry loaded less than mirrorMaxTtlMs earlier', () => {
       const entry = makeEntry(found([3600]), ASKED_AT, bounds);
       expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
       expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);
@@ -146,10 +146,10 @@ describe('cache entry lifetime', () => {
     expect(isNearEnd(entry, ASKED_AT + 900_001)).toBe(true);
   });
 
-  describe('boundary', () => {
+  describe('at its boundaries', () => {
     const entry = makeEntry(found([10]), ASKED_AT, bounds);
 
-    test('is none and not storable at deleteAt', () => {
+    test('ends at deleteAt, when the entry is no longer storable', () => {
       expect(isStorable(entry, entry.deleteAt - 1)).toBe(true);
       expect(isStorable(entry, entry.deleteAt)).toBe(false);
       expect(judge(entry, entry.deleteAt - 1)).toBe('stale');
@@ -157,7 +157,7 @@ describe('cache entry lifetime', () => {
       expect(judge(undefined, ASKED_AT)).toBe('none');
     });
 
-    test('is stale at staleAt', () => {
+    test('is stale from staleAt', () => {
       expect(judge(entry, entry.staleAt - 1)).toBe('fresh');
       expect(judge(entry, entry.staleAt)).toBe('stale');
     });

@@ -168,7 +168,7 @@ describe('location list properties', () => {
   });
 
   test.prop([fc.oneof(noise, jumble), fc.oneof(noise, jumble), noise])(
-    'accept any header in content negotiation',
+    'include that content negotiation accepts any header',
     (accept, acceptLanguage, userAgent) => {
       for (const wantsMetadata of [true, false]) {
         const wanted = negotiatedAttributes({ accept, acceptLanguage, userAgent, wantsMetadata });

@@ -1,4 +1,4 @@
-// Page text is readable with any accepted accent colour: WCAG 2.2 AA requires a contrast of 4.5.
+// Page text is readable with any accepted accent colour: WCAG 2.2 AA requires a contrast ratio of 4.5:1.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
@@ -47,7 +47,7 @@ function isAccepted(accent: string): boolean {
 }
 
 describe('page colours', () => {
-  test('are readable without an accent colour', () => {
+  test('are readable when no accent colour is set', () => {
     assertReadable(pageStyle());
   });
 
@@ -61,7 +61,7 @@ describe('page colours', () => {
     if (isAccepted(accent)) assertReadable(style);
   });
 
-  test('have a contrast computed as in WCAG', () => {
+  test('have a contrast ratio that is computed as in WCAG', () => {
     expect(contrastOf('#000', '#ffffff')).toBe(21);
     expect(contrastOf('#777777', '#fff')).toBeCloseTo(4.48, 2);
     expect(contrastOf('#fff', '#767676')).toBeCloseTo(4.54, 2);

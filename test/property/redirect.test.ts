@@ -75,7 +75,7 @@ describe('redirect properties', () => {
     });
   });
 
-  test.prop([texts])('escape text on a page', (text) => {
+  test.prop([texts])('include that text is escaped on a page', (text) => {
     const written = html`<p title="${text}">${[text, undefined, text]}</p>`.text;
     expect(written.match(/[<>"']/g)?.join('')).toBe('<""><>');
     expect(written).not.toMatch(/&(?!#\d+;)/);

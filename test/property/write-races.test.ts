@@ -24,7 +24,7 @@ function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.
 }
 
 describe('race of reads and writes', () => {
-  test('returns the acknowledged write or a later one for a read that starts after it', async () => {
+  test('lets a read that starts after an acknowledged write return only this write or a later one', async () => {
     await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
   });
 
@@ -58,11 +58,11 @@ describe('race of reads and writes', () => {
       fence: (key) => makeFence(memory, key),
     });
 
-  describe('broken store', () => {
+  describe('store', () => {
     test.each<[what: string, makeStore: MakeStore<number>, acts?: fc.Arbitrary<Act[]>]>([
-      ['without fences', withFences(forgetting())],
+      ['when it has no fences', withFences(forgetting())],
       [
-        'with deletion after the write but without rejection of earlier loads',
+        'when it deletes after the write but does not reject earlier loads',
         (tiers) => {
           const { memory } = tiers;
           return {
@@ -76,12 +76,12 @@ describe('race of reads and writes', () => {
         },
       ],
       [
-        'without a lasting fence after an unknown write outcome',
+        'when no fence remains after an unknown write outcome',
         withFences(forgetting('changed', 'unknown')),
         // The failing order is rare with all acts, so only the three relevant ones are used.
         fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),
       ],
-    ])('is detected %s', async (_what, makeStore, chosenActs) => {
+    ])('is detected as broken %s', async (_what, makeStore, chosenActs) => {
       const track = createTrackWith(makeStore);
       const { failed, counterexample } = await fc.check(holdsOn(track, chosenActs), { numRuns: 3000 });
       expect(failed).toBe(true);

@@ -12,7 +12,7 @@ const list = (locations: string): unknown[] => [value(1, '10320/loc', `<location
 const place = (id: string, attributes: string): string =>
   `<location href="https://${id}.example.org/" ${attributes}/>`;
 
-describe('bounded location list', () => {
+describe('redirect with a large location list', () => {
   test.each([
     ['hexadecimal', `0x${'d'.repeat(100_000)}`],
     ['decimal', '1'.repeat(100_000)],
@@ -29,7 +29,7 @@ describe('bounded location list', () => {
     }
   });
 
-  test('searches up to 10,000 address ranges and skips a longer list', async () => {
+  test('searches up to 10,000 address ranges, and skips a longer list', async () => {
     const ranges = (count: number): string =>
       times(count, (at) => `10.${at >> 8}.${at & 255}.0/24,`).slice(0, -1);
     const near = place('near', 'addresses="127.0.0.1"');

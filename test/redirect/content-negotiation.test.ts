@@ -21,7 +21,7 @@ const negotiated = list(
 );
 
 describe('location content negotiation', () => {
-  test('selects by ctype and media-type in the quality order of Accept', async () => {
+  test('selects a location by ctype and media-type in the quality order of Accept', async () => {
     const leads = await startLeads({ negotiated });
     const accepting = async (accept?: string) =>
       leads.to('negotiated', accept === undefined ? {} : { headers: { Accept: accept } });
@@ -65,7 +65,7 @@ describe('location content negotiation', () => {
     expect(await from({ Accept: 'text/turtle' })).toEqual(at('page'));
   });
 
-  test('selects by exact Accept-Language tags after Accept', async () => {
+  test('selects a location by exact Accept-Language tags, after Accept', async () => {
     const leads = await startLeads({
       languages: list(
         place('main', ''),
@@ -82,7 +82,7 @@ describe('location content negotiation', () => {
     expect(await speaking('de-CH')).toEqual(at('main'));
   });
 
-  test('selects by role for action=metadata and ignores http_role', async () => {
+  test('selects a location by role for action=metadata, and ignores http_role', async () => {
     const leads = await startLeads({
       roles: list(
         place('page', ''),

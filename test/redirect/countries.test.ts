@@ -52,7 +52,7 @@ describe('location selection by country', () => {
     }
   });
 
-  test('keeps the response public without a database', async () => {
+  test('keeps the response public when no database is configured', async () => {
     const leads = await startLeads(records);
     expect((await leads.get('abroad')).headers['cache-control']).toBe('public, max-age=60');
   });

@@ -8,7 +8,7 @@ useNock();
 const HERE = 'https://example.org/here';
 const records = { abc: [value(1, 'URL', HERE)], 'a/b c?#ä': [value(1, 'URL', 'https://example.org/odd')] };
 
-describe('handle notation in a URL', () => {
+describe('redirect endpoint', () => {
   test('strips one prefix such as hdl: or doi:', async () => {
     const leads = await startLeads(records);
     const forms = [
@@ -42,7 +42,7 @@ describe('handle notation in a URL', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('keeps a colon after the slash of a URN as part of the handle', async () => {
+  test('treats a colon after the slash of a URN as part of the handle', async () => {
     const leads = await startLeads({ 'uc:a@x': [value(1, 'URL', HERE)] });
     for (const form of [
       '/urn:hdl:21.T11998/uc:a@x',
@@ -94,7 +94,7 @@ describe('handle notation in a URL', () => {
     expect((await leads.ask('/', post(`hdl=${'x'.repeat(20_000)}`))).status).toBe(413);
   });
 
-  test('reads a form with Content-Type parameters and ignores bodies of other types', async () => {
+  test('reads a form whose Content-Type has parameters, and ignores bodies of other types', async () => {
     const leads = await startLeads(records);
     const statusOf = async (type: string): Promise<number> => {
       const headers = { 'Content-Type': type };
@@ -151,7 +151,7 @@ describe('handle notation in a URL', () => {
     expect(leads.upstream.asked).toBe(0);
   });
 
-  test('leaves the record interface enabled when redirect.enabled is false', async () => {
+  test('does not affect the record interface when disabled by redirect.enabled', async () => {
     const leads = await startLeads(records, { REDIRECT_ENABLED: 'false' });
     expect((await leads.get('abc')).status).toBe(404);
     expect((await leads.ask('/api/handles/21.T11998/abc')).status).toBe(200);

@@ -27,7 +27,7 @@ const BOMBS = {
   larger: `<locations><location href="https://a.example.org/"/></locations>${' '.repeat(1024 * 1024)}`,
 };
 
-describe('hostile record', () => {
+describe('redirect of a hostile record', () => {
   test('falls back to the URL value for an XML bomb in bounded time', async () => {
     const leads = await startLeads(
       Object.fromEntries(
@@ -79,7 +79,7 @@ describe('hostile record', () => {
     expect(text).toContain('href="&#34;/&#62;&#60;script\ufffd"');
   });
 
-  test('has its values escaped on the page', async () => {
+  test('escapes the values on the page', async () => {
     const leads = await startLeads({
       odd: [
         value(1, '<script>alert(1)</script>', '"><img src=x onerror=alert(1)>'),
@@ -116,7 +116,7 @@ describe('hostile record', () => {
     expect(text.match(/<tr role="row">/g)).toHaveLength(10);
   });
 
-  test('is parsed correctly beyond the location list cache limit', () => {
+  test('parses location lists correctly beyond the limit of their cache', () => {
     const parse = createLocationListParser();
     const read = (text: string) => finish(parse(text));
     const xml = (number: number): string =>

@@ -76,7 +76,7 @@ describe('included record', () => {
     expect(await askThrice()).toMatch(/^public/);
   });
 
-  test('is requested once per period with TTL 0 and updated immediately by a write', async () => {
+  test('is requested once per period when its TTL is 0, and updated immediately after a write', async () => {
     const leads = await startLeads({ all: including(['short']), short: part('short', 0) });
     for (let times = 0; times < 3; times++) expect(await shown(leads, 'all')).toBe(2);
     expect(askedFor(leads, 'short')).toBe(1);
@@ -88,7 +88,7 @@ describe('included record', () => {
     expect(askedFor(leads, 'short')).toBe(2);
   });
 
-  test('is requested once by ?auth, with at most 25 includes per request', async () => {
+  test('is requested once for ?auth, with at most 25 includes per request', async () => {
     const names = suffixes.slice(0, 60);
     const leads = await startLeads({
       all: including([...names, ...names]),

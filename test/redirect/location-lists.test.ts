@@ -59,9 +59,9 @@ describe('HDLProxy location list', () => {
   });
 
   test.each([
-    ['an unselected URL value counts', 'rec-ttl1', 10],
-    ['an included value counts', 'rec-inc-tt', 5],
-    ['a ttl of 0', 'rec-ttl3', 0],
+    ['an unselected URL value limits the TTL', 'rec-ttl1', 10],
+    ['an included value limits the TTL', 'rec-inc-tt', 5],
+    ['a TTL of 0 is valid', 'rec-ttl3', 0],
   ])('expires by the rule: %s', async (_rule, path, seconds) => {
     const { headers } = await (await startRecordedLocations())(path);
     expect(headers['cache-control']).toMatch(new RegExp(`max-age=${seconds}(,|$)`));

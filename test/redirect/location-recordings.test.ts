@@ -117,7 +117,7 @@ describe('recorded HDLProxy location choices', () => {
     expect([...recorded.keys()]).toEqual(expect.arrayContaining(Object.keys(locationWaivers)));
   });
 
-  test('have every waiver listed in the README', () => {
+  test('have all their waivers listed in the README', () => {
     const readme = readDocument('src/redirect/locations/README.md');
     const shown = Object.keys(locationWaivers).map((name) =>
       name.replace(/^configured \([^)]*\)/, 'configured'),

@@ -80,7 +80,7 @@ const LEADS: Record<string, Row[]> = {
     ['locatt: a value may hold colons', 'rec-la?locatt=role:r:s', 'c'],
     ['locatt: a value is not trimmed', 'rec-la?locatt=id:%20a', 'main'],
     ['locatt: a value is exact', 'rec-la?locatt=view:X', 'c'],
-    ['no country, no look-up', 'rec-cb-country', 'plain'],
+    ['no country, no lookup', 'rec-cb-country', 'plain'],
     ['a country that nobody has', 'rec-m-country?country=xx', 'us'],
     ['addresses "127.0.0.1"', 'rec-ad202', 'addr'],
     ['addresses "::1"', 'rec-ad208', 'other'],

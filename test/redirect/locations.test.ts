@@ -39,7 +39,7 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('loc?index=1')).toEqual(at('one'));
   });
 
-  test('are selected by any attribute with locatt, which is ignored without a match', async () => {
+  test('are selected by any attribute with locatt, which is ignored when nothing matches', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('loc?locatt=id:0')).toEqual(at('zero'));
     expect(await leads.to('loc?locatt=view:special')).toEqual(at('zero'));

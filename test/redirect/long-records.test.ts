@@ -80,7 +80,7 @@ describe('page of a long record', () => {
     ['a list of empty lists', ofData('x', Array(200_000).fill([]))],
     ['deeply nested lists', ofData('x', nested(900))],
     ['an invalid target URL', value(1, 'URL', 'no:'.repeat(MIB))],
-  ])('stays below 150 kB for %s of record size', async (_what, long) => {
+  ])('stays below 150 kB for %s of the maximum record size', async (_what, long) => {
     const page = await pageOf([long]);
     expect(page).toContain('The JSON has everything.');
     expect(page.length).toBeLessThan(150_000);
@@ -103,7 +103,7 @@ describe('page of a long record', () => {
     expect(escaped).toBeLessThanOrEqual(16 * 1024 + 80);
   });
 
-  test('does not read the values after the shown part', () => {
+  test('is rendered without reading the values after the shown part', () => {
     let reads = 0;
     const values = new Proxy(
       Array.from({ length: 1000 }, (_, at) => ({ index: at, type: 'DESC', data: 'text' })),
@@ -123,7 +123,7 @@ describe('page of a long record', () => {
     expect(countSteps(valuesTable(values, '/')).steps).toBeGreaterThan(200);
   });
 
-  test('truncates a reference list at an element boundary', () => {
+  test('ends a truncated reference list at an element boundary', () => {
     const references = Array.from({ length: 10_000 }, (_, at) => ({ handle: '21.T11998/admin', index: at }));
     const [shown] = shownPart([{ index: 1, type: 'HS_VLIST', data: { format: 'vlist', value: references } }]);
     const { value: list } = shown!.data as { value: typeof references };

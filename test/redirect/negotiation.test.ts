@@ -67,14 +67,14 @@ describe('content negotiation (Accept)', () => {
     }
   });
 
-  test('shows a record without a target, as JSON to programs', async () => {
+  test('shows a record that has no target, and returns it to programs as JSON', async () => {
     const leads = await startLeads(records);
     expect((await leads.get('text')).headers['content-type']).toBe('text/html;charset=utf-8');
     const { status, text } = await leads.get('text', accepting('application/json'));
     expect([status, JSON.parse(text)]).toMatchObject([200, { responseCode: 1 }]);
   });
 
-  test('shows the same error text as a page or problem JSON', async () => {
+  test('shows the same error text on a page as in problem JSON', async () => {
     const leads = await startLeads(records);
     const errors: [path: string, status: number, title: string][] = [
       ['/21.T11998/nobody', 404, 'This handle does not exist'],
@@ -116,12 +116,12 @@ describe('content negotiation (Accept)', () => {
     }
   });
 
-  test('finds a record under a letters-only prefix', async () => {
+  test('returns the record of a handle whose prefix has only letters', async () => {
     const leads = await startLeads({ 'test/x': [value(1, 'URL', 'https://example.org/x')] });
     expect((await leads.ask('/test/x')).headers.location).toBe('https://example.org/x');
   });
 
-  test('includes the response code of the Handle server or the failure in problem JSON', async () => {
+  test('includes the Handle server response code or the failure in problem JSON', async () => {
     const leads = await startLeads(records);
     const problem = async (path: string, question: Question = {}): Promise<unknown> =>
       JSON.parse((await leads.get(path, accepting('application/json'), question)).text);
@@ -138,7 +138,7 @@ describe('content negotiation (Accept)', () => {
     }
   });
 
-  test('returns an unstored 502 for an unreachable Handle server', async () => {
+  test('returns an uncacheable 502 for an unreachable Handle server', async () => {
     const leads = await startLeads(records);
     leads.upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
     const page = await leads.get('abc');

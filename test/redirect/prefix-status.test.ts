@@ -27,7 +27,7 @@ async function startWith(namespace: string): Promise<Proxy & { targets: string[]
 }
 
 describe('prefix status and contact', () => {
-  test('return 404 with the reason and the contact for an inactive prefix', async () => {
+  test('cause a 404 with the reason and the contact for an inactive prefix', async () => {
     const proxy = await startWith(
       '<namespace><status>inactive</status><statusmsg>Closed &amp; gone</statusmsg><contact>c@example.org</contact></namespace>',
     );
@@ -107,7 +107,7 @@ describe('prefix status and contact', () => {
   test.each([
     ['UPSTREAM_UNREACHABLE', 1],
     ['OVERLOADED', 2],
-  ] as const)('are requested after %s a total of %i times by two redirects', async (code, times) => {
+  ] as const)('after %s, are requested %i time(s) by two redirects', async (code, times) => {
     const { asked, records } = startRecords([code]);
     expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
       hasFailed: true,
@@ -116,7 +116,7 @@ describe('prefix status and contact', () => {
     expect(asked).toHaveLength(times);
   });
 
-  test('retain prefix records in use during requests for many unknown prefixes', async () => {
+  test('remain cached for prefixes in use despite requests for many unknown prefixes', async () => {
     const { records } = startRecords();
     await records.read(handleRef('0.NA/0.NA', false), CALLER);
     for (let at = 0; at < 20_000; at++) {

@@ -104,7 +104,7 @@ describe('prefix and included locations', () => {
     for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
   });
 
-  test('take effect immediately after creation of a prefix record', async () => {
+  test('take effect immediately after the creation of a prefix record', async () => {
     const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
     for (let times = 0; times < 4; times++)
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
@@ -113,7 +113,7 @@ describe('prefix and included locations', () => {
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
 
-  test('require one prefix record request per TTL for any number of redirects', async () => {
+  test('cost one prefix record request per TTL for any number of redirects', async () => {
     const given = Object.fromEntries(Array.from({ length: 20 }, (_, number) => [`21.T11998/${number}`, url]));
     const proxy = await startPrefixed(given);
     for (let round = 1; round <= 3; round++) {
@@ -244,7 +244,7 @@ describe('prefix and included locations', () => {
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
 
-  test('allow JSON but no pages or redirects for an inactive prefix', async () => {
+  test('permit JSON, but no pages or redirects, when the prefix is inactive', async () => {
     const proxy = await startPrefixed({
       '21.T11998/url': url,
       [PREFIX_RECORD]: namespace('<status>inactive</status>'),
@@ -278,14 +278,14 @@ describe('prefix and included locations', () => {
     },
   );
 
-  test('require no prefix record when redirect.prefixLocations is false', async () => {
+  test('cost no request for a prefix record when redirect.prefixLocations is false', async () => {
     const proxy = await startPrefixed(DOI_LIKE, { REDIRECT_PREFIX_LOCATIONS: 'false' });
     for (let times = 0; times < 3; times++)
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
     expect(proxy.upstream.asked).toBe(1);
   });
 
-  test('follow includes 21 levels deep with one read each, updated immediately by a write', async () => {
+  test('follow includes 21 levels deep with one read each, and are updated immediately after a write', async () => {
     const chain = Object.fromEntries(
       Array.from({ length: 25 }, (_, level) => [
         `21.T11998/${level}`,

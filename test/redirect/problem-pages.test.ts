@@ -54,7 +54,7 @@ describe('error page', () => {
     expect(text).not.toContain('hdl.handle.net/');
   });
 
-  test('offers a retry with the request id of the log line for a temporary error', async () => {
+  test('offers a retry, and shows the request id of the log line, for a temporary error', async () => {
     const lines: string[] = [];
     const write = (line: string): unknown => lines.push(line);
     mockUpstream(FAILURE);

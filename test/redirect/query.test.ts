@@ -46,7 +46,7 @@ describe('redirect query parameters', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('append an escaped urlappend', async () => {
+  test('include urlappend, which is appended to the target', async () => {
     const leads = await startLeads(records);
     const appended = async (text: string) => (await leads.to(`abc?urlappend=${text}`))[1];
     expect(await appended('%26z%3D3%23frag')).toBe('https://example.org/first?x=1&z=3#frag');
@@ -55,7 +55,7 @@ describe('redirect query parameters', () => {
     expect(await appended('%26q%3Da+b')).toBe('https://example.org/first?x=1&q=a+b');
   });
 
-  test('send the redirect headers with status 200 for redirectionHeaders', async () => {
+  test('include redirectionHeaders, which returns the redirect headers with status 200', async () => {
     const leads = await startLeads({ ...records, alias: [value(1, 'HS_ALIAS', '21.T11998/abc')] });
     for (let times = 0; times < 3; times++) {
       expect(await leads.to('abc?redirectionHeaders')).toEqual([200, 'https://example.org/first?x=1']);
@@ -63,7 +63,7 @@ describe('redirect query parameters', () => {
     }
   });
 
-  test('bypass an alias with type or index', async () => {
+  test('include type and index, which bypass an alias', async () => {
     const leads = await startLeads({
       alias: [value(1, 'HS_ALIAS', '21.T11998/abc'), value(2, 'URL', 'https://example.org/own')],
     });
@@ -78,13 +78,13 @@ describe('redirect query parameters', () => {
     expect(await leads.to('abc?index=2#part')).toEqual([302, 'https://example.org/second']);
   });
 
-  test('give a known action precedence over noredirect', async () => {
+  test('include action, which takes precedence over noredirect when known', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc?action=redirect&noredirect')).toEqual([302, 'https://example.org/first?x=1']);
     expect(await leads.to('abc?action=other&noredirect')).toEqual([200, undefined]);
   });
 
-  test('reject urlappend when it changes the host', async () => {
+  test('exclude a urlappend that changes the host', async () => {
     const leads = await startLeads({ bare: [value(1, 'URL', 'https://example.org')] });
     for (const text of ['.evil.org', '%40evil.org', '%3A1%40evil.org', ':8080', '%0A.evil.org']) {
       expect(await leads.to(`bare?urlappend=${text}`), text).toEqual([400, undefined]);
@@ -98,7 +98,7 @@ describe('redirect query parameters', () => {
     expect(await leads.to('abc?foo=bar&noredirectx')).toEqual([302, 'https://example.org/first?x=1']);
   });
 
-  test('show the values with noredirect or action=showvalues', async () => {
+  test('include noredirect and action=showvalues, which show the values', async () => {
     const leads = await startLeads(records);
     for (const query of ['noredirect', 'noredirect=false', 'action=showvalues', 'action=SHOWVALUES']) {
       const { status, headers, text } = await leads.get(`abc?${query}`);
@@ -114,7 +114,7 @@ describe('redirect query parameters', () => {
     expect(text).not.toContain('mirror.example.org');
   });
 
-  test('read from the Handle server and store the response with auth', async () => {
+  test('include auth, which reads from the Handle server and stores the response', async () => {
     const leads = await startLeads(records);
     await leads.to('abc');
     leads.put({ abc: [value(1, 'URL', 'https://example.org/moved')] });
@@ -126,7 +126,7 @@ describe('redirect query parameters', () => {
     expect(leads.upstream.asked).toBe(3);
   });
 
-  test('return the record interface response with action=api', async () => {
+  test('include action=api, which returns the record interface response', async () => {
     const leads = await startLeads(records);
     for (const query of ['', 'index=2', 'type=EMAIL', 'pretty', 'callback=cb', 'type=NOSUCH']) {
       const expected = await leads.ask(`/api/handles/21.T11998/abc?${query}`);
@@ -141,7 +141,7 @@ describe('redirect query parameters', () => {
     expect([missing.status, missing.text]).toEqual([404, '{"responseCode":100,"handle":"21.T11998/nobody"}']);
   });
 
-  test('return record interface errors with action=api', async () => {
+  test('include action=api, which returns record interface errors', async () => {
     const leads = await startLeads(records);
     leads.upstream.answers({ status: 500, body: 'broken' });
     const failed = await leads.get('abc?action=api', { Accept: 'text/html' });
@@ -151,19 +151,19 @@ describe('redirect query parameters', () => {
     expect(JSON.parse(refused.text)).toMatchObject({ responseCode: 301 });
   });
 
-  test('ignore api without action, as HDLProxy does', async () => {
+  test('exclude api without action=, as in HDLProxy', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc?api')).toEqual([302, 'https://example.org/first?x=1']);
   });
 
-  test('show a record without a URL or location for action=showurls', async () => {
+  test('include action=showurls, which shows a record that has no URL or location', async () => {
     const leads = await startLeads(records);
     const { status, headers, text } = await leads.get('nothing?action=showurls');
     expect([status, headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
     expect(text).toContain('no address');
   });
 
-  test('list all locations as XML for action=showurls', async () => {
+  test('include action=showurls, which lists all locations as XML', async () => {
     const leads = await startLeads({
       ...records,
       located: [

@@ -13,7 +13,7 @@ const startWith = (addresses: Record<string, string>, env?: Record<string, strin
   );
 
 describe('redirect target', () => {
-  test('accepts http, https, ftp and mailto', async () => {
+  test('may be an http, https, ftp or mailto URL', async () => {
     const addresses = {
       http: 'http://example.org/a',
       https: 'HTTPS://example.org/a',
@@ -27,7 +27,7 @@ describe('redirect target', () => {
     }
   });
 
-  test('shows the record page with a warning for other schemes', async () => {
+  test('is replaced by the record page, with a warning, for other schemes', async () => {
     const addresses = {
       script: 'javascript:alert(document.domain)',
       script2: ' JaVaScRiPt:alert(1)',
@@ -96,7 +96,7 @@ describe('redirect target', () => {
     expect(headers.location).toBe('/21.T11998/a%0D%0ASet-Cookie%3Ax');
   });
 
-  test('encodes the host as IDNA and the rest of the URL as UTF-8', async () => {
+  test('is encoded with IDNA for the host and UTF-8 for the rest of the URL', async () => {
     const leads = await startWith({
       idn: 'https://bücher.example/ä/漢?q=ü#ß',
       port: 'http://user@BÜCHER.example:8080/x',
@@ -122,7 +122,7 @@ describe('redirect target', () => {
     expect(await leads.to('quotes')).toEqual([302, 'https://example.org/a%20b%22%3Cc%3E%5C%60%7B%7C%7D%5E']);
   });
 
-  test('shows the record page when too long', async () => {
+  test('is replaced by the record page when too long', async () => {
     const leads = await startWith({
       long: `https://example.org/${'ä'.repeat(2000)}`,
       fits: `https://example.org/${'a'.repeat(7900)}`,
@@ -160,7 +160,7 @@ describe('redirect target', () => {
     expect(await leads.to('slash')).toEqual([302, 'https://evil.org%5C@example.org/']);
   });
 
-  test('is linked in the body without scripts', async () => {
+  test('is linked in the body, which contains no scripts', async () => {
     const leads = await startWith({ abc: `https://example.org/'onload='x'&y="<script>` });
     const { text, headers } = await leads.get('abc');
     expect(headers['content-type']).toBe('text/html;charset=utf-8');

@@ -55,7 +55,7 @@ describe('compose.yaml', () => {
     }),
   );
 
-  it('sets existing variables to valid values', () => {
+  it('sets only existing variables, to valid values', () => {
     expect(variables).toEqual(expect.arrayContaining(Object.keys(environment)));
     const config = configFrom({ env: environment });
     expect(config.redis.url).toBe('redis://redis:6379');
@@ -77,7 +77,7 @@ describe('compose.yaml', () => {
     expect(bytes(proxy.mem_limit)).toBeGreaterThan(memoryNeeded(configFrom({ env: environment })));
   });
 
-  it('runs Redis without eviction, with memory beyond its data', () => {
+  it('runs Redis without eviction, and with more memory than its data may use', () => {
     const option = (name: string): string => redis.command[redis.command.indexOf(name) + 1] ?? '';
     expect(option('--maxmemory-policy')).toBe('noeviction');
     expect(bytes(redis.mem_limit)).toBeGreaterThan(1.4 * bytes(option('--maxmemory')));
@@ -101,7 +101,7 @@ describe('Kubernetes manifests', () => {
   const [container] = pod.spec.containers;
   const config = configFrom({ env: { ...configMap.data, ADMIN_TOKEN, REDIS_URL: 'redis://redis:6379' } });
 
-  it('set existing variables to valid values', () => {
+  it('set only existing variables, to valid values', () => {
     expect(variables).toEqual(expect.arrayContaining(Object.keys(configMap.data)));
     expect(config.upstream.url).toBe(configMap.data['UPSTREAM_URL']);
   });
@@ -137,7 +137,7 @@ describe('Kubernetes manifests', () => {
   });
 
   it.each(['startupProbe', 'livenessProbe', 'readinessProbe'] as const)(
-    'set an admin path without a token as %s',
+    'use an admin path that requires no token as %s',
     async (probe) => {
       const { path, port } = container[probe].httpGet;
       expect(port).toBe('admin');
@@ -146,7 +146,7 @@ describe('Kubernetes manifests', () => {
     },
   );
 
-  it('restrict the HTTP port to ingress and the admin port to monitoring, but no native port', () => {
+  it('restrict the HTTP port to ingress and the admin port to monitoring, but leave native ports open', () => {
     expect(policy.spec.policyTypes).toEqual(['Ingress']);
     const allowed = policy.spec.ingress.map(({ from, ports }) => [
       ports.map(({ port }) => port),

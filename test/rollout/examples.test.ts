@@ -54,7 +54,7 @@ describe('example file', () => {
         expect(setting('WorkingDirectory')).toBe('/opt/handle-resolver-proxy');
       });
 
-      it('restarts after every failure, with sufficient time to stop', () => {
+      it('restarts after every failure, and allows sufficient time to stop', () => {
         expect(setting('Restart')).toBe('on-failure');
         expect(setting('RestartPreventExitStatus')).toBe('');
         expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));

@@ -96,7 +96,7 @@ describe('Prometheus alerts', () => {
     expect(code).toBe(0);
   });
 
-  it('have a promtool test each', () => {
+  it('each have a promtool test', () => {
     const played = textOf('test/rollout/alerts.promtool.yaml');
     expect(rules.filter(({ alert }) => !played.includes(`alertname: ${alert}\n`))).toEqual([]);
   });

@@ -42,7 +42,7 @@ describe('guide “Before a Handle.Net server, step by step”', () => {
     expect(steps.filter(({ shown }) => shown !== undefined).length).toBeGreaterThan(8);
   });
 
-  test('explains the cause and the remedy logged without a fingerprint', async () => {
+  test('explains the cause and the remedy that are logged when the fingerprint is missing', async () => {
     const proxy = await startListeningProxy({ UPSTREAM_URL: demo.url });
     const answer = await fetch(`${proxy.url}/api/handles/21.T11998/abc`);
     expect(answer.status).toBe(502);

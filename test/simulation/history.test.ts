@@ -11,20 +11,20 @@ acknowledge(2, 200, 'cut off');
 acknowledge(3, 300, 'alone');
 
 describe('history oracle', () => {
-  test('ignores a write acknowledged without Redis for earlier loads of a different instance', () => {
+  test('permits different instances to serve earlier loads after a write acknowledged without Redis', () => {
     expect(history.oldest('other', 'h', 250, 150)).toBe(1);
     expect(history.oldest('other', 'h', 250, 200)).toBe(2);
   });
 
-  test('applies a write acknowledged without Redis to the writing instance', () => {
+  test('requires the writing instance to serve a write that it acknowledged without Redis', () => {
     expect(history.oldest('writer', 'h', 400, 150)).toBe(3);
   });
 
-  test('applies a confirmed write to earlier loads as well', () => {
+  test('requires a confirmed write to supersede earlier loads', () => {
     expect(history.oldest('other', 'h', 250, 50)).toBe(1);
   });
 
-  test('hides a write that one instance acknowledged alone from other instances', () => {
+  test('does not require other instances to serve a write that one instance acknowledged alone', () => {
     expect(history.oldest('other', 'h')).toBe(2);
   });
 });

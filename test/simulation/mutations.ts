@@ -46,8 +46,8 @@ const ALL_LOSE_REDIS = {
 } satisfies Partial<Mutation>;
 
 export const MUTATIONS: Record<string, Mutation> = {
-  'members that renew count as having received': { seed: 4, row: 1, apply: passOverRenewed },
-  'gaps in the numbers are ignored': {
+  'a renewal counts as an acknowledgement': { seed: 4, row: 1, apply: passOverRenewed },
+  'gaps in the sequence numbers are ignored': {
     seed: 2,
     row: 1,
     apply: together(passOverRenewed, ignoreGaps),
@@ -65,7 +65,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     apply: () => replace(RedisCommands, 'runOf', () => () => 'any'),
     faults: ['failover to a stale replica', 'process killed'],
   },
-  'a writer without Redis acknowledges at once': {
+  'a writer without Redis acknowledges immediately': {
     row: 5,
     apply: () => replace(Member, 'waitForReturn', () => () => Promise.resolve(false)),
   },
@@ -75,20 +75,20 @@ export const MUTATIONS: Record<string, Mutation> = {
     apply: assumeFirstLease,
     faults: ['process killed', 'cut from Redis'],
   },
-  'the first writes do not wait': { row: 7, apply: awaitNoneAtFirst },
-  'the time of a clock that is ahead counts': {
+  'the first writes do not wait for other members': { row: 7, apply: awaitNoneAtFirst },
+  'time from a clock that runs ahead is accepted': {
     isRare: true,
     row: 8,
     apply: keepSkew,
     faults: ['cut from Redis'],
     world: { disconnectedMaxAgeMs: 2000, instances: 3 },
   },
-  'the clocks are not compared': {
+  'the two clocks of an instance are not compared': {
     row: 9,
     apply: withLease((now, end) => now >= end),
     faults: ['machine suspended'],
   },
-  'an authoritative load does not wait': {
+  'an authoritative load does not wait for its invalidation': {
     row: 10,
     apply: () =>
       replace(
@@ -101,7 +101,7 @@ export const MUTATIONS: Record<string, Mutation> = {
           },
       ),
   },
-  'an authoritative answer leaves older loads valid': {
+  'an authoritative response leaves older loads valid': {
     apply: withScripts((source, args) => [
       source === CHANGE
         ? source.replace("if change ~= 'unchanged' then", "if change ~= 'unchanged' and not replaces then")
@@ -118,7 +118,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     ]),
     faults: ['failover and back to the old master'],
   },
-  'a return does not compare the numbers': {
+  'a returning member does not compare the numbers': {
     seed: 7,
     apply: () =>
       replace(
@@ -151,8 +151,8 @@ export const MUTATIONS: Record<string, Mutation> = {
     faults: ['Redis flushed', 'Redis restarted empty', 'message lost', 'slow line'],
     world: { instances: 4 },
   },
-  'a return does not wait for lapsed members': { seed: 1, apply: awaitNoLapsed, ...ALL_LOSE_REDIS },
-  'nothing is reported': {
+  'a returning member does not wait for lapsed members': { seed: 1, apply: awaitNoLapsed, ...ALL_LOSE_REDIS },
+  'pending invalidations are never published': {
     seed: 14,
     apply: () =>
       replace(
@@ -165,17 +165,17 @@ export const MUTATIONS: Record<string, Mutation> = {
           },
       ),
   },
-  'late renewals count': {
+  'late renewals are accepted': {
     isRare: true,
     apply: withScripts((source, args) => [source, source === RENEW ? args.with(-1, 1e12) : args]),
     ...ALL_LOSE_REDIS,
   },
   'group numbers are read before joining': { isRare: true, apply: readNumbersFirst },
-  'fences of lapsed members are left': {
+  'entries under fences of lapsed members are not marked stale': {
     isRare: true,
     apply: () => replace(Fences, 'keys', () => () => []),
   },
-  'entries under a fence live on': {
+  'entries outlive the fence of their key': {
     isRare: true,
     apply: withScripts((source, args) => [
       source === CHANGE ? source.replace("if change == 'raise' and kind", 'if false and kind') : source,

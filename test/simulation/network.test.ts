@@ -37,7 +37,7 @@ describe('connection to a simulated Redis', () => {
   const ask = (name: string, ...args: string[]): Promise<unknown> =>
     world.scheduler.settle(commands.command(name, ...args));
 
-  test('answers commands and scripts, with binary values', async () => {
+  test('returns replies to commands and scripts, including binary values', async () => {
     expect(await ask('SET', 'k', 'ü')).toBe('OK');
     expect(await ask('GET', 'k')).toEqual(Buffer.from('ü'));
     const source = "return { redis.call('GET', KEYS[1]), ARGV[1], 5 }";
@@ -46,7 +46,7 @@ describe('connection to a simulated Redis', () => {
     await expect(ask('HGET', 'k', 'f')).rejects.toThrow('WRONGTYPE');
   });
 
-  test('delivers messages in order, and a reply after earlier messages', async () => {
+  test('delivers messages in order, and a reply only after earlier messages', async () => {
     for (let number = 0; number < 50; number++) void commands.command('PUBLISH', 'news', number);
     await ask('PUBLISH', 'ü', 'ö');
     await world.scheduler.settle(messages.ping());
@@ -129,7 +129,7 @@ describe('connection to a simulated Redis', () => {
     expect(closed).toEqual(['messages']);
   });
 
-  test('resets both sides', async () => {
+  test('closes for both sides on a reset', async () => {
     const pending = commands.command('GET', 'k');
     for (const connection of world.network.connections()) connection.reset();
     await expect(world.scheduler.settle(pending)).rejects.toThrow('closed');
@@ -145,7 +145,7 @@ describe('connection to a simulated Redis', () => {
     expect(redis.subscriptions.publish('news', 'text', false)).toBe(0);
   });
 
-  test('expires keys by the server clock', async () => {
+  test('sees keys expire by the server clock', async () => {
     await ask('SET', 'k', 'v', 'PX', '500');
     await world.scheduler.runFor(300);
     expect(await ask('EXISTS', 'k')).toBe(1);

@@ -85,7 +85,7 @@ export class Network {
     return this.#random.between(minDelayMs, isSlow ? slowDelayMs : maxDelayMs);
   }
 
-  /** Whether a receiver reads further arrived data in the same turn. */
+  /** Decides at random whether a receiver also reads data that has arrived meanwhile, in the same turn. */
   readsOn(): boolean {
     return this.#random.chance(0.5);
   }

@@ -86,11 +86,11 @@ describe('simulated process', () => {
   });
 
   test.each<[string, steps: number[], earlierMs: number]>([
-    ['put back', [-1000], 1000],
-    ['put back twice', [-1000, -500], 1500],
-    ['put back, and forward in part', [-1000, 400], 600],
-    ['put forward and back', [3000, -1000], 1000],
-    ['put forward', [1000], -Infinity],
+    ['set back', [-1000], 1000],
+    ['set back twice', [-1000, -500], 1500],
+    ['set back, and partly forward again', [-1000, 400], 600],
+    ['set forward and back', [3000, -1000], 1000],
+    ['set forward', [1000], -Infinity],
   ])('computes isEarlierUntil after its wall clock was %s', async (_what, steps, ms) => {
     const { world, process } = await worldWith({ clockRate: 0.5 });
     await world.scheduler.runFor(100);

@@ -103,7 +103,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       expect(server.connections()).toBe(1);
     });
 
-    test('are replaced for a GET retry when the server dropped the idle connection', async () => {
+    test('are replaced to retry a GET when the server has dropped the idle connection', async () => {
       const used = new Set<net.Socket>();
       const server = await listenRaw((socket) => {
         if (used.has(socket)) socket.resetAndDestroy();
@@ -118,7 +118,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
     test.each([
       ['GET', 2],
       ['PUT', 1],
-    ] as const)('are opened again for a reset %s, %i in total', async (method, times) => {
+    ] as const)('are replaced after a reset until a %s has used %i in total', async (method, times) => {
       const server = await listenRaw((socket) => socket.resetAndDestroy());
       await expect(open(server)({ method })).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
       expect(server.connections()).toBe(times);

@@ -27,7 +27,7 @@ export interface Opened<Ticket> {
 let keys = 0;
 
 export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void {
-  describe('store contract', () => {
+  describe('store', () => {
     let opened: Opened<Ticket>;
     const freshKey = (): string => `21.T1/KEY-${++keys}`;
     const put = async (key: string, entry: Entry): Promise<boolean | undefined> => {
@@ -90,7 +90,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect((await read(key))?.values ?? entryOf('new').values).toEqual(entryOf('new').values);
     });
 
-    test('rejects an authoritative load from before an invalidation or during a write', async () => {
+    test('rejects an authoritative load that started before an invalidation or during a write', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
@@ -111,7 +111,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('rejects a load from before an invalidation', async () => {
+    test('rejects a load that started before an invalidation', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
@@ -119,7 +119,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('accepts a load from after an invalidation', async () => {
+    test('accepts a load that started after an invalidation', async () => {
       const key = freshKey();
       await opened.store.forget(key);
       expect(await put(key, entryOf('from after'))).toBe(true);
@@ -208,7 +208,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await put(key, entryOf('perhaps from before'))).toBe(false);
     });
 
-    test('retains a softened entry as stale and rejects earlier loads', async () => {
+    test('retains an entry as stale after a soft invalidation, and rejects earlier loads', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const { ticket } = await opened.store.get(key);
@@ -220,7 +220,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toEqual(entryOf('new'));
     });
 
-    test('allows softening an unknown key, and softening twice', async () => {
+    test('accepts a soft invalidation of an unknown key, and a repeated soft invalidation', async () => {
       const key = freshKey();
       await opened.store.soften(key);
       expect(await read(key)).toBeUndefined();

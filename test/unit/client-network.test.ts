@@ -10,7 +10,7 @@ describe('client network', () => {
     ['2001:db8:0:12ff::1', '2001:db8:0:1200::/56'],
     ['2001:db8::', '2001:db8:0:0::/56'],
     ['::1', '0:0:0:0::/56'],
-  ])('maps %s to %s', (address, network) => {
+  ])('of %s is %s', (address, network) => {
     expect(networkOf(address)).toBe(network);
   });
 
@@ -22,7 +22,7 @@ describe('client network', () => {
     return [address, count];
   }
 
-  test('checks no hop for an untrusted client and at most 100 for a trusted one', () => {
+  test('is determined by checking no hop for an untrusted client, and at most 100 for a trusted client', () => {
     const hops = '10.0.0.2, '.repeat(3000);
     expect(judged(hops, () => false)).toEqual(['10.0.0.1', 1]);
     expect(judged(`${hops}192.0.2.1`, (address) => address.startsWith('10.'))).toEqual(['192.0.2.1', 2]);

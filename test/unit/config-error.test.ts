@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { problemsFrom } from '../support/load-config.js';
 
-describe('invalid configuration', () => {
+describe('configuration validation', () => {
   it('reports every problem with its key, source, value and allowed values', () => {
     const problems = problemsFrom({ yaml: 'admin: { port: 70000 }', env: { LOG_LEVEL: 'loud' } });
     expect(problems).toEqual([
@@ -56,7 +56,7 @@ describe('invalid configuration', () => {
     ['http://@handle.example.org', false],
     ['http://handle.example.org:8000/', true],
     ['https://[::1]:8000', true],
-  ])('checks whether the upstream %s is allowed: %s', (url, allowed) => {
+  ])('accepts or rejects the upstream %s: %s', (url, allowed) => {
     expect(problemsFrom({ env: { UPSTREAM_URL: url } })).toHaveLength(allowed ? 0 : 1);
   });
 
@@ -77,7 +77,7 @@ describe('invalid configuration', () => {
     );
   });
 
-  it.each(['- 1', 'text', '42'])('requires a mapping in the file, not %j', (yaml) => {
+  it.each(['- 1', 'text', '42'])('requires a mapping in the file, and rejects %j', (yaml) => {
     expect(problemsFrom({ yaml })).toEqual(['  file /etc/proxy.yaml: give a mapping of keys']);
   });
 

@@ -42,7 +42,7 @@ describe('configuration loading', () => {
     expect(configFrom({ env: { PATH: '/bin', CACHE_SIZE: '1', SERVER_PORT: 'x' } })).toEqual(configFrom({}));
   });
 
-  it('reads no file without CONFIG', () => {
+  it('reads no file when CONFIG is unset', () => {
     const readFile = () => {
       throw new Error('must not be called');
     };

@@ -31,7 +31,7 @@ const IN_FILE = [
 ] as const;
 
 describe('renamed configuration keys', () => {
-  it.each(RENAMED)('reject the variable of %s and suggest %s', (before, now) => {
+  it.each(RENAMED)('are rejected as a variable: %s (suggests %s)', (before, now) => {
     const variable = variableOf(before);
     expect(configKeys().map(({ key }) => key)).toContain(now);
     expect(problemsFrom({ env: { [variable]: '1' } })).toEqual([
@@ -39,7 +39,7 @@ describe('renamed configuration keys', () => {
     ]);
   });
 
-  it.each(IN_FILE)('reject %s in a file and suggest its new name', (yaml, before, now) => {
+  it.each(IN_FILE)('are rejected in a file, with their new name: %s', (yaml, before, now) => {
     const env = yaml.startsWith('upstreams') ? { UPSTREAM_URL: '' } : {};
     expect(problemsFrom({ yaml, env })).toEqual([`  ${before} (file /etc/proxy.yaml): renamed to ${now}`]);
   });

@@ -38,7 +38,7 @@ describe('startup configuration problems', () => {
   it.each([
     ['UPSTREAM_CA_FILE', 'upstream.caFile'],
     ['REDIS_CA_FILE', 'redis.caFile'],
-  ])('include a missing or invalid certificate in %s', (variable, key) => {
+  ])('include a missing or invalid certificate file in %s', (variable, key) => {
     const problem = (files: Record<string, string>) => startProblemsOf({ env: { [variable]: '/ca' }, files });
     const start = `  ${key} (variable ${variable}): `;
     expect(problem({})).toEqual([`${start}/ca cannot be read: ENOENT: no such file or directory`]);

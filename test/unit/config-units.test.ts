@@ -11,12 +11,12 @@ describe('duration', () => {
     ['24h', 86_400_000],
     ['7d', 604_800_000],
     ['0s', 0],
-  ])('parses %s as %i ms', (text, milliseconds) => {
+  ])('is parsed from %s as %i ms', (text, milliseconds) => {
     expect(parseDuration(text)).toBe(milliseconds);
   });
 
   it.each(['60', '', 's', '-1s', '1 s', '1S', '1h30m', '1e3s', '.5s', '8KiB', '1constructor'])(
-    'rejects %j',
+    'cannot be %j',
     (text) => {
       expect(parseDuration(text)).toBeUndefined();
     },
@@ -29,11 +29,11 @@ describe('size', () => {
     ['8KiB', 8_192],
     ['256MiB', 268_435_456],
     ['1.5GiB', 1_610_612_736],
-  ])('parses %s as %i bytes', (text, bytes) => {
+  ])('is parsed from %s as %i bytes', (text, bytes) => {
     expect(parseSize(text)).toBe(bytes);
   });
 
-  it.each(['8', '8KB', '8k', '60s', '-1B'])('rejects %j', (text) => {
+  it.each(['8', '8KB', '8k', '60s', '-1B'])('cannot be %j', (text) => {
     expect(parseSize(text)).toBeUndefined();
   });
 });
@@ -44,7 +44,7 @@ describe('period per prefix', () => {
     'forever',
     '{default: 24h, 21.T1: forever}',
     '{default: forever, 10.1000: 1d, "21.*": 0s}',
-  ])('accepts %s', (value) => {
+  ])('may be %s', (value) => {
     expect(problemsFrom({ yaml: `cache: { staleIfError: ${value} }` })).toEqual([]);
     expect(problemsFrom({ env: { CACHE_STALE_IF_ERROR: value } })).toEqual([]);
   });
@@ -57,7 +57,7 @@ describe('period per prefix', () => {
     '{default: 24h, "*": 1d}',
     '{default: 24h, 21.t1: 1d, 21.T1: 1d}',
     '[24h]',
-  ])('rejects %s with the allowed values', (value) => {
+  ])('is rejected with the allowed values: %s', (value) => {
     const [problem = '', ...others] = problemsFrom({ yaml: `cache: { staleIfError: ${value} }` });
     expect(others).toEqual([]);
     expect(problem).toContain('cache.staleIfError');

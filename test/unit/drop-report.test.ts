@@ -4,7 +4,7 @@ import { createDropReport } from '../../src/server/connection-bounds.js';
 import { testContext } from '../support/context.js';
 
 describe('drop report', () => {
-  test('logs one line per minute, with the number of connections dropped since the previous line', () => {
+  test('logs one line per minute with the number of connections dropped since the previous line', () => {
     let now = 0;
     const context = testContext({ clock: { ...systemClock, now: () => now } });
     const report = createDropReport(context, 'http', 'too many');

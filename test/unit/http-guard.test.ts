@@ -93,7 +93,7 @@ describe('uncaught error in a request listener', () => {
     },
   );
 
-  test('aborts a response with sent headers', async () => {
+  test('aborts a response whose headers have already been sent', async () => {
     const { url, reported } = await startGuarded((_req, res) => {
       res.writeHead(200, { 'Content-Length': '10' }).write('half', () => {
         res.emit('half');

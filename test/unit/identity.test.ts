@@ -41,7 +41,7 @@ describe('Basic login identity', () => {
     ['300%3A21.T1%2Fuser', '300:21.T1/USER'],
     ['21.T1/user', '0:21.T1/USER'],
     ['%', '0:%'],
-  ])('parses %s as %s', (name, identity) => {
+  ])('is parsed from %s as %s', (name, identity) => {
     expect(identityOf(basic(name, 'secret'))).toBe(identity);
   });
 

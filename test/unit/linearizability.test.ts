@@ -129,7 +129,7 @@ describe('linearizability checker', () => {
     });
   });
 
-  test('counts reads of an old version after an unacknowledged new one without reporting a fault', () => {
+  test('counts reads of an old version after an unacknowledged new version, and reports no fault', () => {
     const { faults, newThenOld } = check(
       write('1', [0, 90]),
       read('1', [10, 20], 'a'),

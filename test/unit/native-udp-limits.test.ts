@@ -26,7 +26,7 @@ describe('UDP response limit', () => {
     expect(Array.from({ length: 100 }, () => ask(limit, '192.0.2.1', 0))).not.toContain('drop');
   });
 
-  it('shares one count among networks beyond 65,536 per second', () => {
+  it('shares one count among networks beyond the first 65,536 per second', () => {
     const limit = new AnswerLimit(1);
     for (let at = 0; at < 65_536; at++) ask(limit, `10.${at >> 8}.${at & 255}.1`, 0);
     ask(limit, '192.0.2.1', 0);

@@ -24,7 +24,7 @@ async function listen(listener: RequestListener): Promise<{ server: Server; url:
 }
 
 describe('internals of Node and http-proxy', () => {
-  test('keep the first of the pipelined responses at its socket until it is sent', async () => {
+  test('attach only the first of the pipelined responses to the socket until it is sent', async () => {
     const pending: { socket: Socket; res: Parameters<RequestListener>[1] }[] = [];
     const { url } = await listen(({ socket }, res) => pending.push({ socket, res }));
     const answered = exchange(url, GET + GET, { answers: 2 });
@@ -39,7 +39,7 @@ describe('internals of Node and http-proxy', () => {
     expect(currentResponse(first.socket)).toBeUndefined();
   });
 
-  test('keep idle connections open in net.Server.prototype.close of an HTTP listener', async () => {
+  test('leave idle connections open when net.Server.prototype.close closes an HTTP listener', async () => {
     const { server, url } = await listen((_req, res) => res.end('answered'));
     const open = trackConnections(server);
     const idle = await openSocket(url);

@@ -135,7 +135,7 @@ describe('logger', () => {
     ).toHaveLength(1);
   });
 
-  it('writes nothing below its level', () => {
+  it('writes no message below its level', () => {
     expect(
       logged((log) => {
         log.info('hello');

@@ -99,7 +99,7 @@ describe('metrics', () => {
     expect(lines).toContain(`handle_proxy_redis_up ${state === 'up' ? 1 : 0}`);
   });
 
-  it('omit the Redis state without a configured Redis', async () => {
+  it('omit the Redis state when no Redis is configured', async () => {
     expect(await measured(() => undefined)).not.toContainEqual(
       expect.stringMatching(/^handle_proxy_redis_up/),
     );

@@ -56,7 +56,7 @@ describe('value permissions', () => {
       expect(showPermissions(permissions)).toBe(privs);
     });
 
-    test('determine public access for strings of four to six digits; shorter strings are private', () => {
+    test('determine public access for strings of four to six digits, while shorter strings are private', () => {
       for (let length = 0; length <= 6; length++) {
         for (let bits = 0; bits < 2 ** length; bits++) {
           const permissions = length === 0 ? '' : bits.toString(2).padStart(length, '0');
@@ -91,7 +91,7 @@ describe('value permissions', () => {
     });
   });
 
-  test('have four digits or none in all Handle server recordings', () => {
+  test('have four digits, or are omitted, in all Handle server recordings', () => {
     const file = new URL('../fixtures/handle-server.json', import.meta.url);
     const recordings = JSON.parse(readFileSync(file, 'utf8')) as { response: { body?: string } | null }[];
     const bodies = recordings.map(({ response }) => response?.body ?? '');

@@ -22,7 +22,7 @@ describe('preconditions (RFC 9110 section 13)', () => {
       ['"b"', 'failed'],
       ['W/"a"', 'failed'],
       ['""', 'failed'],
-    ])('evaluates %s against the ETag "a" as %s for writes and reads', (header, expected) => {
+    ])('is evaluated for %s against the ETag "a" as %s, for writes and reads', (header, expected) => {
       expect(verdict('PUT', { 'if-match': header })).toBe(expected);
       expect(verdict('GET', { 'if-match': header })).toBe(expected);
     });
@@ -44,11 +44,14 @@ describe('preconditions (RFC 9110 section 13)', () => {
       ['W/"a"', 'failed', 'not-modified'],
       ['"b", W/"a"', 'failed', 'not-modified'],
       ['"b"', 'pass', 'pass'],
-    ])('evaluates %s against the ETag "a" as %s for a write and %s for a read', (header, write, read) => {
-      for (const method of ['PUT', 'DELETE'])
-        expect(verdict(method, { 'if-none-match': header })).toBe(write);
-      for (const method of ['GET', 'HEAD']) expect(verdict(method, { 'if-none-match': header })).toBe(read);
-    });
+    ])(
+      'is evaluated for %s against the ETag "a" as %s for a write and %s for a read',
+      (header, write, read) => {
+        for (const method of ['PUT', 'DELETE'])
+          expect(verdict(method, { 'if-none-match': header })).toBe(write);
+        for (const method of ['GET', 'HEAD']) expect(verdict(method, { 'if-none-match': header })).toBe(read);
+      },
+    );
 
     it.each(['*', '"a"', '""'])('passes with %s for a missing handle', (header) => {
       expect(verdict('PUT', { 'if-none-match': header }, gone)).toBe('pass');
@@ -64,7 +67,7 @@ describe('preconditions (RFC 9110 section 13)', () => {
     const same = 'Thu, 01 Jan 2026 00:00:00 GMT';
     const before = 'Wed, 31 Dec 2025 23:59:59 GMT';
 
-    it('detect a modification to the second for a read', () => {
+    it('detect a modification with a precision of one second for a read', () => {
       expect(verdict('GET', { 'if-modified-since': same })).toBe('not-modified');
       expect(verdict('GET', { 'if-modified-since': before })).toBe('pass');
       expect(verdict('PUT', { 'if-modified-since': same })).toBe('pass');

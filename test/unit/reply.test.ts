@@ -44,19 +44,19 @@ describe('Handle server reply', () => {
     expect(kinds.get('found')).toBeGreaterThan(20);
   });
 
-  test('compacts the values of a pretty-printed record', () => {
+  test('has compact values even when the record is pretty-printed', () => {
     const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'x' }, ttl: 1 }];
     const body = JSON.stringify({ responseCode: 1, handle: '21.T1/a', values }, null, 2);
     const outcome = read(200, body);
     expect(outcome.kind === 'found' && toText(outcome.values)).toBe(JSON.stringify(values));
   });
 
-  test('assigns the Handle server default TTL to a value without ttl', () => {
+  test('has the Handle server default TTL for a value without ttl', () => {
     const outcome = read(200, '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL"}]}');
     expect(outcome).toMatchObject({ ttls: [86_400] });
   });
 
-  test('accepts members in any order', () => {
+  test('may have its members in any order', () => {
     const outcome = read(
       200,
       '{"values":[{"index":1,"type":"URL","ttl":5}],"handle":"21.T1/a","responseCode":1}',

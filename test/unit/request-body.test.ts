@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { createMemoryBudget, createWithBody } from '../../src/http/request-body.js';
 
 describe('request body', () => {
-  test('is rejected without using the memory budget when the client disconnected before the read', async () => {
+  test('is rejected, and uses no memory budget, when the client disconnected before the read', async () => {
     const budget = createMemoryBudget(1000);
     const withBody = createWithBody({ maxBodyBytes: 100, budget });
     const req = new IncomingMessage(new Socket());

@@ -39,7 +39,7 @@ function start(): Resolver<unknown> {
 }
 
 describe('authoritative read with an unconfirmed invalidation (redis.disconnectedWrites: reject)', () => {
-  test('serves an ordinary reader without an unhandled rejection', async () => {
+  test('serves an ordinary reader, and causes no unhandled rejection', async () => {
     const uncaught: unknown[] = [];
     const note = (error: unknown): number => uncaught.push(error);
     process.on('unhandledRejection', note);

@@ -53,7 +53,7 @@ function start() {
 }
 
 describe('recheck after a failed If-Match', () => {
-  test('requires two reads for fifty concurrent callers, none joining an earlier read', async () => {
+  test('requires two reads for fifty concurrent callers, none of whom joins an earlier read', async () => {
     const { server, resolver, kept } = start();
     const first = resolver.recheck(HANDLE, undefined);
     await expect.poll(() => server.reads).toBe(1);
@@ -71,7 +71,7 @@ describe('recheck after a failed If-Match', () => {
     expect(server.reads).toBe(3);
   });
 
-  test('retries for a caller that waited for a failed read', async () => {
+  test('reads again for a caller that waited for a failed read', async () => {
     const { server, resolver, kept } = start();
     server.failures = 1;
     const first = resolver.recheck(HANDLE, undefined);

@@ -68,7 +68,7 @@ describe('stale entry while the upstream fails', () => {
     expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
   });
 
-  test('counts as a memory hit after a concurrent load stored it', async () => {
+  test('is reported as a memory hit when a concurrent load has stored it', async () => {
     const { resolver } = start();
     await resolver.resolve(HANDLE, { authoritative: false });
     expect(await resolver.resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'memory' });

@@ -26,7 +26,7 @@ describe('site record addresses', () => {
     ]);
   });
 
-  test('exclude an admin-only interface', () => {
+  test('exclude an interface that is for administration only', () => {
     expect(urls([site({}, { interfaces: [{ ...HTTP, query: false, admin: true }] })])).toEqual([]);
   });
 
@@ -71,7 +71,7 @@ describe('site record addresses', () => {
     expect(urls([mirror, primary], true)).toEqual(['http://192.0.2.7']);
   });
 
-  test('are selected by the handle hash among several servers', () => {
+  test('are selected from several servers by the hash of the handle', () => {
     const servers = [1, 2, 3].map((serverId) => ({
       serverId,
       address: `192.0.2.${serverId}`,
@@ -97,7 +97,7 @@ describe('site record addresses', () => {
     expect(urls(many)).toHaveLength(4);
   });
 
-  test('are parsed in linear time for a path of slashes, and exclude a long path', () => {
+  test('are parsed in linear time when the path is all slashes, and exclude an address with a long path', () => {
     const path = (value: string) =>
       urls([site({ attributes: [{ name: 'path', value }] }, { interfaces: [HTTP] })]);
     expect(path(`${'/'.repeat(1000)}x${'/'.repeat(1000)}`)).toEqual(['http://192.0.2.7/x']);

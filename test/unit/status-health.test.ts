@@ -43,7 +43,7 @@ describe('status page health', () => {
       ['Proxy overloaded', 'warn', healthy, redis('up'), late(800)],
       ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('down'), late(800)],
       ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('down'), late(1)],
-    ])('is %s (%s) for its worst component', (words, level, ...judged) => {
+    ])('is "%s" (%s), like its worst component', (words, level, ...judged) => {
       expect(overallHealth(...judged)).toEqual([level, words]);
     });
   });

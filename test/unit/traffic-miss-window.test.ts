@@ -23,7 +23,7 @@ describe('miss-based network limit', () => {
       ['half of the misses under pressure', counted(0, 0, 301), 602, undefined],
       ['all misses while no other network waits', counted(0, 0, 5000), 5000, undefined],
       ['most of a few misses', counted(0, 0, 300), 301, undefined],
-    ])('is correct for %s', (_what, counts, pressedOfAll, expected) => {
+    ])('is correct after %s', (_what, counts, pressedOfAll, expected) => {
       expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
     });
   });
@@ -126,7 +126,7 @@ describe('miss-based network limit', () => {
       return { clock, read, networks, refused, asked: () => asked };
     }
 
-    test('restarts with empty counts when its limit is lifted, even one set by a remote instance', async () => {
+    test('restarts with empty counts when its limit is lifted, even a limit set by a remote instance', async () => {
       const { read, networks, refused } = start();
       for (let times = 0; times < 3; times++) await read('a');
       networks.limit({ network: 'a', until: 10_000, reason: 'unknown-names' });
@@ -147,13 +147,13 @@ describe('miss-based network limit', () => {
       expect(asked()).toBe(6);
     });
 
-    test('excludes callers without a network', async () => {
+    test('never includes a caller without a network', async () => {
       const { read, asked } = start({ isUnderPressure: () => true });
       for (let times = 0; times < 50; times++) await read(undefined);
       expect(asked()).toBe(50);
     });
 
-    test('is the source of most misses while a different network waits', async () => {
+    test('is that with the most misses while a different network waits', async () => {
       const { read, networks } = start({ isUnderPressure: () => true });
       for (let times = 0; times < 20; times++) await read('greedy', 'normal', false);
       expect(networks.list()).toEqual([]);
@@ -163,14 +163,14 @@ describe('miss-based network limit', () => {
       await read('polite', 'normal', false);
     });
 
-    test('excludes background callers, which already yield under pressure', async () => {
+    test('never includes background callers, which already yield under pressure', async () => {
       const { read, networks } = start({ isUnderPressure: () => true });
       await read('polite', 'normal', false);
       for (let times = 0; times < 20; times++) await read('warm', 'background', false);
       expect(networks.list()).toEqual([]);
     });
 
-    test('excludes failed reads from its counts', async () => {
+    test('is not limited because of failed reads', async () => {
       const quiet = (): void => undefined;
       const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
       const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
@@ -189,7 +189,7 @@ describe('miss-based network limit', () => {
     });
   });
 
-  test('bounds the list of limited networks by dropping the oldest', () => {
+  test('drops the oldest limit when the list of limited networks is full', () => {
     const ended: string[] = [];
     const networks = new LimitedNetworks({
       now: () => 0,
@@ -201,7 +201,7 @@ describe('miss-based network limit', () => {
     expect([networks.list().length, ended]).toEqual([10_000, ['0', '1']]);
   });
 
-  test('remains until Redis has removed it', async () => {
+  test('retains a limit until Redis has removed it', async () => {
     const limited = { network: '198.51.100.0/24', until: 2000, reason: 'unknown-names' } as const;
     const networks = new LimitedNetworks({
       now: () => 1000,

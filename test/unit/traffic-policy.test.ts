@@ -26,7 +26,7 @@ describe('traffic policy', () => {
     expect(wrapped(rules)).toBe(listener);
   });
 
-  test('checks hits with a rule for every request', () => {
+  test('checks hits when a rule applies to every request', () => {
     expect(wrapped([{ ...plain, match: {}, answer: 429 }])).not.toBe(listener);
   });
 });

@@ -29,12 +29,12 @@ describe('JSON body', () => {
     '{"sessionId":"node01x","id":"300:21.T1/USER~12345678"}',
     '{"cnonce":"YQ==","alg":"sessionId"}',
     'no JSON',
-  ])('is forwarded unchanged without a foreign session: %s', (text) => {
+  ])('is forwarded unchanged when it contains no foreign session: %s', (text) => {
     expect(main.bodyFor(Buffer.from(text)).toString()).toBe(text);
   });
 
   it.each(['{"sessionId":"%"}', '{ "a": 1, "sessionId" : "%" }', "{'sessionId':'%'}", '{sessionId=%;id=a}'])(
-    'is emptied with a foreign session: %s',
+    'is emptied when it contains a foreign session: %s',
     (text) => {
       expect(main.bodyFor(Buffer.from(text.replace('%', marked))).length).toBe(0);
     },
@@ -66,7 +66,7 @@ describe('additional server', () => {
   });
 
   it.each(['Basic eDp5', 'Bearer abc', 'Handle clientCert="true"', undefined])(
-    'receives a login without a session: %s',
+    'receives a login that has no session: %s',
     (login) => {
       expect(other.loginFor(login)).toBe(login);
     },

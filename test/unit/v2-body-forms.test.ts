@@ -11,7 +11,7 @@ describe('ePIC v2 body formats', () => {
       ['-1', undefined],
       [null, undefined],
       [undefined, undefined],
-    ])('parses %j as %s', (idx, read) => {
+    ])('is parsed from %j as %s', (idx, read) => {
       expect(readOne({ idx }).idx).toBe(read);
     });
   });
@@ -33,7 +33,7 @@ describe('ePIC v2 body formats', () => {
       [{ data: 'YQ==', parsed_data: 'a' }, 'a'],
       [{ data: 'YQE=', parsed_data: 'a\u0001' }, 'a\u0001'],
       [{ data: null, parsed_data: 'a' }, 'a'],
-    ])('parses %j as %j', (members, text) => {
+    ])('is parsed from %j as %j', (members, text) => {
       expect(readOne(members).data.toString()).toBe(text);
     });
 
@@ -44,7 +44,7 @@ describe('ePIC v2 body formats', () => {
       [wrapped, `${'ABC'.repeat(15)}AB`],
       [wrapped.replace('\n', '\r\n'), `${'ABC'.repeat(15)}AB`],
       ['QUJD'.repeat(15), 'ABC'.repeat(15)],
-    ])('decodes canonical base64 data: %j', (data, text) => {
+    ])('is decoded from canonical base64 data: %j', (data, text) => {
       expect(readOne({ data }).data.toString()).toBe(text);
     });
 
@@ -65,12 +65,12 @@ describe('ePIC v2 body formats', () => {
       ['a first line of 64 digits', `${'QUJD'.repeat(16)}\nQUI=`],
       ['a last line of 64 digits', `${'QUJD'.repeat(15)}\n${'QUJD'.repeat(16)}`],
       ['non-ASCII letters', 'Bücher'],
-    ])('treats non-canonical base64 data as text: %s', (_what, data) => {
+    ])('is text when data is not canonical base64: %s', (_what, data) => {
       expect(readOne({ data }).data.toString()).toBe(data);
       expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);
     });
 
-    it('matches an administrator in the older encoding and preserves the encoding', () => {
+    it('may be an administrator in the older encoding, which is preserved', () => {
       const all = Object.fromEntries(
         'add_handle delete_handle add_naming_auth delete_naming_auth modify_value remove_value add_value read_value modify_admin remove_admin add_admin list_handles'
           .split(' ')
@@ -101,7 +101,7 @@ describe('ePIC v2 body formats', () => {
       [{ ttl_type: 1, ttl: '2030-01-01T01:00:00.9+01:00' }, '2030-01-01T00:00:00Z'],
       [{ ttl_type: 1, ttl: '2030-01-01' }, '2030-01-01T00:00:00Z'],
       [{ ttl: '2030-01-01T00:00:00Z' }, '2030-01-01T00:00:00Z'],
-    ])('parses %j as %j', (members, ttl) => {
+    ])('is parsed from %j as %j', (members, ttl) => {
       expect(readOne(members).ttl).toBe(ttl);
     });
   });
@@ -120,7 +120,7 @@ describe('ePIC v2 body formats', () => {
         ['1:a/b:c', { idx: 2, handle: 'd' }],
         [...one, { handle: 'd', index: 2 }],
       ],
-    ])('parse %j as %j', (refs, read) => {
+    ])('are parsed from %j as %j', (refs, read) => {
       expect(readOne({ refs }).references).toEqual(read);
     });
   });
@@ -133,7 +133,7 @@ describe('ePIC v2 body formats', () => {
       [{ pub_read: false }, '1100'],
       [{ admin_read: false, admin_write: false, pub_read: false, pub_write: true }, '0001'],
       [{ privs: 'rwr-', pub_read: false }, '1100'],
-    ])('parse %j as %s', (members, permissions) => {
+    ])('are parsed from %j as %s', (members, permissions) => {
       expect(readOne(members).permissions).toBe(permissions);
     });
   });

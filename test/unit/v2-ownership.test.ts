@@ -61,7 +61,7 @@ describe('ePIC v2 write with an accepted administrator', () => {
     await expect(writing([adminValue(100, group)], { readRecord })).resolves.toBeUndefined();
   });
 
-  it('is allowed for the prefix handle on a different server', async () => {
+  it('is allowed for the prefix handle at a different server', async () => {
     const prefix = adminValue(100, { handle: '0.NA/21.T1', index: 200 });
     const readRecord = () => Promise.resolve(undefined);
     await expect(writing([prefix], { readRecord })).resolves.toBeUndefined();
@@ -97,7 +97,7 @@ describe('ePIC v2 write that would lock the caller out', () => {
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow(refusal);
   });
 
-  it('is rejected for a foreign prefix handle on a different server', async () => {
+  it('is rejected for a foreign prefix handle at a different server', async () => {
     const foreign = adminValue(100, { handle: '0.NA/99.X', index: 200 });
     await expect(writing([foreign], { readRecord: () => Promise.resolve(undefined) })).rejects.toThrow(
       refusal,

@@ -25,15 +25,15 @@ describe('ePIC v2 values sent upstream', () => {
         { type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' },
         { format: 'admin', value: { handle: '0.NA/11239', index: 300, permissions: '011111110011' } },
       ],
-    ])('converts %j to %j', (members, data) => {
+    ])('are converted from %j to %j', (members, data) => {
       expect(first(members).data).toEqual(data);
     });
 
-    it('is empty for a value without data and parsed_data', () => {
+    it('are empty for a value that has neither data nor parsed_data', () => {
       expect(sent([{ type: 'EMAIL' }])[0]).toMatchObject({ data: { format: 'string', value: '' } });
     });
 
-    it('preserves extra administrator permission bits as bytes', () => {
+    it('preserve extra administrator permission bits as bytes', () => {
       const data = 'F/MAAAAKMC5OQS8xMTIzOQAAASw=';
       expect(first({ type: 'HS_ADMIN', data }).data).toEqual({ format: 'base64', value: data });
     });
@@ -47,7 +47,7 @@ describe('ePIC v2 values sent upstream', () => {
       // The server ignores the first of four digits.
       ['-wr-', '00110'],
       ['----', '00000'],
-    ])('convert %s to %s (omitted: 1110)', (privs, permissions) => {
+    ])('are converted from %s to %s (1110 is omitted)', (privs, permissions) => {
       expect(first({ privs }).permissions).toBe(permissions);
     });
   });
@@ -83,14 +83,14 @@ describe('ePIC v2 values sent upstream', () => {
       expect(places(sent(values(undefined), current))).toEqual(['1 T0', '100 HS_ADMIN']);
     });
 
-    it('exclude the indexes of hidden values', () => {
+    it('exclude those of hidden values', () => {
       const current = [textValue(1, 'HS_SECKEY'), textValue(100, 'HS_SECKEY')];
       expect(places(sent(values(undefined), current))).toEqual(['2 T0', '101 HS_ADMIN']);
     });
   });
 
   describe('administrator', () => {
-    it('is added after the other values', () => {
+    it('is added after all other values', () => {
       expect(sent([{ type: 'X', parsed_data: 'x' }])).toEqual([
         textValue(1, 'X'),
         adminValue(100, automaticAdmin.admin),

@@ -26,20 +26,20 @@ describe('ePIC v2 response values', () => {
       ['\0', null],
       ['a\u000b', null],
       ['a\u007f', null],
-    ])('converts %j to parsed_data %j', (value, parsed) => {
+    ])('is converted from %j to parsed_data %j', (value, parsed) => {
       const shown = one({ data: { format: 'string', value } });
       expect(shown.parsed_data).toBe(parsed);
       expect(Buffer.from(shown.data, 'base64').toString()).toBe(value);
     });
 
-    it('converts hex to the same bytes', () => {
+    it('is converted from hex to the same bytes', () => {
       expect(one({ data: { format: 'hex', value: 'c3a4' } })).toMatchObject({
         parsed_data: 'ä',
         data: 'w6Q=',
       });
     });
 
-    it('omits parsed_data for invalid UTF-8', () => {
+    it('has no parsed_data when it is invalid UTF-8', () => {
       expect(one({ data: { format: 'base64', value: 'w/8=' } })).toMatchObject({
         parsed_data: null,
         data: 'w/8=',
@@ -80,7 +80,7 @@ describe('ePIC v2 response values', () => {
       ['HS_SITE', { format: 'site', value: site }],
       ['HS_PUBKEY', { format: 'key', value: { kty: 'DSA', y: '_w', p: 'Aw', q: 'BQ', g: 'Bw' } }],
       ['HS_PUBKEY', { format: 'key', value: { kty: 'RSA', n: '_w', e: 'AQAB' } }],
-    ])('encodes %s %j as bytes', (type, data) => {
+    ])('are encoded as bytes: %s %j', (type, data) => {
       const bytes = one({ type, data }).data;
       const again = valueToJson(
         valueFromJson({ index: 1, type, data: { format: 'base64', value: bytes } }, 0),
@@ -88,7 +88,7 @@ describe('ePIC v2 response values', () => {
       expect(again.data).toEqual(data);
     });
 
-    it('leaves the rest of the record readable when invalid', () => {
+    it('leave the rest of the record readable when invalid', () => {
       const broken = [{ format: 'site', value: {} }, { format: 'new', value: 1 }, null, 7].map(
         (data, at) => ({
           ...textValue(at + 1, 'HS_SITE'),
@@ -99,12 +99,12 @@ describe('ePIC v2 response values', () => {
       expect(shown.map(({ data }) => data)).toEqual(['', '', '', '', 'dQ==']);
     });
 
-    it('includes parsed HS_VLIST data', () => {
+    it('include the parsed data of an HS_VLIST', () => {
       const data = { format: 'vlist', value: [{ handle: 'a/b', index: 300 }] };
       expect(one({ type: 'HS_VLIST', data }).parsed_data).toEqual([{ idx: 300, handle: 'a/b' }]);
     });
 
-    it('omits parsed_data for an invalid HS_ADMIN', () => {
+    it('have no parsed_data for an invalid HS_ADMIN', () => {
       expect(one({ type: 'HS_ADMIN' })).toMatchObject({ parsed_data: null, data: 'eA==' });
     });
   });

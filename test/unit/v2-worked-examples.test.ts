@@ -60,7 +60,7 @@ describe('ePIC v2 documentation example', () => {
       expect(sent(v2)).toEqual([...others, admin]);
     });
 
-    it('accepts line feeds in its base64 data', () => {
+    it('may contain line feeds in its base64 data', () => {
       const text = 'https://example.org/'.repeat(10);
       const data = Buffer.from(text).toString('base64').replace(/.{60}/g, '$&\n');
       expect(data).toContain('\n');
@@ -68,7 +68,7 @@ describe('ePIC v2 documentation example', () => {
       expect(sent([{ ...long, data }])).toEqual(sent([long]));
     });
 
-    it('accepts the permission names of version 8', () => {
+    it('may use the permission names of version 8', () => {
       const { add_naming_auth, delete_naming_auth, ...others } = perms;
       const newer = {
         ...others,
@@ -80,7 +80,7 @@ describe('ePIC v2 documentation example', () => {
     });
   });
 
-  it('converts the documented body to a URL at 1 and an administrator at 100', () => {
+  it('has a body that is converted to a URL at index 1 and an administrator at index 100', () => {
     expect(sent([{ type: 'URL', parsed_data: 'http://www.grnet.gr/' }])).toEqual([
       upstream[1],
       {

@@ -15,7 +15,7 @@ const whole = (current: HandleValue[], next: HandleValue[]): HandleValue[] => {
 };
 
 describe('ePIC v2 write plan for the whole record', () => {
-  it('sends the new list with the existing secret keys', () => {
+  it('sends the new list together with the existing secret keys', () => {
     expect(whole([secret, url], [newUrl])).toEqual([newUrl, secretToSend]);
   });
 
@@ -54,7 +54,7 @@ describe('ePIC v2 write plan for the whole record', () => {
 describe('ePIC v2 write plan for public values', () => {
   const current = [url, textValue(2, 'EMAIL'), textValue(3, 'HS_SECKEY')];
 
-  it('adds, changes and removes by index and retains hidden values', () => {
+  it('adds, changes and removes values by index, and retains hidden values', () => {
     const next = [newUrl, textValue(7, 'DESC')];
     expect(planWrite({ current, isFull: false, next })).toEqual({
       kind: 'by-index',

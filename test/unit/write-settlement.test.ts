@@ -23,13 +23,13 @@ describe('fence settlement', () => {
     [200, 'changed'],
     [409, 'unchanged'],
     [502, 'unknown'],
-  ])('occurs once after response %i, as %s', async (status, outcome) => {
+  ])('occurs once after a %i response, as %s', async (status, outcome) => {
     const { fence, settled } = createFence();
     await sendFenced(fence, [responded(status)]);
     expect(settled).toEqual([outcome]);
   });
 
-  test('occurs once as unknown without a response, and suggests no retry', async () => {
+  test('occurs once as unknown when there is no response, and suggests no retry', async () => {
     const { fence, settled } = createFence();
     const failure = new ServiceError('UPSTREAM_TIMEOUT');
     await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toMatchObject({
@@ -39,7 +39,7 @@ describe('fence settlement', () => {
     expect(settled).toEqual(['unknown']);
   });
 
-  test('occurs once as unchanged for an unsent write', async () => {
+  test('occurs once, as unchanged, for an unsent write', async () => {
     const { fence, settled } = createFence();
     const failure = new ServiceError('UPSTREAM_CONNECT_FAILED');
     await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toBe(failure);

@@ -73,7 +73,7 @@ describe('write under a lock', () => {
     [401, 1],
     [403, 1],
     [404, 0],
-  ])('reports for response %i a refused login %i times', async (status, times) => {
+  ])('after a %i response, reports a refused login %i time(s)', async (status, times) => {
     let refused = 0;
     const onRefused = (): void => {
       refused++;

@@ -61,7 +61,7 @@ describe('possible record failure (circuit breaker)', () => {
     [502, 'a gateway'],
     [503, 'a gateway'],
     [504, 'a gateway'],
-  ])('counts once per record for HTTP %i from %s', async (status) => {
+  ])('is counted once per record for HTTP %i from %s', async (status) => {
     const { client, states } = createWatched();
     for (const handle of handles(2).flatMap((one) => [one, one, one])) {
       mockUpstream().reply(status, '<h1>gateway</h1>');
@@ -74,7 +74,7 @@ describe('possible record failure (circuit breaker)', () => {
   });
 
   test.each(['ECONNRESET', 'UND_ERR_HEADERS_TIMEOUT', 'HPE_INVALID_CONSTANT'])(
-    'counts once per record for %s',
+    'is counted once per record for %s',
     async (code) => {
       const { client, states } = createWatched();
       nock(UPSTREAM)
@@ -88,7 +88,7 @@ describe('possible record failure (circuit breaker)', () => {
     },
   );
 
-  test('does not count within a second of a good response', async () => {
+  test('is not counted within a second of a good response', async () => {
     const { client, states } = createWatched();
     await answerWell(client);
     pass(999);
@@ -99,7 +99,7 @@ describe('possible record failure (circuit breaker)', () => {
     expect(states()).toEqual(['open']);
   });
 
-  test('does not count when a good response arrived after the request was sent', async () => {
+  test('is not counted when a good response arrived after the request was sent', async () => {
     const { client, states } = createWatched();
     let failAll = (): void => undefined;
     const over = new Promise<void>((resolve) => (failAll = resolve));

@@ -78,7 +78,7 @@ describe('circuit breaker', () => {
   });
 
   describe('open breaker', () => {
-    test('spends only one probe on broken records before a good record closes it', async () => {
+    test('sends only one probe for broken records before a good record closes it', async () => {
       const { client, states, state } = createWatched();
       await fail(client, handles(FAILURES), 502);
       expect(states()).toEqual(['open']);
@@ -112,7 +112,7 @@ describe('circuit breaker', () => {
       }
     });
 
-    test('closes after a successful probe despite a late earlier failure', async () => {
+    test('closes after a successful probe, despite the late failure of an earlier request', async () => {
       const { client, states } = createWatched();
       let failLate = (): void => undefined;
       nock(UPSTREAM)

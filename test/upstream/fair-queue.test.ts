@@ -45,7 +45,7 @@ describe('fair queue', () => {
     expect(served(queue, { ...FREE, runningOf: (client = '') => running[client] ?? 0 })).toEqual(['b', 'a']);
   });
 
-  it('serves a returning client before a recently served one', () => {
+  it('prefers a returning client to a recently served client', () => {
     const queue = queueOf(
       waiter('polite 1', 'polite'),
       waiter('greedy 1', 'greedy'),
@@ -60,7 +60,7 @@ describe('fair queue', () => {
     expect([next(), next()]).toEqual(['polite 2', 'greedy 2']);
   });
 
-  it('serves a client that has waited for a second before a new client', () => {
+  it('prefers a client that has waited for a second to a new client', () => {
     const queue = queueOf(waiter('old 1', 'old'), waiter('old 2', 'old'));
     const next = (): string | undefined => queue.takeNext(FREE)?.name;
     expect(next()).toBe('old 1');
@@ -71,7 +71,7 @@ describe('fair queue', () => {
     expect([next(), next(), next()]).toEqual(['new 1', 'old 2', 'new 2']);
   });
 
-  it('gives most permits to preferred clients without starving the others', () => {
+  it('gives most permits to preferred clients, without starving the others', () => {
     const classes = ['preferred', 'normal', 'background'] as const;
     const queue = queueOf(
       ...classes.flatMap((name) =>
@@ -83,7 +83,7 @@ describe('fair queue', () => {
     expect(classes.map(countOf)).toEqual([80, 20, 5]);
   });
 
-  it('skips clients that are not eligible for a permit', () => {
+  it('skips clients that are ineligible for a permit', () => {
     const queue = queueOf(waiter('a', 'a'), waiter('b', 'b'));
     expect(served(queue, { ...FREE, mayRun: (one: Waiter) => one.caller.client !== 'a' })).toEqual(['b']);
     expect(queue.size).toBe(1);
@@ -129,7 +129,7 @@ describe('adaptive concurrency limit', () => {
     expect(under(20_000, slow, 60).limit).toBe(64);
   });
 
-  it('drops to its minimum for timeouts, or halves with a known latency', () => {
+  it('drops to its minimum after timeouts, or halves when the latency is known', () => {
     const sample = { latenciesMs: [Infinity, Infinity, 5], running: 64 };
     expect(nextLimit({ limit: 64, quietMs: undefined }, sample, BOUNDS).limit).toBe(8);
     expect(nextLimit({ limit: 64, quietMs: 5 }, sample, BOUNDS).limit).toBe(32);

@@ -16,7 +16,7 @@ const clientNamed = (client: string): Caller => ({ class: 'normal', client, netw
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('adaptive concurrency with a hanging client', () => {
-  test('reserves permits for other clients when the limit drops below those held by the hanging client', async () => {
+  test('reserves permits for other clients when its limit drops below the number held by the hanging client', async () => {
     const limiter = new ConcurrencyLimiter({
       concurrency: 64,
       minConcurrency: 8,

@@ -20,38 +20,38 @@ describe('invalid upstream responses', () => {
     { what: 'a JSON array', status: 200, body: '["s3cret"]', says: 'no JSON object' },
     { what: 'null', status: 200, body: 'null', says: 'no JSON object' },
     {
-      what: 'a JSON object of something else',
+      what: 'an unrelated JSON object',
       status: 200,
       body: '{"error":"s3cret"}',
       says: 'no response code',
     },
     { what: 'no body', status: 200, body: '', says: '0 characters' },
     {
-      what: 'a record of another handle',
+      what: 'a record of a different handle',
       status: 200,
       body: '{"responseCode":1,"handle":"21.T1/b","values":[]}',
       says: 'another handle',
     },
     {
-      what: 'a record without handle',
+      what: 'a record without a handle',
       status: 200,
       body: '{"responseCode":1,"values":[]}',
       says: 'without its handle',
     },
     {
-      what: 'values that are no array',
+      what: 'values that are not an array',
       status: 200,
       body: '{"responseCode":1,"handle":"21.T1/a","values":{}}',
       says: 'without a list of values',
     },
     {
-      what: 'a value that is none',
+      what: 'a value that is not an object',
       status: 200,
       body: '{"responseCode":1,"handle":"21.T1/a","values":["s3cret"]}',
       says: 'something else than values',
     },
     {
-      what: 'a value with a strange ttl',
+      what: 'a value with an invalid ttl',
       status: 200,
       body: '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL","ttl":{}}]}',
       says: 'ttl',
@@ -65,7 +65,7 @@ describe('invalid upstream responses', () => {
     { what: 'a not-found with status 200', status: 200, body: '{"responseCode":100}', says: 'contradicts' },
     { what: 'an error with status 200', status: 200, body: '{"responseCode":2}', says: 'contradicts' },
     {
-      what: 'a not-found of another handle',
+      what: 'a not-found for a different handle',
       status: 404,
       body: '{"responseCode":100,"handle":"21.T1/b"}',
       says: 'another handle',
@@ -83,7 +83,7 @@ describe('invalid upstream responses', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('include an HTML page and report its visible text in the diagnosis', async () => {
+  test('include an HTML page, whose visible text appears in the diagnosis', async () => {
     const upstream = mockUpstream();
     const page = `<html><head><title>502 Bad Gateway</title></head>\n<body>${'nginx '.repeat(100)}</body></html>`;
     upstream.reply(502, page, HTML_TYPE);
@@ -108,7 +108,7 @@ describe('invalid upstream responses', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('exclude a handle in different case from a case-insensitive server', async () => {
+  test('exclude a handle in different case when the server is case-insensitive', async () => {
     const body = { responseCode: 200, handle: '21.t1/A', values: [] };
     mockUpstream().reply(200, body);
     expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });

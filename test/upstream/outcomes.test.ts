@@ -12,7 +12,7 @@ const secret = { index: 9, type: 'HS_SECKEY', data: 's3cret', permissions: '1100
 const asText = (outcome: Outcome): string => toText((outcome as Found).values);
 
 describe('upstream response outcome', () => {
-  test('is found for a record, with its public values unchanged', async () => {
+  test('is "found" for a record, with its public values unchanged', async () => {
     const upstream = mockUpstream();
     const written = '{"index":1, "type":"URL","data":{"format":"string","value":"ä/😀"},"ttl":300}';
     upstream.reply(200, `{"responseCode":1,"handle":"21.T1/a","values":[${written}]}`);
@@ -50,7 +50,7 @@ describe('upstream response outcome', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('is not-found with the message of an upstream proxy', async () => {
+  test('is not-found with the message from an upstream proxy', async () => {
     const message = 'HandleException (SERVICE_NOT_FOUND) Unable to find service for prefix 21.X';
     mockUpstream().reply(404, { responseCode: 100, message, handle: '21.X/a' });
     expect(await resolve('21.X/a')).toEqual({ kind: 'not-found', message });

@@ -99,7 +99,7 @@ const GREEDY: Crowd = { clients: 10, parallel: 25, everyMs: 0.5 * SECOND, class:
 const POLITE: Crowd = { clients: 200, parallel: 1, everyMs: 2.5 * SECOND, class: 'normal' };
 
 describe('overloaded Handle server', () => {
-  test('serves at least 90 % of polite demand, and greedy clients with the rest', async () => {
+  test('serves at least 90 % of polite demand, and greedy clients with what remains', async () => {
     const { shares, limit } = await sharesOf(GREEDY, POLITE);
     const [greedy, polite] = shares as [Share, Share];
     expect(polite.answered / polite.asked).toBeGreaterThanOrEqual(0.9);

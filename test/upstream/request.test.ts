@@ -35,7 +35,7 @@ describe('upstream request', () => {
     expect(proxiesIn('1.1 gateway.example')).toBeUndefined();
   });
 
-  test('retains passed proxies in Via despite forged names', () => {
+  test('retains the proxies already passed in Via, despite forged names', () => {
     const invented = Array.from({ length: 50 }, (_, at) => `1.1 handle-resolver-proxy-made-up-${at}`);
     const passed = [newPseudonym(), newPseudonym()];
     const via = proxiesIn([...invented, ...passed.map((name) => `1.1 ${name}`)].join(', '));
@@ -43,7 +43,7 @@ describe('upstream request', () => {
     expect(via?.split(', ')).toHaveLength(10);
   });
 
-  test('requests the whole record without a query', async () => {
+  test('has no query when it reads the whole record', async () => {
     const upstream = mockUpstream();
     upstream.reply(404, { responseCode: 100 });
     await createClient().resolve({ handle: HANDLE, authoritative: false });

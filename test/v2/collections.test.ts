@@ -58,7 +58,7 @@ describe('ePIC v2 handle list', () => {
     ['?limit=10', 'page=0&pageSize=10'],
     ['?limit=10&page=3', 'page=2&pageSize=10'],
     ['?limit=0', ''],
-  ])('translates %j to the upstream paging %j', async (query, paging) => {
+  ])('is requested for %j with the upstream paging %j', async (query, paging) => {
     const { answer, sent } = await asked(`/${PREFIX}${query}`, [listed('A', 'B C', 'D/E')]);
     const target = `?prefix=21.T11998${paging === '' ? '' : `&${paging}`}`;
     expect(sent).toEqual([sends('GET', target, USER01)]);
@@ -71,12 +71,12 @@ describe('ePIC v2 handle list', () => {
     [{ Accept: 'text/html' }, 'text/plain;charset=utf-8', 'A\nB\n'],
     [JSON_ASKED, 'application/json;charset=utf-8', '["A","B"]'],
     [{ Accept: 'application/json, text/plain, */*' }, 'application/json;charset=utf-8', '["A","B"]'],
-  ])('responds to %j with %s', async (headers, type, text) => {
+  ])('is returned for the request headers %j as %s', async (headers, type, text) => {
     const { answer } = await asked(`/${PREFIX}/`, [listed('A', 'B')], { headers });
     expect([answer.headers['content-type'], answer.text]).toEqual([type, text]);
   });
 
-  test('includes the values of each handle through the cache with Depth: 1', async () => {
+  test('includes, with Depth: 1, the values of each handle from the cache', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const script = [
       listed('A', 'GONE'),
@@ -93,7 +93,7 @@ describe('ePIC v2 handle list', () => {
     expect(sent.slice(1).map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
   });
 
-  test('returns 501 with Depth: 1 beyond v2.search.maxHandles', async () => {
+  test('returns 501 for Depth: 1 with more handles than v2.search.maxHandles', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const env = { V2_SEARCH_MAX_HANDLES: '1' };
     const { answer, sent } = await asked(`/${PREFIX}`, [listed('A', 'B')], { headers, env });
@@ -104,7 +104,7 @@ describe('ePIC v2 handle list', () => {
     ['forbidden', { status: 403, body: { responseCode: 400 } }, 403],
     ['a wrong login', reply.wrongLogin, 401],
     ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
-    ['a prefix that lives elsewhere', { status: 400, body: { responseCode: 301 } }, 404],
+    ['a foreign prefix', { status: 400, body: { responseCode: 301 } }, 404],
     ['no list', { status: 200, body: { responseCode: 1 } }, 502],
   ] satisfies [string, Scripted, number][])(
     'reports the upstream error: %s',

@@ -24,7 +24,7 @@ async function removed(
 }
 
 describe('ePIC v2 DELETE while deletion is disabled', () => {
-  test('returns 403 with the reason for an existing handle and deletes nothing', async () => {
+  test('returns 403 with the reason for an existing handle, and deletes nothing', async () => {
     const { answer, sent } = await removed([reply.record(RECORD)], {});
     expect([answer.status, sent]).toEqual([403, [LOOK]]);
     expect(read(answer)).toMatchObject({

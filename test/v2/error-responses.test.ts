@@ -62,19 +62,16 @@ describe('ePIC v2 error response', () => {
       ['a missing handle', reply.missing, 100],
       ['a record without values', reply.empty, 100],
       ['a foreign prefix', code(400, 301), 301],
-    ])(
-      'returns 404 for %s with the response code of the Handle server',
-      async (_what, said, responseCode) => {
-        for (const question of [{}, { as: null }]) {
-          const { sent } = scriptUpstream(said);
-          const { url } = await startProxy({ V2_ANONYMOUS_READ: 'true' });
-          const answer = await askV2(url)(`/${NAME}`, question);
-          expect([answer.status, read(answer)]).toMatchObject([404, { responseCode }]);
-          expect(sent).toHaveLength(1);
-          nock.cleanAll();
-        }
-      },
-    );
+    ])('returns 404 for %s, with the Handle server response code', async (_what, said, responseCode) => {
+      for (const question of [{}, { as: null }]) {
+        const { sent } = scriptUpstream(said);
+        const { url } = await startProxy({ V2_ANONYMOUS_READ: 'true' });
+        const answer = await askV2(url)(`/${NAME}`, question);
+        expect([answer.status, read(answer)]).toMatchObject([404, { responseCode }]);
+        expect(sent).toHaveLength(1);
+        nock.cleanAll();
+      }
+    });
 
     test('is retried once after a connection reset', async () => {
       const { answer, sent } = await run({}, [{ status: 0, error: 'ECONNRESET' }, reply.record(RECORD)]);

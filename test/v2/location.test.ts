@@ -41,14 +41,14 @@ describe('ePIC v2 Location header', () => {
   });
 
   test.each([{}, { HTTP_TRUSTED_PROXIES: '10.0.0.0/8' }])(
-    'ignores X-Forwarded headers of untrusted proxies with %j',
+    'ignores X-Forwarded headers from untrusted proxies with %j',
     async (env) => {
       expect(await locationOf(forwarded, env)).toBe(`http://inside:8080/api/v2/handles/${NAME}`);
     },
   );
 
   test.each(['loopback', '127.0.0.1', '10.0.0.0/8, 127.0.0.0/8'])(
-    'uses X-Forwarded headers of the trusted proxy %s',
+    'uses X-Forwarded headers from the trusted proxy %s',
     async (proxies) => {
       const env = { HTTP_TRUSTED_PROXIES: proxies };
       expect(await locationOf(forwarded, env)).toBe(`https://pid.example.org/epic/api/v2/handles/${NAME}`);

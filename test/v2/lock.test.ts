@@ -108,7 +108,7 @@ describe('ePIC v2 handle lock with many writes from one caller', () => {
 describe('record read before the ePIC v2 lock', () => {
   const second = { type: 'URL', parsed_data: 'https://example.org/two' };
 
-  test('is read again after an intervening write, with 412 if the precondition now fails', async () => {
+  test('is read again after an intervening write, which causes a 412 if the precondition now fails', async () => {
     const held = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const v2 = askV2((await startProxy()).url);
@@ -123,7 +123,7 @@ describe('record read before the ePIC v2 lock', () => {
     expect(asked.filter((line) => line === `GET ${USER02}`)).toHaveLength(2);
   });
 
-  test('is not read again without an intervening write', async () => {
+  test('is not read again when no write intervened', async () => {
     const { asked } = startServer(() => Promise.resolve());
     const v2 = askV2((await startProxy()).url);
     await v2(`/${NAME}`, put());

@@ -43,7 +43,7 @@ describe('ePIC v2 OPTIONS and CORS', () => {
     expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  test('expose ETag and Location of a write to a script', async () => {
+  test('expose the ETag and Location of a write to scripts', async () => {
     scriptUpstream(reply.missing, reply.created, reply.record(RECORD));
     const { url } = await startProxy();
     const answer = await askV2(url)(`/${NAME}`, { method: 'PUT', body: [URL_INPUT], headers: { Origin } });

@@ -30,7 +30,7 @@ async function answered(script: Scripted[], question: V2Question = {}, path = `/
 }
 
 describe('ePIC v2 PUT of a missing handle', () => {
-  test('reads, creates with overwrite=false and reads the stored record', async () => {
+  test('reads the handle, creates it with overwrite=false and reads the stored record', async () => {
     const { answer, sent, url } = await answered([reply.missing, reply.created, reply.record(RECORD)]);
     expect(sent).toEqual([GET, put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
@@ -55,7 +55,7 @@ describe('ePIC v2 PUT of a missing handle', () => {
     },
   );
 
-  test('reads again after a concurrent creation', async () => {
+  test('reads the record again after a concurrent creation', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer, sent } = await answered([
       reply.missing,
@@ -83,7 +83,7 @@ describe('ePIC v2 PUT of a missing handle', () => {
 describe('ePIC v2 PUT with If-None-Match: *', () => {
   const createOnly = { headers: { 'If-None-Match': '*' } };
 
-  test('sends one write with overwrite=false without reading first', async () => {
+  test('sends one write with overwrite=false, and does not read first', async () => {
     const { answer, sent } = await answered([reply.created, reply.record(RECORD)], createOnly);
     expect(sent).toEqual([put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
@@ -132,7 +132,7 @@ describe('ePIC v2 PUT of an existing handle', () => {
     expect(answer.status).toBe(201);
   });
 
-  test('adds, changes and removes by index when some values are unreadable', async () => {
+  test('adds, changes and removes values by index when some values are unreadable', async () => {
     const gone = { ...URL_VALUE, index: 7, type: 'GONE' };
     const old = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/old' } };
     const { answer, sent } = await answered(
@@ -207,14 +207,14 @@ describe('ePIC v2 PUT with preconditions', () => {
     ['If-Match', `"x", ${recordEtag(RECORD)}`],
     ['If-Match', '*'],
     ['If-None-Match', '"x"'],
-  ])('writes when they pass: %s %s', async (name, value) => {
+  ])('writes the record when they pass: %s %s', async (name, value) => {
     const script = [reply.record(RECORD), reply.done, reply.record(RECORD)];
     const { answer, sent } = await answered(script, { headers: { [name]: value } });
     expect([answer.status, sent]).toEqual([204, [GET, put('?overwrite=true'), GET]]);
     expect(answer.headers.etag).toBe(recordEtag(RECORD));
   });
 
-  test('returns 412 for If-Match of a missing handle', async () => {
+  test('returns 412 for If-Match on a missing handle', async () => {
     const { answer, sent } = await answered([reply.missing], { headers: { 'If-Match': '*' } });
     expect([answer.status, sent]).toEqual([412, [GET]]);
   });

@@ -42,7 +42,7 @@ describe('ePIC v2 login', () => {
     }
   });
 
-  test('has the configured realm in its challenge', async () => {
+  test('causes a challenge with the configured realm', async () => {
     const answer = await rejected(`/${NAME}`, { as: null }, { V2_REALM: 'my service' });
     expect(answer.headers['www-authenticate']).toBe('Basic realm="my service"');
   });
@@ -50,7 +50,7 @@ describe('ePIC v2 login', () => {
   test.each([
     ['300%3A21.T11998%2FUSER01:pass:word%41', '300%3A21.T11998%2FUSER01:pass:word%41'],
     ['alice:p:ä', '300%3A21.T11998%2FUSER01:p:ä'],
-  ])('sends %s upstream as %s', async (given, upstream) => {
+  ])('is sent upstream: %s as %s', async (given, upstream) => {
     const { sent } = scriptUpstream(reply.missing);
     const { url } = await startProxy({ V2_IDENTITIES: 'bob=1:21.T1/B,alice=300:21.T11998/USER01' });
     await askV2(url)(`/${NAME}`, { as: basic(given) });
@@ -88,7 +88,7 @@ describe('ePIC v2 path validation', () => {
   });
 });
 
-describe('ePIC v2 method', () => {
+describe('ePIC v2 method check', () => {
   test.each([
     ['PUT', '/21.T11998', 'GET, HEAD, POST, OPTIONS'],
     ['PUT', '/21.T11998/', 'GET, HEAD, POST, OPTIONS'],

@@ -47,7 +47,7 @@ const three = [
 ];
 
 describe('ePIC v2 search without a reverse lookup service', () => {
-  test("counts and lists handles with the caller's login and reads them through the cache", async () => {
+  test("counts and lists handles with the caller's login, and reads them through the cache", async () => {
     const { answer, sent } = await found('URL=*example*', three);
     expect([answer.status, read(answer)]).toEqual([200, ['A', 'B']]);
     expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
@@ -74,7 +74,7 @@ describe('ePIC v2 search without a reverse lookup service', () => {
     expect([answer.status, read(answer)]).toEqual([200, suffixes]);
   });
 
-  test('returns 501 beyond v2.search.maxHandles and names the keys to change', async () => {
+  test('returns 501 beyond v2.search.maxHandles, and names the keys to change', async () => {
     const { answer, sent } = await found('URL=*', [counted(3)], { V2_SEARCH_MAX_HANDLES: '2' });
     expect([answer.status, sent.length]).toEqual([501, 1]);
     expect(answer.text).toContain('reverseLookup.url');
@@ -108,7 +108,7 @@ describe('ePIC v2 search with a reverse lookup service', () => {
       .reply(status, body as nock.Body);
   }
 
-  test("sends the caller's conditions to the service and reads no record", async () => {
+  test("sends the caller's conditions to the service, and reads no record", async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=*x%2Fy*&EMAIL=a%40b&limit=1000`, 200, [
       `${PREFIX}/A`,
       `${PREFIX}/B/C`,
@@ -137,7 +137,7 @@ describe('ePIC v2 search with a reverse lookup service', () => {
       .reply(status, body as nock.Body);
   }
 
-  test('checks the login at the Handle server without sending it to the service', async () => {
+  test('checks the login at the Handle server, and does not send it to the service', async () => {
     lookupWithoutLogin(200, [`${PREFIX}/A`]);
     const { answer, sent } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
     expect([answer.status, read(answer)]).toEqual([200, ['A']]);
@@ -146,7 +146,7 @@ describe('ePIC v2 search with a reverse lookup service', () => {
     ]);
   });
 
-  test('returns 401 without a lookup when the Handle server rejects the login', async () => {
+  test('returns 401 without a reverse lookup when the Handle server rejects the login', async () => {
     expect((await found('URL=x', [{ status: 401 }], KEPT)).answer.status).toBe(401);
   });
 

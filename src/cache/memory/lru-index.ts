@@ -139,7 +139,7 @@ const TICKS_PER_TURNOVER = 64;
 
 /**
  * An approximate-LRU clock. An entry used again in the same tick keeps its list position, which saves a
- * look-up. Stores advance the clock, because only stores evict entries, and the order matters only then.
+ * lookup. Stores advance the clock, because only stores evict entries, and the order matters only then.
  */
 export class TouchClock {
   #now = 0;

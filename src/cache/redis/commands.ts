@@ -39,7 +39,7 @@ export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
 export type Argument = string | number | Buffer;
 
 const CHECK_EVERY_MS = 500;
-/** Consecutive failed checks that trigger a new look-up of the masters. */
+/** Consecutive failed checks that trigger a new lookup of the masters. */
 const MAX_FAILED_CHECKS = 6;
 
 export class RedisCommands {

@@ -99,7 +99,7 @@ export function openRedis(place: RedisAddress): RedisConnections {
     masters: () => [{ name: 'master', client: commands, holds: () => true }],
     openMessageConnection: () => new Redis({ ...options, retryStrategy: never }),
     rediscover() {
-      // A disconnect during the look-up of the master would end ioredis permanently.
+      // A disconnect during the lookup of the master would end ioredis permanently.
       if (['connect', 'ready'].includes(commands.status)) commands.disconnect(true);
       reconnectIfEnded(commands);
     },
@@ -193,7 +193,7 @@ function openCluster(
   };
 }
 
-/** Reconnects ioredis, which ends permanently when a failover interrupts its look-up of the master. */
+/** Reconnects ioredis, which ends permanently when a failover interrupts its lookup of the master. */
 function reconnectIfEnded(connection: Redis | Cluster): void {
   if (connection.status !== 'end') return;
   connection.connect().catch(() => undefined);

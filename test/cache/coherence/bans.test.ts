@@ -17,14 +17,14 @@ describe('ban', () => {
     expect(bans.apply('21.T1/B', entry, 9)).toEqual(entry);
   });
 
-  test('leaves entries available as stale when soft', () => {
+  test('leaves entries available as stale when it is soft', () => {
     const bans = new Bans();
     bans.add(ban(10, '', true));
     expect(bans.apply('21.T1/A', entry, 9)).toEqual(stale);
     expect(stale.deleteAt).toBeGreaterThan(NOW);
   });
 
-  test('overrides soft bans when hard, in any order', () => {
+  test('overrides soft bans when it is hard, in any order', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/', false));
     bans.add(ban(11, '21.T1/A', true));
@@ -40,7 +40,7 @@ describe('ban', () => {
     expect(bans.isBannedSince('21.T1/B', 9)).toBe(false);
   });
 
-  test('is added once, and not after a later ban that covers it', () => {
+  test('is added once, and not at all after a later ban that covers it', () => {
     const bans = new Bans();
     expect(bans.add(ban(10, '21.T1/A'))).toBe(true);
     expect(bans.add(ban(10, '21.T1/A'))).toBe(false);
@@ -58,7 +58,7 @@ describe('ban', () => {
     expect(bans.apply('21.T1/A', entry, 11)).toEqual(entry);
   });
 
-  test('applies to every key after it was dropped from the full list', () => {
+  test('applies to every key once it has been dropped from the full list', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++) bans.add(ban(number, `21.T1/${number}-`));
     expect(bans.apply('21.T1/OTHER', entry, 0)).toBeUndefined();
@@ -66,7 +66,7 @@ describe('ban', () => {
     expect(bans.apply('21.T1/OTHER', entry, 1)).toEqual(entry);
   });
 
-  test('leaves every key stale after it was dropped from the full list when soft', () => {
+  test('marks every key stale once it has been dropped from the full list, if it was soft', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++)
       bans.add(ban(number, `21.T1/${number}-`, number === 1));
@@ -74,7 +74,7 @@ describe('ban', () => {
     expect(bans.isBannedSince('21.T1/OTHER', 0)).toBe(true);
   });
 
-  test('applies to every key and is not new when below the Redis floor', () => {
+  test('applies to every key, and is not new, when its number is below the Redis floor', () => {
     const bans = new Bans();
     bans.raiseFloor(20);
     expect(bans.latest).toBe(20);
@@ -118,7 +118,7 @@ describe('ban list', () => {
     expect(bans.apply('B', entry, 0)).toEqual(entry);
   });
 
-  test('accepts a new ban even when it drops the oldest ban', () => {
+  test('accepts a new ban even if the oldest ban must be dropped', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++)
       expect(bans.add(ban(number, `${number}-`))).toBe(true);

@@ -39,7 +39,7 @@ describe('fences', () => {
     });
   });
 
-  test('are neither removed nor lowered for a key without a fence', () => {
+  test('remain unchanged when a fence is removed or lowered on a key that has none', () => {
     const fences = new Fences();
     fences.lower('A', 'one/0.1');
     expect([fences.removeExpired('A', 10), fences.takeExpired(10), fences.size]).toEqual([

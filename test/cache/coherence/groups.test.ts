@@ -15,7 +15,7 @@ describe('group sequence numbers', () => {
     expect([11, 12, 13].map((seq) => numbers.advance(1, seq))).toEqual([true, true, true]);
   });
 
-  test('report a gap for the first message after it only', () => {
+  test('report a gap only once, for the first message that follows it', () => {
     const numbers = readAt10();
     expect([12, 13].map((seq) => numbers.advance(1, seq))).toEqual([false, true]);
   });
@@ -38,7 +38,7 @@ describe('group sequence numbers', () => {
     expect(numbers.advance(1, 11)).toBe(true);
   });
 
-  test('match only a state with the known number, not with a higher or lower number', () => {
+  test('match only a state with the known number, not with a higher or lower one', () => {
     const numbers = readAt10();
     expect(numbers.adopt(1, { run: 'run', seq: 10 })).toBe(true);
     expect(numbers.adopt(1, { run: 'run', seq: 12 })).toBe(false);
@@ -46,7 +46,7 @@ describe('group sequence numbers', () => {
     expect(numbers.advance(1, 6)).toBe(true);
   });
 
-  test('do not match an equal number of a different server run', () => {
+  test('do not match an equal number from a different server run', () => {
     const numbers = readAt10();
     expect(numbers.adopt(1, { run: 'other', seq: 10 })).toBe(false);
     expect(numbers.advance(1, 11)).toBe(true);
@@ -57,11 +57,11 @@ describe('group sequence numbers', () => {
     ['', 0x811c9dc5],
     ['a', 0xe40c292c],
     ['foobar', 0xbf9cf968],
-  ])('hash %j with FNV-1a', (key, hash) => {
+  ])('belong to the group given by the FNV-1a hash of the key: %j', (key, hash) => {
     expect(hashOf(key)).toBe(hash);
   });
 
-  test('spread keys over all groups', () => {
+  test('cover all groups when there are many keys', () => {
     const groups = new Set(Array.from({ length: 20 * GROUPS }, (_, at) => groupOf(`21.T1/${at}`)));
     expect([groups.size, Math.min(...groups), Math.max(...groups)]).toEqual([GROUPS, 0, GROUPS - 1]);
   });

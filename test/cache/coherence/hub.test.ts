@@ -24,8 +24,8 @@ const CHANGED_BY_ME: Change = { kind: 'changed', key: 'A', fence: 'me/1' };
 const UNKNOWN: Change = { kind: 'unknown', key: 'A', fence: '1', lifeMs: 60_000 };
 const notConfirmed = { code: 'INVALIDATION_UNCONFIRMED', status: 503, retryAfterSeconds: 1 };
 
-describe('change publication', () => {
-  test('completes without Redis once the change is applied locally', async () => {
+describe('coherence hub', () => {
+  test('confirms a change without Redis once it is applied locally', async () => {
     const delivered: Message[] = [];
     const hub = new Hub({ now: Date.now, deliver: (message) => delivered.push(message) });
     await hub.publish(CHANGED);
@@ -74,7 +74,7 @@ describe('change publication', () => {
 
   const away = (): undefined => undefined;
 
-  test('completes with Redis once the change is applied locally and acknowledged by other members', async () => {
+  test('confirms a change with Redis once it is applied locally and acknowledged by other members', async () => {
     const { hub, delivered, world } = open();
     const acknowledged = gate();
     world.publish = () => ({ seq: 7, isStored: false, acknowledged: acknowledged.opened.then(() => true) });
@@ -110,7 +110,7 @@ describe('change publication', () => {
     expect(delivered).toEqual([{ kind: 'ban', prefix: 'A', isSoft: false, number: 7 }]);
   });
 
-  test('treats only young entries as fresh without a lease', () => {
+  test('treats only young entries as fresh when it has no lease', () => {
     const { hub, clock, world } = open();
     expect([hub.isLinked(), hub.trustedSince()]).toEqual([true, 0]);
     world.leaseLeftMs = 0;
@@ -143,7 +143,7 @@ describe('change publication', () => {
   });
 
   test.each<DisconnectedWrites>(['wait', 'reject'])(
-    'acknowledges no unconfirmed change, however often Redis returns (%s)',
+    'confirms no unacknowledged change, however often Redis returns (disconnectedWrites=%s)',
     async (disconnectedWrites) => {
       const { hub, pending, published, world } = open(disconnectedWrites);
       world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
@@ -158,7 +158,7 @@ describe('change publication', () => {
     },
   );
 
-  test('acknowledges a write and publishes it later when Redis does not return in time (wait)', async () => {
+  test('with disconnectedWrites=wait, confirms a write when Redis does not return in time, and publishes it later', async () => {
     const { hub, pending, world } = open('wait');
     world.publish = away;
     await hub.publish(RAISE);
@@ -181,14 +181,14 @@ describe('change publication', () => {
     expect(waits[0]).toBeGreaterThanOrEqual(membershipMs + LEASE_WAIT_MS + INSTANCE_LEASE_RENEWAL_MS);
   });
 
-  test('rejects a write but publishes it later when Redis does not return in time (reject)', async () => {
+  test('with disconnectedWrites=reject, rejects a write when Redis does not return in time, and publishes it later', async () => {
     const { hub, pending, world } = open('reject');
     world.publish = away;
     await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
     expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
   });
 
-  test('rejects a write and removes its fence when the fence cannot be published (reject)', async () => {
+  test('with disconnectedWrites=reject, rejects a write and lowers its fence when the fence cannot be published', async () => {
     const { hub, delivered, world } = open('reject');
     world.publish = away;
     await expect(hub.publish(RAISE)).rejects.toMatchObject(notConfirmed);
@@ -196,7 +196,7 @@ describe('change publication', () => {
   });
 
   test.each<DisconnectedWrites>(['wait', 'reject'])(
-    'waits again when Redis is lost before the change is published (%s)',
+    'waits again when Redis is lost before the change is published (disconnectedWrites=%s)',
     async (disconnectedWrites) => {
       const { hub, pending, published, world } = open(disconnectedWrites);
       const second = gate();
@@ -213,14 +213,14 @@ describe('change publication', () => {
     },
   );
 
-  test('does not wait for a write of unknown outcome, and publishes a soft invalidation later', async () => {
+  test('does not wait after a write of unknown outcome, and publishes a soft invalidation later', async () => {
     const { hub, pending, world } = open('reject');
     world.publish = away;
     await hub.publish(UNKNOWN);
     expect(pending.take(10)).toEqual([{ kind: 'soften', key: 'A' }]);
   });
 
-  test('forgets a rejected write that cannot be published', async () => {
+  test('discards a rejected write that cannot be published', async () => {
     const { hub, pending, delivered, world } = open('reject');
     world.publish = away;
     await hub.publish({ kind: 'unchanged', key: 'A', fence: '1' });
@@ -228,7 +228,7 @@ describe('change publication', () => {
     expect(pending.size).toBe(0);
   });
 
-  test('rejects a change without timely acknowledgement, and publishes it later (reject)', async () => {
+  test('with disconnectedWrites=reject, rejects a change that is not acknowledged in time, and publishes it later', async () => {
     const { hub, pending, published, world } = open('reject');
     world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
     await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
@@ -236,7 +236,7 @@ describe('change publication', () => {
     expect(pending.size).toBe(1);
   });
 
-  test('publishes a change without timely acknowledgement again when Redis returns', async () => {
+  test('publishes a change again when it was not acknowledged in time and Redis returns', async () => {
     const { hub, published, world } = open();
     const acknowledgements = [false, true];
     world.publish = () => ({
@@ -249,7 +249,7 @@ describe('change publication', () => {
     expect(published).toEqual([CHANGED_BY_ME, CHANGED_BY_ME]);
   });
 
-  test('leaves a replacement in memory if Redis stored it, and invalidates it otherwise', async () => {
+  test('leaves a replacement in memory if Redis has stored it, and invalidates it otherwise', async () => {
     const replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
     for (const isStored of [true, false]) {
       const { hub, world, delivered } = open();
@@ -260,7 +260,7 @@ describe('change publication', () => {
   });
 
   test.each(['wait', 'reject'] as const)(
-    'leaves an identical record pending without waiting (%s)',
+    'defers the publication of an identical record without waiting (disconnectedWrites=%s)',
     async (disconnectedWrites) => {
       const { hub, world, pending } = open(disconnectedWrites);
       world.publish = away;

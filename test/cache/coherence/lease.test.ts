@@ -13,11 +13,11 @@ describe('coherence lease', () => {
     expect(open().lease.leftMs()).toBe(0);
   });
 
-  test('does not exist before the first renewal when both clocks agree', () => {
+  test('does not exist before the first renewal, even when both clocks agree', () => {
     expect(new Lease({ now: () => 1000, monotonic: () => 1000 }).leftMs()).toBe(0);
   });
 
-  test('starts when its renewal was requested', async () => {
+  test('starts at the time of the renewal request', async () => {
     const { clock, lease } = open();
     const asked = lease.now();
     await clock.pass(LEASE_MS - 100);
@@ -35,7 +35,7 @@ describe('coherence lease', () => {
     expect(lease.leftMs()).toBe(0);
   });
 
-  test('ends immediately on request', () => {
+  test('ends immediately when end() is called', () => {
     const { lease } = open();
     lease.renew(lease.now());
     lease.end();
@@ -47,7 +47,7 @@ describe('coherence lease', () => {
     [-250, LEASE_MS],
     [251, 0],
     [-251, 0],
-  ])('responds to a wall clock jump of %i ms with %i ms left', (ms, leftMs) => {
+  ])('after a wall clock jump of %i ms, has %i ms left', (ms, leftMs) => {
     const { clock, lease } = open();
     lease.renew(lease.now());
     clock.setBy(ms);
@@ -62,7 +62,7 @@ describe('coherence lease', () => {
     expect(lease.leftMs()).toBe(LEASE_MS);
   });
 
-  test('is shorter than the wait of other members, which is shorter than the membership', () => {
+  test('is shorter than the time that other members wait, which is shorter than the membership', () => {
     expect(LEASE_WAIT_MS).toBeGreaterThan(LEASE_MS);
     expect(MEMBERSHIP_MS).toBeGreaterThan(LEASE_WAIT_MS);
   });

@@ -71,16 +71,16 @@ describe('invalidation message', () => {
       },
     );
 
-    test.prop([fc.string({ unit: 'binary' })])('never throws during parsing', (line) => {
+    test.prop([fc.string({ unit: 'binary' })])('is parsed without throwing, whatever its text', (line) => {
       expect(() => parseMessage(line)).not.toThrow();
     });
   });
 
-  test('names the member that raised a fence', () => {
+  test('names the member that raised its fence', () => {
     expect(memberOf('some-member/3.17')).toBe('some-member');
   });
 
-  test('invalidates unless it raises a fence or reports a rejected write', () => {
+  test('invalidates its key unless it raises a fence or reports a rejected write', () => {
     const fence = { key: 'A', fence: 'm/0.1' };
     expect(isInvalidation({ kind: 'raise', ...fence, lifeMs: 1 })).toBe(false);
     expect(isInvalidation({ kind: 'unchanged', ...fence })).toBe(false);

@@ -15,7 +15,7 @@ describe('pending invalidations', () => {
     [forget('A'), forget('A')],
     [soften('A'), soften('A')],
     [EVERY_KEY, EVERY_KEY],
-  ])('publish %j as %j once', (change, reported) => {
+  ])('are published once: %j as %j', (change, reported) => {
     const pending = new PendingInvalidations();
     pending.add(change);
     expect(pending.size).toBe(1);
@@ -23,7 +23,7 @@ describe('pending invalidations', () => {
     expect(pending.take(10)).toEqual([]);
   });
 
-  test('delete a key that was both invalidated and marked stale, in any order', () => {
+  test('delete a key that was both invalidated and marked stale, in either order', () => {
     for (const changes of [
       [forget('A'), soften('A')],
       [soften('A'), forget('A')],
@@ -43,7 +43,7 @@ describe('pending invalidations', () => {
     expect(pending.take(10)).toEqual([forget('C'), forget('A'), forget('B')]);
   });
 
-  test('include a key again that changes during its publication', () => {
+  test('include a key again when it changes during its publication', () => {
     const pending = new PendingInvalidations();
     pending.add(forget('A'));
     pending.take(10);
@@ -51,7 +51,7 @@ describe('pending invalidations', () => {
     expect(pending.take(10)).toEqual([forget('A')]);
   });
 
-  test('become one hard ban of every key when there are too many keys', () => {
+  test('become one hard ban on every key when there are too many keys', () => {
     const pending = new PendingInvalidations(2);
     for (const key of ['A', 'B', 'C']) pending.add(soften(key));
     expect(pending.take(10)).toEqual([EVERY_KEY]);
@@ -60,27 +60,27 @@ describe('pending invalidations', () => {
   const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
 
   test.each<[string, Change[], Change[]]>([
-    ['the same one', [ban('A'), ban('A')], [ban('A')]],
-    ['one of a longer prefix', [ban('A'), ban('AB'), ban('AC', true)], [ban('A')]],
-    ['one of a longer prefix that came first', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
-    ['a soft one', [ban('A', true), ban('A')], [ban('A')]],
-    ['no hard one', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
-  ])('merge bans: one ban covers %s', (_what, changes, reported) => {
+    ['an equal ban', [ban('A'), ban('A')], [ban('A')]],
+    ['a ban on a longer prefix', [ban('A'), ban('AB'), ban('AC', true)], [ban('A')]],
+    ['an earlier ban on a longer prefix', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
+    ['a soft ban', [ban('A', true), ban('A')], [ban('A')]],
+    ['no hard ban', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
+  ])('merge bans when one ban covers %s', (_what, changes, reported) => {
     const pending = new PendingInvalidations();
     for (const change of changes) pending.add(change);
     expect(pending.take(10)).toEqual(reported);
   });
 
   test.each([
-    ['hard where one of them is', false],
-    ['soft where all of them are', true],
-  ])('become one ban of every key beyond the Redis ban limit (%s)', (_what, isSoft) => {
+    ['hard if any of them is hard', false],
+    ['soft if all of them are soft', true],
+  ])('become one ban on every key beyond the Redis ban limit (%s)', (_what, isSoft) => {
     const pending = new PendingInvalidations();
     for (let at = 0; at <= MAX_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
     expect(pending.take(1000)).toEqual([ban('', isSoft)]);
   });
 
-  test('publish changes after the ban of every key individually', () => {
+  test('are published individually when they follow a ban on every key', () => {
     const pending = new PendingInvalidations(2);
     for (const key of ['A', 'B', 'C', 'D']) pending.add(forget(key));
     expect(pending.take(10)).toEqual([EVERY_KEY, forget('D')]);

@@ -10,7 +10,7 @@ function begin(): Acknowledgements {
 }
 
 describe('acknowledgements', () => {
-  test('complete immediately without other members', async () => {
+  test('complete immediately when there are no other members', async () => {
     expect(await isSettled(begin().waitForAll('1', []))).toBe(true);
   });
 
@@ -24,13 +24,13 @@ describe('acknowledgements', () => {
     expect(await isSettled(all)).toBe(true);
   });
 
-  test('count when they arrive before the member list', async () => {
+  test('are accepted even before the member list arrives', async () => {
     const acknowledgements = begin();
     acknowledgements.receive('a', ['1']);
     expect(await isSettled(acknowledgements.waitForAll('1', ['a']))).toBe(true);
   });
 
-  test('complete several calls with one message', async () => {
+  test('complete several calls through one message', async () => {
     const acknowledgements = begin();
     acknowledgements.begin();
     const [one, two] = ['1', '2'].map((call) => acknowledgements.waitForAll(call, ['a']));
@@ -38,7 +38,7 @@ describe('acknowledgements', () => {
     expect(await isSettled(Promise.all([one, two]))).toBe(true);
   });
 
-  test('do not count for a different call', async () => {
+  test('do not complete a different call', async () => {
     const acknowledgements = begin();
     acknowledgements.begin();
     const all = acknowledgements.waitForAll('1', ['a']);

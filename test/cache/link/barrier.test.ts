@@ -63,7 +63,7 @@ describe('acknowledgement barrier', () => {
     expect(await isSettled(pass())).toBe(true);
   });
 
-  test('waits for a member that does not renew until its lease has ended', async () => {
+  test('waits until the lease of a member that does not renew has ended', async () => {
     const { clock, pass } = publish({ dead: '5' });
     const passed = pass();
     await clock.pass(LEASE_WAIT_MS - 1);
@@ -72,7 +72,7 @@ describe('acknowledgement barrier', () => {
     expect(await isSettled(passed)).toBe(true);
   });
 
-  test('passes on a late acknowledgement without expelling the member', async () => {
+  test('passes when a late acknowledgement arrives, without expelling the member', async () => {
     const { clock, world, pass, acknowledge } = publish({ slow: '5' });
     const passed = pass();
     await clock.pass(LEASE_WAIT_MS / 2);
@@ -81,7 +81,7 @@ describe('acknowledgement barrier', () => {
     expect(world.expelled).toEqual([]);
   });
 
-  test('reports a member that renews without acknowledging as late', async () => {
+  test('reports a member as late when it renews without acknowledging', async () => {
     const { clock, world, list, pass, acknowledge } = publish({ deaf: '5', good: '5', dead: '5' });
     const passed = pass();
     acknowledge('good');
@@ -92,7 +92,7 @@ describe('acknowledgement barrier', () => {
     expect(world.over).toEqual(['dead']);
   });
 
-  test('assumes that a member may have renewed after the read of a list that arrived late', async () => {
+  test('assumes that a member may have renewed while the reply with the member list was delayed', async () => {
     const { clock, world, list, pass } = publish({ deaf: '5' });
     let arrive = (): void => undefined;
     world.arrives = new Promise((resolve) => (arrive = resolve));
@@ -105,7 +105,7 @@ describe('acknowledgement barrier', () => {
     expect(await passed).toEqual(['deaf']);
   });
 
-  test('waits for an expelled member until its lease has ended', async () => {
+  test('waits until the lease of an expelled member has ended', async () => {
     const { clock, world, expelAll } = publish({ deaf: '5' });
     const done = expelAll(['deaf']);
     expect(await isSettled(done)).toBe(false);
@@ -116,7 +116,7 @@ describe('acknowledgement barrier', () => {
     expect(await isSettled(done)).toBe(true);
   });
 
-  test('assumes that a member removed by a different member in the meantime may have renewed', async () => {
+  test('assumes that a member may have renewed before a different member removed it', async () => {
     const { clock, list, pass } = publish({ gone: '5' });
     const passed = pass();
     list.delete('gone');

@@ -37,7 +37,7 @@ function open() {
 const uniqueRuns = (calls: readonly string[]): string[] => calls.filter((call, at) => call !== calls[at - 1]);
 
 describe('cache coherence member', () => {
-  test('obtains its first lease from a ping sent after it was listed and had read the numbers', async () => {
+  test('obtains its first lease from a ping sent after it was listed and had read the sequence numbers', async () => {
     const { world, member } = open();
     await member.renewNow();
     // The first renewal reads the Redis clock.
@@ -45,7 +45,7 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
-  test('reads the numbers again before a new lease, even over the same connection', async () => {
+  test('reads the sequence numbers again before a new lease, even over the same connection', async () => {
     const { world, clock, delivered, member } = open();
     await member.renewNow();
     world.isConnected = false;
@@ -60,7 +60,7 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
-  test('reads the numbers before a new lease when the old lease ends during a renewal', async () => {
+  test('reads the sequence numbers before a new lease when the old lease ends during a renewal', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     await clock.pass(100);
@@ -76,7 +76,7 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
-  test('publishes nothing after its lease until it has entered the era again, even over the same connection', async () => {
+  test('publishes nothing after its lease has ended until it joins the era again, even over the same connection', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     world.isConnected = false;
@@ -87,7 +87,7 @@ describe('cache coherence member', () => {
     expect(await member.publish({ kind: 'forget', key: KEY })).toBeDefined();
   });
 
-  test('publishes nothing on a new server before it has entered the era', async () => {
+  test('publishes nothing on a new server before it has joined the era', async () => {
     const { world, member } = open();
     await member.renewNow();
     world.run = 'another';
@@ -109,7 +109,7 @@ describe('cache coherence member', () => {
     expect(await published?.acknowledged).toBe(false);
   });
 
-  test('confirms a barrier on the server that it still belongs to', async () => {
+  test('confirms a barrier on a server of which it is still a member', async () => {
     const { clock, member } = open();
     await member.renewNow();
     const published = await member.publish({ kind: 'forget', key: KEY });
@@ -128,7 +128,7 @@ describe('cache coherence member', () => {
     expect(await published?.acknowledged).toBe(false);
   });
 
-  test('waits in a barrier for unlisted members on a new server', async () => {
+  test('waits in a barrier on a new server for members that are not listed', async () => {
     const { world, clock, member } = open();
     world.isListKnown = true;
     await member.renewNow();
@@ -156,7 +156,7 @@ describe('cache coherence member', () => {
   test.each([
     ['starts an era unknown to the server', false, 2],
     ['stays in the era of a different leased member', true, 1],
-  ])('%s after waiting for a lapsed member without success', async (_what, isVouched, entries) => {
+  ])('%s when a lapsed member does not return in time', async (_what, isVouched, entries) => {
     const { world, clock, member } = open();
     world.lapsed = ['gone'];
     world.isVouched = isVouched;
@@ -185,7 +185,7 @@ describe('cache coherence member', () => {
     expect([member.leaseLeftMs(), member.isJoining()]).toEqual([0, false]);
   });
 
-  test('is joining again from an expulsion until it is listed', async () => {
+  test('is joining again after an expulsion, until it is listed', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     world.was = 'absent';
@@ -195,7 +195,7 @@ describe('cache coherence member', () => {
     expect([member.leaseLeftMs() > 0, member.isJoining()]).toEqual([true, false]);
   });
 
-  test('is joining while its connection opens, and during four more failures', async () => {
+  test('is joining while its connection opens, and during the next four failures', async () => {
     const { world, clock, member } = open();
     world.isConnected = false;
     await clock.pass(20_000);
@@ -229,7 +229,7 @@ describe('cache coherence member', () => {
     expect(leases).toEqual([true]);
   });
 
-  test('waits for Redis to return from the last renewal sent, with or without a reply', async () => {
+  test('measures the wait for Redis from the last renewal sent, with or without a reply', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     const returned = member.waitForReturn(1500);
@@ -240,7 +240,7 @@ describe('cache coherence member', () => {
     expect(await returned).toBe(false);
   });
 
-  test('waits for Redis to return from the start when no renewal was sent', async () => {
+  test('measures the wait for Redis from its start when no renewal was sent', async () => {
     const { world, clock, member } = open();
     world.isConnected = false;
     const returned = member.waitForReturn(1500);
@@ -250,7 +250,7 @@ describe('cache coherence member', () => {
     expect(await returned).toBe(false);
   });
 
-  test('raises a fence only while a lease is valid, including when the reply arrives', async () => {
+  test('raises a fence only if its lease is still valid when the reply arrives', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
     let reply = (): void => undefined;
@@ -325,14 +325,14 @@ describe('cache coherence member', () => {
     expect(pending.size).toBe(0);
   });
 
-  test('applies pending invalidations locally as well, because Redis entries may have been copied before', async () => {
+  test('applies pending invalidations locally as well, because memory may contain copies from Redis', async () => {
     const { pending, delivered, member } = open();
     pending.add({ kind: 'forget', key: KEY });
     await member.renewNow();
     expect(delivered).toContainEqual({ kind: 'forget', key: KEY });
   });
 
-  test('distrusts all entries after its removal until it has a lease again', async () => {
+  test('marks all entries stale when it has been removed from the member list', async () => {
     const { world, clock, delivered, member } = open();
     await member.renewNow();
     delivered.length = 0;
@@ -341,7 +341,7 @@ describe('cache coherence member', () => {
     expect(delivered).toContainEqual({ kind: 'distrust' });
   });
 
-  test('waits a bounded time for lapsed members after its lease has ended', async () => {
+  test('waits for lapsed members for a bounded time after its lease has ended', async () => {
     const { world, clock, member } = open();
     world.lapsed = ['gone'];
     await clock.pass(2000);
@@ -350,7 +350,7 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
-  test('marks entries stale under a late fence of a lapsed member', async () => {
+  test('marks an entry stale when a fence from a lapsed member arrives late', async () => {
     const { world, clock, delivered, member } = open();
     world.lapsed = ['gone'];
     await clock.pass(4000);
@@ -361,7 +361,7 @@ describe('cache coherence member', () => {
     expect(delivered).toContainEqual({ kind: 'soften', key: KEY });
   });
 
-  test('marks entries stale under the fences of a lapsed member once', async () => {
+  test('marks an entry under a fence of a lapsed member stale only once', async () => {
     const { world, clock, delivered, member } = open();
     await clock.pass(1000);
     expect(member.leaseLeftMs()).toBeGreaterThan(0);

@@ -11,7 +11,7 @@ describe('invalidation log', () => {
     expect(log.isInvalidatedSince('A', log.now())).toBe(false);
   });
 
-  test('issues newer tickets without an invalidation', () => {
+  test('issues newer tickets on advance() without invalidating any key', () => {
     const log = new InvalidationLog();
     const before = log.now();
     expect(log.advance()).toBeGreaterThan(before);

@@ -1,4 +1,4 @@
-// Pinned entries: repeated reads of one key skip the look-up.
+// Pinned entries: repeated reads of one key skip the lookup.
 import { describe, expect, test } from 'vitest';
 import { groupOf } from '../../../src/cache/coherence/groups.js';
 import type { MemoryBounds } from '../../../src/cache/memory/lru-index.js';
@@ -98,7 +98,7 @@ describe('pinned entry in the memory store', () => {
     expect(store.pin('A', entryOf('A'))).toBeDefined();
   });
 
-  test('is distinguished from a later entry in the same place', () => {
+  test('is distinguished from a later entry in the same slot', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');

@@ -21,7 +21,7 @@ function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
 }
 
 describe('memory store', () => {
-  test('stores a maximum number of records, and evicts the least recently used record', () => {
+  test('stores at most the configured number of records, and evicts the least recently used', () => {
     const evicted: string[] = [];
     const store = open({ found: { maxEntries: 2 } }, (which) => evicted.push(which));
     put(store, 'A');
@@ -32,7 +32,7 @@ describe('memory store', () => {
     expect(evicted).toEqual(['found']);
   });
 
-  test('stores a maximum number of bytes', () => {
+  test('stores at most the configured number of bytes', () => {
     const store = open({ maxBytes: 10_000 });
     for (let at = 0; at < 50; at++) put(store, `KEY${at}`, entryOf('x'.repeat(500)));
     const [found] = store.usage();
@@ -83,7 +83,7 @@ describe('memory store', () => {
     expect(store.peek('A')).toEqual(entryOf('A'));
   });
 
-  test('marks only the group with missed messages stale', () => {
+  test('marks stale only the group whose messages were missed', () => {
     const store = open();
     put(store, 'A');
     put(store, 'B');
@@ -115,7 +115,7 @@ describe('memory store', () => {
     expect([before, during].map((ticket) => store.accepts('A', ticket))).toEqual([false, true]);
   });
 
-  test('stays fenced by one writer after the fence of a different writer has expired', () => {
+  test('keeps the fence of one writer when that of a different writer has expired', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
@@ -160,7 +160,7 @@ describe('record with its text cached as a string', () => {
   const large = (letter: string): ReturnType<typeof entryOf> =>
     entryOf('A', { values: toBytes(`["${letter.repeat(100_000)}"]`) });
 
-  test('is read without a copy', () => {
+  test('is read without copying the text', () => {
     const store = new MemoryStore({ bounds, now: () => NOW });
     put(store, 'A', large('a'));
     const reads = vi.spyOn(Buffer.prototype, 'toString');
@@ -174,13 +174,13 @@ describe('record with its text cached as a string', () => {
   test.each<[string, (store: MemoryStore) => void]>([
     ['a newer record of its handle', () => undefined],
     [
-      'a record that takes its row after it was forgotten',
+      'a record that reuses its row after an invalidation',
       (store) => {
         store.forget('A');
       },
     ],
     [
-      'a record that comes after a purge of everything',
+      'a record stored after a purge of everything',
       (store) => {
         store.ban({ prefix: '', isSoft: false });
       },

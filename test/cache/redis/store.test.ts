@@ -41,14 +41,14 @@ describe('Redis store in a cluster', () => {
     expect((await store.get(KEY)).entry).toEqual(entryOf('kept'));
   });
 
-  test('misses an entry from before a new master took over the bans', async () => {
+  test('misses an entry stored before a new master took over the bans', async () => {
     const { world, store } = open();
     await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
     world.bans = new Bans('2-run-of-the-bans');
     expect((await store.get(KEY)).entry).toBeUndefined();
   });
 
-  test('rejects a load from before a new master took over the bans', async () => {
+  test('rejects a load that started before a new master took over the bans', async () => {
     const { world, store } = open();
     const { ticket } = await store.get(KEY);
     world.bans = new Bans('2-run-of-the-bans');
