@@ -42,6 +42,11 @@ interface LimitUsage {
   limit: number;
 }
 
+interface QueueUsage {
+  destination: string;
+  length: number;
+}
+
 /** Default gauges of prom-client with a counter suffix, which promtool rejects; others report the same by type. */
 const MISNAMED = [
   'nodejs_active_handles_total',
@@ -172,6 +177,7 @@ function createCounters(registry: Registry) {
     countIdleClosed: counts(METRICS.idleConnectionsClosed),
     countUdpLimited: countsBy(METRICS.udpLimited),
     countLimitedMiss: countsBy(METRICS.limitedMisses),
+    countDroppedChange: countsBy(METRICS.changesDropped),
   };
 }
 
@@ -228,6 +234,12 @@ function createGauges(registry: Registry, recent: Recent) {
     ]),
     registerEventLoopDelay: addGauges(registry, [
       [METRICS.eventLoopDelay, (ms: number) => ({ labels: {}, value: ms / 1000 })],
+    ]),
+    registerQueuedChanges: addGauges(registry, [
+      [
+        METRICS.changesQueued,
+        ({ destination, length }: QueueUsage) => ({ labels: { destination }, value: length }),
+      ],
     ]),
     registerLimitedNetworks: addGauges(registry, [
       [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],

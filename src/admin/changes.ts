@@ -1,0 +1,83 @@
+// The feed of changes as server-sent events. A subscriber resumes after the id in `Last-Event-ID`.
+import type { Request, RequestHandler, Response } from 'express';
+import { isGap } from '../changes/change.js';
+import type { ChangeFeed } from '../changes/changes.js';
+import type { LogEntry } from '../coordination/change-log.js';
+import { ServiceError } from '../errors.js';
+
+export const MAX_SUBSCRIBERS = 16;
+
+/** Interval between reads; changes of this instance are sent immediately. */
+const POLL_MS = 500;
+const HEARTBEAT_MS = 15_000;
+/** Maximum time for which a subscriber may read nothing while a batch is unsent. */
+const STALL_MS = 30_000;
+
+/** `feed`: undefined if it is disabled. */
+export function createChangeStream(feed: ChangeFeed | undefined): RequestHandler {
+  let subscribers = 0;
+  return async function streamChanges(req: Request, res: Response): Promise<void> {
+    if (feed === undefined) throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'set changes.enabled' });
+    if (subscribers >= MAX_SUBSCRIBERS)
+      throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_SUBSCRIBERS}` });
+    const lastId = readLastId(req);
+    // Without this header nginx buffers the stream.
+    res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
+    if (req.method === 'HEAD') {
+      res.end();
+      return;
+    }
+    res.flushHeaders();
+    subscribers++;
+    try {
+      await sendChanges(res, feed, lastId);
+    } finally {
+      subscribers--;
+    }
+  };
+}
+
+/** @throws ServiceError BAD_REQUEST for an id that is not from the feed */
+function readLastId({ headers }: Request): string | undefined {
+  const id = headers['last-event-id'];
+  if (id === undefined || /^\d{1,15}-\d{1,15}$/.test(String(id))) return id?.toString();
+  throw new ServiceError('BAD_REQUEST', { detail: 'Last-Event-ID is not an id of this feed' });
+}
+
+/** Sends batches until the connection is closed, each after the subscriber has read the previous one. */
+async function sendChanges(res: Response, feed: ChangeFeed, lastId: string | undefined): Promise<void> {
+  let after = lastId;
+  let sentAt = performance.now();
+  const send = async (text: string): Promise<void> => {
+    sentAt = performance.now();
+    if (!res.write(text)) await drained(res);
+  };
+  while (!res.closed) {
+    if (after === undefined) {
+      after = await feed.tail();
+      // An id without data, so that a client that reconnects before the first change misses none.
+      if (after !== undefined) await send(`id: ${after}\n\n`);
+    }
+    const entries = after === undefined ? [] : ((await feed.read(after))?.entries ?? []);
+    after = entries.at(-1)?.id ?? after;
+    if (entries.length > 0) await send(entries.map(toEvent).join(''));
+    else if (performance.now() - sentAt >= HEARTBEAT_MS) await send(': \n\n');
+    else await feed.appended(POLL_MS);
+  }
+}
+
+const toEvent = ({ id, line }: LogEntry): string =>
+  `id: ${id}\nevent: ${isGap(line) ? 'gap' : 'change'}\ndata: ${line}\n\n`;
+
+/** Resolves when the subscriber has read everything, or its connection is closed. */
+const drained = (res: Response): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => res.destroy(), STALL_MS).unref();
+    const done = (): void => {
+      clearTimeout(timer);
+      for (const event of ['drain', 'close']) res.off(event, done);
+      resolve();
+    };
+    for (const event of ['drain', 'close']) res.on(event, done);
+    if (res.closed) done();
+  });
