@@ -1,20 +1,21 @@
 // The feed of changes as server-sent events. A subscriber resumes after the id in `Last-Event-ID`.
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { isGap } from '../changes/change.js';
-import type { ChangeFeed } from '../changes/changes.js';
-import type { LogEntry } from '../coordination/change-log.js';
+import type { ChangeLog, LogEntry } from '../coordination/change-log.js';
 import { ServiceError } from '../errors.js';
 
 export const MAX_SUBSCRIBERS = 16;
 
-/** Interval between reads; changes of this instance are sent immediately. */
-const POLL_MS = 500;
+/** Interval between reads. */
+const POLL_MS = 250;
 const HEARTBEAT_MS = 15_000;
-/** Maximum time for which a subscriber may read nothing while a batch is unsent. */
-const STALL_MS = 30_000;
+/** Time in which a subscriber must read a batch. */
+const STALL_MS = 10_000;
 
 /** `feed`: undefined if it is disabled. */
-export function createChangeStream(feed: ChangeFeed | undefined): RequestHandler {
+export function createChangeStream(feed: ChangeLog | undefined): RequestHandler {
   let subscribers = 0;
   return async function streamChanges(req: Request, res: Response): Promise<void> {
     if (feed === undefined) throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'set changes.enabled' });
@@ -45,12 +46,13 @@ function readLastId({ headers }: Request): string | undefined {
 }
 
 /** Sends batches until the connection is closed, each after the subscriber has read the previous one. */
-async function sendChanges(res: Response, feed: ChangeFeed, lastId: string | undefined): Promise<void> {
+async function sendChanges(res: Response, feed: ChangeLog, lastId: string | undefined): Promise<void> {
   let after = lastId;
   let sentAt = performance.now();
   const send = async (text: string): Promise<void> => {
     sentAt = performance.now();
-    if (!res.write(text)) await drained(res);
+    if (res.write(text)) return;
+    await once(res, 'drain', { signal: AbortSignal.timeout(STALL_MS) }).catch(() => res.destroy());
   };
   while (!res.closed) {
     if (after === undefined) {
@@ -62,22 +64,9 @@ async function sendChanges(res: Response, feed: ChangeFeed, lastId: string | und
     after = entries.at(-1)?.id ?? after;
     if (entries.length > 0) await send(entries.map(toEvent).join(''));
     else if (performance.now() - sentAt >= HEARTBEAT_MS) await send(': \n\n');
-    else await feed.appended(POLL_MS);
+    else await sleep(POLL_MS, undefined, { ref: false });
   }
 }
 
 const toEvent = ({ id, line }: LogEntry): string =>
   `id: ${id}\nevent: ${isGap(line) ? 'gap' : 'change'}\ndata: ${line}\n\n`;
-
-/** Resolves when the subscriber has read everything, or its connection is closed. */
-const drained = (res: Response): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(() => res.destroy(), STALL_MS).unref();
-    const done = (): void => {
-      clearTimeout(timer);
-      for (const event of ['drain', 'close']) res.off(event, done);
-      resolve();
-    };
-    for (const event of ['drain', 'close']) res.on(event, done);
-    if (res.closed) done();
-  });

@@ -6,7 +6,7 @@ import type { Restoring } from '../cache/snapshot/restoring.js';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import type { Change } from '../changes/change.js';
+import type { RecordedChange } from '../changes/change.js';
 import type { Changes } from '../changes/changes.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
@@ -110,7 +110,7 @@ async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promis
 }
 
 /** A purged handle is a change each, a prefix is a single change. */
-function changesOf(request: PurgeRequest): Change[] {
+function changesOf(request: PurgeRequest): RecordedChange[] {
   const made = { operation: 'purge', identity: 'operator', interface: 'admin', outcome: 'changed' } as const;
   if ('prefix' in request) return [{ ...made, prefix: request.prefix }];
   return request.handles.map((handle) => ({ ...made, handle }));

@@ -2,7 +2,7 @@
 import type { WriteOutcome } from '../handle/outcome.js';
 
 /** A write that was or may have been executed, or a purge. It has neither values nor credentials. */
-export interface Change {
+export interface RecordedChange {
   operation: 'create' | 'update' | 'delete' | 'purge';
   handle?: string;
   /** Prefix of a purge; empty for all handles. */
@@ -17,7 +17,7 @@ export interface Change {
 }
 
 /** Records changes in their order. Never throws; resolves before the client may get its reply. */
-export type RecordChanges = (changes: readonly Change[]) => Promise<void>;
+export type RecordChanges = (changes: readonly RecordedChange[]) => Promise<void>;
 
 export interface Stamp {
   /** Identifies the change, which may be delivered more than once. */
@@ -28,7 +28,7 @@ export interface Stamp {
 }
 
 /** Formats a change. It names every member, so that no other property of an object reaches a line. */
-export function formatChange(change: Change, { id, time, instance }: Stamp): string {
+export function formatChange(change: RecordedChange, { id, time, instance }: Stamp): string {
   const { operation, handle, prefix, indexes, identity, outcome, requestId } = change;
   const via = { interface: change.interface, instance, outcome, requestId };
   return toLine({ operation, id, time, handle, prefix, indexes, identity, ...via });

@@ -9,18 +9,10 @@ import { type RecordChanges, formatChange, formatGap } from './change.js';
 import { DeliveryQueue } from './delivery-queue.js';
 import { createWebhook } from './webhook.js';
 
-/** The feed, for readers that keep their position. */
-export interface ChangeFeed extends ChangeLog {
-  /** Resolves after the next append of this instance, or after `withinMs`. */
-  appended: (withinMs: number) => Promise<void>;
-  /** Ends the current waits for an append. */
-  wake: () => void;
-}
-
 export interface Changes {
   record: RecordChanges;
   /** Undefined if the feed is disabled. */
-  feed: ChangeFeed | undefined;
+  feed: ChangeLog | undefined;
   /** Delivers the queued changes, or tries once. */
   close: () => Promise<void>;
 }
@@ -47,7 +39,7 @@ export function createChanges(
   const { enabled, maxEntries, webhook: hook } = changes;
   const feed =
     enabled || hook.url !== undefined
-      ? createFeed(createChangeLog({ maxEntries, now: clock.now }, commands), reportsOf('feed'))
+      ? createChangeLog({ maxEntries, now: clock.now, ...reportsOf('feed') }, commands)
       : undefined;
   const queues = new Map<string, DeliveryQueue>();
   if (audit.file !== undefined)
@@ -66,44 +58,8 @@ export function createChanges(
     },
     async close() {
       await Promise.all([...queues.values()].map((queue) => queue.close()));
-      const closing = webhook?.close();
-      feed?.wake();
-      await closing;
+      await webhook?.close();
     },
-  };
-}
-
-/** Adds waiting for appends to a log. Its batches begin with a line for the entries lost before them. */
-function createFeed(
-  log: ChangeLog,
-  { formatGap: gapLine }: { formatGap: (n: number) => string },
-): ChangeFeed {
-  const waiting = new Set<() => void>();
-  const wake = (): void => {
-    for (const resolve of waiting) resolve();
-  };
-  return {
-    ...log,
-    async append(lines) {
-      await log.append(lines);
-      wake();
-    },
-    async read(after) {
-      const batch = await log.read(after);
-      if (batch === undefined || batch.missed === 0) return batch;
-      return { ...batch, entries: [{ id: after, line: gapLine(batch.missed) }, ...batch.entries] };
-    },
-    appended: (withinMs) =>
-      new Promise((resolve) => {
-        const done = (): void => {
-          clearTimeout(timer);
-          waiting.delete(done);
-          resolve();
-        };
-        const timer = setTimeout(done, withinMs).unref();
-        waiting.add(done);
-      }),
-    wake,
   };
 }
 

@@ -60,7 +60,10 @@ export class DeliveryQueue {
     if (this.#done >= end) return Promise.resolve();
     const delivered = new Promise<void>((resolve) => this.#waiting.push({ end, resolve }));
     void this.#run();
-    return untilDeadline(delivered, WAIT_MS, () => new Error('late')).catch(() => undefined);
+    const late = (): Error => new Error('no response');
+    return untilDeadline(delivered, WAIT_MS, late).catch((error: unknown) => {
+      this.#fail(error);
+    });
   }
 
   #dropOldest(): void {
@@ -97,13 +100,18 @@ export class DeliveryQueue {
     this.#queued = this.#inFlight.concat(this.#queued);
     this.#inFlight = [];
     this.#dropOldest();
-    if (!this.#isFailing) this.#deps.onFailing(error);
-    this.#isFailing = true;
+    this.#fail(error);
     this.#retry = setTimeout(() => {
       this.#retry = undefined;
       void this.#run();
     }, RETRY_MS).unref();
     this.#wake(Infinity);
+  }
+
+  /** While it is failing, writes do not wait. */
+  #fail(error: unknown): void {
+    if (!this.#isFailing) this.#deps.onFailing(error);
+    this.#isFailing = true;
   }
 
   /** Wakes the waiters, which are in the order of their lines. */

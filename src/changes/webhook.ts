@@ -1,13 +1,13 @@
 // Posts the changes of the feed to a URL, in signed batches (Standard Webhooks) that it repeats until the
 // response is 2xx.
 import { createHmac } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Config } from '../config/schema.js';
-import type { LogEntry } from '../coordination/change-log.js';
-import type { ChangeFeed } from './changes.js';
+import type { ChangeLog, LogEntry } from '../coordination/change-log.js';
 
 interface WebhookDeps {
-  feed: ChangeFeed;
+  feed: ChangeLog;
   clock: Pick<Clock, 'now' | 'randomId'>;
   /** Called with the minimum number of changes that the feed lost before they could be posted. */
   onDropped: (count: number) => void;
@@ -17,12 +17,12 @@ interface WebhookDeps {
 
 /** Shorter than the time for which an instance has the right to read. */
 const TIMEOUT_MS = 5000;
-const POLL_MS = 1000;
+const POLL_MS = 500;
 const MAX_BACKOFF_MS = 60_000;
 const CLOSE_MS = 1000;
 
 export interface Webhook {
-  /** Posts the remaining changes, or tries once. Then call `feed.wake`. */
+  /** Posts the remaining changes, or tries once. */
   close: () => Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function createWebhook(
   if (url === undefined) return undefined;
   const owner = clock.randomId();
   const abort = new AbortController();
-  let isClosing = false;
+  const closing = new AbortController();
   let failures = 0;
 
   async function post(entries: readonly LogEntry[]): Promise<void> {
@@ -71,19 +71,19 @@ export function createWebhook(
     let retryAt = 0;
     for (;;) {
       const cursor = await feed.claimReader(owner, acknowledged);
-      const isDue = isClosing || performance.now() >= retryAt;
+      const isDue = closing.signal.aborted || performance.now() >= retryAt;
       if (cursor !== undefined) acknowledged = isDue ? await postAfter(cursor) : undefined;
       if (cursor !== undefined && acknowledged !== undefined) continue;
-      if (isClosing) return;
+      if (closing.signal.aborted) return;
       if (isDue && failures > 0) retryAt = performance.now() + backoffMs(failures);
-      await feed.appended(POLL_MS);
+      await sleep(POLL_MS, undefined, { ref: false, signal: closing.signal }).catch(() => undefined);
     }
   }
 
   const running = run();
   return {
     async close() {
-      isClosing = true;
+      closing.abort();
       await untilDeadline(running, CLOSE_MS, () => new Error('late')).catch(() => undefined);
       abort.abort();
     },

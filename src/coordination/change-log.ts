@@ -8,8 +8,9 @@ export interface LogEntry {
 }
 
 interface LogBatch {
+  /** If entries were lost before them, the first one is a gap with the id given to `read`. */
   entries: LogEntry[];
-  /** Minimum number of entries that were lost before the first one. */
+  /** Minimum number of lost entries. */
   missed: number;
 }
 
@@ -35,25 +36,33 @@ const READER_MS = 15_000;
 
 const positionOf = (id: string): number[] => id.split('-').map(Number);
 
+function isBefore(one: string, other: string): boolean {
+  const [[epoch = 0, number = 0], [otherEpoch = 0, otherNumber = 0]] = [positionOf(one), positionOf(other)];
+  return epoch < otherEpoch || (epoch === otherEpoch && number < otherNumber);
+}
+
 /** Returns the minimum number of entries lost between two ids. */
-export function missedBetween(after: string, next: string): number {
+function missedBetween(after: string, next: string): number {
   const [[epoch = 0, number = 0], [nextEpoch = 0, nextNumber = 0]] = [positionOf(after), positionOf(next)];
   if (epoch === nextEpoch) return nextNumber - number - 1;
   return after === START ? nextNumber - 1 : nextNumber;
 }
 
-const toBatch = (after: string, entries: LogEntry[]): LogBatch => ({
-  entries,
-  missed: entries[0] === undefined ? 0 : missedBetween(after, entries[0].id),
-});
-
 interface ChangeLogDeps {
   maxEntries: number;
   now: () => number;
+  /** Formats the line that stands for lost entries. */
+  formatGap: (missed: number) => string;
 }
 
-function createLocalChangeLog({ maxEntries, now }: ChangeLogDeps): ChangeLog {
-  const epoch = now();
+function toBatch(after: string, entries: LogEntry[], { formatGap }: ChangeLogDeps): LogBatch {
+  const missed = entries[0] === undefined ? 0 : missedBetween(after, entries[0].id);
+  return { missed, entries: missed > 0 ? [{ id: after, line: formatGap(missed) }, ...entries] : entries };
+}
+
+function createLocalChangeLog(deps: ChangeLogDeps): ChangeLog {
+  const { maxEntries } = deps;
+  const epoch = deps.now();
   const lines: string[] = [];
   let removed = 0;
   let cursor = START;
@@ -70,7 +79,7 @@ function createLocalChangeLog({ maxEntries, now }: ChangeLogDeps): ChangeLog {
       const entries = lines
         .slice(from, from + BATCH)
         .map((line, at) => ({ id: `${epoch}-${removed + from + at + 1}`, line }));
-      return Promise.resolve(toBatch(after, entries));
+      return Promise.resolve(toBatch(after, entries, deps));
     },
     tail: () => Promise.resolve(`${epoch}-${removed + lines.length}`),
     claimReader: (_owner, acknowledged) => Promise.resolve((cursor = acknowledged ?? cursor)),
@@ -112,31 +121,33 @@ type StreamEntry = [id: string, fields: string[]];
 
 const toEntry = ([id, [, , , line = '']]: StreamEntry): LogEntry => ({ id, line });
 
-interface SharedDeps extends ChangeLogDeps {
-  shared: Pick<RedisCommands, 'run' | 'runOf' | 'script' | 'keyPrefix'>;
-}
+type SharedCommands = Pick<RedisCommands, 'run' | 'runOf' | 'script' | 'keyPrefix'>;
 
-function createSharedChangeLog({ shared, maxEntries, now }: SharedDeps): ChangeLog {
+function createSharedChangeLog(deps: ChangeLogDeps, shared: SharedCommands): ChangeLog {
   // The prefix may change while commands are paused.
   const stream = (): string => `${shared.keyPrefix}{changes}`;
+  const readAfter = (id: string) =>
+    shared.run('changes', async (redis) => {
+      const reading = redis.xread('COUNT', BATCH, 'STREAMS', stream(), id);
+      const [reply, [last]] = await Promise.all([reading, redis.xrevrange(stream(), '+', '-', 'COUNT', 1)]);
+      return { entries: reply?.[0]?.[1].map(toEntry) ?? [], last: last?.[0] ?? START };
+    });
   return {
     async append(lines) {
       const run = shared.runOf(stream());
-      const append = () => shared.script(APPEND, [stream()], [maxEntries, now(), run ?? '', ...lines]);
+      const append = () =>
+        shared.script(APPEND, [stream()], [deps.maxEntries, deps.now(), run ?? '', ...lines]);
       const number = run === undefined ? undefined : await shared.run('changes', append);
       if (number === undefined) throw new Error('redis is unavailable');
     },
     async read(after) {
-      const reply = await shared.run('changes', (redis) =>
-        redis.xread('COUNT', BATCH, 'STREAMS', stream(), after),
-      );
-      if (reply === undefined) return undefined;
-      return toBatch(after, reply?.[0]?.[1].map(toEntry) ?? []);
+      const found = await readAfter(after);
+      // A stream that was lost, and begun again by an instance whose clock is slow.
+      const isLost = found !== undefined && isBefore(found.last, after);
+      const { entries } = (isLost ? await readAfter(START) : found) ?? {};
+      return entries && toBatch(after, entries, deps);
     },
-    async tail() {
-      const reply = await shared.run('changes', (redis) => redis.xrevrange(stream(), '+', '-', 'COUNT', 1));
-      return reply && (reply[0]?.[0] ?? START);
-    },
+    tail: async () => (await readAfter(START))?.last,
     async claimReader(owner, acknowledged = '') {
       const keys = [`${stream()}:reader`, `${stream()}:acknowledged`];
       const reply = await shared.run('changes', () =>
@@ -148,5 +159,5 @@ function createSharedChangeLog({ shared, maxEntries, now }: SharedDeps): ChangeL
 }
 
 /** Creates the log in Redis, or in memory without Redis. */
-export const createChangeLog = (deps: ChangeLogDeps, shared: SharedDeps['shared'] | undefined): ChangeLog =>
-  shared ? createSharedChangeLog({ ...deps, shared }) : createLocalChangeLog(deps);
+export const createChangeLog = (deps: ChangeLogDeps, shared: SharedCommands | undefined): ChangeLog =>
+  shared ? createSharedChangeLog(deps, shared) : createLocalChangeLog(deps);

@@ -162,26 +162,24 @@ async function reply(
     response.resume();
     throw new ServiceError('PRECONDITION_FAILED', { detail: 'it exists already' });
   }
-  const body = relayed.body ?? (await readNews(request, response, resolver));
+  // The minted handle may be cached as not found.
+  if (relayed.minted !== undefined) await resolver.forget(resolver.refOf(relayed.minted));
+  const body = relayed.body ?? (await readRefusal(request, response));
   await relayResponse(response, res, { body });
 }
 
-/** Detects a minted handle or an ignored login in the response. Returns the body if it was read. */
-async function readNews(
-  { req, origin, query }: WriteRequest,
+/** Detects an ignored login in a refusal. Returns the body if it was read. */
+async function readRefusal(
+  { req, origin }: WriteRequest,
   response: IncomingMessage,
-  resolver: Pick<WriteRouteDeps['resolver'], 'forget' | 'refOf'>,
 ): Promise<Buffer | undefined> {
-  const isMinted = isMinting(req, query);
   const onIgnoredLogin = isRefused(req, response) ? origin.server?.onIgnoredLogin : undefined;
-  if (!isMinted && onIgnoredLogin === undefined) return undefined;
+  if (onIgnoredLogin === undefined) return undefined;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   if (body === undefined) return undefined;
-  const { handle: minted, responseCode } = await parseAnswer(response, body);
   // Servers ignore logins over plain HTTP (recording "create: Basic over plain http").
-  if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
-  // The minted handle may be cached as not found.
-  if (isMinted && minted !== undefined) await resolver.forget(resolver.refOf(minted));
+  const { responseCode } = await parseAnswer(response, body);
+  if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
   return body;
 }
 

@@ -1,6 +1,6 @@
 // The write path of every interface: rule, body, condition, fence, request, settlement.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Change, RecordChanges } from '../changes/change.js';
+import type { RecordedChange, RecordChanges } from '../changes/change.js';
 import { ServiceError } from '../errors.js';
 import type { WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
@@ -40,7 +40,7 @@ export interface Plan<Answer extends WriteAnswer, Result> {
   /** Sent sequentially until a request is refused. Each calls `assertHeld` just before it is sent. */
   requests: readonly ((assertHeld: () => void) => Promise<Answer>)[];
   /** Indexes of the written values; undefined for a whole record. */
-  indexes?: Change['indexes'];
+  indexes?: RecordedChange['indexes'];
   /** Checks after an unknown outcome whether the record was stored; by default it counts as not stored. */
   isStored?: () => Promise<boolean>;
   /**
@@ -83,17 +83,15 @@ export function createCarryOut({ rules, lock, resolver, recordChanges }: WritePa
     return withBody(async (body) => {
       type Current = Parameters<typeof plan>[1];
       const attempt = async (current: Current, held: Held) => {
-        const { requests, isStored, conclude, indexes } = await plan(body, current);
+        const planned = await plan(body, current);
         assertWritable(server);
         const fence = await resolver.fence(handle);
-        const sending = requests.map((send) => () => send(held.assertHeld));
+        const sending = planned.requests.map((send) => () => send(held.assertHeld));
         const onSettled = (written: Written): Promise<void> =>
-          recordChanges([
-            changeOf(written, { req, res, origin, indexes, isCreation: isStored !== undefined }),
-          ]);
-        const answer = await sendFenced(fence, sending, { isStored, onSettled });
+          recordChanges([changeOf(written, { req, res, origin }, planned)]);
+        const answer = await sendFenced(fence, sending, { ...planned, onSettled });
         if (answer?.status === 401 || answer?.status === 403) held.onRefused();
-        return conclude(answer);
+        return planned.conclude(answer);
       };
       if (read === undefined) return (await attempt(undefined, NOT_HELD)) ?? concurrentModification();
 
@@ -125,26 +123,22 @@ function concurrentModification(): never {
 const isFailedCondition = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED';
 
+type AnyPlan = Plan<WriteAnswer, unknown>;
+
 /** A write that was executed, at least in part, or may have been. */
 interface Written {
-  outcome: Change['outcome'];
+  outcome: RecordedChange['outcome'];
   /** The last response; undefined after a failure. */
   answer: WriteAnswer | undefined;
 }
 
-interface WrittenRecord extends Pick<
-  Write<unknown, unknown, WriteAnswer, unknown>,
-  'req' | 'res' | 'origin'
-> {
-  indexes: Change['indexes'];
-  isCreation: boolean;
-}
-
 function changeOf(
   { outcome, answer }: Written,
-  { req, res, origin, indexes, isCreation }: WrittenRecord,
-): Change {
-  const isNew = isCreation || (answer?.status === 201 && indexes === undefined);
+  { req, res, origin }: Pick<Write<unknown, unknown, WriteAnswer, unknown>, 'req' | 'res' | 'origin'>,
+  { indexes, isStored }: Pick<AnyPlan, 'indexes' | 'isStored'>,
+): RecordedChange {
+  // Only creations are checked after an unknown outcome.
+  const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
   return {
     operation: req.method === 'DELETE' ? 'delete' : isNew ? 'create' : 'update',
     handle: answer?.minted ?? origin.handle.text,
@@ -156,8 +150,7 @@ function changeOf(
   };
 }
 
-interface Settlement {
-  isStored?: Plan<WriteAnswer, unknown>['isStored'];
+interface Settlement extends Pick<AnyPlan, 'isStored'> {
   /** Called after the settlement, unless the Handle server has written nothing. */
   onSettled?: (written: Written) => Promise<void>;
 }

@@ -1,7 +1,7 @@
 // Lines of changes: one line each, for every reader of lines, with nothing but the members of a change.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { type Change, formatChange, formatGap, isGap } from '../../src/changes/change.js';
+import { type RecordedChange, formatChange, formatGap, isGap } from '../../src/changes/change.js';
 import { identityOf } from '../../src/http/identity.js';
 
 const MEMBERS = [
@@ -14,7 +14,7 @@ const text = fc.oneof(
     unit: fc.constantFrom('\n', '\r', '\u2028', '\u2029', '\u0085', '\v', '\0', '"', '\\', '\ud800'),
   }),
 );
-const change: fc.Arbitrary<Change> = fc.record(
+const change: fc.Arbitrary<RecordedChange> = fc.record(
   {
     operation: fc.constantFrom('create', 'update', 'delete', 'purge'),
     interface: fc.constantFrom('record', 'v2', 'admin'),
@@ -34,7 +34,7 @@ describe('line of a change', () => {
     const line = formatChange(made, stamped);
     // eslint-disable-next-line no-control-regex
     expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
-    const { operation, ...parsed } = JSON.parse(line) as Change;
+    const { operation, ...parsed } = JSON.parse(line) as RecordedChange;
     expect({ operation, ...parsed }).toEqual(JSON.parse(JSON.stringify({ ...made, ...stamped })));
     expect(isGap(line)).toBe(false);
   });
@@ -42,7 +42,10 @@ describe('line of a change', () => {
   test.prop([change, stamp, fc.dictionary(fc.string(), text)])(
     'has no other property of the object',
     (made, stamped, others) => {
-      const line = formatChange({ ...others, values: ['v'], password: 'p', ...made } as Change, stamped);
+      const line = formatChange(
+        { ...others, values: ['v'], password: 'p', ...made } as RecordedChange,
+        stamped,
+      );
       const names = Object.keys(JSON.parse(line) as object);
       expect(names.filter((name) => !MEMBERS.includes(name))).toEqual([]);
     },
