@@ -49,23 +49,27 @@ function readLastId({ headers }: Request): string | undefined {
 async function sendChanges(res: Response, feed: ChangeLog, lastId: string | undefined): Promise<void> {
   let after = lastId;
   let sentAt = performance.now();
-  const send = async (text: string): Promise<void> => {
-    sentAt = performance.now();
-    if (res.write(text)) return;
-    await once(res, 'drain', { signal: AbortSignal.timeout(STALL_MS) }).catch(() => res.destroy());
-  };
   while (!res.closed) {
-    if (after === undefined) {
-      after = await feed.tail();
-      // An id without data, so that a client that reconnects before the first change misses none.
-      if (after !== undefined) await send(`id: ${after}\n\n`);
+    const { id, text } = after === undefined ? startAt(await feed.tail()) : await readEvents(feed, after);
+    after = id;
+    const isIdle = text === '';
+    if (isIdle && performance.now() - sentAt < HEARTBEAT_MS) await sleep(POLL_MS, undefined, { ref: false });
+    else {
+      sentAt = performance.now();
+      if (!res.write(isIdle ? ': \n\n' : text)) await drained(res);
     }
-    const entries = after === undefined ? [] : ((await feed.read(after))?.entries ?? []);
-    after = entries.at(-1)?.id ?? after;
-    if (entries.length > 0) await send(entries.map(toEvent).join(''));
-    else if (performance.now() - sentAt >= HEARTBEAT_MS) await send(': \n\n');
-    else await sleep(POLL_MS, undefined, { ref: false });
   }
+}
+
+const drained = (res: Response): Promise<unknown> =>
+  once(res, 'drain', { signal: AbortSignal.timeout(STALL_MS) }).catch(() => res.destroy());
+
+/** Returns an id without data, so that a client that reconnects before the first change misses none. */
+const startAt = (id: string | undefined) => ({ id, text: id === undefined ? '' : `id: ${id}\n\n` });
+
+async function readEvents(feed: ChangeLog, after: string): Promise<{ id: string; text: string }> {
+  const entries = (await feed.read(after))?.entries ?? [];
+  return { id: entries.at(-1)?.id ?? after, text: entries.map(toEvent).join('') };
 }
 
 const toEvent = ({ id, line }: LogEntry): string =>

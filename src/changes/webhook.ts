@@ -32,31 +32,18 @@ export function createWebhook(
   { feed, clock, onDropped, onFailing }: WebhookDeps,
 ): Webhook | undefined {
   if (url === undefined) return undefined;
+  const endpoint = url;
   const owner = clock.randomId();
   const abort = new AbortController();
   const closing = new AbortController();
   let failures = 0;
-
-  async function post(entries: readonly LogEntry[]): Promise<void> {
-    const body = `{"changes":[${entries.map(({ line }) => line).join(',')}]}`;
-    const id = entries.at(-1)?.id ?? '';
-    const response = await globalThis.fetch(url ?? '', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', ...signatureHeaders({ id, body, secret }, clock.now()) },
-      body,
-      redirect: 'error',
-      signal: AbortSignal.any([abort.signal, AbortSignal.timeout(TIMEOUT_MS)]),
-    });
-    await response.body?.cancel();
-    if (!response.ok) throw new Error(`the webhook responded with ${response.status}`);
-  }
 
   /** Posts the entries after `cursor`. @returns the id of the last posted entry; undefined if none was posted */
   async function postAfter(cursor: string): Promise<string | undefined> {
     const batch = await feed.read(cursor);
     if (batch === undefined || batch.entries.length === 0) return undefined;
     try {
-      await post(batch.entries);
+      await post(batch.entries, { url: endpoint, secret, now: clock.now(), signal: abort.signal });
     } catch (error) {
       if (failures++ === 0) onFailing(error);
       return undefined;
@@ -92,13 +79,33 @@ export function createWebhook(
 
 const backoffMs = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), MAX_BACKOFF_MS);
 
-/** Signs with HMAC-SHA256 (Standard Webhooks 1.0.0, "Symmetric signatures"). `secret`: Base64. */
-function signatureHeaders(
-  { id, body, secret }: { id: string; body: string; secret: string },
-  now: number,
-): Record<string, string> {
+interface SignedPost {
+  url: string;
+  /** Base64. */
+  secret: string;
+  now: number;
+  signal: AbortSignal;
+}
+
+/** Posts a batch, signed with HMAC-SHA256 (Standard Webhooks 1.0.0). @throws Error unless the response is 2xx */
+async function post(entries: readonly LogEntry[], { url, secret, now, signal }: SignedPost): Promise<void> {
+  const body = `{"changes":[${entries.map(({ line }) => line).join(',')}]}`;
+  const id = entries.at(-1)?.id ?? '';
   const timestamp = String(Math.floor(now / 1000));
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
-  return { 'Webhook-Id': id, 'Webhook-Timestamp': timestamp, 'Webhook-Signature': `v1,${signature}` };
+  const response = await globalThis.fetch(url, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      'Webhook-Id': id,
+      'Webhook-Timestamp': timestamp,
+      'Webhook-Signature': `v1,${signature}`,
+    },
+    body,
+    redirect: 'error',
+    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+  });
+  await response.body?.cancel();
+  if (!response.ok) throw new Error(`the webhook responded with ${response.status}`);
 }

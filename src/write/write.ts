@@ -151,7 +151,7 @@ function changeOf(
 }
 
 interface Settlement extends Pick<AnyPlan, 'isStored'> {
-  /** Called after the settlement, unless the Handle server has written nothing. */
+  /** Called after the settlement, unless the Handle server has written nothing. Never throws. */
   onSettled?: (written: Written) => Promise<void>;
 }
 
@@ -166,21 +166,23 @@ export async function sendFenced<Answer extends WriteAnswer>(
   requests: readonly (() => Promise<Answer>)[],
   { isStored, onSettled }: Settlement = {},
 ): Promise<Answer | undefined> {
-  const { outcomes, isWritten, last } = await sendSequentially(requests);
-  const combined = combineOutcomes(outcomes);
+  const sent = await sendSequentially(requests);
+  const { last } = sent;
+  const combined = combineOutcomes(sent.outcomes);
   const wasStored = combined === 'unknown' && (await isStored?.().catch(() => false)) === true;
   const outcome = wasStored ? 'changed' : combined;
-  try {
-    await settle(fence, outcome);
-  } finally {
-    // Readers of the change then get the new record. A write is recorded even if its settlement has failed.
-    const answer = last && 'answer' in last ? last.answer : undefined;
-    if (outcome === 'unknown' || isWritten || wasStored)
-      await onSettled?.({ outcome: outcome === 'unknown' ? outcome : 'changed', answer });
-  }
+  const written = writtenBy({ ...sent, isWritten: sent.isWritten || wasStored }, outcome);
+  // A write whose settlement fails is recorded too. After the settlement readers of the change get its record.
+  await settle(fence, outcome).finally(() => written && onSettled?.(written));
   if (wasStored || last === undefined) return undefined;
   if ('answer' in last) return last.answer;
   throw combined === 'unchanged' ? last.failure : withoutRetryAfter(last.failure);
+}
+
+function writtenBy({ isWritten, last }: Sent<WriteAnswer>, outcome: WriteOutcome): Written | undefined {
+  const answer = last && 'answer' in last ? last.answer : undefined;
+  if (outcome === 'unknown') return { outcome, answer };
+  return isWritten ? { outcome: 'changed', answer } : undefined;
 }
 
 interface Sent<Answer> {

@@ -1,12 +1,13 @@
 // Changes of built programs on one real Redis: every acknowledged write is in the feed.
 import '../support/real-sockets.js';
 import { renameSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { linesOf, newAuditFile, readFeed, startWebhookReceiver } from '../support/changes.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';
+import { startRedisCluster } from '../support/redis-cluster.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
 const demo = await startDemoServer();
@@ -103,6 +104,26 @@ describeWithRedis('changes of built programs on one Redis', () => {
     const seen = [...new Set(handlesOf(events))];
     expect(seen).toEqual([0, 1, 2].map((count) => `21.T11998/frozen-${count}`));
     expect(events.filter(({ event }) => event === 'gap')).toEqual([]);
+  });
+});
+
+describeWithRedis('changes of built programs on a Redis Cluster', () => {
+  test('are in the feed of each instance and reach the webhook', async () => {
+    const cluster = await startRedisCluster(3);
+    onTestFinished(() => cluster.stop());
+    const receiver = await startWebhookReceiver();
+    const env = {
+      ...{ REDIS_CLUSTER: cluster.nodes, UPSTREAM_URL: demo.url },
+      ...{ CHANGES_WEBHOOK_URL: receiver.url, CHANGES_WEBHOOK_SECRET: SECRET },
+    };
+    const proxies = await Promise.all([startConnectedProxy(env), startConnectedProxy(env)]);
+    const handles = proxies.map((_, at) => `21.T11998/in-cluster-${at}`);
+    for (const [at, { url }] of proxies.entries()) await putNumbered(url, pathOf(handles[at]!), 1);
+    for (const { adminUrl } of proxies) {
+      const { events } = await readFeed(adminUrl, '0-0');
+      await expect.poll(() => events.map(({ data }) => data['handle'])).toEqual(handles);
+    }
+    await expect.poll(() => receiver.received().map(({ handle }) => handle)).toEqual(handles);
   });
 });
 

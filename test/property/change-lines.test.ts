@@ -32,7 +32,6 @@ const stamp = fc.record({ id: fc.uuid(), time: fc.constant('2026-11-26T12:00:00.
 describe('line of a change', () => {
   test.prop([change, stamp])('has no line end and no control character, and parses back', (made, stamped) => {
     const line = formatChange(made, stamped);
-    // eslint-disable-next-line no-control-regex
     expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
     const { operation, ...parsed } = JSON.parse(line) as RecordedChange;
     expect({ operation, ...parsed }).toEqual(JSON.parse(JSON.stringify({ ...made, ...stamped })));
