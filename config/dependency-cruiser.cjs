@@ -3,7 +3,17 @@ const FILES = ['errors', 'time-slicer', 'context', 'routes', 'public-listener', 
 // Files whose types any module may import; context contains only types.
 const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
-const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
+const INTERFACE = [
+  'write',
+  'changes',
+  'http',
+  'html',
+  'resolver',
+  'cache',
+  'coordination',
+  'upstream',
+  ...KERNEL,
+];
 const APP = [
   'record',
   'v2',
@@ -26,19 +36,21 @@ const modules = {
   observe: ['config', ...KERNEL],
   cache: ['config', ...KERNEL],
   coordination: ['cache', ...KERNEL],
+  changes: ['coordination', 'cache', ...KERNEL],
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
   traffic: ['config', 'coordination', 'http', 'resolver', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', ...KERNEL],
   html: ['http', ...KERNEL],
-  write: ['http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
+  write: ['changes', 'http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
   record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
   v2: ['write', 'record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['write', 'record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['config', 'http', 'html', ...KERNEL],
   admin: [
+    'changes',
     'openapi',
     'http',
     'html',

@@ -1,4 +1,4 @@
-// Generates the module table in README.md: every folder and file in src, with its first sentence.
+// Generates the module table in CONTRIBUTING.md: every folder and file in src, with its first sentence.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 
 const src = new URL('../src/', import.meta.url);

@@ -82,4 +82,4 @@ for (const [name, text] of Object.entries(chartFiles(JSON.parse(readFileSync(pat
 replaceTable('config/README.md', 'key', configRows());
 replaceTable('src/observe/README.md', 'name', metricRows());
 replaceTable('config/troubleshooting.md', 'code', errorRows());
-replaceTable('README.md', 'module', moduleRows());
+replaceTable('CONTRIBUTING.md', 'module', moduleRows());

@@ -4,6 +4,7 @@ import type { RequestListener } from 'node:http';
 import { createAdmin } from './admin/app.js';
 import { type Operations, createOperations } from './admin/operations.js';
 import { type CacheEvents, createCache } from './cache/cache.js';
+import { createChanges } from './changes/changes.js';
 import { systemClock } from './cache/clock.js';
 import { PreparedCache } from './cache/prepared-cache.js';
 import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
@@ -100,7 +101,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const { context, closeTracing } = createContext(settings, deps);
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
-  const { cache, restoring, coordination, upstreams } = sources;
+  const { cache, restoring, coordination, upstreams, changes } = sources;
   let prepared = new PreparedCache(config.http.responseCache, cache);
   const parts = { ...shared, ...sources, preparedCache: () => prepared, hits: createHits(context) };
   const native = createNative(config, context, parts);
@@ -118,7 +119,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     connections: shared,
     native,
     nativeListeners: createNativeListeners(config, context, nativeParts),
-    admin: createAdmin(settings, context, { readiness, blockedMs: eventLoop.blockedMs, operations }),
+    admin: createAdmin(settings, context, { readiness, blockedMs: eventLoop.blockedMs, operations, changes }),
     readiness,
     operations,
     addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
@@ -133,7 +134,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     async close() {
       eventLoop.close();
       coordination.close();
-      await Promise.all([listening.close(), upstreams.close(), restoring.close()]);
+      await Promise.all([listening.close(), upstreams.close(), restoring.close(), changes.close()]);
       await cache.close();
       await closeTracing();
     },
@@ -199,6 +200,7 @@ function createSources(
     staleIfErrorMs,
   });
   const coordination = createCoordination(settings, context, cache);
+  const changes = createChanges(settings(), context, cache);
   const upstreams = createUpstreams(settings(), context, {
     ...shared,
     // Prefix records are read through the cache.
@@ -212,7 +214,7 @@ function createSources(
   const loading = { cache, upstream: upstreams.reads, limitMiss, refOf, staleIfErrorMs };
   const resolver: Resolver<unknown> = createResolver(settings, context, loading);
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
-  return { cache, restoring, coordination, upstreams, limitMiss, resolver, originOf };
+  return { cache, restoring, coordination, changes, upstreams, limitMiss, resolver, originOf };
 }
 
 /**

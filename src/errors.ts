@@ -107,7 +107,7 @@ export const CATALOGUE = {
     title: 'The handle cannot be locked on every instance',
   },
   CONCURRENT_MODIFICATION: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
-  ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many status viewers' },
+  ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many viewers' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'Timeout of the Handle server' },
   LOOP_DETECTED: { status: 508, responseCode: 2, title: 'The request came back to this proxy' },
 } as const satisfies Record<string, { status: number; responseCode: number; title: string }>;

@@ -3,6 +3,7 @@
 import type { RequestListener } from 'node:http';
 import type { Cache } from './cache/cache.js';
 import type { PreparedCache } from './cache/prepared-cache.js';
+import type { Changes } from './changes/changes.js';
 import type { Config } from './config/schema.js';
 import type { Context } from './context.js';
 import type { Coordination } from './coordination/coordination.js';
@@ -42,6 +43,7 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   resolver: Resolver<unknown>;
   cache: Cache;
   coordination: Coordination;
+  changes: Pick<Changes, 'record'>;
   upstreams: Upstreams;
   native: NativeAnswer;
   limitMiss: LimitMiss;
@@ -163,7 +165,8 @@ function createInterfaces(
   context: Context,
   steps: InterfaceParts,
 ): ReturnType<typeof createPipeline> {
-  const parts = { ...steps, carryOut: createCarryOut({ ...steps, rules: config.deletion }) };
+  const writing = { rules: config.deletion, recordChanges: steps.changes.record };
+  const parts = { ...steps, carryOut: createCarryOut({ ...steps, ...writing }) };
   const epic = config.v2.enabled ? createV2(config, context, parts) : undefined;
   const { pages } = steps;
   return createPipeline(config, context, {

@@ -11,8 +11,10 @@ import { expressListener } from '../http/express-listener.js';
 import { guard } from '../http/guard.js';
 import { RouteTable } from '../http/route-table.js';
 import { createOpenApi } from '../openapi/serve.js';
+import type { Changes } from '../changes/changes.js';
 import { createApi } from './api.js';
 import { callOf, readCall } from './call.js';
+import { createChangeStream } from './changes.js';
 import type { Operations } from './operations.js';
 import { type AdminId, isRoutine, routesOfAdmin } from './routes.js';
 import { createHistory } from './statistics.js';
@@ -25,6 +27,7 @@ export interface AdminParts {
   /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
   blockedMs: () => number | undefined;
   operations: Operations;
+  changes: Pick<Changes, 'feed'>;
 }
 
 type AdminSettings = Pick<Config, 'admin'> & Parameters<typeof createOpenApi>[0];
@@ -110,6 +113,7 @@ function createHandlers({
   readiness,
   blockedMs,
   operations,
+  changes,
   openApi,
   onUnexpected,
 }: HandlerDeps): Record<AdminId | 'openApi', RequestHandler> {
@@ -129,6 +133,7 @@ function createHandlers({
     statusPage,
     statusFile: createStatusFiles(),
     events: createEventStream({ status: createStatusReader(operations), onUnexpected }),
+    changes: createChangeStream(changes.feed),
     openApi,
     ...createApi(operations),
   };

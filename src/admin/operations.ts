@@ -6,6 +6,8 @@ import type { Restoring } from '../cache/snapshot/restoring.js';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
+import type { RecordedChange } from '../changes/change.js';
+import type { Changes } from '../changes/changes.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
 import type { Ranked } from '../observe/recent.js';
@@ -41,6 +43,7 @@ interface OperationsParts {
   resolver: Resolver<unknown>;
   restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
   coordination: Pick<Coordination, 'limitedNetworks'>;
+  changes: Pick<Changes, 'record'>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
@@ -49,12 +52,13 @@ const MAX_CONCURRENT_PURGES = 200;
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
   { log, metrics, clock: { now } }: Context,
-  { cache, resolver, restoring, coordination }: OperationsParts,
+  { cache, resolver, restoring, coordination, changes }: OperationsParts,
 ): Operations {
   const startedAt = now();
   return {
     async purge(request) {
       await purge(resolver, request);
+      await changes.record(changesOf(request));
       return { isShared: cache.redisState() !== 'down' };
     },
     inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),
@@ -103,6 +107,13 @@ async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promis
     const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
     await Promise.all(batch.map((handle) => resolver.purge({ handle: resolver.refOf(handle) }, { isSoft })));
   }
+}
+
+/** A purged handle is a change each, a prefix is a single change. */
+function changesOf(request: PurgeRequest): RecordedChange[] {
+  const made = { operation: 'purge', identity: 'operator', interface: 'admin', outcome: 'changed' } as const;
+  if ('prefix' in request) return [{ ...made, prefix: request.prefix }];
+  return request.handles.map((handle) => ({ ...made, handle }));
 }
 
 async function inspect(key: string, cache: Cache, now: () => number): Promise<CacheCopy[]> {

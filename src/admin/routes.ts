@@ -21,6 +21,7 @@ const ROUTINE: ReadonlySet<string> = new Set([
   'statusFile',
   'events',
   'stats',
+  'changes',
 ] satisfies AdminId[]);
 
 export const isRoutine = ({ id }: Route): boolean => ROUTINE.has(id);
@@ -97,6 +98,16 @@ const operatorRoutes = defineRoutes(
         ),
       },
       errors: ['ADMIN_BUSY'],
+    },
+    'GET /changes': {
+      id: 'changes',
+      summary: 'Writes and purges as server-sent events, if `changes.enabled`',
+      description:
+        'With `Last-Event-ID` from there on (`0-0`: from the oldest that is kept), otherwise from now on. An event `gap` stands for changes that are missing.',
+      responses: {
+        200: ofType('Messages with a change as data, each with its id', 'text/event-stream'),
+      },
+      errors: ['UNKNOWN_ENDPOINT', 'BAD_REQUEST', 'ADMIN_BUSY'],
     },
     'GET /stats': {
       id: 'stats',

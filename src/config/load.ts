@@ -238,7 +238,8 @@ function maskValue(key: string, value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   if (key.endsWith('.url')) return parseUrl(value) ? `"${maskUrl(value)}"` : '(hidden)';
   // Lists of Redis nodes can contain a password anywhere.
-  if (['admin.token', 'redis.cluster', 'redis.sentinels'].includes(key)) return '(hidden)';
+  if (['admin.token', 'redis.cluster', 'redis.sentinels', 'changes.webhook.secret'].includes(key))
+    return '(hidden)';
   return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value);
 }
 

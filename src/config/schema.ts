@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { isLoopback, readBaseUrl, readOrigin } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
+import { audit, changes } from './schema-changes.js';
 import {
   batch,
   deletion,
@@ -42,6 +43,8 @@ const SECTIONS = {
   admin,
   log,
   tracing,
+  audit,
+  changes,
 };
 
 /** The parsed configuration, with durations in milliseconds (`…Ms`) and sizes in bytes (`…Bytes`). */
@@ -60,6 +63,7 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
   const { idleTimeoutMs, headersTimeoutMs, requestTimeoutMs } = listener;
   const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
   const { minTtlMs, maxTtlMs } = config.cache.found;
+  const { webhook } = config.changes;
   const isTaken = (port: number | undefined): boolean => {
     const native = { host: config.native.host ?? listener.host, port: port ?? 0 };
     return [listener, config.admin].some((other) => isSameListener(native, other));
@@ -80,6 +84,11 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
     [isOpenAdmin, 'admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'],
     [isSameListener(listener, config.admin), 'admin.port', 'give another port than that of server.port'],
     [isTaken(config.native.tcp.port), 'native.tcp.port', 'give another port than those of server and admin'],
+    [
+      webhook.url !== undefined && webhook.secret === undefined,
+      'changes.webhook.secret',
+      'set it, because changes.webhook.url is set',
+    ],
     [minTtlMs > maxTtlMs, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
   ];
 }

@@ -49,7 +49,8 @@ export function startProblems(config: Config, readFile: (path: string) => string
     ['native.site.certificateFile', inFile(certificateFile, siteKeyProblem)],
     ['redirect.countryDatabase', inFile(config.redirect.countryDatabase, databaseProblem)],
     ['seed.file', seedProblem(config.seed.file)],
-    ['cache.snapshot.file', snapshotProblem(config.cache.snapshot.file)],
+    ['cache.snapshot.file', folderProblem(config.cache.snapshot.file, 'the snapshot cannot be written, ')],
+    ['audit.file', folderProblem(config.audit.file, 'the audit file cannot be written, ')],
   ];
   return problems.flatMap(([key, text]) => (text === undefined ? [] : [{ key, text }]));
 }
@@ -75,11 +76,11 @@ function seedProblem(path: string | undefined): string | undefined {
 }
 
 /** Checks the folder, because a snapshot is written to a temporary file there and then renamed. */
-function snapshotProblem(path: string | undefined): string | undefined {
+function folderProblem(path: string | undefined, failed: string): string | undefined {
   if (path === undefined) return undefined;
   const folder = dirname(path);
   const remedy = `create ${folder}, and let this user write there (systemd: StateDirectory=)`;
-  return failureOf(`the snapshot cannot be written, ${remedy}`, () => {
+  return failureOf(`${failed} ${remedy}`, () => {
     accessSync(folder, constants.W_OK | constants.X_OK);
     return isFolder(path) ? `${path} is a folder: give the path of a file` : undefined;
   });

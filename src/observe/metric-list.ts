@@ -14,7 +14,20 @@ export const VALUES = {
   udpReason: ['rate', 'size', 'busy'],
   limitReason: ['unknown-names', 'most-misses'],
   ruleResult: ['matched', 'limited', 'shadowed'],
-  command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'limit', 'leave', 'claim'],
+  command: [
+    'connect',
+    'heartbeat',
+    'get',
+    'set',
+    'open',
+    'lock',
+    'count',
+    'limit',
+    'leave',
+    'claim',
+    'changes',
+  ],
+  destination: ['file', 'feed', 'webhook'],
 } as const;
 
 export type LabelValue<Name extends keyof typeof VALUES> = (typeof VALUES)[Name][number];
@@ -264,6 +277,19 @@ export const METRICS = {
     type: 'gauge',
     labelNames: [],
     help: '1 while Redis is connected, 0 while it is unreachable; no value if Redis is not configured.',
+  },
+  changesQueued: {
+    name: 'handle_proxy_changes_queued',
+    type: 'gauge',
+    labelNames: ['destination'],
+    help: 'Writes and purges that are not in their destination yet (file: `audit.file`; feed: Redis), at most 10,000 each.',
+  },
+  changesDropped: {
+    name: 'handle_proxy_changes_dropped_total',
+    type: 'counter',
+    labelNames: ['destination'],
+    help: 'Writes and purges that are missing in a destination (file: `audit.file`; feed: Redis was unavailable for too long; webhook: no response 2xx until the feed no longer had them), which has a `gap` in their place.',
+    fromStart: VALUES.destination.map((destination) => ({ destination })),
   },
 } as const satisfies Record<string, MetricEntry>;
 

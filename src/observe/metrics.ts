@@ -41,6 +41,11 @@ interface LimitUsage {
   limit: number;
 }
 
+interface QueueUsage {
+  destination: string;
+  length: number;
+}
+
 /**
  * Default prom-client gauges with a counter suffix, which promtool rejects; other gauges report the same by
  * type.
@@ -175,6 +180,7 @@ function createCounters(registry: Registry) {
     countIdleClosed: counts(METRICS.idleConnectionsClosed),
     countUdpLimited: countsBy(METRICS.udpLimited),
     countLimitedMiss: countsBy(METRICS.limitedMisses),
+    countDroppedChange: countsBy(METRICS.changesDropped),
   };
 }
 
@@ -231,6 +237,12 @@ function createGauges(registry: Registry, recent: Recent) {
     ]),
     registerEventLoopDelay: addGauges(registry, [
       [METRICS.eventLoopDelay, (ms: number) => ({ labels: {}, value: ms / 1000 })],
+    ]),
+    registerQueuedChanges: addGauges(registry, [
+      [
+        METRICS.changesQueued,
+        ({ destination, length }: QueueUsage) => ({ labels: { destination }, value: length }),
+      ],
     ]),
     registerLimitedNetworks: addGauges(registry, [
       [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],

@@ -61,9 +61,10 @@ function writeOf(
   request: WriteRequest,
   deps: WriteRouteDeps,
 ): Write<Buffer, void, RelayedResponse, WriteResult> {
-  const { req, origin } = request;
+  const { req, res, origin } = request;
   return {
     req,
+    res,
     origin,
     deletion: req.method === 'DELETE' ? deletionOf(request, deps.resolver) : undefined,
     withBody: (work) => deps.withBody(req, work),
@@ -91,17 +92,29 @@ const planOf = (
   requests: [
     async (beforeSend) => {
       const target = upstreamTarget({ target: { path: '', query }, handle: origin.handle });
-      return readOutcome(await forward(req, res, { target, body, origin, beforeSend }));
+      const response = await forward(req, res, { target, body, origin, beforeSend });
+      return readOutcome(response, isMinting(req, query));
     },
   ],
+  indexes: writtenIndexes(query),
   conclude: (answer) => answer,
 });
 
-/** Reads the response code of a 404; for all other responses the status suffices. */
-async function readOutcome(response: IncomingMessage): Promise<RelayedResponse> {
+/** Returns the `index` parameters; undefined for a whole record. */
+function writtenIndexes(query: string): Plan<RelayedResponse, WriteResult>['indexes'] {
+  const given = readParameters(query).getAll('index');
+  if (given.length === 0) return undefined;
+  const indexes = given.map(Number);
+  return indexes.every(Number.isInteger) ? indexes : 'various';
+}
+
+/** Reads the response code of a 404, and the minted handle; for all other responses the status suffices. */
+async function readOutcome(response: IncomingMessage, isMinted: boolean): Promise<RelayedResponse> {
   const { statusCode: status = 0 } = response;
-  const body = status === 404 ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
-  return { response, body, status, responseCode: body && (await parseAnswer(response, body)).responseCode };
+  const isRead = status === 404 || (isMinted && status < 300);
+  const body = isRead ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
+  const { responseCode, handle } = body === undefined ? {} : await parseAnswer(response, body);
+  return { response, body, status, responseCode, minted: isMinted ? handle : undefined };
 }
 
 /** Builds the reply for disabled deletion: 403, or 404 if the handle does not exist. */
@@ -149,26 +162,24 @@ async function reply(
     response.resume();
     throw new ServiceError('PRECONDITION_FAILED', { detail: 'it exists already' });
   }
-  const body = relayed.body ?? (await readNews(request, response, resolver));
+  // The minted handle may be cached as not found.
+  if (relayed.minted !== undefined) await resolver.forget(resolver.refOf(relayed.minted));
+  const body = relayed.body ?? (await readRefusal(request, response));
   await relayResponse(response, res, { body });
 }
 
-/** Detects a minted handle or an ignored login in the response. Returns the body if it was read. */
-async function readNews(
-  { req, origin, query }: WriteRequest,
+/** Detects an ignored login in a refusal. Returns the body if it was read. */
+async function readRefusal(
+  { req, origin }: WriteRequest,
   response: IncomingMessage,
-  resolver: Pick<WriteRouteDeps['resolver'], 'forget' | 'refOf'>,
 ): Promise<Buffer | undefined> {
-  const isMinted = isMinting(req, query);
   const onIgnoredLogin = isRefused(req, response) ? origin.server?.onIgnoredLogin : undefined;
-  if (!isMinted && onIgnoredLogin === undefined) return undefined;
+  if (onIgnoredLogin === undefined) return undefined;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   if (body === undefined) return undefined;
-  const { handle: minted, responseCode } = await parseAnswer(response, body);
   // Servers ignore logins over plain HTTP (recording "create: Basic over plain http").
-  if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
-  // The minted handle may be cached as not found.
-  if (isMinted && minted !== undefined) await resolver.forget(resolver.refOf(minted));
+  const { responseCode } = await parseAnswer(response, body);
+  if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
   return body;
 }
 

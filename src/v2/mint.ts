@@ -104,6 +104,7 @@ function create(
   const origin = originFor(deps, call, handle);
   return deps.carryOut({
     req: call.req,
+    res: call.res,
     origin,
     withBody: noBody,
     plan: () => creationOf(record, call, origin, (outcome) => Promise.resolve({ origin, outcome })),

@@ -50,6 +50,7 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
   const isNew = isCreateOnly(req);
   await deps.carryOut<InputList, CallerRecord | undefined, RecordAnswer, true>({
     req,
+    res,
     origin: target.origin,
     withBody: (work) => withInputs(deps, call, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
@@ -74,6 +75,7 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
   };
   await deps.carryOut({
     req,
+    res,
     origin,
     deletion: {
       scope: 'handle',
@@ -164,6 +166,7 @@ async function planReplacement(
   const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
   return {
     requests: requestsOf(origin, plan),
+    indexes: writtenIndexes(plan),
     async conclude(answer) {
       if (answer !== undefined) {
         // The record was deleted after the read, so a plan by index cannot change it.
@@ -195,6 +198,12 @@ function requestsOf(origin: OriginRecord, plan: WritePlan): Send[] {
   const remove: Send = (beforeSend) => origin.remove({ indexes, beforeSend }).catch(throwAsLost);
   return [...putValues(add, false), ...putValues(change, true), ...(indexes.length > 0 ? [remove] : [])];
 }
+
+/** Returns the indexes that a plan writes or removes; undefined if it replaces the whole record. */
+const writtenIndexes = (plan: WritePlan): number[] | undefined =>
+  plan.kind === 'whole'
+    ? undefined
+    : [...[...plan.add, ...plan.change].map(({ index }) => index), ...plan.remove];
 
 /** Asserts a successful write. @throws ServiceError for a Handle server refusal */
 function assertDone(answer: RecordAnswer): true {

@@ -35,6 +35,8 @@ export interface WriteAnswer {
   status: number;
   /** Undefined if the response is not Handle JSON, or was not read. */
   responseCode?: number | undefined;
+  /** The handle that the server has minted, if any. */
+  minted?: string | undefined;
 }
 
 /**

@@ -31,6 +31,8 @@ export interface OriginRecord {
   /** The server that accepts writes; undefined if no server is responsible. */
   server: HandleServer | undefined;
   caller: Caller | undefined;
+  /** The login without its password; undefined without a login or with a session. */
+  identity: string | undefined;
   get: (options: Without<ReadOptions>) => Promise<RecordRead>;
   put: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
   putValues: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
@@ -63,6 +65,7 @@ export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts):
       handle,
       server,
       caller,
+      identity: identityOf(authorization),
       async get(options) {
         const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
         const answer = await limitMiss(caller, read, isUnknown);
@@ -100,6 +103,7 @@ function repositoryRecord(
     handle,
     server,
     caller,
+    identity: undefined,
     async get({ authoritative = false, selection = { indexes: [], types: [] } }) {
       const resolution = await resolver.resolve(handle, { authoritative, caller });
       return readOf(resolution, handle.text, selection);

@@ -1,7 +1,9 @@
 // The write path of every interface: rule, body, condition, fence, request, settlement.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RecordedChange, RecordChanges } from '../changes/change.js';
 import { ServiceError } from '../errors.js';
 import type { WriteOutcome } from '../handle/outcome.js';
+import { contextOf, requestIdOf } from '../http/context.js';
 import type { Resolver } from '../resolver/resolver.js';
 import {
   type DeletionRules,
@@ -16,6 +18,7 @@ import { type OriginRecord, assertNoRepository, assertWritable } from './origin-
 /** A write, translated from a request by an interface. */
 export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
   req: IncomingMessage;
+  res: ServerResponse;
   origin: OriginRecord;
   /** The scope of a deletion, and the reply if deletion is disabled. */
   deletion?: { scope: 'handle' | 'values'; refuse: () => Promise<Result> } | undefined;
@@ -36,6 +39,8 @@ export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
 export interface Plan<Answer extends WriteAnswer, Result> {
   /** Sent sequentially until a request is refused. Each calls `assertHeld` just before it is sent. */
   requests: readonly ((assertHeld: () => void) => Promise<Answer>)[];
+  /** Indexes of the written values; undefined for a whole record. */
+  indexes?: RecordedChange['indexes'];
   /** Checks after an unknown outcome whether the record was stored; by default it counts as not stored. */
   isStored?: () => Promise<boolean>;
   /**
@@ -60,6 +65,7 @@ interface WriteParts {
   rules: DeletionRules;
   lock: HandleLock;
   resolver: Pick<Resolver<unknown>, 'fence' | 'recheck'>;
+  recordChanges: RecordChanges;
 }
 
 /**
@@ -68,8 +74,8 @@ interface WriteParts {
  */
 const MAX_TRIES = 3;
 
-export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut {
-  return async function carryOut({ req, origin, deletion, withBody, read, isAtomic, plan }) {
+export function createCarryOut({ rules, lock, resolver, recordChanges }: WriteParts): CarryOut {
+  return async function carryOut({ req, res, origin, deletion, withBody, read, isAtomic, plan }) {
     const { handle, server, caller } = origin;
     assertNoRepository(server);
     if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, handle.text))
@@ -78,13 +84,15 @@ export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut 
     return withBody(async (body) => {
       type Current = Parameters<typeof plan>[1];
       const attempt = async (current: Current, held: Held) => {
-        const { requests, isStored, conclude } = await plan(body, current);
+        const planned = await plan(body, current);
         assertWritable(server);
         const fence = await resolver.fence(handle);
-        const sending = requests.map((send) => () => send(held.assertHeld));
-        const answer = await sendFenced(fence, sending, isStored);
+        const sending = planned.requests.map((send) => () => send(held.assertHeld));
+        const onSettled = (written: Written): Promise<void> =>
+          recordChanges([changeOf(written, { req, res, origin }, planned)]);
+        const answer = await sendFenced(fence, sending, { ...planned, onSettled });
         if (answer?.status === 401 || answer?.status === 403) held.onRefused();
-        return conclude(answer);
+        return planned.conclude(answer);
       };
       if (read === undefined) return (await attempt(undefined, NOT_HELD)) ?? concurrentModification();
 
@@ -116,6 +124,38 @@ function concurrentModification(): never {
 const isFailedCondition = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED';
 
+type AnyPlan = Plan<WriteAnswer, unknown>;
+
+/** A write that was executed, at least in part, or may have been. */
+interface Written {
+  outcome: RecordedChange['outcome'];
+  /** The last response; undefined after a failure. */
+  answer: WriteAnswer | undefined;
+}
+
+function changeOf(
+  { outcome, answer }: Written,
+  { req, res, origin }: Pick<Write<unknown, unknown, WriteAnswer, unknown>, 'req' | 'res' | 'origin'>,
+  { indexes, isStored }: Pick<AnyPlan, 'indexes' | 'isStored'>,
+): RecordedChange {
+  // Only creations are checked after an unknown outcome.
+  const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
+  return {
+    operation: req.method === 'DELETE' ? 'delete' : isNew ? 'create' : 'update',
+    handle: answer?.minted ?? origin.handle.text,
+    indexes,
+    identity: origin.identity,
+    interface: contextOf(res).family,
+    outcome,
+    requestId: requestIdOf(res),
+  };
+}
+
+interface Settlement extends Pick<AnyPlan, 'isStored'> {
+  /** Called after the settlement, unless the Handle server has written nothing. Never throws. */
+  onSettled?: (written: Written) => Promise<void>;
+}
+
 /**
  * Sends the requests under the fence until one is refused, then settles the fence by their combined outcome.
  * While the fence is raised, earlier loads are not stored.
@@ -125,32 +165,45 @@ const isFailedCondition = (failure: unknown): boolean =>
 export async function sendFenced<Answer extends WriteAnswer>(
   fence: Record<WriteOutcome, () => Promise<void>>,
   requests: readonly (() => Promise<Answer>)[],
-  isStored: Plan<Answer, unknown>['isStored'] = () => Promise.resolve(false),
+  { isStored, onSettled }: Settlement = {},
 ): Promise<Answer | undefined> {
-  const { outcomes, last } = await sendSequentially(requests);
-  const outcome = combineOutcomes(outcomes);
-  const wasStored = outcome === 'unknown' && (await isStored().catch(() => false));
-  await settle(fence, wasStored ? 'changed' : outcome);
+  const sent = await sendSequentially(requests);
+  const { last } = sent;
+  const combined = combineOutcomes(sent.outcomes);
+  const wasStored = combined === 'unknown' && (await isStored?.().catch(() => false)) === true;
+  const outcome = wasStored ? 'changed' : combined;
+  const written = writtenBy({ ...sent, isWritten: sent.isWritten || wasStored }, outcome);
+  // A write whose settlement fails is recorded too. After the settlement readers of the change get its record.
+  await settle(fence, outcome).finally(() => written && onSettled?.(written));
   if (wasStored || last === undefined) return undefined;
   if ('answer' in last) return last.answer;
-  throw outcome === 'unchanged' ? last.failure : withoutRetryAfter(last.failure);
+  throw combined === 'unchanged' ? last.failure : withoutRetryAfter(last.failure);
+}
+
+function writtenBy({ isWritten, last }: Sent<WriteAnswer>, outcome: WriteOutcome): Written | undefined {
+  const answer = last && 'answer' in last ? last.answer : undefined;
+  if (outcome === 'unknown') return { outcome, answer };
+  return isWritten ? { outcome: 'changed', answer } : undefined;
 }
 
 interface Sent<Answer> {
   outcomes: WriteOutcome[];
+  /** Whether a request succeeded. A 404 invalidates the entry as well, but nothing was written. */
+  isWritten: boolean;
   last: { answer: Answer } | { failure: unknown } | undefined;
 }
 
 async function sendSequentially<Answer extends WriteAnswer>(
   requests: readonly (() => Promise<Answer>)[],
 ): Promise<Sent<Answer>> {
-  const sent: Sent<Answer> = { outcomes: [], last: undefined };
+  const sent: Sent<Answer> = { outcomes: [], isWritten: false, last: undefined };
   for (const send of requests) {
     try {
       const answer = await send();
       sent.outcomes.push(judgeWrite(answer));
       sent.last = { answer };
       if (answer.status >= 300) break;
+      sent.isWritten = true;
     } catch (failure) {
       sent.outcomes.push(judgeWrite({ failure }));
       sent.last = { failure };

@@ -1,4 +1,4 @@
-// The module table in README.md is current, and dependency-cruiser has a rule for every module.
+// The module table in CONTRIBUTING.md is current, and dependency-cruiser has a rule for every module.
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +13,7 @@ const { forbidden } = createRequire(import.meta.url)('../../config/dependency-cr
 
 describe('documented modules', () => {
   it('include every module, with the first sentence of its README or main file', () => {
-    const listed = tableRows(readDocument('README.md'), '| module').map(cells);
+    const listed = tableRows(readDocument('CONTRIBUTING.md'), '| module').map(cells);
     expect(listed).toEqual(moduleRows().map(cells));
   });
 

@@ -44,6 +44,11 @@ export function createAdminAlone({
 }: AloneOptions = {}): RequestListener {
   Object.assign(context.log, { error: ({ err }: { err: unknown }) => onUnexpected?.(err) });
   const config = configFrom({ env: token === '' ? {} : { ADMIN_TOKEN: token } });
-  const defaults = { readiness: createReadiness(), blockedMs: () => undefined, operations: noOperations };
+  const defaults = {
+    readiness: createReadiness(),
+    blockedMs: () => undefined,
+    operations: noOperations,
+    changes: { feed: undefined },
+  };
   return createAdmin(() => config, context, { ...defaults, ...parts });
 }

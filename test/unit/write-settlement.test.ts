@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import { sendFenced } from '../../src/write/write.js';
+import { gate } from '../support/gate.js';
 
 /** Creates a fence that records its settlement, which rejects with `failing` if given. */
 function createFence(failing?: Error) {
@@ -55,4 +56,23 @@ describe('fence settlement', () => {
     });
     expect(settled).toEqual(['changed']);
   });
+
+  test.each([undefined, new ServiceError('INVALIDATION_UNCONFIRMED')])(
+    'precedes the record of the change, for which the write waits (failure of the settlement: %s)',
+    async (failure) => {
+      const { fence, settled } = createFence(failure);
+      const recording = gate();
+      const onSettled = async (): Promise<void> => {
+        settled.push('recording');
+        await recording.opened;
+        settled.push('recorded');
+      };
+      const sent = sendFenced(fence, [responded(200)], { onSettled }).catch(() => undefined);
+      const replied = sent.then(() => settled.push('replied'));
+      await expect.poll(() => settled).toEqual(['changed', 'recording']);
+      recording.open();
+      await replied;
+      expect(settled).toEqual(['changed', 'recording', 'recorded', 'replied']);
+    },
+  );
 });

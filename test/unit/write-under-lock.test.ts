@@ -1,4 +1,5 @@
-import { IncomingMessage } from 'node:http';
+// Writes under a lock: not sent when the lock may expire, and reported when the login is rejected.
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
@@ -19,6 +20,7 @@ const origin = {
 async function write(held: Held, status: number) {
   const settled: string[] = [];
   const sent: string[] = [];
+  const recorded: string[] = [];
   const settle = (outcome: string) => (): Promise<void> => Promise.resolve(void settled.push(outcome));
   const lock: HandleLock = async (_handle, { read, work }) => work(await read(), held);
   const carryOut = createCarryOut({
@@ -33,14 +35,17 @@ async function write(held: Held, status: number) {
         }),
       recheck: () => Promise.resolve(),
     },
+    recordChanges: (changes) => Promise.resolve(void recorded.push(...changes.map(({ outcome }) => outcome))),
   });
   const send = (assertHeld: () => void): Promise<WriteAnswer> => {
     assertHeld();
     sent.push('the request');
     return Promise.resolve({ status });
   };
+  const req = new IncomingMessage(new Socket());
   const carriedOut = carryOut({
-    req: new IncomingMessage(new Socket()),
+    req,
+    res: Object.assign(new ServerResponse(req), { locals: { family: 'record' } }),
     origin,
     withBody: noBody,
     read: () => Promise.resolve(),
@@ -53,7 +58,7 @@ async function write(held: Held, status: number) {
     () => undefined,
     (error: unknown) => error as ServiceError,
   );
-  return { settled, sent, code: failure?.code };
+  return { settled, sent, recorded, code: failure?.code };
 }
 
 describe('write under a lock', () => {
@@ -64,6 +69,7 @@ describe('write under a lock', () => {
     expect(await write({ assertHeld, onRefused: () => undefined }, 200)).toEqual({
       settled: ['unchanged'],
       sent: [],
+      recorded: [],
       code: 'LOCK_UNAVAILABLE',
     });
   });

@@ -1,0 +1,122 @@
+// A bounded queue of lines, which delivers them in order and retries after a failure.
+import { untilDeadline } from '../cache/clock.js';
+
+interface DeliveryQueueDeps {
+  /** Delivers all of the lines. @throws any error, after which the same lines are delivered again */
+  deliver: (lines: readonly string[]) => Promise<void>;
+  /** Formats the line delivered in place of dropped lines. */
+  formatGap: (dropped: number) => string;
+  onDropped: (count: number) => void;
+  /** Called with the first of consecutive failures. */
+  onFailing: (error: unknown) => void;
+}
+
+const MAX_QUEUED = 10_000;
+const BATCH = 100;
+const RETRY_MS = 500;
+/** Maximum time for which a write waits for the delivery of its line. */
+const WAIT_MS = 500;
+
+export class DeliveryQueue {
+  readonly #deps: DeliveryQueueDeps;
+  #queued: string[] = [];
+  #inFlight: string[] = [];
+  /** Number of dropped lines that no delivered line stands for yet. */
+  #dropped = 0;
+  /** Number of lines added since the start, and of those that were delivered or dropped. */
+  #added = 0;
+  #done = 0;
+  readonly #waiting: { end: number; resolve: () => void }[] = [];
+  #retry: NodeJS.Timeout | undefined;
+  #isFailing = false;
+
+  constructor(deps: DeliveryQueueDeps) {
+    this.#deps = deps;
+  }
+
+  get length(): number {
+    return this.#queued.length + this.#inFlight.length;
+  }
+
+  /** Adds lines. Resolves once they are delivered, after a failure, or after 500 ms. */
+  async add(lines: readonly string[]): Promise<void> {
+    this.#queued.push(...lines);
+    this.#added += lines.length;
+    this.#dropOldest();
+    if (this.#isFailing) return;
+    await this.#delivered();
+  }
+
+  /** Tries once more to deliver the queued lines. */
+  async close(): Promise<void> {
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
+    await this.#delivered();
+    clearTimeout(this.#retry);
+  }
+
+  #delivered(): Promise<void> {
+    const end = this.#added;
+    if (this.#done >= end) return Promise.resolve();
+    const delivered = new Promise<void>((resolve) => this.#waiting.push({ end, resolve }));
+    void this.#run();
+    const late = (): Error => new Error('no response');
+    return untilDeadline(delivered, WAIT_MS, late).catch((error: unknown) => {
+      this.#fail(error);
+    });
+  }
+
+  #dropOldest(): void {
+    const excess = this.#queued.length - MAX_QUEUED;
+    if (excess <= 0) return;
+    this.#queued.splice(0, excess);
+    this.#dropped += excess;
+    this.#done += excess;
+    this.#deps.onDropped(excess);
+  }
+
+  /** Delivers one batch at a time until the queue is empty or a batch fails. */
+  async #run(): Promise<void> {
+    if (this.#inFlight.length > 0 || this.#retry !== undefined) return;
+    while (this.#queued.length > 0) {
+      this.#inFlight = this.#queued.splice(0, BATCH);
+      const dropped = this.#dropped;
+      const gap = dropped > 0 ? [this.#deps.formatGap(dropped)] : [];
+      try {
+        await this.#deps.deliver([...gap, ...this.#inFlight]);
+      } catch (error) {
+        this.#requeue(error);
+        return;
+      }
+      this.#dropped -= dropped;
+      this.#done += this.#inFlight.length;
+      this.#inFlight = [];
+      this.#isFailing = false;
+      this.#wake(this.#done);
+    }
+  }
+
+  #requeue(error: unknown): void {
+    this.#queued = this.#inFlight.concat(this.#queued);
+    this.#inFlight = [];
+    this.#dropOldest();
+    this.#fail(error);
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined;
+      void this.#run();
+    }, RETRY_MS).unref();
+    this.#wake(Infinity);
+  }
+
+  /** While it is failing, writes do not wait. */
+  #fail(error: unknown): void {
+    if (!this.#isFailing) this.#deps.onFailing(error);
+    this.#isFailing = true;
+  }
+
+  /** Wakes the waiters, which are in the order of their lines. */
+  #wake(done: number): void {
+    const count = this.#waiting.findIndex(({ end }) => end > done);
+    for (const { resolve } of this.#waiting.splice(0, count < 0 ? Infinity : count)) resolve();
+  }
+}

@@ -1,0 +1,65 @@
+// The webhook of the real app: signed batches, repeated until the receiver acknowledges them.
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { newAuditFile, startWebhookReceiver } from '../support/changes.js';
+import { startDemoServer } from '../support/demo.js';
+import { putNumbered } from '../support/demo-writes.js';
+import { startOperated } from '../support/operated-proxy.js';
+import { metric } from '../support/sharing-proxies.js';
+
+const demo = await startDemoServer();
+const KEY = Buffer.alloc(32, 7);
+const PATH = '/api/handles/21.T11998/hooked';
+
+async function startHooked(secret = KEY.toString('base64')) {
+  const receiver = await startWebhookReceiver();
+  const audit = newAuditFile();
+  const proxy = await startOperated(demo.url, {
+    AUDIT_FILE: audit.path,
+    CHANGES_WEBHOOK_URL: receiver.url,
+    CHANGES_WEBHOOK_SECRET: secret,
+  });
+  return { receiver, audit, proxy };
+}
+
+describe('webhook of changes', () => {
+  it.each(['', 'whsec_'])(
+    'signs the body with HMAC-SHA256 by the secret with prefix "%s"',
+    async (prefix) => {
+      const { receiver, proxy, audit } = await startHooked(prefix + KEY.toString('base64'));
+      await putNumbered(proxy.url, PATH, 1);
+      await expect.poll(receiver.received).toEqual(audit.lines());
+      const [delivery] = receiver.deliveries;
+      const { 'webhook-id': id, 'webhook-timestamp': time, ...headers } = delivery?.headers ?? {};
+      const signed = `${String(id)}.${String(time)}.${delivery?.body ?? ''}`;
+      const signature = createHmac('sha256', KEY).update(signed).digest('base64');
+      expect(headers).toMatchObject({
+        'webhook-signature': `v1,${signature}`,
+        'content-type': 'application/json',
+      });
+    },
+  );
+
+  it('repeats a delivery that failed, with the changes made meanwhile, in their order', async () => {
+    const { receiver, proxy, audit } = await startHooked();
+    receiver.respond(500);
+    await putNumbered(proxy.url, PATH, 1);
+    await expect.poll(() => receiver.deliveries.length).toBeGreaterThan(0);
+    await putNumbered(proxy.url, PATH, 2);
+    await putNumbered(proxy.url, PATH, 3);
+    expect(receiver.received()).toEqual([]);
+    receiver.respond(200);
+    await expect.poll(receiver.received).toEqual(audit.lines());
+    expect(await metric(proxy, 'handle_proxy_changes_dropped_total')).toBe(0);
+  });
+
+  it('delivers at the end of the process what it has not delivered before', async () => {
+    const { receiver, proxy, audit } = await startHooked();
+    receiver.respond(503);
+    await putNumbered(proxy.url, PATH, 1);
+    await expect.poll(() => receiver.deliveries.length).toBeGreaterThan(0);
+    receiver.respond(200);
+    await proxy.close();
+    expect(receiver.received()).toEqual(audit.lines());
+  });
+});

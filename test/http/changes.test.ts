@@ -1,0 +1,232 @@
+// Changes made through the real app: the audit file, and the feed as server-sent events.
+import { statSync } from 'node:fs';
+import { hostname } from 'node:os';
+import request from 'supertest';
+import { describe, expect, it } from 'vitest';
+import { MAX_SUBSCRIBERS } from '../../src/admin/changes.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
+import { ask } from '../support/ask.js';
+import { newAuditFile, readFeed } from '../support/changes.js';
+import { basic, startDemoServer } from '../support/demo.js';
+import { WRITE_HEADERS, numberedBody, putNumbered } from '../support/demo-writes.js';
+import { startOperated } from '../support/operated-proxy.js';
+import { askV2, urlTo } from '../support/v2.js';
+
+const demo = await startDemoServer();
+const HANDLE = '21.T11998/changed';
+const PATH = `/api/handles/${HANDLE}`;
+const WRITER = '300:21.T11998/USER01';
+
+async function startAudited(env: Record<string, string> = {}) {
+  demo.remove(HANDLE);
+  const audit = newAuditFile();
+  const all = { DELETION_HANDLES: 'true', DELETION_VALUES: 'true' };
+  const proxy = await startOperated(demo.url, { AUDIT_FILE: audit.path, ...all, ...env });
+  const write = (method: string, target: string, more: object = {}) =>
+    proxy.ask(target, { method, headers: WRITE_HEADERS, ...more });
+  return { proxy, audit, write, adminUrl: proxy.place.ADMIN_URL };
+}
+
+const startFeed = () => startAudited({ CHANGES_ENABLED: 'true' });
+
+describe('audit file', () => {
+  it('has a line for each write when its response arrives', async () => {
+    const { proxy, audit, write } = await startAudited();
+    expect((await putNumbered(proxy.url, PATH, 1)).status).toBe(201);
+    expect(audit.lines()).toMatchObject([{ operation: 'create' }]);
+    expect((await putNumbered(proxy.url, PATH, 2)).status).toBe(200);
+    const value = JSON.stringify([textValue(2, 'EMAIL', 'a@example.org')]);
+    expect((await write('PUT', `${PATH}?index=2`, { body: value })).status).toBe(201);
+    expect((await write('PUT', `${PATH}?index=various`, { body: value })).status).toBe(200);
+    expect((await write('DELETE', `${PATH}?index=2`)).status).toBe(200);
+    expect((await write('DELETE', PATH)).status).toBe(200);
+    expect(audit.lines().map(({ operation, indexes }) => [operation, indexes])).toEqual([
+      ['create', undefined],
+      ['update', undefined],
+      ['update', [2]],
+      ['update', 'various'],
+      ['delete', [2]],
+      ['delete', undefined],
+    ]);
+    const [line] = audit.lines();
+    expect(Object.keys(line ?? {})).toEqual(
+      'operation id time handle identity interface instance outcome requestId'.split(' '),
+    );
+    expect(line).toMatchObject({
+      handle: HANDLE,
+      identity: WRITER,
+      interface: 'record',
+      instance: `${hostname()}:${process.pid}`,
+      outcome: 'changed',
+    });
+    expect(statSync(audit.path).mode & 0o777).toBe(0o600);
+  });
+
+  it('has the request id of a trusted proxy', async () => {
+    const { audit, write } = await startAudited({ HTTP_TRUSTED_PROXIES: 'loopback' });
+    const headers = { ...WRITE_HEADERS, 'X-Request-Id': 'from-nginx' };
+    await write('PUT', PATH, { headers, body: numberedBody(1) });
+    expect(audit.lines()).toMatchObject([{ requestId: 'from-nginx' }]);
+  });
+
+  it('has no line for a write that the Handle server or the proxy refuses', async () => {
+    const { audit, write, proxy } = await startAudited();
+    await putNumbered(proxy.url, PATH, 1);
+    const wrong = { ...WRITE_HEADERS, Authorization: basic(WRITER, 'wrong') };
+    const body = numberedBody(2);
+    expect((await write('PUT', PATH, { headers: wrong, body })).status).toBe(401);
+    expect((await write('PUT', `${PATH}?overwrite=false`, { body })).status).toBe(409);
+    const failing = { ...WRITE_HEADERS, 'If-Match': '"other"' };
+    expect((await write('PUT', PATH, { headers: failing, body })).status).toBe(412);
+    expect((await write('DELETE', `${PATH}-none`)).status).toBe(404);
+    expect(audit.lines()).toHaveLength(1);
+  });
+
+  it('marks a write with an unknown outcome', async () => {
+    const { audit, write } = await startAudited({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
+    demo.hold.begin('PUT');
+    expect((await write('PUT', PATH, { body: numberedBody(1) })).status).toBe(504);
+    demo.hold.end('PUT');
+    expect(audit.lines()).toMatchObject([{ operation: 'update', handle: HANDLE, outcome: 'unknown' }]);
+  });
+
+  it('has the name of a minted handle', async () => {
+    const { audit, write } = await startAudited();
+    const body = JSON.stringify([textValue(1, 'URL', 'https://example.org/'), adminValue()]);
+    const { status, text } = await write('PUT', '/api/handles/21.T11998/?mintNewSuffix=true', { body });
+    expect(status).toBe(201);
+    const { handle } = JSON.parse(text) as { handle: string };
+    expect(handle).not.toBe('21.T11998/');
+    expect(audit.lines()).toMatchObject([{ operation: 'create', handle }]);
+  });
+
+  it('has the writes of ePIC v2, with the identity that a configured name stands for', async () => {
+    const { audit, proxy } = await startAudited({ V2_IDENTITIES: `alice=${WRITER}` });
+    const epic = askV2(proxy.url);
+    const as = `Basic ${Buffer.from('alice:password').toString('base64')}`;
+    const created = await epic('/21.T11998/', { method: 'POST', as, body: [urlTo('1')] });
+    const { 'epic-pid': minted } = JSON.parse(created.text) as { 'epic-pid': string };
+    expect((await epic(`/${minted}`, { method: 'PUT', as, body: [urlTo('2')] })).status).toBe(204);
+    expect((await epic(`/${minted}`, { method: 'DELETE', as })).status).toBe(204);
+    const common = { handle: minted, interface: 'v2', identity: WRITER };
+    expect(audit.lines()).toMatchObject([
+      { operation: 'create', ...common },
+      { operation: 'update', ...common },
+      { operation: 'delete', ...common },
+    ]);
+  });
+
+  it('has purges of handles and of prefixes', async () => {
+    const { audit, proxy } = await startAudited();
+    const purge = (body: object) => request(proxy.app.admin).post('/purge').send(body).expect(200);
+    await purge({ handles: ['21.T1/a', '21.T1/b'] });
+    await purge({ prefix: '21.T1/', soft: true });
+    await purge({ all: true });
+    const made = { operation: 'purge', identity: 'operator', interface: 'admin' };
+    expect(audit.lines()).toMatchObject([
+      { ...made, handle: '21.T1/a' },
+      { ...made, handle: '21.T1/b' },
+      { ...made, prefix: '21.T1/' },
+      { ...made, prefix: '' },
+    ]);
+  });
+
+  it('has neither passwords nor values', async () => {
+    const { audit, proxy, write } = await startAudited();
+    await putNumbered(proxy.url, PATH, 987_654_321);
+    await write('DELETE', PATH);
+    const text = JSON.stringify(audit.lines());
+    expect(audit.lines()).toHaveLength(2);
+    for (const secret of ['password', '987654321', WRITE_HEADERS.Authorization.slice(6)])
+      expect(text).not.toContain(secret);
+  });
+});
+
+describe('feed of changes', () => {
+  it('sends each write and purge to every subscriber with an id', async () => {
+    const { adminUrl, proxy, audit } = await startFeed();
+    const readers = await Promise.all([readFeed(adminUrl), readFeed(adminUrl)]);
+    for (const reader of readers) await expect.poll(reader.lastId).toMatch(/^\d+-0$/);
+    await putNumbered(proxy.url, PATH, 1);
+    await request(proxy.app.admin).post('/purge').send({ handle: HANDLE }).expect(200);
+    for (const { events } of readers) {
+      await expect.poll(() => events.length).toBe(2);
+      expect(events.map(({ data }) => data)).toEqual(audit.lines());
+      expect(events.map(({ id, event }) => [id.replace(/^\d+-/, ''), event])).toEqual([
+        ['1', 'change'],
+        ['2', 'change'],
+      ]);
+    }
+  });
+
+  it('shows the new record to a reader of the event', async () => {
+    const { adminUrl, proxy } = await startFeed();
+    demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/0'), adminValue()]);
+    await proxy.ask(PATH);
+    const { events } = await readFeed(adminUrl, '0-0');
+    await putNumbered(proxy.url, PATH, 1);
+    await expect.poll(() => events.length).toBe(1);
+    expect((await proxy.ask(PATH)).text).toContain('https://example.org/1');
+  });
+
+  it('resumes after Last-Event-ID', async () => {
+    const { adminUrl, proxy } = await startFeed();
+    for (const count of [1, 2, 3]) await putNumbered(proxy.url, PATH, count);
+    const first = await readFeed(adminUrl, '0-0');
+    await expect.poll(() => first.events.length).toBe(3);
+    const second = await readFeed(adminUrl, first.events[0]?.id);
+    await expect.poll(() => second.events).toEqual(first.events.slice(1));
+  });
+
+  it('resumes after the id that a subscriber got before the first change', async () => {
+    const { adminUrl, proxy } = await startFeed();
+    const early = await readFeed(adminUrl);
+    await expect.poll(early.lastId).toBeDefined();
+    early.leave();
+    await putNumbered(proxy.url, PATH, 1);
+    const { events } = await readFeed(adminUrl, early.lastId());
+    await expect.poll(() => events.map(({ event }) => event)).toEqual(['change']);
+  });
+
+  it('begins with a gap for an id that is no longer kept', async () => {
+    const { adminUrl, proxy } = await startAudited({ CHANGES_ENABLED: 'true', CHANGES_MAX_ENTRIES: '100' });
+    const purge = (handles: string[]) =>
+      request(proxy.app.admin).post('/purge').send({ handles }).expect(200);
+    const reader = await readFeed(adminUrl);
+    await expect.poll(reader.lastId).toBeDefined();
+    const start = reader.lastId();
+    for (let round = 0; round < 3; round++) {
+      await purge(Array.from({ length: 100 }, (_, at) => `21.T1/${round}-${at}`));
+      await expect.poll(() => reader.events.length).toBe(100 * (round + 1));
+    }
+    const late = await readFeed(adminUrl, start);
+    await expect.poll(() => late.events.at(-1)?.data['handle']).toBe('21.T1/2-99');
+    const [gap, ...kept] = late.events;
+    expect(gap).toMatchObject({ id: start, event: 'gap', data: { operation: 'gap', dropped: 200 } });
+    expect(kept).toEqual(reader.events.slice(-kept.length));
+  });
+
+  it('begins with a gap for an id of an earlier process', async () => {
+    const { adminUrl, proxy } = await startFeed();
+    await putNumbered(proxy.url, PATH, 1);
+    const { events } = await readFeed(adminUrl, '1000-7');
+    await expect.poll(() => events.map(({ event }) => event)).toEqual(['gap', 'change']);
+  });
+
+  it('is 404 unless it is enabled, and 400 for an id that is not from it', async () => {
+    const disabled = await startAudited();
+    expect((await ask(disabled.adminUrl, '/changes')).status).toBe(404);
+    const { adminUrl } = await startFeed();
+    const asked = await ask(adminUrl, '/changes', { headers: { 'Last-Event-ID': 'seven' } });
+    expect([asked.status, asked.text]).toEqual([400, expect.stringContaining('Last-Event-ID') as string]);
+    expect((await ask(adminUrl, '/changes', { method: 'HEAD' })).status).toBe(200);
+  });
+
+  it('rejects further subscribers until a subscriber leaves', async () => {
+    const { adminUrl } = await startFeed();
+    const readers = await Promise.all(Array.from({ length: MAX_SUBSCRIBERS }, () => readFeed(adminUrl)));
+    expect((await readFeed(adminUrl)).status).toBe(503);
+    readers[0]?.leave();
+    await expect.poll(async () => (await readFeed(adminUrl)).status).toBe(200);
+  });
+});

@@ -1,0 +1,135 @@
+// The change log in memory and on a real Redis: positions, gaps, and the reader for the webhook.
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { RedisCommands } from '../../src/cache/redis/commands.js';
+import { type ChangeLog, createChangeLog } from '../../src/coordination/change-log.js';
+import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+
+const depsAt = (now: number) => ({
+  maxEntries: 100,
+  now: () => now,
+  formatGap: (count: number) => `gap ${count}`,
+});
+const linesAfter = async (log: ChangeLog, id: string): Promise<string[] | undefined> =>
+  (await log.read(id))?.entries.map(({ line }) => line);
+
+function testChangeLog(create: () => Promise<ChangeLog>): void {
+  test('reads entries after an id in their order, 100 at a time', async () => {
+    const log = await create();
+    expect(await linesAfter(log, '0-0')).toEqual([]);
+    const lines = Array.from({ length: 105 }, (_, at) => `line ${at}`);
+    await log.append(lines.slice(0, 3));
+    await log.append(lines.slice(3));
+    const first = await log.read('0-0');
+    expect(first?.entries.map(({ line }) => line)).toEqual(lines.slice(0, 100));
+    expect(await linesAfter(log, first?.entries.at(-1)?.id ?? '')).toEqual(lines.slice(100));
+    expect(await linesAfter(log, (await log.tail()) ?? '')).toEqual([]);
+  });
+
+  test('reports a gap for an id whose successors are no longer kept', async () => {
+    const log = await create();
+    await log.append(['first']);
+    const id = await log.tail();
+    for (let count = 0; count < 10; count++) await log.append(Array<string>(50).fill('more'));
+    const batch = await log.read(id ?? '');
+    expect(batch?.missed).toBeGreaterThan(0);
+    expect(batch?.entries[0]).toEqual({ id, line: `gap ${batch?.missed}` });
+  });
+
+  test.each(['1-5', '999999999999999-1'])('reports a gap for the id %s of a lost log', async (id) => {
+    const log = await create();
+    await log.append(['new']);
+    expect(await linesAfter(log, id)).toEqual(['gap 1', 'new']);
+  });
+
+  test('keeps the position of the webhook', async () => {
+    const log = await create();
+    expect(await log.claimReader('me', undefined)).toBe('0-0');
+    expect(await log.claimReader('me', '7-7')).toBe('7-7');
+    expect(await log.claimReader('me', undefined)).toBe('7-7');
+  });
+}
+
+describe('change log in memory', () => {
+  testChangeLog(() => Promise.resolve(createChangeLog(depsAt(1000), undefined)));
+});
+
+describeWithRedis('change log in Redis', () => {
+  let redis: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = new Redis(redis.url);
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await redis.stop();
+  });
+  beforeEach(async () => {
+    await client.flushall();
+  });
+
+  async function createAt(now: number): Promise<ChangeLog> {
+    const commands = new RedisCommands({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS });
+    onTestFinished(() => commands.close());
+    await expect.poll(() => commands.isUp()).toBe(true);
+    return createChangeLog(depsAt(now), commands);
+  }
+  const create = (): Promise<ChangeLog> => createAt(1000);
+
+  testChangeLog(create);
+
+  test('is the same for all instances', async () => {
+    const [one, other] = [await create(), await create()];
+    await one.append(['1']);
+    await other.append(['2']);
+    await one.append(['3']);
+    expect(await linesAfter(one, '0-0')).toEqual(['1', '2', '3']);
+    expect(await other.read('0-0')).toEqual(await one.read('0-0'));
+  });
+
+  test('reports a gap after a restart or failover of Redis, whose replica may have lacked entries', async () => {
+    const log = await create();
+    await client.xadd('t:{changes}', '5000-9', 'run', 'of-another-server', 'line', 'old');
+    await log.append(['new']);
+    expect(await log.read('5000-9')).toEqual({
+      missed: 1,
+      entries: [
+        { id: '5000-9', line: 'gap 1' },
+        { id: '5001-1', line: 'new' },
+      ],
+    });
+  });
+
+  test('that is lost is continued by an instance whose clock is slow', async () => {
+    const [one, other] = [await createAt(9000), await createAt(1000)];
+    await one.append(['1', '2']);
+    const id = await one.tail();
+    await client.del('t:{changes}');
+    await other.append(['3']);
+    expect(await linesAfter(one, id ?? '')).toEqual(['gap 1', '3']);
+  });
+
+  test('is still bounded and appended to when the memory of Redis is full', async () => {
+    const log = await create();
+    await client.config('SET', 'maxmemory', '1');
+    onTestFinished(async () => {
+      await client.config('SET', 'maxmemory', '0');
+    });
+    await log.append(['full']);
+    expect(await linesAfter(log, '0-0')).toEqual(['full']);
+  });
+
+  test('lets one reader at a time post for the webhook', async () => {
+    const [one, other] = [await create(), await create()];
+    expect(await one.claimReader('one', undefined)).toBe('0-0');
+    expect(await other.claimReader('other', undefined)).toBeUndefined();
+    await one.claimReader('one', '3-3');
+    // The right of the first one expires.
+    await client.del('t:{changes}:reader');
+    expect(await other.claimReader('other', undefined)).toBe('3-3');
+    expect(await one.claimReader('one', '4-4')).toBeUndefined();
+    await client.del('t:{changes}:reader');
+    expect(await one.claimReader('one', '4-4')).toBe('3-3');
+  });
+});

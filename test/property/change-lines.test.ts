@@ -1,0 +1,69 @@
+// Lines of changes: one line each, for every reader of lines, with nothing but the members of a change.
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { type RecordedChange, formatChange, formatGap, isGap } from '../../src/changes/change.js';
+import { identityOf } from '../../src/http/identity.js';
+
+const MEMBERS = [
+  ...['operation', 'id', 'time', 'handle', 'prefix', 'indexes', 'identity'],
+  ...['interface', 'instance', 'outcome', 'requestId'],
+];
+const text = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.string({
+    unit: fc.constantFrom('\n', '\r', '\u2028', '\u2029', '\u0085', '\v', '\0', '"', '\\', '\ud800'),
+  }),
+);
+const change: fc.Arbitrary<RecordedChange> = fc.record(
+  {
+    operation: fc.constantFrom('create', 'update', 'delete', 'purge'),
+    interface: fc.constantFrom('record', 'v2', 'admin'),
+    outcome: fc.constantFrom('changed', 'unknown'),
+    handle: text,
+    prefix: text,
+    indexes: fc.oneof(fc.array(fc.integer()), fc.constant('various' as const)),
+    identity: text,
+    requestId: text,
+  },
+  { requiredKeys: ['operation', 'interface', 'outcome'] },
+);
+const stamp = fc.record({ id: fc.uuid(), time: fc.constant('2026-11-26T12:00:00.000Z'), instance: text });
+
+describe('line of a change', () => {
+  test.prop([change, stamp])('has no line end and no control character, and parses back', (made, stamped) => {
+    const line = formatChange(made, stamped);
+    expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
+    const { operation, ...parsed } = JSON.parse(line) as RecordedChange;
+    expect({ operation, ...parsed }).toEqual(JSON.parse(JSON.stringify({ ...made, ...stamped })));
+    expect(isGap(line)).toBe(false);
+  });
+
+  test.prop([change, stamp, fc.dictionary(fc.string(), text)])(
+    'has no other property of the object',
+    (made, stamped, others) => {
+      const line = formatChange(
+        { ...others, values: ['v'], password: 'p', ...made } as RecordedChange,
+        stamped,
+      );
+      const names = Object.keys(JSON.parse(line) as object);
+      expect(names.filter((name) => !MEMBERS.includes(name))).toEqual([]);
+    },
+  );
+
+  test.prop([fc.stringMatching(/^[^:]{0,20}$/u), fc.uuid()])(
+    'has an identity without its password',
+    (name, password) => {
+      const login = `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
+      const identity = identityOf(login);
+      const made = { operation: 'update', interface: 'record', outcome: 'changed', identity } as const;
+      const line = formatChange(made, { id: '1', time: '2', instance: '3' });
+      expect(line).not.toContain(password);
+    },
+  );
+
+  test.prop([fc.nat(), stamp])('differs from the line of a gap', (dropped, stamped) => {
+    const line = formatGap(dropped, stamped);
+    expect(isGap(line)).toBe(true);
+    expect(JSON.parse(line)).toMatchObject({ operation: 'gap', dropped });
+  });
+});

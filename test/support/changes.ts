@@ -1,0 +1,115 @@
+// Readers of changes: the server-sent events of an admin listener, and a webhook that records its requests.
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+export interface ChangeEvent {
+  id: string;
+  event: string;
+  data: Record<string, unknown>;
+}
+
+export interface FeedReader {
+  status: number;
+  events: ChangeEvent[];
+  /** The id of the last message, with or without data. */
+  lastId: () => string | undefined;
+  leave: () => void;
+}
+
+/** Subscribes to the feed; the connection ends with the test. */
+export async function readFeed(adminUrl: string, lastId?: string): Promise<FeedReader> {
+  const leaving = new AbortController();
+  onTestFinished(() => {
+    leaving.abort();
+  });
+  const headers = lastId === undefined ? {} : { 'Last-Event-ID': lastId };
+  const { status, body } = await fetch(`${adminUrl}/changes`, { headers, signal: leaving.signal });
+  const events: ChangeEvent[] = [];
+  let last: string | undefined;
+  let rest = '';
+  const receive = (text: string): void => {
+    const messages = (rest + text).split('\n\n');
+    rest = messages.pop() ?? '';
+    for (const message of messages) {
+      const fields = new Map(message.split('\n').map((line) => line.split(/: (.*)/s) as [string, string]));
+      const [id, event = '', data] = ['id', 'event', 'data'].map((name) => fields.get(name));
+      last = id ?? last;
+      if (id !== undefined && data !== undefined)
+        events.push({ id, event, data: JSON.parse(data) as ChangeEvent['data'] });
+    }
+  };
+  const pump = async (): Promise<void> => {
+    for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? []) receive(text);
+  };
+  void pump().catch(() => undefined);
+  return {
+    status,
+    events,
+    lastId: () => last,
+    leave: () => {
+      leaving.abort();
+    },
+  };
+}
+
+interface Delivery {
+  headers: IncomingHttpHeaders;
+  body: string;
+  changes: Record<string, unknown>[];
+}
+
+export interface WebhookReceiver {
+  url: string;
+  deliveries: Delivery[];
+  /** The changes of all acknowledged deliveries. */
+  received: () => Record<string, unknown>[];
+  /** Status of the next responses. */
+  respond: (status: number) => void;
+}
+
+export async function startWebhookReceiver(): Promise<WebhookReceiver> {
+  const deliveries: Delivery[] = [];
+  const acknowledged: Delivery[] = [];
+  let status = 204;
+  const server = createServer((req, res) => {
+    let body = '';
+    req.setEncoding('utf8').on('data', (text: string) => (body += text));
+    req.once('end', () => {
+      const { changes } = JSON.parse(body) as Pick<Delivery, 'changes'>;
+      const delivery = { headers: req.headers, body, changes };
+      deliveries.push(delivery);
+      if (status < 300) acknowledged.push(delivery);
+      res.writeHead(status).end();
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/changes`,
+    deliveries,
+    received: () => acknowledged.flatMap(({ changes }) => changes),
+    respond: (next) => {
+      status = next;
+    },
+  };
+}
+
+/** The path of an audit file in a new folder, and a function that reads its lines. */
+export function newAuditFile(): { path: string; lines: () => Record<string, unknown>[] } {
+  const path = join(mkdtempSync(join(tmpdir(), 'audit-')), 'audit.log');
+  return { path, lines: () => linesOf(path) };
+}
+
+export const linesOf = (path: string): Record<string, unknown>[] =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Record<string, unknown>);

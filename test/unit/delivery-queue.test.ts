@@ -1,0 +1,94 @@
+// The queue of changes for a destination: order, retries, and what it drops.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { DeliveryQueue } from '../../src/changes/delivery-queue.js';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A queue whose destination accepts lines unless `isDown`. */
+function createQueue() {
+  const delivered: string[] = [];
+  const state = { isDown: false, dropped: 0, failures: 0 };
+  const queue = new DeliveryQueue({
+    deliver(lines) {
+      if (state.isDown) return Promise.reject(new Error('down'));
+      delivered.push(...lines);
+      return Promise.resolve();
+    },
+    formatGap: (count) => `gap ${count}`,
+    onDropped: (count) => (state.dropped += count),
+    onFailing: () => state.failures++,
+  });
+  return { queue, delivered, state };
+}
+
+const numbers = (from: number, to: number): string[] =>
+  Array.from({ length: to - from }, (_, at) => String(from + at));
+
+describe('delivery queue', () => {
+  it('delivers lines in their order before it resolves', async () => {
+    const { queue, delivered } = createQueue();
+    await Promise.all([queue.add(numbers(0, 250)), queue.add(numbers(250, 251))]);
+    expect(delivered).toEqual(numbers(0, 251));
+    expect(queue.length).toBe(0);
+  });
+
+  it('delivers after an outage everything that was added, and reports the outage once', async () => {
+    const { queue, delivered, state } = createQueue();
+    state.isDown = true;
+    await queue.add(['0']);
+    await queue.add(['1', '2']);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([queue.length, state.failures]).toEqual([3, 1]);
+    state.isDown = false;
+    await vi.advanceTimersByTimeAsync(500);
+    expect(delivered).toEqual(['0', '1', '2']);
+    await queue.add(['3']);
+    expect(delivered).toEqual(['0', '1', '2', '3']);
+  });
+
+  it('drops the oldest lines above 10,000, counts them, and delivers a gap in their place', async () => {
+    const { queue, delivered, state } = createQueue();
+    state.isDown = true;
+    await queue.add(numbers(0, 9_999));
+    await queue.add(numbers(9_999, 10_005));
+    expect([queue.length, state.dropped]).toEqual([10_000, 5]);
+    state.isDown = false;
+    await vi.advanceTimersByTimeAsync(500);
+    expect(delivered).toEqual(['gap 5', ...numbers(5, 10_005)]);
+    await queue.add(['last']);
+    expect(delivered.at(-2)).toBe('10004');
+  });
+
+  it('resolves after 500 ms when the destination does not respond', async () => {
+    const lines: string[] = [];
+    const queue = new DeliveryQueue({
+      deliver: () => new Promise(() => undefined),
+      formatGap: String,
+      onDropped: () => undefined,
+      onFailing: () => undefined,
+    });
+    const added = queue.add(['0']).then(() => lines.push('resolved'));
+    await vi.advanceTimersByTimeAsync(499);
+    expect(lines).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    vi.useRealTimers();
+    await added;
+    expect(queue.length).toBe(1);
+  });
+
+  it('tries once more when it is closed', async () => {
+    const { queue, delivered, state } = createQueue();
+    state.isDown = true;
+    await queue.add(['0']);
+    await queue.close();
+    expect(delivered).toEqual([]);
+    state.isDown = false;
+    await queue.close();
+    expect(delivered).toEqual(['0']);
+  });
+});
