@@ -2,7 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { LimitTuner } from './adaptive-limit.js';
 import type { Caller } from './caller.js';
-import { FairQueue, type Waiter } from './fair-queue.js';
+import { FairQueue, type PlacesInUse, type Waiter } from './fair-queue.js';
 
 interface LimiterOptions {
   /** Maximum concurrent requests. */
@@ -73,6 +73,10 @@ export class ConcurrencyLimiter {
   readonly #queued = new Tally();
   readonly #queue = new FairQueue<Waiting>(() => performance.now());
   readonly #preemptible = new Set<Preempt>();
+  readonly #places: PlacesInUse = {
+    mayRun: (waiter) => this.#mayRun(waiter),
+    runningOf: (client) => this.#running.ofClient(client),
+  };
 
   constructor(options: LimiterOptions) {
     const { concurrency, minConcurrency = concurrency } = options;
@@ -157,8 +161,7 @@ export class ConcurrencyLimiter {
     this.#queued.change(request, 1);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        clearTimeout(preemption);
-        clearTimeout(timeout);
+        clearTimeout(timer);
         this.#queued.change(request, -1);
       };
       const entry: Waiting = {
@@ -173,25 +176,22 @@ export class ConcurrencyLimiter {
         },
       };
       this.#queue.add(entry);
-      // Before the timeout, so that this request still gets the slot.
-      const preemption = setTimeout(() => {
-        this.#preemptOne(queueTimeoutMs / 2);
-      }, 0.75 * queueTimeoutMs);
-      const timeout = setTimeout(() => {
+      const expire = (): void => {
         this.#queue.remove(entry);
         entry.reject(`no slot within ${queueTimeoutMs} ms`);
-      }, queueTimeoutMs);
+      };
+      // Before the timeout, so that this request still gets the slot.
+      let timer = setTimeout(() => {
+        timer = setTimeout(expire, queueTimeoutMs / 4);
+        this.#preemptOne(queueTimeoutMs / 2);
+      }, 0.75 * queueTimeoutMs);
     });
   }
 
   /** Admits as many as fit: the limit may have risen. */
   #admitWaiting(): void {
-    const places = {
-      mayRun: (waiter: Waiter) => this.#mayRun(waiter),
-      runningOf: (client: string | undefined) => this.#running.ofClient(client),
-    };
     while (this.#queue.size > 0 && this.#running.total < this.#options.concurrency) {
-      const next = this.#queue.takeNext(places);
+      const next = this.#queue.takeNext(this.#places);
       if (next === undefined) return;
       next.admit();
     }
