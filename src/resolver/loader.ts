@@ -64,11 +64,8 @@ export class Loader<Ticket> {
   start(task: LoadTask): EntryLoad {
     const startedAt = this.#deps.now();
     const kept = this.#deps.store.get(task.handle.key);
-    // Few promises: each costs a miss more than parsing the record.
     const answer =
       kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
-    // A caller that gets a stale entry does not await the answer, so its failure would be unhandled.
-    answer.catch(() => undefined);
     return { startedAt, kept, answer };
   }
 
@@ -94,11 +91,19 @@ export class Loader<Ticket> {
   }
 
   async #loadFromUpstream(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
+    const { upstream, failures } = this.#deps;
     const { key } = task.handle;
     const requestedAt = this.#deps.now();
-    const outcome = await this.#outcomeOf(task);
+    let outcome: Outcome;
+    try {
+      outcome = await upstream.resolve(task);
+    } catch (failure) {
+      failures.set(key, true);
+      throw failure;
+    }
+    failures.delete(key);
     if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(key, kept.entry, requestedAt)) {
-      this.#deps.failures.set(key, true);
+      failures.set(key, true);
       return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
@@ -118,20 +123,6 @@ export class Loader<Ticket> {
   #isNewerThanMirror(key: string, entry: Entry, requestedAt: number): boolean {
     return (
       this.judge(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBoundsOf(key))
-    );
-  }
-
-  #outcomeOf({ handle, authoritative, caller, isUnreferred }: LoadTask): Promise<Outcome> {
-    const { upstream, failures } = this.#deps;
-    return upstream.resolve({ handle, authoritative, caller, isUnreferred }).then(
-      (outcome) => {
-        failures.delete(handle.key);
-        return outcome;
-      },
-      (failure: unknown) => {
-        failures.set(handle.key, true);
-        throw failure;
-      },
     );
   }
 
