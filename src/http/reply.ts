@@ -1,7 +1,7 @@
 // Replies: the representation for a caller, 304 by ETag, and the order of headers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bytes } from '../handle/bytes.js';
-import { render } from './body.js';
+import { frameOf, render } from './body.js';
 import { contextOf } from './context.js';
 import { exposeHeaders, withCors } from './cors.js';
 import type { FastHeaders } from './fast-headers.js';
@@ -29,11 +29,22 @@ interface ReplyForm {
 
 /** Renders the representation of a reply; a promise only if the body is compressed. */
 export function* representReply(
-  { status, json }: Reply,
+  reply: Reply,
   form: ReplyForm,
 ): Steps<Representation | Promise<Representation>> {
+  const { status, json } = reply;
+  if (!form.format.pretty) return representAsWritten(reply, form);
   const { contentType, text } = yield* render(json, form.format);
   return represent({ text, contentType, hasEtag: status === 200 }, form);
+}
+
+/** As `representReply`, for JSON that is not indented, which takes no steps. */
+export function representAsWritten(
+  { status, json }: Reply,
+  form: ReplyForm,
+): Representation | Promise<Representation> {
+  const { contentType, before, after } = frameOf(form.format);
+  return represent({ text: before + json + after, contentType, hasEtag: status === 200 }, form);
 }
 
 /** Status, headers and body for one caller. */
