@@ -24,34 +24,29 @@ export function createRequestLog(
     res.once('close', () => {
       const { family, target, handle: { text: handle } = {}, result, failure } = contextOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
+      const path = shownPath(target.path);
+      const code = failure?.code;
+      const { statusCode: status } = res;
       trace?.describe({
-        'url.path': shownPath(target.path),
+        'url.path': path,
         'handle_proxy.interface': family,
         'handle_proxy.result': result,
         ...(handle !== undefined && { 'handle_proxy.handle': handle }),
       });
-      const request = {
-        interface: family,
-        method,
-        handle,
-        path: shownPath(target.path),
-        status: res.statusCode,
-        result,
-        ms,
-        requestId: requestIdOf(res),
-        ...(failure && { code: failure.code, ...failure.diagnosis }),
-        ...(trace && { traceId: trace.traceId }),
-      };
       const { address, network } = findClient(req);
       metrics.recent.countClient({
         // A disconnected client may have no address anymore.
         network: isIP(address) === 0 ? undefined : network,
         agent: req.headers['user-agent'] ?? '',
         result,
-        code: failure?.code,
+        code,
       });
-      metrics.countRequest(request);
-      if (isLogged(result)) log.info(request, 'request');
+      metrics.countRequest({ interface: family, handle, result, status, ms, path, code });
+      if (!isLogged(result) || !log.isLevelEnabled('info')) return;
+      const request = { interface: family, method, handle, path, status, result, ms };
+      const requestId = requestIdOf(res);
+      const failed = failure && { code, ...failure.diagnosis };
+      log.info({ ...request, requestId, ...failed, ...(trace && { traceId: trace.traceId }) }, 'request');
     });
   };
 }
