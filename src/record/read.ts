@@ -23,7 +23,13 @@ import {
 } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
-import { type Reply, createEndOfTurn, createSendMade, representAsWritten, representReply } from '../http/reply.js';
+import {
+  type Reply,
+  createEndOfTurn,
+  createSendMade,
+  representAsWritten,
+  representReply,
+} from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Target, isList, rawHandleOf, readHandle, readTarget } from '../http/target.js';
@@ -33,7 +39,14 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 import { isBatch } from './batch/request.js';
-import { type RecordReplyDeps, charsOf, renderResolution, renderWhole, reportReply, resultOf } from './record-reply.js';
+import {
+  type RecordReplyDeps,
+  charsOf,
+  renderResolution,
+  renderWhole,
+  reportReply,
+  resultOf,
+} from './record-reply.js';
 import type { RequestCheck } from './pipeline.js';
 import {
   type Hit,

@@ -42,11 +42,7 @@ export function* renderResolution(
 }
 
 /** As `renderResolution`, with all values, which takes no steps. */
-export function renderWhole(
-  resolution: Resolution,
-  { handle, query }: HandleQuery,
-  deps: RenderDeps,
-): Reply {
+export function renderWhole(resolution: Resolution, { handle, query }: HandleQuery, deps: RenderDeps): Reply {
   const { status, json } =
     resolution.kind === 'entry'
       ? bodyOfWhole(resolution.entry, handle.text)
