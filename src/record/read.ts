@@ -251,7 +251,7 @@ function createSendReply(deps: ReadDeps): SendReply {
 
   return async function sendReply(call, request, rendered) {
     const { req, res, target, headers } = call;
-    const context = { ...contextFor(request), requestId: acceptRequestId(headers.requestId, req) };
+    const context = contextFor(request, acceptRequestId(headers.requestId, req));
     putContext(res, context);
     requestLog(req, res);
     try {
@@ -273,11 +273,15 @@ function createSendReply(deps: ReadDeps): SendReply {
   };
 }
 
-const contextFor = ({ target, format, handle }: ValidRequest | FailedRequest): RequestContext => ({
+const contextFor = (
+  { target, format, handle }: ValidRequest | FailedRequest,
+  requestId: string | undefined,
+): RequestContext => ({
   family: 'record',
   target,
   match: undefined,
   format,
+  handle,
   result: 'local',
-  ...(handle !== undefined && { handle }),
+  requestId,
 });

@@ -95,17 +95,17 @@ export function createUpstreamClient(
 
   return {
     async resolve(read) {
-      const {
-        handle: { text, key },
-        authoritative,
-      } = read;
+      const { handle, authoritative, caller } = read;
+      const { text, key } = handle;
       // Servers resolve these two dot segments even when percent-encoded. Without a prefix they cannot exist.
       if (text === '.' || text === '..') return { kind: 'not-found' };
       if (!authoritative) failures.assertNone(key);
       // Only the primary is authoritative. A mirror could return the record from before an acknowledged write.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
       try {
-        const outcome = await (isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read));
+        const outcome = await (isForPrimary
+          ? primary.read({ handle, authoritative, caller, timeoutMs })
+          : readWithFailover(read));
         failures.forget(key);
         return outcome;
       } catch (error) {

@@ -55,8 +55,9 @@ const RESERVED = { client: 4, background: 2 };
 const UNKNOWN: Caller = { class: 'normal', client: undefined };
 
 interface Waiting extends Waiter {
-  admit: () => void;
-  reject: (detail: string) => void;
+  resolve: () => void;
+  reject: (error: ServiceError) => void;
+  timer?: NodeJS.Timeout;
 }
 
 /**
@@ -91,24 +92,19 @@ export class ConcurrencyLimiter {
    */
   async acquire({ key, caller = UNKNOWN }: PlaceRequest = {}): Promise<() => void> {
     const request = { key, caller };
-    return this.#mayRun(request) ? this.#takeSlot(request) : this.#queueUp(request);
-  }
-
-  #queueUp(request: Waiter): Promise<() => void> {
-    const { queue } = this.#options;
-    if (this.#queued.ofKey(request.key) >= Math.ceil(queue / PARTS.queue)) throw this.#full();
-    if (this.#queue.size >= queue) {
-      const displaced = this.#queue.takeDisplaced(request);
-      if (displaced === undefined) throw this.#full();
-      displaced.reject(`${queue} requests are waiting, most of them for this client`);
-    }
-    return this.#wait(request);
+    await this.#takeSlot(request);
+    let isReleased = false;
+    return () => {
+      if (!isReleased) this.#releaseSlot(request);
+      isReleased = true;
+    };
   }
 
   /** Runs work in a slot. The latency of the work adapts the limit. */
   async run<T>(work: () => Promise<T>, { key, caller = UNKNOWN }: PlaceRequest = {}): Promise<T> {
     const request = { key, caller };
-    const release = this.#mayRun(request) ? this.#takeSlot(request) : await this.#queueUp(request);
+    const waiting = this.#takeSlot(request);
+    if (waiting !== undefined) await waiting;
     const startedAt = performance.now();
     try {
       const value = await work();
@@ -118,7 +114,7 @@ export class ConcurrencyLimiter {
       if (isOverload(error)) this.#observe(Infinity);
       throw error;
     } finally {
-      release();
+      this.#releaseSlot(request);
     }
   }
 
@@ -145,47 +141,61 @@ export class ConcurrencyLimiter {
     return caller.client === undefined || running.ofClient(caller.client) < share;
   }
 
-  #takeSlot(request: Waiter): () => void {
+  /** Takes a slot; a promise if the request has to wait for it. */
+  #takeSlot(request: Waiter): Promise<void> | undefined {
+    if (!this.#mayRun(request)) return this.#queueUp(request);
     this.#running.change(request, 1);
-    let isReleased = false;
-    return () => {
-      if (isReleased) return;
-      isReleased = true;
-      this.#running.change(request, -1);
-      this.#admitWaiting();
-    };
+    return undefined;
   }
 
-  #wait(request: Waiter): Promise<() => void> {
+  #releaseSlot(request: Waiter): void {
+    this.#running.change(request, -1);
+    this.#admitWaiting();
+  }
+
+  #queueUp(request: Waiter): Promise<void> {
+    const { queue } = this.#options;
+    if (this.#queued.ofKey(request.key) >= Math.ceil(queue / PARTS.queue)) throw this.#full();
+    if (this.#queue.size >= queue) {
+      const displaced = this.#queue.takeDisplaced(request);
+      if (displaced === undefined) throw this.#full();
+      this.#drop(displaced, `${queue} requests are waiting, most of them for this client`);
+    }
+    return this.#wait(request);
+  }
+
+  #wait({ key, caller }: Waiter): Promise<void> {
     const { queueTimeoutMs } = this.#options;
-    this.#queued.change(request, 1);
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        clearTimeout(timer);
-        this.#queued.change(request, -1);
-      };
-      const entry: Waiting = {
-        ...request,
-        admit: () => {
-          leave();
-          resolve(this.#takeSlot(request));
-        },
-        reject: (detail) => {
-          leave();
-          reject(this.#reject(detail));
-        },
-      };
-      this.#queue.add(entry);
+      const waiting: Waiting = { key, caller, resolve, reject };
       const expire = (): void => {
-        this.#queue.remove(entry);
-        entry.reject(`no slot within ${queueTimeoutMs} ms`);
+        this.#queue.remove(waiting);
+        this.#drop(waiting, `no slot within ${queueTimeoutMs} ms`);
       };
       // Before the timeout, so that this request still gets the slot.
-      let timer = setTimeout(() => {
-        timer = setTimeout(expire, queueTimeoutMs / 4);
+      waiting.timer = setTimeout(() => {
+        waiting.timer = setTimeout(expire, queueTimeoutMs / 4);
         this.#preemptOne(queueTimeoutMs / 2);
       }, 0.75 * queueTimeoutMs);
+      this.#queued.change(waiting, 1);
+      this.#queue.add(waiting);
     });
+  }
+
+  #leaveQueue(waiting: Waiting): void {
+    clearTimeout(waiting.timer);
+    this.#queued.change(waiting, -1);
+  }
+
+  #admit(waiting: Waiting): void {
+    this.#leaveQueue(waiting);
+    this.#running.change(waiting, 1);
+    waiting.resolve();
+  }
+
+  #drop(waiting: Waiting, detail: string): void {
+    this.#leaveQueue(waiting);
+    waiting.reject(this.#reject(detail));
   }
 
   /** Admits as many as fit: the limit may have risen. */
@@ -193,7 +203,7 @@ export class ConcurrencyLimiter {
     while (this.#queue.size > 0 && this.#running.total < this.#options.concurrency) {
       const next = this.#queue.takeNext(this.#places);
       if (next === undefined) return;
-      next.admit();
+      this.#admit(next);
     }
   }
 

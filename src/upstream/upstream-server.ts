@@ -61,31 +61,34 @@ export function createServer(
   // No header is of a caller, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
-  async function send({ handle, authoritative, caller, timeoutMs }: ServerRead): Promise<Outcome> {
+  const report = (result: CallResult, startedAt: number): void => {
+    reportCall({ server, result, durationMs: now() - startedAt }, context);
+  };
+
+  /** `deadline`: monotonic (ms). */
+  async function send({ handle, authoritative, caller }: ServerRead, deadline: number): Promise<Outcome> {
     const { text, key } = handle;
     // A pause may have begun during the wait for a slot.
     pause.assertOver();
     const attempt = breaker.begin(key);
     const path = `${basePath}/api/handles/${handleToPath(text)}${authoritative ? '?auth=true' : ''}`;
     const startedAt = now();
-    const report = (result: CallResult): void => {
-      reportCall({ server, result, durationMs: now() - startedAt }, context);
-    };
     try {
       const headers = caller?.via ? requestHeaders({ pseudonym, via: caller.via }) : headersOfAll;
       const request = { origin, method: 'GET' as const, path, headers };
+      const timeoutMs = Math.max(1, deadline - performance.now());
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes: maxRecordBytes });
       const { status, headers: received, body } = response;
       const pauseMs = pause.observe(response);
       const reading = readOutcome({ status, headers: received, body, handle: text, caseSensitive, pauseMs });
       const read = readInSlices(slicer, reading, { chars: body.length, caller });
       const outcome = read instanceof Promise ? await read : read;
-      report(outcome.kind);
+      report(outcome.kind, startedAt);
       health?.succeeded();
       breaker.succeeded();
       return outcome;
     } catch (error) {
-      report(error instanceof ServiceError ? error.code : 'INTERNAL');
+      report(error instanceof ServiceError ? error.code : 'INTERNAL', startedAt);
       if (error instanceof ServiceError) {
         health?.failed(error);
         breaker.failed(attempt, error);
@@ -96,12 +99,10 @@ export function createServer(
 
   return {
     read(read) {
-      const { handle, caller, timeoutMs: totalMs } = read;
+      const { handle, caller, timeoutMs } = read;
       pause.assertOver();
-      const deadline = performance.now() + totalMs;
-      const sendInTime = (): Promise<Outcome> =>
-        send({ ...read, timeoutMs: Math.max(1, deadline - performance.now()) });
-      return limiter.run(sendInTime, { key: handle.key, caller });
+      const deadline = performance.now() + timeoutMs;
+      return limiter.run(() => send(read, deadline), { key: handle.key, caller });
     },
   };
 }
