@@ -1,12 +1,14 @@
 // The outcome of resolving a handle upstream. Failures are thrown as ServiceError.
 import type { Bytes } from './bytes.js';
-import type { Ttl } from './value.js';
+import type { HandleValue, Ttl } from './value.js';
 
 /** The handle exists: its public values as a JSON array, never empty, and their TTLs. */
 export interface Found {
   kind: 'found';
   values: Bytes;
   ttls: Ttl[];
+  /** The same values as objects. */
+  parsed?: readonly HandleValue[];
 }
 
 /** The handle exists without public values (HTTP 200, code 200). */

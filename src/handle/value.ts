@@ -86,6 +86,8 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
 export interface PublicValues {
   values: Bytes;
   ttls: Ttl[];
+  /** The same values as objects. */
+  parsed: HandleValue[];
 }
 
 /** Shorter arrays are processed in less than a millisecond. */
@@ -104,6 +106,7 @@ export function* publicValues(
 ): Steps<PublicValues> {
   const kept: string[] = [];
   const ttls: Ttl[] = [];
+  const keptValues: HandleValue[] = [];
   let at = 0;
   let isAsWritten = true;
   let chars = 0;
@@ -115,12 +118,13 @@ export function* publicValues(
     const isOneLine = !slice.includes('\n');
     isAsWritten &&= isOneLine;
     kept.push(isOneLine ? slice : writeJson(value));
+    keptValues.push(value);
     chars += slice.length + ','.length;
     ttls.push(value.ttl ?? 86_400);
   }
   // Brackets replace the last comma: no value was left out, and no space is between the values.
   const isWhole = isAsWritten && chars + ']'.length === valuesJson.length;
-  return { values: toBytes(isWhole ? valuesJson : `[${kept.join(',')}]`), ttls };
+  return { values: toBytes(isWhole ? valuesJson : `[${kept.join(',')}]`), ttls, parsed: keptValues };
 }
 
 /** The JSON of the selected values; undefined when none matches. `values` and `parsed` are the same values. */

@@ -14,6 +14,7 @@ import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from '../upstream/caller.js';
 import type { ExpiringMap } from '../upstream/expiring-map.js';
+import { keepLoaded } from './parsed-records.js';
 import type { Resolution } from './resolution.js';
 
 export interface LoaderDeps<Ticket> {
@@ -108,6 +109,7 @@ export class Loader<Ticket> {
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
     const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBoundsOf(key));
+    if (outcome.kind === 'found' && outcome.parsed) keepLoaded(entry.values, outcome.parsed);
     const isKept = this.#isKept(task, entry);
     const stored = isKept && this.#deps.store.accepts(key, kept.ticket);
     const storing = task.authoritative

@@ -25,12 +25,21 @@ const parsed = new LRUCache<Bytes, ParsedValues>({
   sizeCalculation: (_values, text) => text.length,
 });
 
+/** The record that was loaded last, whose request usually reads its values next. */
+let loaded: { text: Bytes; values: ParsedValues } = { text: '' as Bytes, values: NO_VALUES };
+
+/** Keeps the values of a loaded record until the next one. */
+export function keepLoaded(text: Bytes, values: ParsedValues): void {
+  if (text.length <= LARGE_CHARS) loaded = { text, values };
+}
+
 /** The public values in the order of the record. */
 export const valuesOf = (entry: Pick<Entry, 'kind' | 'values'>): ParsedValues => runToEnd(readValues(entry));
 
 /** `valuesOf` in steps, so that a large record does not block other requests. */
 export function* readValues({ kind, values: text }: Pick<Entry, 'kind' | 'values'>): Steps<ParsedValues> {
   if (kind !== 'found') return NO_VALUES;
+  if (text === loaded.text) return loaded.values;
   if (text.length <= LARGE_CHARS) return parseJson(toText(text)) as HandleValue[];
   const known = parsed.get(text);
   if (known !== undefined) return known;

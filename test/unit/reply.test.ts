@@ -51,6 +51,23 @@ describe('reply of a Handle server', () => {
     expect(outcome.kind === 'found' && toText(outcome.values)).toBe(JSON.stringify(values));
   });
 
+  describe('with private values or without', () => {
+    const open = '{"index":1,"type":"URL","data":{"format":"string","value":"[1, 2]"},"ttl":1}';
+    const closed = '{"index":2,"type":"X","permissions":"1100"}';
+    test.each([
+      ['compact', `[${open},${open}]`, `[${open},${open}]`],
+      ['with space between its values', `[ ${open} ,${open}]`, `[${open},${open}]`],
+      ['with a private value', `[${closed},${open}]`, `[${open}]`],
+      ['with a value on two lines', `[${open},\n${open.replace(',', ',\n')}]`, `[${open},${open}]`],
+      ['empty', '[]', undefined],
+    ])('keeps the public values of an array that is written %s', (_how, written, kept) => {
+      const outcome = read(200, `{"responseCode":1,"handle":"21.T1/a","values":${written}}`);
+      const { values, parsed } = outcome.kind === 'found' ? outcome : {};
+      expect(values).toBe(kept);
+      expect(parsed).toEqual(kept === undefined ? undefined : JSON.parse(kept));
+    });
+  });
+
   test('gives a value without ttl the default TTL of a Handle server', () => {
     const outcome = read(200, '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL"}]}');
     expect(outcome).toMatchObject({ ttls: [86_400] });
