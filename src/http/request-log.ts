@@ -26,7 +26,6 @@ export function createRequestLog(
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       const path = shownPath(target.path);
       const code = failure?.code;
-      const { statusCode: status } = res;
       trace?.describe({
         'url.path': path,
         'handle_proxy.interface': family,
@@ -41,14 +40,18 @@ export function createRequestLog(
         result,
         code,
       });
-      metrics.countRequest({ interface: family, handle, result, status, ms, path, code });
-      if (!isLogged(result) || !log.isLevelEnabled('info')) return;
-      const request = { interface: family, method, handle, path, status, result, ms };
-      const requestId = requestIdOf(res);
-      const failed = failure && { code, ...failure.diagnosis };
-      log.info({ ...request, requestId, ...failed, ...(trace && { traceId: trace.traceId }) }, 'request');
+      const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
+      metrics.countRequest({ ...request, code });
+      if (isLogged(result) && log.isLevelEnabled('info')) log.info(lineOf(res, request, trace), 'request');
     });
   };
+}
+
+function lineOf(res: ServerResponse, request: object, trace: { traceId: string } | undefined): object {
+  const { failure } = contextOf(res);
+  const requestId = requestIdOf(res);
+  const failed = failure && { code: failure.code, ...failure.diagnosis };
+  return { ...request, requestId, ...failed, ...(trace && { traceId: trace.traceId }) };
 }
 
 /** Longer paths are truncated in the log, because rejected request lines may be much longer. */

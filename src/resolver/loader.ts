@@ -112,12 +112,9 @@ export class Loader<Ticket> {
     if (outcome.kind === 'found' && outcome.parsed) keepLoaded(entry.values, outcome.parsed);
     const isKept = this.#isKept(task, entry);
     const stored = isKept && this.#deps.store.accepts(key, kept.ticket);
-    const storing = task.authoritative
-      ? this.#replace(key, { entry, isKept, kept })
-      : this.#store(key, { entry, isKept, kept });
     // The next read must not find the older record, on any instance.
-    if (task.authoritative) await storing;
-    else if (storing instanceof Promise) storing.catch(exceptServiceError);
+    if (task.authoritative) await this.#replace(key, { entry, isKept, kept });
+    else this.#store(key, { entry, isKept, kept });
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
@@ -133,10 +130,10 @@ export class Loader<Ticket> {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }
 
-  #store(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): unknown {
+  #store(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): void {
     const { store } = this.#deps;
-    if (isKept) return store.set(key, entry, kept.ticket);
-    return kept.entry && store.forget(key);
+    const storing = isKept ? store.set(key, entry, kept.ticket) : kept.entry && store.forget(key);
+    if (storing instanceof Promise) storing.catch(exceptServiceError);
   }
 
   #replace(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): Promise<void> {

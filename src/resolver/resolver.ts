@@ -118,7 +118,8 @@ export class Resolver<Ticket> {
       const admitting = admit();
       return admitting instanceof Promise ? admitting.then(resolve) : resolve(admitting);
     } catch (refusal) {
-      return Promise.reject(refusal as Error);
+      const error = refusal as Error;
+      return Promise.reject(error);
     }
   }
 
