@@ -1,4 +1,4 @@
-// The values of cache entries as objects. Large records are parsed once and cached.
+// The values of cache entries as objects. Large records are parsed once and cached, and a loaded record is not parsed again.
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
