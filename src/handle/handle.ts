@@ -75,9 +75,13 @@ function percentDecode(raw: string): Buffer | undefined {
  * "%2F slash"). A lone surrogate, which JSON can contain and UTF-8 cannot, becomes U+FFFD.
  */
 export function handleToPath(handle: string): string {
+  if (UNRESERVED_PATH.test(handle)) return handle;
   const encoded = encodeURIComponent(Buffer.from(handle).toString());
   return isFoldedByUrlParsers(handle) ? encoded : encoded.replaceAll('%2F', '/');
 }
+
+/** Segments of unreserved characters (RFC 3986 §2.3), none of which begins with a dot. */
+const UNRESERVED_PATH = /^[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*$/;
 
 const isFoldedByUrlParsers = (handle: string): boolean => /(^|\/)(\.{0,2}\/|\.{1,2}$)/.test(handle);
 

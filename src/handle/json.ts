@@ -15,11 +15,13 @@ export class NestingError extends Error {
 
 /** Parses untrusted JSON. @throws NestingError, or SyntaxError for invalid JSON */
 export function parseJson(json: string): unknown {
-  // Most records have fewer brackets than the maximum depth, and `indexOf` counts them fast.
-  const brackets = countUpTo(MAX_DEPTH + 1, json, '{') + countUpTo(MAX_DEPTH + 1, json, '[');
-  if (brackets > MAX_DEPTH && isTooDeep(json)) throw new NestingError();
+  if (json.length > MAX_DEPTH && hasManyBrackets(json) && isTooDeep(json)) throw new NestingError();
   return JSON.parse(json);
 }
+
+/** Rules out deep nesting: most records have fewer brackets than the maximum depth, and `indexOf` counts them fast. */
+const hasManyBrackets = (json: string): boolean =>
+  countUpTo(MAX_DEPTH + 1, json, '{') + countUpTo(MAX_DEPTH + 1, json, '[') > MAX_DEPTH;
 
 /** Extracts the JSON object from a response, including JSONP; returns an empty string without an object. */
 export const extractObject = (text: string): string =>
@@ -56,11 +58,14 @@ export function sliceMember(json: string, name: string): string | undefined {
     const nameEnd = endOfString(json, at);
     const start = skipSpace(json, json.indexOf(':', nameEnd) + 1);
     const end = endOfValue(json, start);
-    if (JSON.parse(json.slice(at, nameEnd)) === name) found = json.slice(start, end);
+    if (isName(json.slice(at, nameEnd), name)) found = json.slice(start, end);
     at = skipSeparator(json, end);
   }
   return found;
 }
+
+const isName = (written: string, name: string): boolean =>
+  written.includes('\\') ? JSON.parse(written) === name : written === `"${name}"`;
 
 function endOfValue(json: string, start: number): number {
   if (json[start] === '"') return endOfString(json, start);

@@ -1,12 +1,14 @@
 // Outcomes of upstream reads and writes. Failures are thrown as ServiceError.
 import type { Bytes } from './bytes.js';
-import type { Ttl } from './value.js';
+import type { HandleValue, Ttl } from './value.js';
 
 /** An existing handle, with its public values as a non-empty JSON array, and their TTLs. */
 export interface Found {
   kind: 'found';
   values: Bytes;
   ttls: Ttl[];
+  /** The same values as objects. */
+  parsed?: readonly HandleValue[];
 }
 
 /** An existing handle without public values (HTTP 200, code 200). */

@@ -22,26 +22,27 @@ export interface Body {
 
 /** Renders the body of an entry for a query. Echoes `handle` in the caller's spelling. */
 export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Steps<Body> {
-  if (entry.kind === 'not-found') {
-    return {
-      status: 404,
-      json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound, ...messageOf(entry) }, handle),
-    };
-  }
-  const values = entry.kind === 'found' ? yield* selected(entry, selection) : undefined;
-  if (values === undefined) {
-    return {
-      status: 200,
-      json: bodyOfMembers({ responseCode: RESPONSE_CODE.valuesNotFound, values: [] }, handle),
-    };
-  }
-  const json = `{"responseCode":${RESPONSE_CODE.success},"handle":${writeJson(handle)},"values":${values}}`;
-  return { status: 200, json };
+  if (entry.kind !== 'found' || selectsAll(selection)) return bodyOfWhole(entry, handle);
+  return bodyOfValues(yield* selectValues(entry.values, yield* readValues(entry), selection), handle);
 }
 
-function* selected(entry: RecordContent, selection: Selection): Steps<string | undefined> {
-  if (selectsAll(selection)) return toText(entry.values);
-  return yield* selectValues(entry.values, yield* readValues(entry), selection);
+/** The body of an entry with all its values, which are sent as stored. */
+export function bodyOfWhole(entry: RecordContent, handle: string): Body {
+  if (entry.kind !== 'not-found') {
+    return bodyOfValues(entry.kind === 'found' ? toText(entry.values) : undefined, handle);
+  }
+  const members = { responseCode: RESPONSE_CODE.handleNotFound, ...messageOf(entry) };
+  return { status: 404, json: bodyOfMembers(members, handle) };
+}
+
+/** `values`: undefined if there are none. */
+function bodyOfValues(values: string | undefined, handle: string): Body {
+  const { success, valuesNotFound } = RESPONSE_CODE;
+  const json =
+    values === undefined
+      ? bodyOfMembers({ responseCode: valuesNotFound, values: [] }, handle)
+      : `{"responseCode":${success},"handle":${writeJson(handle)},"values":${values}}`;
+  return { status: 200, json };
 }
 
 /** Renders an unsuccessful body. The handle, if any, is last, as in Handle server recordings. */

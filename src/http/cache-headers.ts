@@ -11,7 +11,8 @@ const CACHE_NAME = 'handle-resolver-proxy';
 export const VARY = 'Accept-Encoding, Authorization, Origin';
 
 /** Returns `Vary` with additional header names. */
-export const varyOf = (names: readonly string[] = []): string => [...names, VARY].join(', ');
+export const varyOf = (names: readonly string[] = []): string =>
+  names.length === 0 ? VARY : [...names, VARY].join(', ');
 
 /** Returns headers for downstream caches (Cache-Control, optionally Expires) for a remaining TTL. */
 export type Freshness = (ttlSeconds: number, now: number) => Record<string, string>;
@@ -79,11 +80,14 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
     return hitHeaders(entry, now, freshness);
   }
   const isReusable = stale === undefined && !authoritative;
+  const ttl = ttlOf(entry, now);
+  // Spread objects would change the hidden class of the headers at each member.
+  const { 'Cache-Control': cacheControl = '', Expires } = freshness(isReusable ? ttl : 0, now);
   return {
     Age: ageOf(entry, now),
-    ...freshness(isReusable ? ttlOf(entry, now) : 0, now),
-    ...(authoritative && { 'Cache-Control': 'no-cache' }),
-    'Cache-Status': cacheStatus({ resolution, authoritative, ttl: ttlOf(entry, now) }),
+    'Cache-Control': authoritative ? 'no-cache' : cacheControl,
+    ...(Expires !== undefined && { Expires }),
+    'Cache-Status': cacheStatus({ resolution, authoritative, ttl }),
   };
 }
 
@@ -150,12 +154,9 @@ function cacheStatus({
   const detail = stale ?? (from === 'redis' ? 'redis' : undefined);
   const reason = authoritative ? 'request' : 'miss';
   // Tokens and integers, serialised unquoted (RFC 9651).
-  return [
-    CACHE_NAME,
-    from === 'upstream' ? `fwd=${reason}` : 'hit',
-    `ttl=${ttl}`,
-    ...(stored === true ? ['stored'] : []),
-    ...(collapsed ? ['collapsed'] : []),
-    ...(detail === undefined ? [] : [`detail=${detail}`]),
-  ].join('; ');
+  let status = `${CACHE_NAME}; ${from === 'upstream' ? `fwd=${reason}` : 'hit'}; ttl=${ttl}`;
+  if (stored === true) status += '; stored';
+  if (collapsed) status += '; collapsed';
+  if (detail !== undefined) status += `; detail=${detail}`;
+  return status;
 }

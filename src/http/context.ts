@@ -28,7 +28,7 @@ export interface RequestContext extends Place {
   route?: Route | undefined;
   format: Format;
   /** Undefined until the path is parsed. */
-  handle?: HandleRef;
+  handle?: HandleRef | undefined;
   result: Result;
   /** Caller for upstream limits; undefined until the traffic rules have run. */
   caller?: Caller;

@@ -15,7 +15,8 @@ export interface RawResponse {
 export function linesOf(headers: readonly string[]): HeaderLines {
   let lines = '';
   for (let at = 0; at < headers.length; at += 2) {
-    const [name = '', value = ''] = [headers[at], headers[at + 1]];
+    const name = headers[at] ?? '';
+    const value = headers[at + 1] ?? '';
     validateHeaderName(name);
     validateHeaderValue(name, value);
     lines += `${name}: ${value}\r\n`;

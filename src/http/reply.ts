@@ -1,7 +1,7 @@
 // Replies: representation for the caller, 304 by ETag, header order.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bytes } from '../handle/bytes.js';
-import { render } from './body.js';
+import { frameOf, render } from './body.js';
 import { contextOf } from './context.js';
 import { exposeHeaders, withCors } from './cors.js';
 import type { FastHeaders } from './fast-headers.js';
@@ -29,11 +29,22 @@ interface ReplyForm {
 
 /** Renders a reply's representation; returns a promise only for a compressed body. */
 export function* representReply(
-  { status, json }: Reply,
+  reply: Reply,
   form: ReplyForm,
 ): Steps<Representation | Promise<Representation>> {
+  const { status, json } = reply;
+  if (!form.format.pretty) return representAsWritten(reply, form);
   const { contentType, text } = yield* render(json, form.format);
   return represent({ text, contentType, hasEtag: status === 200 }, form);
+}
+
+/** As `representReply`, for JSON that is not indented, which takes no steps. */
+export function representAsWritten(
+  { status, json }: Reply,
+  form: ReplyForm,
+): Representation | Promise<Representation> {
+  const { contentType, before, after } = frameOf(form.format);
+  return represent({ text: before + json + after, contentType, hasEtag: status === 200 }, form);
 }
 
 /** Status, headers and body for one caller. */

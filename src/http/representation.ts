@@ -48,19 +48,14 @@ function describe(
   { encoding, isWorthGzip, body }: Pick<Representation, 'encoding' | 'isWorthGzip' | 'body'>,
 ): Representation {
   const etag = hasEtag ? etagOf(text, encoding) : undefined;
+  const framing = ['Content-Type', contentType, 'Content-Length', String(body.length)];
   return {
     encoding,
     isWorthGzip,
     body,
     etag,
-    common: ['Vary', varyOf(varies), ...(etag === undefined ? [] : ['ETag', etag])],
-    ofBody: [
-      ...(encoding === 'gzip' ? ['Content-Encoding', 'gzip'] : []),
-      'Content-Type',
-      contentType,
-      'Content-Length',
-      String(body.length),
-    ],
+    common: etag === undefined ? ['Vary', varyOf(varies)] : ['Vary', varyOf(varies), 'ETag', etag],
+    ofBody: encoding === 'gzip' ? ['Content-Encoding', 'gzip', ...framing] : framing,
   };
 }
 

@@ -24,36 +24,34 @@ export function createRequestLog(
     res.once('close', () => {
       const { family, target, handle: { text: handle } = {}, result, failure } = contextOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
+      const path = shownPath(target.path);
+      const code = failure?.code;
       trace?.describe({
-        'url.path': shownPath(target.path),
+        'url.path': path,
         'handle_proxy.interface': family,
         'handle_proxy.result': result,
         ...(handle !== undefined && { 'handle_proxy.handle': handle }),
       });
-      const request = {
-        interface: family,
-        method,
-        handle,
-        path: shownPath(target.path),
-        status: res.statusCode,
-        result,
-        ms,
-        requestId: requestIdOf(res),
-        ...(failure && { code: failure.code, ...failure.diagnosis }),
-        ...(trace && { traceId: trace.traceId }),
-      };
       const { address, network } = findClient(req);
       metrics.recent.countClient({
         // A disconnected client may have lost its address.
         network: isIP(address) === 0 ? undefined : network,
         agent: req.headers['user-agent'] ?? '',
         result,
-        code: failure?.code,
+        code,
       });
-      metrics.countRequest(request);
-      if (isLogged(result)) log.info(request, 'request');
+      const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
+      metrics.countRequest({ ...request, code });
+      if (isLogged(result) && log.isLevelEnabled('info')) log.info(lineOf(res, request, trace), 'request');
     });
   };
+}
+
+function lineOf(res: ServerResponse, request: object, trace: { traceId: string } | undefined): object {
+  const { failure } = contextOf(res);
+  const requestId = requestIdOf(res);
+  const failed = failure && { code: failure.code, ...failure.diagnosis };
+  return { ...request, requestId, ...failed, ...(trace && { traceId: trace.traceId }) };
 }
 
 /** Maximum logged path length, because rejected request lines may be much longer. */

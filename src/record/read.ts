@@ -23,7 +23,13 @@ import {
 } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
-import { type Reply, createEndOfTurn, createSendMade, representReply } from '../http/reply.js';
+import {
+  type Reply,
+  createEndOfTurn,
+  createSendMade,
+  representAsWritten,
+  representReply,
+} from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Target, isList, rawHandleOf, readHandle, readTarget } from '../http/target.js';
@@ -33,7 +39,14 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 import { isBatch } from './batch/request.js';
-import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
+import {
+  type RecordReplyDeps,
+  charsOf,
+  renderResolution,
+  renderWhole,
+  reportReply,
+  resultOf,
+} from './record-reply.js';
 import type { RequestCheck } from './pipeline.js';
 import {
   type Hit,
@@ -215,10 +228,14 @@ function createRender(deps: ReadDeps): Render {
   }
 
   return function render(call, request, resolution) {
-    const rendering = steps(call, request, resolution);
+    const { handle, query, format } = request;
+    if (!selectsAll(query) || format.pretty)
+      return runStepsOf(call.res)(steps(call, request, resolution), charsOf(resolution));
     // The whole record is sent as stored, which needs little work.
-    const isAsStored = selectsAll(request.query) && !request.format.pretty;
-    return isAsStored ? runToEnd(rendering) : runStepsOf(call.res)(rendering, charsOf(resolution));
+    const reply = renderWhole(resolution, request, deps);
+    const { acceptEncoding } = call.headers;
+    const made = representAsWritten(reply, { format, acceptEncoding, gzipMinBytes });
+    return { handle, resolution, result: resultOf(resolution, query), reply, made };
   };
 }
 
@@ -236,7 +253,7 @@ function createSendReply(deps: ReadDeps): SendReply {
 
   return async function sendReply(call, request, rendered) {
     const { req, res, target, headers } = call;
-    const context = { ...contextFor(request), requestId: acceptRequestId(headers.requestId, req) };
+    const context = contextFor(request, acceptRequestId(headers.requestId, req));
     putContext(res, context);
     requestLog(req, res);
     try {
@@ -258,11 +275,15 @@ function createSendReply(deps: ReadDeps): SendReply {
   };
 }
 
-const contextFor = ({ target, format, handle }: ValidRequest | FailedRequest): RequestContext => ({
+const contextFor = (
+  { target, format, handle }: ValidRequest | FailedRequest,
+  requestId: string | undefined,
+): RequestContext => ({
   family: 'record',
   target,
   match: undefined,
   format,
+  handle,
   result: 'local',
-  ...(handle !== undefined && { handle }),
+  requestId,
 });

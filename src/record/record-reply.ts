@@ -3,7 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
-import { type Body, bodyOfEntry, bodyOfMembers } from '../http/body.js';
+import type { Refused } from '../handle/outcome.js';
+import { type Body, bodyOfEntry, bodyOfMembers, bodyOfWhole } from '../http/body.js';
 import { type Freshness, cacheHeaders } from '../http/cache-headers.js';
 import { type Result, contextOf } from '../http/context.js';
 import type { RecordQuery } from '../http/query.js';
@@ -29,23 +30,39 @@ interface HandleQuery {
   query: RecordQuery;
 }
 
+type RenderDeps = Pick<RecordReplyDeps, 'freshness' | 'context'>;
+
 export function* renderResolution(
   resolution: Resolution,
   { handle, query }: HandleQuery,
-  { freshness, context }: Pick<RecordReplyDeps, 'freshness' | 'context'>,
+  deps: RenderDeps,
 ): Steps<Reply> {
-  const body = yield* bodyOfResolution(resolution, { handle, query });
+  const { status, json } = yield* bodyOfResolution(resolution, { handle, query });
+  return { status, json, headers: headersOf(resolution, query, deps) };
+}
+
+/** As `renderResolution`, with all values, which takes no steps. */
+export function renderWhole(resolution: Resolution, { handle, query }: HandleQuery, deps: RenderDeps): Reply {
+  const { status, json } =
+    resolution.kind === 'entry'
+      ? bodyOfWhole(resolution.entry, handle.text)
+      : bodyOfRefusal(resolution.refused, handle);
+  return { status, json, headers: headersOf(resolution, query, deps) };
+}
+
+function headersOf(
+  resolution: Resolution,
+  { authoritative }: Pick<RecordQuery, 'authoritative'>,
+  { freshness, context }: RenderDeps,
+): Record<string, string> {
   if (resolution.kind === 'entry') {
-    const { authoritative } = query;
-    const headers = cacheHeaders({ resolution, authoritative, now: context.clock.now(), freshness });
-    return { ...body, headers };
+    return cacheHeaders({ resolution, authoritative, now: context.clock.now(), freshness });
   }
   const { retryAfter } = resolution.refused;
-  const headers = {
+  return {
     'Cache-Control': 'no-store',
     ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
   };
-  return { ...body, headers };
 }
 
 /** Returns the record length in characters; 0 for a refusal. */
@@ -55,9 +72,13 @@ export const charsOf = (resolution: Resolution): number =>
 /** Renders status and JSON, without the headers. */
 export function* bodyOfResolution(resolution: Resolution, { handle, query }: HandleQuery): Steps<Body> {
   if (resolution.kind === 'entry') return yield* bodyOfEntry(resolution.entry, handle.text, query);
-  const { status, members, namesHandle } = resolution.refused;
-  return { status, json: bodyOfMembers(members, namesHandle ? handle.text : undefined) };
+  return bodyOfRefusal(resolution.refused, handle);
 }
+
+const bodyOfRefusal = ({ status, members, namesHandle }: Refused, handle: HandleRef): Body => ({
+  status,
+  json: bodyOfMembers(members, namesHandle ? handle.text : undefined),
+});
 
 export function resultOf(
   resolution: Resolution,

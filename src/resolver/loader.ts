@@ -14,6 +14,7 @@ import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from '../upstream/caller.js';
 import type { ExpiringMap } from '../upstream/expiring-map.js';
+import { keepLoaded } from './parsed-records.js';
 import type { Resolution } from './resolution.js';
 
 export interface LoaderDeps<Ticket> {
@@ -73,8 +74,6 @@ export class Loader<Ticket> {
     // Avoids promises, because each costs a miss more than parsing the record.
     const answer =
       kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
-    // A caller that is served a stale entry does not await the answer, so a rejection would be unhandled.
-    answer.catch(() => undefined);
     return { startedAt, kept, answer };
   }
 
@@ -100,23 +99,29 @@ export class Loader<Ticket> {
   }
 
   async #loadFromUpstream(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
+    const { upstream, failures } = this.#deps;
     const { key } = task.handle;
     const requestedAt = this.#deps.now();
-    const outcome = await this.#outcomeOf(task);
+    let outcome: Outcome;
+    try {
+      outcome = await upstream.resolve(task);
+    } catch (failure) {
+      failures.set(key, true);
+      throw failure;
+    }
+    failures.delete(key);
     if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(key, kept.entry, requestedAt)) {
-      this.#deps.failures.set(key, true);
+      failures.set(key, true);
       return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
     const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBoundsOf(key));
+    if (outcome.kind === 'found' && outcome.parsed) keepLoaded(entry.values, outcome.parsed);
     const isKept = this.#isKept(task, entry);
     const stored = isKept && this.#deps.store.accepts(key, kept.ticket);
-    const storing = task.authoritative
-      ? this.#replace(key, { entry, isKept, kept })
-      : this.#store(key, { entry, isKept, kept });
     // The next read on any instance must not find the older record.
-    if (task.authoritative) await storing;
-    else if (storing instanceof Promise) storing.catch(exceptServiceError);
+    if (task.authoritative) await this.#replace(key, { entry, isKept, kept });
+    else this.#store(key, { entry, isKept, kept });
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
@@ -124,20 +129,6 @@ export class Loader<Ticket> {
   #isNewerThanMirror(key: string, entry: Entry, requestedAt: number): boolean {
     return (
       this.judge(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBoundsOf(key))
-    );
-  }
-
-  #outcomeOf({ handle, authoritative, caller, isUnreferred }: LoadTask): Promise<Outcome> {
-    const { upstream, failures } = this.#deps;
-    return upstream.resolve({ handle, authoritative, caller, isUnreferred }).then(
-      (outcome) => {
-        failures.delete(handle.key);
-        return outcome;
-      },
-      (failure: unknown) => {
-        failures.set(handle.key, true);
-        throw failure;
-      },
     );
   }
 
@@ -149,10 +140,10 @@ export class Loader<Ticket> {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }
 
-  #store(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): unknown {
+  #store(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): void {
     const { store } = this.#deps;
-    if (isKept) return store.set(key, entry, kept.ticket);
-    return kept.entry && store.forget(key);
+    const storing = isKept ? store.set(key, entry, kept.ticket) : kept.entry && store.forget(key);
+    if (storing instanceof Promise) storing.catch(exceptServiceError);
   }
 
   #replace(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): Promise<void> {

@@ -25,12 +25,21 @@ const parsed = new LRUCache<Bytes, ParsedValues>({
   sizeCalculation: (_values, text) => text.length,
 });
 
+/** The last loaded record: its request usually reads the values next. */
+let loaded: { text: Bytes; values: ParsedValues } = { text: '' as Bytes, values: NO_VALUES };
+
+/** Keeps a loaded record's parsed values until the next load. */
+export function keepLoaded(text: Bytes, values: ParsedValues): void {
+  if (text.length <= LARGE_CHARS) loaded = { text, values };
+}
+
 /** Returns the public values in record order. */
 export const valuesOf = (entry: Pick<Entry, 'kind' | 'values'>): ParsedValues => runToEnd(readValues(entry));
 
 /** Returns the public values in steps, so that a large record does not block other requests. */
 export function* readValues({ kind, values: text }: Pick<Entry, 'kind' | 'values'>): Steps<ParsedValues> {
   if (kind !== 'found') return NO_VALUES;
+  if (text === loaded.text) return loaded.values;
   if (text.length <= LARGE_CHARS) return parseJson(toText(text)) as HandleValue[];
   const known = parsed.get(text);
   if (known !== undefined) return known;

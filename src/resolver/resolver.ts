@@ -117,10 +117,17 @@ export class Resolver<Ticket> {
     return fresh ?? this.#readAdmitted(handle, options);
   }
 
-  async #readAdmitted(handle: HandleRef, { admit, ...options }: ResolverRead): Promise<Resolution> {
-    const admitting = admit();
-    const caller = admitting instanceof Promise ? await admitting : admitting;
-    return this.resolve(handle, { ...options, caller });
+  #readAdmitted(handle: HandleRef, options: ResolverRead): Promise<Resolution> {
+    const { admit, authoritative, isUnreferred = false } = options;
+    const resolve = (caller: Caller | undefined): Promise<Resolution> =>
+      this.resolve(handle, { authoritative, isUnreferred, caller });
+    try {
+      const admitting = admit();
+      return admitting instanceof Promise ? admitting.then(resolve) : resolve(admitting);
+    } catch (refusal) {
+      const error = refusal as Error;
+      return Promise.reject(error);
+    }
   }
 
   /**

@@ -81,7 +81,8 @@ export const plainAddress = (address: string): string =>
   /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
 
 /** Identifies a client by IPv4 address or by IPv6 /56 network, because an IPv6 client has many addresses. */
-export const clientOf = (address: string): string => (isIPv6(address) ? v6Network(address) : address);
+export const clientOf = (address: string): string =>
+  address.includes(':') && isIPv6(address) ? v6Network(address) : address;
 
 /** Returns an address's network: IPv4 /24 or IPv6 /56. */
 export function networkOf(address: string): string {

@@ -146,8 +146,9 @@ function createFailureCount(failures: number) {
     },
     clearServer,
     clear(): void {
-      clearServer();
-      keys.record.clear();
+      // Clearing an empty set allocates another table, at each success.
+      if (unconnected > 0 || keys.server.size > 0) clearServer();
+      if (keys.record.size > 0) keys.record.clear();
     },
   };
 }

@@ -95,10 +95,8 @@ export function createUpstreamClient(
 
   return {
     async resolve(read) {
-      const {
-        handle: { text, key },
-        authoritative,
-      } = read;
+      const { handle, authoritative, caller } = read;
+      const { text, key } = handle;
       // Servers resolve these dot segments even when percent-encoded; a handle without a prefix cannot exist.
       if (text === '.' || text === '..') return { kind: 'not-found' };
       if (!authoritative) failures.assertNone(key);
@@ -106,7 +104,9 @@ export function createUpstreamClient(
       // an acknowledged write.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
       try {
-        const outcome = await (isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read));
+        const outcome = await (isForPrimary
+          ? primary.read({ handle, authoritative, caller, timeoutMs })
+          : readWithFailover(read));
         failures.forget(key);
         return outcome;
       } catch (error) {

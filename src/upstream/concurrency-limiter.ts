@@ -3,7 +3,7 @@
 import { ServiceError } from '../errors.js';
 import { LimitTuner } from './adaptive-limit.js';
 import type { Caller } from './caller.js';
-import { FairQueue, type Waiter } from './fair-queue.js';
+import { FairQueue, type PlacesInUse, type Waiter } from './fair-queue.js';
 
 interface LimiterOptions {
   /** Maximum concurrent requests. */
@@ -61,8 +61,9 @@ const RESERVED = { client: 4, background: 2 };
 const UNKNOWN: Caller = { class: 'normal', client: undefined };
 
 interface Waiting extends Waiter {
-  admit: () => void;
-  reject: (detail: string) => void;
+  resolve: () => void;
+  reject: (error: ServiceError) => void;
+  timer?: NodeJS.Timeout;
 }
 
 /**
@@ -79,6 +80,10 @@ export class ConcurrencyLimiter {
   readonly #queued = new Tally();
   readonly #queue = new FairQueue<Waiting>(() => performance.now());
   readonly #preemptible = new Set<Preempt>();
+  readonly #places: PlacesInUse = {
+    mayRun: (waiter) => this.#mayRun(waiter),
+    runningOf: (client) => this.#running.ofClient(client),
+  };
 
   constructor(options: LimiterOptions) {
     const { concurrency, minConcurrency = concurrency } = options;
@@ -93,24 +98,19 @@ export class ConcurrencyLimiter {
    */
   async acquire({ key, caller = UNKNOWN }: PlaceRequest = {}): Promise<() => void> {
     const request = { key, caller };
-    return this.#mayRun(request) ? this.#takeSlot(request) : this.#queueUp(request);
-  }
-
-  #queueUp(request: Waiter): Promise<() => void> {
-    const { queue } = this.#options;
-    if (this.#queued.ofKey(request.key) >= Math.ceil(queue / PARTS.queue)) throw this.#full();
-    if (this.#queue.size >= queue) {
-      const displaced = this.#queue.takeDisplaced(request);
-      if (displaced === undefined) throw this.#full();
-      displaced.reject(`${queue} requests are waiting, most of them for this client`);
-    }
-    return this.#wait(request);
+    await this.#takeSlot(request);
+    let isReleased = false;
+    return () => {
+      if (!isReleased) this.#releaseSlot(request);
+      isReleased = true;
+    };
   }
 
   /** Runs work in a slot; its latency adapts the limit. */
   async run<T>(work: () => Promise<T>, { key, caller = UNKNOWN }: PlaceRequest = {}): Promise<T> {
     const request = { key, caller };
-    const release = this.#mayRun(request) ? this.#takeSlot(request) : await this.#queueUp(request);
+    const waiting = this.#takeSlot(request);
+    if (waiting !== undefined) await waiting;
     const startedAt = performance.now();
     try {
       const value = await work();
@@ -120,7 +120,7 @@ export class ConcurrencyLimiter {
       if (isOverload(error)) this.#observe(Infinity);
       throw error;
     } finally {
-      release();
+      this.#releaseSlot(request);
     }
   }
 
@@ -149,59 +149,69 @@ export class ConcurrencyLimiter {
     return caller.client === undefined || running.ofClient(caller.client) < share;
   }
 
-  #takeSlot(request: Waiter): () => void {
+  /** Takes a slot; a promise if the request has to wait for it. */
+  #takeSlot(request: Waiter): Promise<void> | undefined {
+    if (!this.#mayRun(request)) return this.#queueUp(request);
     this.#running.change(request, 1);
-    let isReleased = false;
-    return () => {
-      if (isReleased) return;
-      isReleased = true;
-      this.#running.change(request, -1);
-      this.#admitWaiting();
-    };
+    return undefined;
   }
 
-  #wait(request: Waiter): Promise<() => void> {
+  #releaseSlot(request: Waiter): void {
+    this.#running.change(request, -1);
+    this.#admitWaiting();
+  }
+
+  #queueUp(request: Waiter): Promise<void> {
+    const { queue } = this.#options;
+    if (this.#queued.ofKey(request.key) >= Math.ceil(queue / PARTS.queue)) throw this.#full();
+    if (this.#queue.size >= queue) {
+      const displaced = this.#queue.takeDisplaced(request);
+      if (displaced === undefined) throw this.#full();
+      this.#drop(displaced, `${queue} requests are waiting, most of them for this client`);
+    }
+    return this.#wait(request);
+  }
+
+  #wait({ key, caller }: Waiter): Promise<void> {
     const { queueTimeoutMs } = this.#options;
-    this.#queued.change(request, 1);
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        clearTimeout(preemption);
-        clearTimeout(timeout);
-        this.#queued.change(request, -1);
+      const waiting: Waiting = { key, caller, resolve, reject };
+      const expire = (): void => {
+        this.#queue.remove(waiting);
+        this.#drop(waiting, `no slot within ${queueTimeoutMs} ms`);
       };
-      const entry: Waiting = {
-        ...request,
-        admit: () => {
-          leave();
-          resolve(this.#takeSlot(request));
-        },
-        reject: (detail) => {
-          leave();
-          reject(this.#reject(detail));
-        },
-      };
-      this.#queue.add(entry);
       // Preempts before the timeout, so that this request still gets the freed slot.
-      const preemption = setTimeout(() => {
+      waiting.timer = setTimeout(() => {
+        waiting.timer = setTimeout(expire, queueTimeoutMs / 4);
         this.#preemptOne(queueTimeoutMs / 2);
       }, 0.75 * queueTimeoutMs);
-      const timeout = setTimeout(() => {
-        this.#queue.remove(entry);
-        entry.reject(`no slot within ${queueTimeoutMs} ms`);
-      }, queueTimeoutMs);
+      this.#queued.change(waiting, 1);
+      this.#queue.add(waiting);
     });
+  }
+
+  #leaveQueue(waiting: Waiting): void {
+    clearTimeout(waiting.timer);
+    this.#queued.change(waiting, -1);
+  }
+
+  #admit(waiting: Waiting): void {
+    this.#leaveQueue(waiting);
+    this.#running.change(waiting, 1);
+    waiting.resolve();
+  }
+
+  #drop(waiting: Waiting, detail: string): void {
+    this.#leaveQueue(waiting);
+    waiting.reject(this.#reject(detail));
   }
 
   /** Admits queued requests while slots are free; the limit may have risen by several. */
   #admitWaiting(): void {
-    const places = {
-      mayRun: (waiter: Waiter) => this.#mayRun(waiter),
-      runningOf: (client: string | undefined) => this.#running.ofClient(client),
-    };
     while (this.#queue.size > 0 && this.#running.total < this.#options.concurrency) {
-      const next = this.#queue.takeNext(places);
+      const next = this.#queue.takeNext(this.#places);
       if (next === undefined) return;
-      next.admit();
+      this.#admit(next);
     }
   }
 

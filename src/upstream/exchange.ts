@@ -74,11 +74,14 @@ export async function exchange(
   const deadline = startDeadline(timeoutMs);
   const limits = { deadline, maxBodyBytes };
   try {
-    const response = await receive(dispatcher, request, limits).catch((failure: unknown) => {
+    let response: EncodedResponse;
+    try {
+      response = await receive(dispatcher, request, limits);
+    } catch (failure) {
       const isSafe = request.method === 'GET' || request.method === 'HEAD';
       if (!isSafe || !isConnectionFailure(failure)) throw failure;
-      return receive(dispatcher, { ...request, reset: true }, limits);
-    });
+      response = await receive(dispatcher, { ...request, reset: true }, limits);
+    }
     const { status, headers } = response;
     const body = isEncoded(response) ? await decode(response, maxBodyBytes) : response.body;
     return { status, headers, body: body.toString('utf8') };
@@ -98,8 +101,8 @@ async function decode(response: EncodedResponse, maxBodyBytes: number): Promise<
 /** Timeout of an exchange. An AbortSignal with a listener would double the cost of an exchange. */
 interface Deadline {
   timer: NodeJS.Timeout;
-  /** Aborts the current attempt. */
-  onExpired?: (reason: ServiceError) => void;
+  /** The current attempt, which it aborts. */
+  attempt?: ResponseCollector;
 }
 
 const SLOW =
@@ -109,7 +112,7 @@ function startDeadline(timeoutMs: number): Deadline {
   const deadline: Deadline = {
     timer: setTimeout(() => {
       const cause = `no complete response within ${Math.ceil(timeoutMs)} ms`;
-      deadline.onExpired?.(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause, remedy: SLOW } }));
+      deadline.attempt?.fail(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause, remedy: SLOW } }));
     }, timeoutMs),
   };
   return deadline;
@@ -127,17 +130,12 @@ function receive(
   { deadline, maxBodyBytes }: AttemptLimits,
 ): Promise<EncodedResponse> {
   return new Promise((resolve, reject) => {
-    const fail = (error: unknown): void => {
-      reject(toServiceError(error));
-    };
-    const receiver = new ResponseCollector(maxBodyBytes, { resolve, reject: fail });
-    deadline.onExpired = (reason) => {
-      receiver.fail(reason);
-    };
+    const collector = new ResponseCollector(maxBodyBytes, { resolve, reject });
+    deadline.attempt = collector;
     try {
-      dispatcher.dispatch(options, receiver);
+      dispatcher.dispatch(options, collector);
     } catch (error) {
-      fail(error);
+      reject(toServiceError(error));
     }
   });
 }
@@ -164,7 +162,7 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
   /** Aborts the response: a connection with an unread response is not reusable. */
   fail(error: Error): void {
     this.#failure = error;
-    this.settle.reject(error);
+    this.settle.reject(toServiceError(error));
     this.#controller?.abort(error);
   }
 
@@ -198,7 +196,7 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#release();
-    this.settle.reject(error);
+    this.settle.reject(toServiceError(error));
   }
 
   /**

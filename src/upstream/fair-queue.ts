@@ -16,14 +16,21 @@ export interface PlacesInUse {
 const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4, background: 1 };
 
 interface QueuedClient<W> {
-  name: string | undefined;
-  /** In order of arrival. */
+  /** A request of the client for any record. */
+  any: Waiter;
+  /** Waiters in order of arrival. */
   waiters: W[];
   /** Last service, or `MAX_CREDIT_MS` before arrival if that is later. */
   servedAt: number;
 }
 
-type Clients<W> = Map<string | undefined, QueuedClient<W>>;
+interface QueuedClass<W> {
+  name: CallerClass;
+  clients: Map<string | undefined, QueuedClient<W>>;
+  virtualTime: number;
+}
+
+const newClass = <W>(name: CallerClass): QueuedClass<W> => ({ name, clients: new Map(), virtualTime: 0 });
 
 /** Cap on idle time that raises precedence, so that new clients cannot starve the others. */
 const MAX_CREDIT_MS = 1000;
@@ -34,8 +41,7 @@ const MAX_CREDIT_MS = 1000;
  * requests therefore gets no priority over a client that sends one at a time.
  */
 export class FairQueue<W extends Waiter> {
-  readonly #classes = new Map<CallerClass, Clients<W>>(CLASSES.map((name) => [name, new Map()]));
-  readonly #virtualTime = new Map<CallerClass, number>(CLASSES.map((name) => [name, 0]));
+  readonly #classes = CLASSES.map((name) => newClass<W>(name));
   /** Last service time per client, oldest first; dropped after `MAX_CREDIT_MS`. */
   readonly #servedAt = new Map<string | undefined, number>();
   readonly #now: () => number;
@@ -50,21 +56,22 @@ export class FairQueue<W extends Waiter> {
   }
 
   add(waiter: W): void {
-    const clients = this.#clientsOf(waiter.caller.class);
-    if (clients.size === 0) this.#catchUp(waiter.caller.class);
-    const { client } = waiter.caller;
-    const known = clients.get(client) ?? {
-      name: client,
-      waiters: [],
-      servedAt: this.#servedAtOf(client),
-    };
-    known.waiters.push(waiter);
-    clients.set(client, known);
+    const { caller } = waiter;
+    const queued = this.#classOf(caller);
+    const { clients } = queued;
+    if (clients.size === 0) this.#catchUp(queued);
+    const known = clients.get(caller.client);
+    if (known === undefined) {
+      const servedAt = this.#servedAtOf(caller.client);
+      clients.set(caller.client, { any: { caller, key: undefined }, waiters: [waiter], servedAt });
+    } else {
+      known.waiters.push(waiter);
+    }
     this.#size++;
   }
 
   remove(waiter: W): void {
-    const clients = this.#clientsOf(waiter.caller.class);
+    const { clients } = this.#classOf(waiter.caller);
     const { waiters = [] } = clients.get(waiter.caller.client) ?? {};
     const at = waiters.indexOf(waiter);
     if (at < 0) return;
@@ -75,12 +82,12 @@ export class FairQueue<W extends Waiter> {
 
   /** Removes and returns the next waiter; undefined if none may run. */
   takeNext(places: PlacesInUse): W | undefined {
-    const waiting = CLASSES.filter((name) => this.#clientsOf(name).size > 0);
-    waiting.sort((one, other) => this.#timeOf(one) - this.#timeOf(other));
-    for (const name of waiting) {
-      const next = nextOf(this.#clientsOf(name), places);
+    const waiting = this.#classes.filter(({ clients }) => clients.size > 0);
+    if (waiting.length > 1) waiting.sort((one, other) => one.virtualTime - other.virtualTime);
+    for (const queued of waiting) {
+      const next = nextOf(queued, places);
       if (next === undefined) continue;
-      this.#virtualTime.set(name, this.#timeOf(name) + 1 / WEIGHT[name]);
+      queued.virtualTime += 1 / WEIGHT[queued.name];
       this.#serve(next);
       return next;
     }
@@ -93,8 +100,7 @@ export class FairQueue<W extends Waiter> {
    * have more waiters than the new waiter's client.
    */
   takeDisplaced({ caller }: Waiter): W | undefined {
-    for (const name of [...CLASSES].reverse()) {
-      const clients = this.#clientsOf(name);
+    for (const { name, clients } of this.#classes.toReversed()) {
       const largest = [...clients.values()].reduce<W[] | undefined>(
         (most, { waiters }) => (waiters.length > (most?.length ?? 0) ? waiters : most),
         undefined,
@@ -111,20 +117,16 @@ export class FairQueue<W extends Waiter> {
     return undefined;
   }
 
-  #clientsOf(name: CallerClass): Clients<W> {
-    return this.#classes.get(name) as Clients<W>;
-  }
-
-  #timeOf(name: CallerClass): number {
-    return this.#virtualTime.get(name) ?? 0;
+  #classOf(caller: Caller): QueuedClass<W> {
+    return this.#classes[CLASSES.indexOf(caller.class)] as QueuedClass<W>;
   }
 
   /** Advances the virtual time of a class that was idle, which earns no credit for slots used meanwhile. */
-  #catchUp(name: CallerClass): void {
-    const waiting = CLASSES.filter((other) => this.#clientsOf(other).size > 0).map((other) =>
-      this.#timeOf(other),
-    );
-    if (waiting.length > 0) this.#virtualTime.set(name, Math.max(this.#timeOf(name), Math.min(...waiting)));
+  #catchUp(queued: QueuedClass<W>): void {
+    const waiting = this.#classes.filter(({ clients }) => clients.size > 0);
+    if (waiting.length === 0) return;
+    const earliest = Math.min(...waiting.map(({ virtualTime }) => virtualTime));
+    queued.virtualTime = Math.max(queued.virtualTime, earliest);
   }
 
   #servedAtOf(client: string | undefined): number {
@@ -134,7 +136,7 @@ export class FairQueue<W extends Waiter> {
   #serve(waiter: W): void {
     const { client: name } = waiter.caller;
     const now = this.#now();
-    const client = this.#clientsOf(waiter.caller.class).get(name);
+    const client = this.#classOf(waiter.caller).clients.get(name);
     if (client) client.servedAt = now;
     this.remove(waiter);
     this.#servedAt.delete(name);
@@ -150,12 +152,17 @@ export class FairQueue<W extends Waiter> {
  * Returns the first runnable waiter of the client with the fewest running
  * requests, then least recently served.
  */
-function nextOf<W extends Waiter>(clients: Clients<W>, { mayRun, runningOf }: PlacesInUse): W | undefined {
+function nextOf<W extends Waiter>(
+  { clients }: QueuedClass<W>,
+  { mayRun, runningOf }: PlacesInUse,
+): W | undefined {
   let next: W | undefined;
   let [fewest, earliest] = [Infinity, Infinity];
-  for (const { name, waiters, servedAt } of clients.values()) {
-    const running = runningOf(name);
+  for (const { any, waiters, servedAt } of clients.values()) {
+    const running = runningOf(any.caller.client);
     if (running > fewest || (running === fewest && servedAt >= earliest)) continue;
+    // A client that has all its slots may have hundreds of waiters.
+    if (!mayRun(any)) continue;
     for (const waiter of waiters) {
       if (!mayRun(waiter)) continue;
       next = waiter;

@@ -161,8 +161,8 @@ function* readRecord(reply: UpstreamReply, members: HandleJson): Steps<Outcome> 
   if (members['handle'] === undefined) throw invalidResponse('a record without its handle', reply);
   const { values: parsed } = members;
   if (!Array.isArray(parsed)) throw invalidResponse('a record without a list of values', reply);
-  const { values, ttls } = yield* readPublicValues(reply, parsed);
-  return ttls.length === 0 ? { kind: 'empty' } : { kind: 'found', values, ttls };
+  const kept = yield* readPublicValues(reply, parsed);
+  return kept.ttls.length === 0 ? { kind: 'empty' } : { kind: 'found', ...kept };
 }
 
 function* readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): Steps<PublicValues> {

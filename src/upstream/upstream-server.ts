@@ -67,18 +67,25 @@ export function createServer(
   // No caller header is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
-  async function send(asked: SourceRequest, { handle, caller, timeoutMs }: ServerRead): Promise<Outcome> {
+  const report = (result: CallResult, startedAt: number): void => {
+    reportCall({ server, result, durationMs: now() - startedAt }, context);
+  };
+
+  /** `deadline`: monotonic (ms). */
+  async function send(
+    asked: SourceRequest,
+    { handle, caller }: ServerRead,
+    deadline: number,
+  ): Promise<Outcome> {
     const { text, key } = handle;
     // A pause may have started while the request waited for a slot.
     pause.assertOver();
     const attempt = breaker.begin(key);
     const startedAt = now();
-    const report = (result: CallResult): void => {
-      reportCall({ server, result, durationMs: now() - startedAt }, context);
-    };
     try {
       const headers = caller?.via ? requestHeaders({ pseudonym, via: caller.via }) : headersOfAll;
       const request = { origin, ...asked, headers };
+      const timeoutMs = Math.max(1, deadline - performance.now());
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes: maxRecordBytes });
       const { status, headers: received, body } = response;
       const pauseMs = pause.observe(response);
@@ -86,12 +93,12 @@ export function createServer(
       const reading = source.outcomeOf(reply);
       const read = readInSlices(slicer, reading, { chars: body.length, caller });
       const outcome = read instanceof Promise ? await read : read;
-      report(outcome.kind);
+      report(outcome.kind, startedAt);
       health?.succeeded();
       breaker.succeeded();
       return outcome;
     } catch (error) {
-      report(error instanceof ServiceError ? error.code : 'INTERNAL');
+      report(error instanceof ServiceError ? error.code : 'INTERNAL', startedAt);
       if (error instanceof ServiceError) {
         health?.failed(error);
         breaker.failed(attempt, error);
@@ -102,14 +109,12 @@ export function createServer(
 
   return {
     read(read) {
-      const { handle, authoritative, caller, timeoutMs: totalMs } = read;
+      const { handle, authoritative, caller, timeoutMs } = read;
       const asked = source.read(handle, authoritative);
       if ('kind' in asked) return Promise.resolve(asked);
       pause.assertOver();
-      const deadline = performance.now() + totalMs;
-      const sendInTime = (): Promise<Outcome> =>
-        send(asked, { ...read, timeoutMs: Math.max(1, deadline - performance.now()) });
-      return limiter.run(sendInTime, { key: handle.key, caller });
+      const deadline = performance.now() + timeoutMs;
+      return limiter.run(() => send(asked, read, deadline), { key: handle.key, caller });
     },
   };
 }

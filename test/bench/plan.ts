@@ -8,10 +8,12 @@ export const WORKLOADS = [
   'redirect',
   'redirect-tail',
   'redirect-cold',
+  'tail',
   'mixed',
   'servers',
   'herd',
   'miss',
+  'first',
   'write',
   'overload',
   'hostile',
@@ -35,12 +37,18 @@ export interface Plan {
   callers: number;
   /** Number of handles per round of `miss`. */
   misses: number;
-  /** Number of records in `memory`. */
+  /** Number of handles of `tail`. */
+  tailHandles: number;
+  /** Number of requests after a start in `first`. */
+  firstRequests: number;
+  /** Number of records of `memory`. */
   records: number;
   /** Upstream capacity in `mixed`, and of all three servers together in `servers` (requests per second). */
   capacityPerSecond: number;
   /** Commit to measure as an additional peer. */
   compare?: string;
+  /** URL of an HDLProxy on this machine, an additional peer of `redirect-tail`, `redirect-cold` and `tail`. */
+  hdlproxy?: string;
   json: string;
 }
 
@@ -51,6 +59,8 @@ const FULL = {
   length: 200_000,
   callers: 1000,
   misses: 3000,
+  tailHandles: 100_000,
+  firstRequests: 2000,
   records: 1_000_000,
   capacityPerSecond: 1000,
 };
@@ -62,6 +72,8 @@ const QUICK: typeof FULL = {
   length: 20_000,
   callers: 200,
   misses: 200,
+  tailHandles: 2000,
+  firstRequests: 400,
   records: 5000,
   capacityPerSecond: 1000,
 };
@@ -73,7 +85,8 @@ export const USAGE = `npm run bench -- [options]
   --seconds NUMBER    how long a peer is driven in a round (${FULL.seconds})
   --handles NUMBER    handles of zipf, redirect, mixed and servers (${FULL.handles})
   --records NUMBER    records of the workload memory (${FULL.records})
-  --compare COMMIT    the proxy of this commit as one more peer of hot, zipf, redirect…, mixed and miss
+  --compare COMMIT    the proxy of this commit as one more peer of hot, zipf, redirect…, mixed, tail, miss and first
+  --hdlproxy URL      an HDLProxy on this machine as one more peer of redirect-tail, redirect-cold and tail
   --json FILE         where the figures are written (bench.json)
 `;
 
@@ -90,6 +103,7 @@ export function readPlan(args: string[]): Plan | 'help' {
       handles: { type: 'string' },
       records: { type: 'string' },
       compare: { type: 'string' },
+      hdlproxy: { type: 'string' },
       json: { type: 'string', default: 'bench.json' },
     },
   });
@@ -100,6 +114,7 @@ export function readPlan(args: string[]): Plan | 'help' {
     quick: values.quick,
     json: values.json,
     ...(values.compare !== undefined && { compare: values.compare }),
+    ...(values.hdlproxy !== undefined && { hdlproxy: values.hdlproxy }),
     workloads: values.workloads.split(',').map(readWorkload),
     rounds: readCount('rounds', values.rounds, { fallback: scale.rounds, most: 50 }),
     seconds: readCount('seconds', values.seconds, { fallback: scale.seconds, most: 60 }),

@@ -15,10 +15,10 @@ export function createRandom(seed: number): Random {
 }
 
 /** Creates a generator of ranks from 1 to `count`, with weight 1/rank^0.99. */
-export function createZipf(count: number, random: Random): () => number {
+export function createZipf(count: number, random: Random, exponent = 0.99): () => number {
   const sums = new Float64Array(count);
   let sum = 0;
-  for (let rank = 1; rank <= count; rank++) sums[rank - 1] = sum += rank ** -0.99;
+  for (let rank = 1; rank <= count; rank++) sums[rank - 1] = sum += rank ** -exponent;
   return () => {
     const wanted = random() * sum;
     let [low, high] = [0, count - 1];

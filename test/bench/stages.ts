@@ -1,6 +1,7 @@
 // Lists the workloads in run order; the workloads of a stage share servers.
 import type { WorkloadName } from './plan.js';
 import type { Result } from './results.js';
+import { first } from './workloads/first.js';
 import { herd } from './workloads/herd.js';
 import { hostile } from './workloads/hostile.js';
 import { memory } from './workloads/memory.js';
@@ -10,6 +11,7 @@ import { native } from './workloads/native.js';
 import { overload } from './workloads/overload.js';
 import { redirectCold, redirectTail } from './workloads/redirect-once.js';
 import { revalidate } from './workloads/revalidate.js';
+import { tail } from './workloads/tail.js';
 import { hot, redirect, startFilledPeers, zipf } from './workloads/throughput.js';
 import type { Bench, Workload } from './workloads/workload.js';
 import { write } from './workloads/write.js';
@@ -42,10 +44,12 @@ export const STAGES: readonly Stage[] = [
   },
   alone('redirect-tail', redirectTail),
   alone('redirect-cold', redirectCold),
+  alone('tail', tail),
   alone('mixed', mixed),
   alone('servers', servers),
   alone('herd', herd),
   alone('miss', miss),
+  alone('first', first),
   alone('write', write),
   alone('overload', overload),
   alone('hostile', hostile),

@@ -96,5 +96,31 @@ export function mixedTargets({
   return Array.from({ length }, one);
 }
 
+/** Links that people follow: mostly redirects of handles that few others follow, and broken ones. */
+export function tailTargets({ handles, length, seed }: Size): string[] {
+  const random = createRandom(seed);
+  const draw = createZipf(handles, random, 0.7);
+  const drawUnknown = createZipf(Math.ceil(handles / 20), random, 0.7);
+  const one = (): string => {
+    const percent = random() * 100;
+    const name = nameOf(draw());
+    if (percent < 80) return redirectTargetOf(name);
+    if (percent < 90) return targetOf(name);
+    if (percent < 95) return redirectTargetOf(`UNKNOWN${drawUnknown()}`);
+    return percent < 97.5 ? `${targetOf(name)}?type=URL` : (oneOf(SPELLINGS, random)?.(name, PREFIX) ?? '');
+  };
+  return Array.from({ length }, one);
+}
+
+/** A new handle and an earlier one alternate, each by the record interface and as a redirect. */
+export function firstTargets(length: number): string[] {
+  const random = createRandom(1);
+  return Array.from({ length }, (_, at) => {
+    const latest = Math.floor(at / 2) + 1;
+    const name = nameOf(at % 2 === 0 ? latest : Math.ceil(random() * latest));
+    return at % 4 < 2 ? redirectTargetOf(name) : targetOf(name);
+  });
+}
+
 const oneOf = <T>(list: readonly T[], random: Random): T | undefined =>
   list[Math.floor(random() * list.length)];

@@ -1,7 +1,7 @@
 // The values of a large record are parsed in steps and cached.
 import { describe, expect, test, vi } from 'vitest';
 import { toBytes } from '../../src/handle/bytes.js';
-import { readValues, valuesOf } from '../../src/resolver/parsed-records.js';
+import { keepLoaded, readValues, valuesOf } from '../../src/resolver/parsed-records.js';
 import { countSteps, finish } from '../support/steps.js';
 
 const entryOf = (count: number, text: string) => {
@@ -32,6 +32,13 @@ describe('parsed values of a cache entry', () => {
     expect(valuesOf(again)).toBe(first);
     expect(finish(readValues(again))).toBe(first);
     expect(parse).not.toHaveBeenCalled();
+  });
+
+  test('are not parsed again for the last loaded record', () => {
+    const [one, other] = [entryOf(1, 'loaded'), entryOf(1, 'not loaded')];
+    keepLoaded(one.entry.values, one.values);
+    expect(valuesOf(other.entry)).toEqual(other.values);
+    expect(valuesOf(one.entry)).toBe(one.values);
   });
 
   test('require twice the steps for twice the values', () => {

@@ -51,6 +51,23 @@ describe('Handle server reply', () => {
     expect(outcome.kind === 'found' && toText(outcome.values)).toBe(JSON.stringify(values));
   });
 
+  describe('values array', () => {
+    const open = '{"index":1,"type":"URL","data":{"format":"string","value":"[1, 2]"},"ttl":1}';
+    const closed = '{"index":2,"type":"X","permissions":"1100"}';
+    test.each([
+      ['compact', `[${open},${open}]`, `[${open},${open}]`],
+      ['with space between its values', `[ ${open} ,${open}]`, `[${open},${open}]`],
+      ['with a private value', `[${closed},${open}]`, `[${open}]`],
+      ['with a value on two lines', `[${open},\n${open.replace(',', ',\n')}]`, `[${open},${open}]`],
+      ['empty', '[]', undefined],
+    ])('keeps the public values of an array: %s', (_how, written, kept) => {
+      const outcome = read(200, `{"responseCode":1,"handle":"21.T1/a","values":${written}}`);
+      const { values, parsed } = outcome.kind === 'found' ? outcome : {};
+      expect(values).toBe(kept);
+      expect(parsed).toEqual(kept === undefined ? undefined : JSON.parse(kept));
+    });
+  });
+
   test('has the Handle server default TTL for a value without ttl', () => {
     const outcome = read(200, '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL"}]}');
     expect(outcome).toMatchObject({ ttls: [86_400] });

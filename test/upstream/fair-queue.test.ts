@@ -39,6 +39,17 @@ describe('fair queue', () => {
     expect(served(queue)).toEqual(['greedy 1', 'polite 1', 'polite 2', 'greedy 2', 'greedy 3', 'greedy 4']);
   });
 
+  it('checks once whether a client has a slot, however many requests of it wait', () => {
+    const queue = queueOf(...Array.from({ length: 100 }, (_, at) => waiter(`greedy ${at}`, 'greedy')));
+    let checks = 0;
+    const mayRun = (): boolean => {
+      checks++;
+      return false;
+    };
+    expect(queue.takeNext({ ...FREE, mayRun })).toBeUndefined();
+    expect(checks).toBe(1);
+  });
+
   it('serves the client with the fewest permits in use first', () => {
     const running: Record<string, number> = { a: 3, b: 1 };
     const queue = queueOf(waiter('a', 'a'), waiter('b', 'b'));

@@ -13,20 +13,30 @@ export interface Route {
 }
 
 /** @throws Missing if nginx is not installed */
-export function startNginx(upstreamUrl: string, redirectsUrl = upstreamUrl): Promise<Peer> {
-  return startRoutingNginx([
+export function startNginx(
+  upstreamUrl: string,
+  { redirectsUrl = upstreamUrl, maxBytes }: NginxOptions = {},
+): Promise<Peer> {
+  const routes = [
     { location: '/api/', url: upstreamUrl },
     { location: '/', url: redirectsUrl },
-  ]);
+  ];
+  return startRoutingNginx(routes, maxBytes);
+}
+
+interface NginxOptions {
+  redirectsUrl?: string;
+  /** Size of the cache. */
+  maxBytes?: number;
 }
 
 /** @throws Missing if nginx is not installed */
-export async function startRoutingNginx(routes: readonly Route[]): Promise<Peer> {
+export async function startRoutingNginx(routes: readonly Route[], maxBytes = 1024 ** 3): Promise<Peer> {
   assertInstalled('nginx');
   const folder = scratchFolder();
   const port = await freePort();
   const file = join(folder, 'nginx.conf');
-  writeFileSync(file, configuration({ folder, port, routes }));
+  writeFileSync(file, configuration({ folder, port, routes, maxBytes }));
   const command = ['nginx', '-p', folder, '-e', join(folder, 'error.log'), '-c', file];
   const child = start(command, { place: 'server' });
   const url = `http://127.0.0.1:${port}`;
@@ -38,6 +48,7 @@ interface Where {
   folder: string;
   port: number;
   routes: readonly Route[];
+  maxBytes: number;
 }
 
 /** Runs the workers as root if the bench is root, because other users may be unable to read its folders. */
@@ -53,7 +64,7 @@ const pool = ({ url }: Route, at: number): string => `
 const location = (route: Route, at: number): string => `
     location ${route.location} { proxy_pass http://handle_server_${at}; }`;
 
-const configuration = ({ folder, port, routes }: Where): string => `
+const configuration = ({ folder, port, routes, maxBytes }: Where): string => `
 daemon off;
 worker_processes 1;
 worker_rlimit_nofile 65536;
@@ -72,7 +83,7 @@ http {
   fastcgi_temp_path ${folder}/fastcgi;
   uwsgi_temp_path ${folder}/uwsgi;
   scgi_temp_path ${folder}/scgi;
-  proxy_cache_path ${folder}/cache levels=1:2 keys_zone=handles:128m max_size=1g inactive=2h use_temp_path=off;
+  proxy_cache_path ${folder}/cache levels=1:2 keys_zone=handles:128m max_size=${maxBytes} inactive=2h use_temp_path=off;
   open_file_cache max=8000 inactive=60s;
   ${routes.map(pool).join('')}
   server {

@@ -62,8 +62,9 @@ export async function startProxy({
 export async function startCompared(
   { crew, compared }: { crew: Crew; compared: Build | undefined },
   upstreamUrl: string,
+  env: Record<string, string> = {},
 ): Promise<Proxy[]> {
-  return compared === undefined ? [] : [await crew.start(startProxy({ upstreamUrl, build: compared }))];
+  return compared === undefined ? [] : [await crew.start(startProxy({ upstreamUrl, build: compared, env }))];
 }
 
 /** Returns the number of Redis errors and timeouts; after each, the proxy runs without Redis for a while. */

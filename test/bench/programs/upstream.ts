@@ -33,15 +33,19 @@ async function openDemo(): Promise<Upstream> {
   };
 }
 
+/** Handles as `nameOf` writes them, in any case. */
+const FOUND = new RegExp(`^${PREFIX}/H`, 'i');
+
 async function openBare(): Promise<Upstream> {
   const [before = '', between = '', after = ''] = answerOf('\0').split('\\u0000');
   let asked = 0;
   const server = createServer((req, res) => {
     asked++;
-    const handle = (req.url ?? '').slice('/api/handles/'.length);
+    const [path = ''] = (req.url ?? '').split('?', 1);
+    const handle = decodeURIComponent(path.slice('/api/handles/'.length));
     const name = handle.slice(PREFIX.length + 1);
     // Only handles under PREFIX exist; the prefix record is missing, and so adds nothing to redirects.
-    const isFound = handle.startsWith(`${PREFIX}/`);
+    const isFound = FOUND.test(handle);
     const body = isFound
       ? before + name + between + name + after
       : JSON.stringify({ responseCode: 100, handle });

@@ -1,7 +1,9 @@
 // Checks the figures against goals.
 import { EXPENSIVE_REQUESTS } from '../../support/expensive-requests.js';
 import type { Wire } from '../drive/callers-by-socket.js';
+import { BARE_RELAY } from '../peers/bare.js';
 import type { WorkloadName } from '../plan.js';
+import { HDLPROXY } from '../peers/hdlproxy.js';
 import { OURS } from '../peers/peer.js';
 import { type Column, type Result, rowOf } from '../results.js';
 import { TWO_INSTANCES } from '../workloads/herd.js';
@@ -29,6 +31,11 @@ const timesOf =
   (peer: string, ours = OURS): Goal['figure'] =>
   (of) =>
     divided(of(ours, 'answersPerSecond'), of(peer, 'answersPerSecond'));
+
+const busyTimesOf =
+  (peer: string): Goal['figure'] =>
+  (of) =>
+    divided(of(OURS, 'busyAnswersPerSecond'), of(peer, 'busyAnswersPerSecond'));
 
 const partOfRequests =
   (peer: string): Goal['figure'] =>
@@ -89,6 +96,14 @@ const redirectGoal = (workload: WorkloadName, most: number): Goal => ({
   most,
 });
 
+/** Goal relative to the CPU of HDLProxy. */
+const hdlProxyGoal = (workload: WorkloadName, most: number): Goal => ({
+  workload,
+  text: 'times the CPU of HDLProxy',
+  figure: (of) => divided(of(OURS, 'cpuMicroseconds'), of(HDLPROXY, 'cpuMicroseconds')),
+  most,
+});
+
 const HOSTILE = Object.keys(EXPENSIVE_REQUESTS);
 
 const GOALS: readonly Goal[] = [
@@ -97,6 +112,11 @@ const GOALS: readonly Goal[] = [
   ...speedGoals('redirect'),
   redirectGoal('redirect-tail', 1.25),
   redirectGoal('redirect-cold', 1.18),
+  hdlProxyGoal('redirect-tail', 0.5),
+  hdlProxyGoal('redirect-cold', 0.8),
+  hdlProxyGoal('tail', 0.5),
+  { workload: 'tail', text: 'times the answers of nginx', figure: timesOf('nginx'), least: 3 },
+  { workload: 'tail', text: 'µs of CPU per answer', figure: (of) => of(OURS, 'cpuMicroseconds'), most: 60 },
   ...mixedGoals('mixed', 'nginx', 4),
   ...mixedGoals('mixed', 'Varnish', 4),
   ...mixedGoals('servers', 'nginx', 4),
@@ -108,6 +128,8 @@ const GOALS: readonly Goal[] = [
     figure: (of) => of(OURS, 'addedP50Ms'),
     most: 1,
   },
+  { workload: 'miss', text: 'of a bare relay', figure: busyTimesOf(BARE_RELAY), least: 0.5 },
+  { workload: 'first', text: 'ms, the median of the first', figure: (of) => of(OURS, 'p50Ms'), most: 5 },
   ...[OURS, TWO_INSTANCES].map((peer): Goal => {
     return {
       workload: 'write',

@@ -1,6 +1,7 @@
 // redirect-cold and redirect-tail: each redirect once, compared with the same records through the record
 // interface.
 import { driveOnce, writeTargets } from '../drive/drive.js';
+import { startHdlProxy } from '../peers/hdlproxy.js';
 import { OURS, type Peer } from '../peers/peer.js';
 import { startCompared, startProxy } from '../peers/proxy.js';
 import { startUpstream } from '../peers/upstream.js';
@@ -27,7 +28,11 @@ export const redirectTail: Workload = async (bench) => ({
 async function measureOnce(bench: Bench, { isInMemory }: { isInMemory: boolean }) {
   const { plan, crew, say } = bench;
   const { url: upstreamUrl } = await crew.start(startUpstream('bare'));
-  const peers = [await crew.start(startProxy({ upstreamUrl })), ...(await startCompared(bench, upstreamUrl))];
+  const peers = [
+    await crew.start(startProxy({ upstreamUrl })),
+    ...(await startCompared(bench, upstreamUrl)),
+    await crew.startIfInstalled(() => startHdlProxy(plan.hdlproxy)),
+  ].filter((peer) => peer !== undefined);
   const count = 4 * plan.misses;
   let last = 0;
   const ask = async (peer: Peer, writeTarget: (name: string) => string): Promise<Figures> => {

@@ -74,7 +74,7 @@ async function startPeers(bench: Bench, upstreamUrl: string, redirectsUrl = upst
     ...(await startCompared(bench, upstreamUrl)),
     await crew.start(startBare(proxy.url)),
     await crew.start(startProxy({ upstreamUrl, name: NOT_PREPARED, env })),
-    await crew.startIfInstalled(() => startNginx(upstreamUrl, redirectsUrl)),
+    await crew.startIfInstalled(() => startNginx(upstreamUrl, { redirectsUrl })),
     await crew.startIfInstalled(() => startVarnish(upstreamUrl, redirectsUrl)),
   ].filter((peer) => peer !== undefined);
 }

@@ -1,0 +1,44 @@
+// tail: the day of a resolver: mostly redirects, of handles that are rarely requested twice, with a cache for a fifth of them.
+import { driveOnce, writeTargets } from '../drive/drive.js';
+import { startHdlProxy } from '../peers/hdlproxy.js';
+import { startNginx } from '../peers/nginx.js';
+import { startCompared, startProxy } from '../peers/proxy.js';
+import { startUpstream } from '../peers/upstream.js';
+import { tailTargets } from '../targets.js';
+import { takeTurns } from './rounds.js';
+import { eachRound } from './throughput.js';
+import type { Workload } from './workload.js';
+
+const MOST_SECONDS = 300;
+
+/** nginx counts the blocks of its files: a record takes one. */
+const FILE_BLOCK_BYTES = 4096;
+
+/** Seed of the requests that fill the caches, other than those of the rounds. */
+const FILLING = 1000;
+
+export const tail: Workload = async (bench) => {
+  const { crew, plan, say } = bench;
+  const { tailHandles: handles, length } = plan;
+  const cached = Math.ceil(handles / 5);
+  const { url: upstreamUrl } = await crew.start(startUpstream('bare'));
+  const env = { CACHE_FOUND_MAX_ENTRIES: String(cached) };
+  const redirecting = await crew.start(startProxy({ upstreamUrl, place: 'upstream' }));
+  const maxBytes = cached * FILE_BLOCK_BYTES;
+  const peers = [
+    await crew.start(startProxy({ upstreamUrl, env })),
+    ...(await startCompared(bench, upstreamUrl, env)),
+    await crew.startIfInstalled(() => startNginx(upstreamUrl, { redirectsUrl: redirecting.url, maxBytes })),
+    await crew.startIfInstalled(() => startHdlProxy(plan.hdlproxy)),
+  ].filter((peer) => peer !== undefined);
+  const filling = writeTargets(tailTargets({ handles, length: handles, seed: FILLING }));
+  for (const { url, name } of peers) {
+    await driveOnce({ url, targets: filling, mostSeconds: MOST_SECONDS });
+    say(`  ${name} is filled`);
+  }
+  const targetsOf = eachRound((seed) => tailTargets({ handles, length, seed }));
+  return {
+    about: `${handles} handles, Zipf 0.7, a fifth of them in the cache: 80 % redirects, 10 % records, 5 % unknown, 5 % filters and other spellings`,
+    rows: await takeTurns(bench, { peers, targetsOf, hasNotFound: true }),
+  };
+};
