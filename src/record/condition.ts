@@ -85,7 +85,7 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
   const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
   if (isOfValues && (yield* holdsFor(write, record, { handle, selection: WHOLE }))) return;
   throw new ServiceError('PRECONDITION_FAILED', {
-    detail: exists ? 'the record has changed' : 'there is no such record',
+    detail: exists ? 'the record has changed' : 'the record does not exist',
   });
 }
 
