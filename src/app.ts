@@ -2,6 +2,7 @@
 import { createFindPeriod } from './upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { createAdmin } from './admin/app.js';
+import { type Audit, createAudit } from './audit/audit.js';
 import { type Operations, createOperations } from './admin/operations.js';
 import { type CacheEvents, createCache } from './cache/cache.js';
 import { systemClock } from './cache/clock.js';
@@ -89,9 +90,14 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const { context, closeTracing } = createContext(settings, deps);
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
-  const { cache, restoring, coordination, upstreams } = sources;
+  const { cache, restoring, coordination, upstreams, audit } = sources;
   let prepared = new PreparedCache(config.http.responseCache, cache);
-  const parts = { ...shared, ...sources, preparedCache: () => prepared, hits: createHits(context) };
+  const parts = {
+    ...shared,
+    ...sources,
+    preparedCache: () => prepared,
+    hits: createHits({ ...context, onHit: audit.onPreparedHit }),
+  };
   const native = createNative(config, context, parts);
   const { listener, admitMessage, ...listening } = createPublicListener(settings, context, {
     ...parts,
@@ -121,6 +127,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     },
     async close() {
       eventLoop.close();
+      audit.close();
       coordination.close();
       await Promise.all([listening.close(), upstreams.close(), restoring.close()]);
       await cache.close();
@@ -176,7 +183,7 @@ function createSources(
   const cache = createCache(
     settings(),
     context,
-    cacheEvents(() => ({ resolver, restoring })),
+    cacheEvents(() => ({ resolver, restoring, audit })),
   );
   const restoring = createRestoring(settings(), context, { memory: cache.memory, staleIfErrorMs });
   const coordination = createCoordination(settings, context, cache);
@@ -190,16 +197,19 @@ function createSources(
     networks: coordination.limitedNetworks,
     servers: upstreams.servers,
   });
-  const loading = { cache, upstream: upstreams.reads, limitMiss, staleIfErrorMs };
+  const audit = createAudit(settings(), context, { cache, reads: upstreams.reads, resolver: () => resolver });
+  const loading = { cache, upstream: upstreams.reads, limitMiss, staleIfErrorMs, onHit: audit.onHit };
   const resolver: Resolver<unknown> = createResolver(settings, context, loading);
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
-  return { cache, restoring, coordination, upstreams, limitMiss, resolver, originOf };
+  return { cache, restoring, coordination, upstreams, limitMiss, audit, resolver, originOf };
 }
 
 /**
  * Connects cache events to their receivers. `parts` is a function, because the cache is created before them.
  */
-const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Restoring }): CacheEvents => ({
+const cacheEvents = (
+  parts: () => { resolver: Resolver<unknown>; restoring: Restoring; audit: Audit },
+): CacheEvents => ({
   onInvalidated(key) {
     parts().resolver.detachLoads(key);
   },
@@ -208,6 +218,9 @@ const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Rest
   },
   onDeleted(deleted) {
     parts().restoring.recordDeletion(deleted);
+  },
+  onWritten(key) {
+    parts().audit.onWritten(key);
   },
 });
 

@@ -8,6 +8,7 @@ import {
   prefixPeriods,
   reloadable,
   section,
+  share,
   size,
   text,
   wholeNumber,
@@ -68,6 +69,20 @@ export const cache = section({
       ),
     ),
   }),
+});
+
+const probability = share({ min: 0, max: 1, byDefault: 0 });
+
+export const audit = section({
+  hits: probability.describe(
+    'Share of hits, such as `0.001`, whose entry is then compared with the record at the Handle server; `0` disables it.',
+  ),
+  writes: probability.describe(
+    'Share of acknowledged writes after which each instance compares the entry that it has, if any, with the record at the Handle server; `0` disables it.',
+  ),
+  readsPerSecond: wholeNumber({ min: 1, max: 1000, byDefault: 10 }).describe(
+    'Maximum audited hits and writes of one instance per second, on average; each reads the handle from the Handle server in the class `background`, and once more if the entry was older.',
+  ),
 });
 
 export const seed = section({

@@ -1,7 +1,7 @@
 // The schema of the whole configuration, and the rules that involve several keys.
 import { z } from 'zod';
 import { isLoopback } from './addresses.js';
-import { cache, redis, seed } from './schema-cache.js';
+import { audit, cache, redis, seed } from './schema-cache.js';
 import { batch, deletion, native, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
 import { admin, http, log, server, tracing } from './schema-server.js';
 import { traffic } from './schema-traffic.js';
@@ -21,6 +21,7 @@ const SECTIONS = {
   traffic,
   redis,
   cache,
+  audit,
   seed,
   deletion,
   batch,

@@ -26,6 +26,8 @@ interface HitsDeps {
   log: Logger;
   isLogged: IsLogged;
   clock: { now: () => number; monotonic: () => number };
+  /** Called for each hit. */
+  onHit?: ((handle: string) => void) | undefined;
 }
 
 /** The first 1,000 hits of a second are measured, then 1 in 16, weighted 16, because reading the clock costs time. */
@@ -33,7 +35,8 @@ const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
 
-export function createHits({ metrics, log: logger, isLogged, clock: { now, monotonic } }: HitsDeps) {
+export function createHits({ metrics, log: logger, isLogged, clock, onHit }: HitsDeps) {
+  const { now, monotonic } = clock;
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -74,6 +77,7 @@ export function createHits({ metrics, log: logger, isLogged, clock: { now, monot
         hits.unmeasured = 0;
       }
       if (isLogged('hit')) log(hit, requestId, ms);
+      onHit?.(hit.handle);
     },
     /** Writes the buffered log lines. */
     flush,

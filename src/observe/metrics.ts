@@ -1,6 +1,7 @@
 // The metrics of one process. Every module reports to them through its `Context`.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
+import { LastDay } from './last-day.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
 import { Recent } from './recent.js';
 
@@ -24,6 +25,12 @@ export interface MeasuredHits {
   ms: number;
   /** Number of hits. */
   weight: number;
+}
+
+interface AuditSample {
+  sample: LabelValue<'auditSample'>;
+  result: LabelValue<'auditResult'>;
+  ageMs: number;
 }
 
 export interface StoreUsage {
@@ -61,6 +68,7 @@ export function createMetrics(now: () => number = Date.now) {
     ...createRequestMetrics(registry, recent),
     ...createUpstreamMetrics(registry, recent),
     ...createTrafficMetrics(registry),
+    ...createAuditMetrics(registry, now),
     ...createCounters(registry),
     ...createGauges(registry, recent),
     /** The text that Prometheus scrapes. */
@@ -184,6 +192,30 @@ function createTrafficMetrics(registry: Registry) {
     },
     countTrafficRule(rule: string, result: LabelValue<'ruleResult'>): void {
       requests.inc({ rule, result });
+    },
+  };
+}
+
+/** Seconds, up to the longest usual TTL. */
+const STALE_AGE_BUCKETS = [1, 10, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
+
+function createAuditMetrics(registry: Registry, now: () => number) {
+  const audits = addCounter(registry, METRICS.audits);
+  const registers = [registry];
+  const staleAge = new Histogram({ ...METRICS.auditStaleAge, registers, buckets: STALE_AGE_BUCKETS });
+  const lastDay = new LastDay<LabelValue<'auditResult'>>(now);
+  return {
+    /** `ageMs`: age of the audited entry; 0 without an entry. */
+    countAudit({ sample, result, ageMs }: AuditSample): void {
+      audits.inc({ sample, result });
+      if (sample === 'hit') lastDay.add(result);
+      if (result === 'older-within-ttl') staleAge.observe(ageMs / 1000);
+    },
+    /** Hits of the last 24 hours that were compared with the Handle server, and those equal to its record. */
+    auditsOfLastDay() {
+      const equal = lastDay.count('equal');
+      const older = lastDay.count('older-within-ttl') + lastDay.count('older-after-acknowledged-write');
+      return { compared: equal + older, equal };
     },
   };
 }
