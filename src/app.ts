@@ -91,12 +91,14 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams, audit } = sources;
-  let prepared = new PreparedCache(config.http.responseCache, cache);
+  const createPrepared = (): PreparedCache =>
+    new PreparedCache(config.http.responseCache, { ...cache, onHit: audit.onPreparedHit });
+  let prepared = createPrepared();
   const parts = {
     ...shared,
     ...sources,
     preparedCache: () => prepared,
-    hits: createHits({ ...context, onHit: audit.onPreparedHit }),
+    hits: createHits(context),
   };
   const native = createNative(config, context, parts);
   const { listener, admitMessage, ...listening } = createPublicListener(settings, context, {
@@ -122,7 +124,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
       if (next.log.level !== current.log.level) context.log.level = next.log.level;
       current = settingsOf(next);
       // A new cache, because requests in flight still prepare responses with the previous settings.
-      prepared = new PreparedCache(config.http.responseCache, cache);
+      prepared = createPrepared();
       listening.reload();
     },
     async close() {

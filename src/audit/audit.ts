@@ -6,86 +6,59 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { createTokenBuckets } from '../coordination/token-bucket.js';
 import { type HandleRef, refOfKey } from '../handle/handle.js';
-import type { Outcome } from '../handle/outcome.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import { exceptServiceError } from '../resolver/loader.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { OWN_WORK } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
-import { type AuditResult, type AuditedAnswer, classify, isSameRecord } from './classify.js';
+import type { AuditResult, AuditedAnswer } from './classify.js';
+import { createCompare } from './compare.js';
+import { createSampler } from './sampler.js';
 
-export interface AuditParts {
+interface AuditParts {
   cache: Pick<Cache, 'memory' | 'inspect' | 'trustedSince' | 'redisState'>;
   reads: Pick<UpstreamClient, 'resolve'>;
   /** A function, because the resolver reports its hits to the audit. */
-  resolver: () => Pick<Resolver<unknown>, 'refOf' | 'recheck'>;
+  resolver: () => Pick<Resolver<unknown>, 'recheck'>;
 }
 
 export interface Audit {
-  /** Counts a hit from an entry; undefined without `audit.hits`. */
+  /** Called for each hit from an entry; undefined without `audit.hits`. */
   onHit: ((handle: HandleRef, entry: Entry) => void) | undefined;
-  /** Counts a hit from a prepared response, whose entry is in memory; undefined without `audit.hits`. */
-  onPreparedHit: ((handle: string) => void) | undefined;
+  /** Called for each prepared response, whose entry is in memory; undefined without `audit.hits`. */
+  onPreparedHit: ((key: string) => void) | undefined;
   /** Called when a write, of any instance, has been applied to the memory of this instance. */
   onWritten: (key: string) => void;
   close: () => void;
 }
 
-interface AuditTask {
-  handle: HandleRef;
-  served: AuditedAnswer['served'];
-  sample: LabelValue<'auditSample'>;
-}
+type Sample = LabelValue<'auditSample'>;
 
-/** Maximum number of known writes; a forgotten write counts as one that bypassed the proxy. */
+/** Maximum number of known writes. Results after a forgotten write are `older-within-ttl`. */
 const MAX_WRITTEN = 100_000;
-/** Delay after which an entry stored by a load from before the write would be in place. */
+/** Delay after a write in which most loads from before it end. */
 const AFTER_WRITE_MS = 1000;
-/** Time in which messages about a write in flight arrive from other instances. */
-const SETTLE_MS = 1000;
-/** Maximum shift between the clocks of instances, and delay of their messages. */
-const MARGIN_MS = 250;
 
 export function createAudit(
-  { audit: { hits, writes, readsPerSecond }, cache: { found, notFound } }: Pick<Config, 'audit' | 'cache'>,
-  { clock, metrics, log }: Context,
+  { audit, cache: { found, notFound } }: Pick<Config, 'audit' | 'cache'>,
+  context: Context,
   parts: AuditParts,
 ): Audit {
+  const { clock, metrics } = context;
   const { now } = clock;
-  const { cache, resolver } = parts;
+  const { cache, reads, resolver } = parts;
   const ttlMs = Math.max(found.maxTtlMs, notFound.ttlMs);
   const written = new ExpiringMap<number>({ ttlMs, maxEntries: MAX_WRITTEN, now });
-  const takeTokens = createTokenBuckets({ now });
-  const limit = { intervalMs: 1000 / readsPerSecond, burst: readsPerSecond };
-  const isHitSampled = createSampler(hits);
-  const isWriteSampled = createSampler(writes);
-  const compare = createCompare({ clock, written, ...parts });
-  let isClosed = false;
+  const compare = createCompare({ cache, reads, clock, appliedAt: (key) => written.get(key) });
+  const report = createReport(context, resolver);
+  const { run, close } = createLimit(audit, context);
+  const [isHitSampled, isWriteSampled] = [createSampler(audit.hits), createSampler(audit.writes)];
 
-  /** Runs an audit, unless there have been too many. Compares and then corrects: an entry known to be old is replaced. */
-  async function run(task: AuditTask): Promise<void> {
-    const { handle, served, sample } = task;
-    const result = await compare(task);
-    const ageMs = served.at - served.entry.requestedAt;
-    metrics.countAudit({ sample, result, ageMs });
-    if (result === 'equal' || result === 'inconclusive') return;
-    const line = { handle: handle.text, ageSeconds: Math.round(ageMs / 1000) };
-    if (result === 'older-within-ttl') log.info(line, 'record was changed at the Handle server');
-    else log.error(line, 'older record served after an acknowledged write');
-    await resolver().recheck(handle, OWN_WORK);
-  }
-
-  async function withinLimit(sample: AuditTask['sample'], work: () => Promise<void>): Promise<void> {
-    const { isTaken } = await takeTokens('audit', limit, 1);
-    if (!isTaken) metrics.countAudit({ sample, result: 'skipped', ageMs: 0 });
-    else if (!isClosed) await work().catch(exceptServiceError);
-  }
-
-  const auditHit = (handle: HandleRef, entry: Entry): void => {
+  function auditHit(handle: HandleRef, entry: Entry): void {
     const served = { entry, at: now() };
-    void withinLimit('hit', () => run({ handle, served, sample: 'hit' }));
-  };
+    run('hit', async () => report('hit', { handle, served, result: await compare(handle, served) }));
+  }
 
   /** Audits the oldest entry that this instance would serve as fresh. */
   async function auditCopies(key: string): Promise<void> {
@@ -95,82 +68,70 @@ export function createAudit(
       .filter((copy) => copy !== undefined)
       .filter((copy) => judge(copy, at, cache.trustedSince()) === 'fresh')
       .sort((one, other) => one.requestedAt - other.requestedAt);
-    if (entry === undefined) metrics.countAudit({ sample: 'write', result: 'equal', ageMs: 0 });
-    else await run({ handle: refOfKey(key), served: { entry, at }, sample: 'write' });
+    if (entry === undefined) {
+      metrics.countAudit({ sample: 'write', result: 'equal', ageMs: 0 });
+      return;
+    }
+    const [handle, served] = [refOfKey(key), { entry, at }];
+    await report('write', { handle, served, result: await compare(handle, served) });
   }
 
+  const onHit = (handle: HandleRef, entry: Entry): void => {
+    if (isHitSampled()) auditHit(handle, entry);
+  };
+  const onPreparedHit = (key: string): void => {
+    const entry = isHitSampled() ? cache.memory.inspect(key)?.entry : undefined;
+    if (entry !== undefined) auditHit(refOfKey(key), entry);
+  };
   return {
-    onHit:
-      hits === 0
-        ? undefined
-        : (handle, entry) => {
-            if (isHitSampled()) auditHit(handle, entry);
-          },
-    onPreparedHit:
-      hits === 0
-        ? undefined
-        : (text) => {
-            if (!isHitSampled()) return;
-            const handle = resolver().refOf(text);
-            const entry = cache.memory.inspect(handle.key)?.entry;
-            if (entry !== undefined) auditHit(handle, entry);
-          },
+    ...(audit.hits === 0 ? { onHit: undefined, onPreparedHit: undefined } : { onHit, onPreparedHit }),
     onWritten(key) {
-      if (hits === 0 && writes === 0) return;
+      if (audit.hits === 0 && audit.writes === 0) return;
       written.set(key, now());
       if (!isWriteSampled()) return;
-      void withinLimit('write', async () => {
-        await pause(clock, AFTER_WRITE_MS);
-        if (!isClosed) await auditCopies(key);
+      clock.after(AFTER_WRITE_MS, () => {
+        run('write', () => auditCopies(key));
       });
     },
-    close() {
+    close,
+  };
+}
+
+/** Creates a function that runs at most `audit.readsPerSecond` audits a second, and counts the others. */
+function createLimit({ readsPerSecond }: Config['audit'], { clock: { now }, metrics }: Context) {
+  const takeTokens = createTokenBuckets({ now });
+  const limit = { intervalMs: 1000 / readsPerSecond, burst: readsPerSecond };
+  let isClosed = false;
+  const runWithin = async (sample: Sample, work: () => Promise<void>): Promise<void> => {
+    const { isTaken } = await takeTokens('audit', limit, 1);
+    if (!isTaken) metrics.countAudit({ sample, result: 'skipped', ageMs: 0 });
+    else await work();
+  };
+  return {
+    run: (sample: Sample, work: () => Promise<void>): void => {
+      if (!isClosed) runWithin(sample, work).catch(exceptServiceError);
+    },
+    close: (): void => {
       isClosed = true;
     },
   };
 }
 
-interface CompareDeps extends AuditParts {
-  clock: Context['clock'];
-  /** Times at which acknowledged writes were applied to this instance. */
-  written: ExpiringMap<number>;
+interface Compared {
+  handle: HandleRef;
+  served: AuditedAnswer['served'];
+  result: AuditResult;
 }
 
-/** Creates the comparison of an entry with the record at the Handle server, which is read without storing it. */
-function createCompare({ cache, reads, clock, written }: CompareDeps) {
-  const isShared = cache.redisState() !== 'disabled';
-  const marginMs = isShared ? MARGIN_MS : 0;
-  const read = (handle: HandleRef): Promise<Outcome | undefined> =>
-    reads
-      .resolve({ handle, authoritative: true, caller: OWN_WORK })
-      .catch((failure: unknown) => exceptServiceError(failure) ?? undefined);
-  /** Whether a fence is raised, or its message may have been missed. */
-  const isInFlight = (key: string): boolean =>
-    cache.redisState() === 'down' || !cache.memory.accepts(key, cache.memory.moment());
-
-  return async function compare({ handle, served }: AuditTask): Promise<AuditResult> {
-    const { key } = handle;
-    const record = await read(handle);
-    const differs = record !== undefined && !isSameRecord(served.entry, record);
-    if (differs && isShared) await pause(clock, SETTLE_MS);
-    const writes = { isInFlight: isInFlight(key), appliedAt: written.get(key), marginMs };
-    return classify({ served, record, writes });
-  };
-}
-
-const pause = ({ after }: Pick<Context['clock'], 'after'>, ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    after(ms, resolve);
-  });
-
-/** Samples calls with a probability. The gaps are random, so that no regular traffic stays unsampled. */
-export function createSampler(probability: number, random: () => number = Math.random): () => boolean {
-  const gap = (): number =>
-    probability === 0 ? Infinity : 1 + Math.floor(Math.log(1 - random()) / Math.log1p(-probability));
-  let left = gap();
-  return () => {
-    if (--left > 0) return false;
-    left = gap();
-    return true;
+/** Creates the report of a result. An entry that is known to be older is replaced instead of being served on. */
+function createReport({ metrics, log }: Context, resolver: AuditParts['resolver']) {
+  return async function report(sample: Sample, { handle, served, result }: Compared): Promise<void> {
+    const ageMs = served.at - served.entry.requestedAt;
+    metrics.countAudit({ sample, result, ageMs });
+    if (result === 'equal' || result === 'inconclusive') return;
+    const line = { handle: handle.text, ageSeconds: Math.round(ageMs / 1000) };
+    if (result === 'older-within-ttl') log.info(line, 'record was changed at the Handle server');
+    else log.error(line, 'older record served after an acknowledged write');
+    await resolver().recheck(handle, OWN_WORK);
   };
 }

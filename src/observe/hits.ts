@@ -26,8 +26,6 @@ interface HitsDeps {
   log: Logger;
   isLogged: IsLogged;
   clock: { now: () => number; monotonic: () => number };
-  /** Called for each hit. */
-  onHit?: ((handle: string) => void) | undefined;
 }
 
 /** The first 1,000 hits of a second are measured, then 1 in 16, weighted 16, because reading the clock costs time. */
@@ -35,8 +33,7 @@ const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
 
-export function createHits({ metrics, log: logger, isLogged, clock, onHit }: HitsDeps) {
-  const { now, monotonic } = clock;
+export function createHits({ metrics, log: logger, isLogged, clock: { now, monotonic } }: HitsDeps) {
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -77,7 +74,6 @@ export function createHits({ metrics, log: logger, isLogged, clock, onHit }: Hit
         hits.unmeasured = 0;
       }
       if (isLogged('hit')) log(hit, requestId, ms);
-      onHit?.(hit.handle);
     },
     /** Writes the buffered log lines. */
     flush,

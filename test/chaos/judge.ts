@@ -19,6 +19,8 @@ export interface Figures {
   broken: number;
   writes: number;
   writesOfUnknownEnd: number;
+  /** Staleness audits that found no difference, by the proxies that ran at the end. */
+  equalAudits: number;
   wrong: string[];
 }
 
@@ -45,6 +47,7 @@ export class Judge {
     broken: 0,
     writes: 0,
     writesOfUnknownEnd: 0,
+    equalAudits: 0,
     wrong: [],
   };
   readonly #ledger: Ledger;

@@ -1,6 +1,6 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { createSampler } from '../../src/audit/audit.js';
+import { createSampler } from '../../src/audit/sampler.js';
 import { type AuditedAnswer, classify } from '../../src/audit/classify.js';
 import { toBytes } from '../../src/handle/bytes.js';
 
