@@ -3,9 +3,10 @@ import { describe, expect } from 'vitest';
 import { createSampler } from '../../src/audit/sampler.js';
 import { type AuditedAnswer, classify } from '../../src/audit/classify.js';
 import { toBytes } from '../../src/handle/bytes.js';
+import type { Outcome } from '../../src/handle/outcome.js';
 
 const [OLD, NEW] = [toBytes('["old"]'), toBytes('["new"]')];
-const found = (values: typeof OLD) => ({ kind: 'found', values, ttls: [86_400] }) as const;
+const found = (values: typeof OLD): Outcome => ({ kind: 'found', values, ttls: [86_400] });
 
 const time = fc.integer({ min: 0, max: 20 });
 const audited = fc.record({
