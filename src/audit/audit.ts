@@ -5,9 +5,9 @@ import { judge } from '../cache/policy.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { createTokenBuckets } from '../coordination/token-bucket.js';
+import { ServiceError } from '../errors.js';
 import { type HandleRef, refOfKey } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
-import { exceptServiceError } from '../resolver/loader.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { OWN_WORK } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/client.js';
@@ -98,7 +98,7 @@ export function createAudit(
 }
 
 /** Creates a function that runs at most `audit.readsPerSecond` audits a second, and counts the others. */
-function createLimit({ readsPerSecond }: Config['audit'], { clock: { now }, metrics }: Context) {
+function createLimit({ readsPerSecond }: Config['audit'], { clock: { now }, metrics, log }: Context) {
   const takeTokens = createTokenBuckets({ now });
   const limit = { intervalMs: 1000 / readsPerSecond, burst: readsPerSecond };
   let isClosed = false;
@@ -107,9 +107,15 @@ function createLimit({ readsPerSecond }: Config['audit'], { clock: { now }, metr
     if (!isTaken) metrics.countAudit({ sample, result: 'skipped', ageMs: 0 });
     else await work();
   };
+  const onFailure = (err: unknown): void => {
+    // The entry could not be replaced.
+    if (err instanceof ServiceError) return;
+    log.error({ err }, 'unexpected error in the audit');
+    metrics.countInternalError();
+  };
   return {
     run: (sample: Sample, work: () => Promise<void>): void => {
-      if (!isClosed) runWithin(sample, work).catch(exceptServiceError);
+      if (!isClosed) runWithin(sample, work).catch(onFailure);
     },
     close: (): void => {
       isClosed = true;

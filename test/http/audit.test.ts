@@ -35,15 +35,26 @@ const expectAudits = (proxy: Proxy, audits: Record<string, number>): Promise<voi
   expect.poll(() => auditsOf(proxy)).toEqual(audits);
 
 describe('the audit of hits', () => {
-  it('counts each hit of a record or a redirect that equals the record at the Handle server once', async () => {
+  it('counts each hit of a record that equals the record at the Handle server once', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited();
     await proxy.ask(PATH);
     await expectAudits(proxy, {});
-    const targets = [PATH, PATH, `${PATH}?pretty`, '/21.T11998/abc', '/21.T11998/abc'];
+    const targets = [PATH, PATH, `${PATH}?pretty`, `${PATH}?pretty`];
     for (const target of targets) await proxy.ask(target);
     await expectAudits(proxy, { 'hit equal': targets.length });
     expect(upstream.asked).toBe(1 + targets.length);
+  });
+
+  it.each([
+    ['redirect', '/21.T11998/abc'],
+    ['batch', '/api/handles?handle=21.T11998%2Fabc'],
+  ])('includes the hits of a %s', async (_what, target) => {
+    mockUpstream(old);
+    const proxy = await startAudited();
+    await proxy.ask(PATH);
+    expect((await proxy.ask(target)).status).toBeLessThan(400);
+    await expect.poll(async () => (await auditsOf(proxy))['hit equal']).toBeGreaterThan(0);
   });
 
   it('does not extend the TTL of an equal entry', async () => {
