@@ -2,6 +2,7 @@
 import { createFindPeriod, createIsServed, createRefOf } from './upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { createAdmin } from './admin/app.js';
+import { type Audit, createAudit } from './audit/audit.js';
 import { type Operations, createOperations } from './admin/operations.js';
 import { type CacheEvents, createCache } from './cache/cache.js';
 import { createChanges } from './changes/changes.js';
@@ -101,8 +102,10 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const { context, closeTracing } = createContext(settings, deps);
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
-  const { cache, restoring, coordination, upstreams, changes } = sources;
-  let prepared = new PreparedCache(config.http.responseCache, cache);
+  const { cache, restoring, coordination, upstreams, changes, audit } = sources;
+  const createPrepared = (): PreparedCache =>
+    new PreparedCache(config.http.responseCache, { ...cache, onHit: audit.onPreparedHit });
+  let prepared = createPrepared();
   const parts = { ...shared, ...sources, preparedCache: () => prepared, hits: createHits(context) };
   const native = createNative(config, context, parts);
   const { listener, admitMessage, ...listening } = createPublicListener(settings, context, {
@@ -128,11 +131,12 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
       if (next.log.level !== current.log.level) context.log.level = next.log.level;
       current = settingsOf(next);
       // A new cache, because requests in flight still prepare responses with the previous settings.
-      prepared = new PreparedCache(config.http.responseCache, cache);
+      prepared = createPrepared();
       listening.reload();
     },
     async close() {
       eventLoop.close();
+      audit.close();
       coordination.close();
       await Promise.all([listening.close(), upstreams.close(), restoring.close(), changes.close()]);
       await cache.close();
@@ -191,7 +195,7 @@ function createSources(
   const cache = createCache(
     settings(),
     context,
-    cacheEvents(() => ({ resolver, restoring })),
+    cacheEvents(() => ({ resolver, restoring, audit })),
   );
   const restoring = createRestoring(settings(), context, {
     memory: cache.memory,
@@ -211,16 +215,19 @@ function createSources(
     networks: coordination.limitedNetworks,
     servers: upstreams.servers,
   });
-  const loading = { cache, upstream: upstreams.reads, limitMiss, refOf, staleIfErrorMs };
+  const audit = createAudit(settings(), context, { cache, reads: upstreams.reads, resolver: () => resolver });
+  const loading = { cache, upstream: upstreams.reads, limitMiss, refOf, staleIfErrorMs, onHit: audit.onHit };
   const resolver: Resolver<unknown> = createResolver(settings, context, loading);
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
-  return { cache, restoring, coordination, changes, upstreams, limitMiss, resolver, originOf };
+  return { cache, restoring, coordination, changes, upstreams, limitMiss, audit, resolver, originOf };
 }
 
 /**
  * Connects cache events to their receivers. `parts` is a function, because the cache is created before them.
  */
-const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Restoring }): CacheEvents => ({
+const cacheEvents = (
+  parts: () => { resolver: Resolver<unknown>; restoring: Restoring; audit: Audit },
+): CacheEvents => ({
   onInvalidated(key) {
     parts().resolver.detachLoads(key);
   },
@@ -229,6 +236,9 @@ const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Rest
   },
   onDeleted(deleted) {
     parts().restoring.recordDeletion(deleted);
+  },
+  onWritten(key) {
+    parts().audit.onWritten(key);
   },
 });
 

@@ -21,7 +21,7 @@ interface InstanceFacts {
 export type Statistics = Awaited<ReturnType<typeof readStatistics>>;
 
 export async function readStatistics(
-  { registry, recent }: Pick<Metrics, 'registry' | 'recent'>,
+  { registry, recent, auditsOfLastDay }: Pick<Metrics, 'registry' | 'recent' | 'auditsOfLastDay'>,
   { version, startedAt, redis, logLevel }: InstanceFacts,
   now: number,
 ) {
@@ -43,6 +43,8 @@ export async function readStatistics(
     recentErrors: recent.errors(),
     redis: { state: redis, errors: sum(await read(METRICS.redisErrors)) },
     memory,
+    /** The last 24 hours; zeros without `audit.hits`. */
+    audit: auditsOfLastDay(),
     logLevel,
     process: { pid: process.pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelaySeconds },
   };

@@ -11,6 +11,8 @@ interface MessageApplierDeps {
   /** Called when new readers of any key with the prefix must not join a load in flight. */
   onBanned: (prefix: string) => void;
   onDeleted?: ((deleted: Deleted) => void) | undefined;
+  /** Called when a write has been applied to memory. */
+  onWritten?: ((key: string) => void) | undefined;
 }
 
 /** An entry deleted by a write or an operator, or all entries with a prefix. */
@@ -33,6 +35,7 @@ export function createMessageApplier({
   onInvalidated,
   onBanned,
   onDeleted = () => undefined,
+  onWritten = () => undefined,
 }: MessageApplierDeps): MessageApplier {
   let bans = new Bans();
   /** Bans received since the list was last read, by number. */
@@ -86,6 +89,7 @@ export function createMessageApplier({
         applyToKey(message, memory, now());
         if (DELETES.has(message.kind)) onDeleted({ key: message.key });
         if (isInvalidation(message)) onInvalidated(message.key);
+        if (message.kind === 'changed') onWritten(message.key);
     }
   }
 

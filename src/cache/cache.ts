@@ -36,6 +36,8 @@ export interface CacheEvents {
   onBanned: (prefix: string) => void;
   /** Called when a write or an operator deletes entries. */
   onDeleted?: ((deleted: Deleted) => void) | undefined;
+  /** Called when a write, of any instance, has been applied to memory. */
+  onWritten?: ((key: string) => void) | undefined;
 }
 
 interface CacheDeps extends CacheEvents {

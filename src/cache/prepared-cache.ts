@@ -11,6 +11,11 @@ interface WatchParts {
   trustedSince: () => number;
 }
 
+interface PreparedCacheParts extends WatchParts {
+  /** Called for each hit with the key of its entry. */
+  onHit?: ((key: string) => void) | undefined;
+}
+
 /** A pinned entry in memory, and its times. */
 export interface WatchedEntry extends EntryPin, Times {
   key: string;
@@ -75,12 +80,12 @@ const OVERHEAD_BYTES = 700;
  */
 export class PreparedCache {
   readonly #bounds: Config['http']['responseCache'];
-  readonly #parts: WatchParts;
+  readonly #parts: PreparedCacheParts;
   #young = new Map<string, Prepared>();
   #old = new Map<string, Prepared>();
   #youngBytes = 0;
 
-  constructor(bounds: Config['http']['responseCache'], parts: WatchParts) {
+  constructor(bounds: Config['http']['responseCache'], parts: PreparedCacheParts) {
     this.#bounds = bounds;
     this.#parts = parts;
   }
@@ -92,7 +97,9 @@ export class PreparedCache {
   current<T extends Prepared>(name: PreparedName<T>, now: number): T | undefined {
     const prepared = this.#get(name);
     if (prepared === undefined || !isCurrent(prepared, now, this.#parts)) return undefined;
-    return prepared.dependency === undefined || prepared.dependency.isCurrent(now) ? prepared : undefined;
+    if (prepared.dependency !== undefined && !prepared.dependency.isCurrent(now)) return undefined;
+    this.#parts.onHit?.(prepared.key);
+    return prepared;
   }
 
   /**

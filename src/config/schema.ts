@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isLoopback, readBaseUrl, readOrigin } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
-import { audit, changes } from './schema-changes.js';
+import { audit, changes } from './schema-audit.js';
 import {
   batch,
   deletion,
@@ -31,6 +31,7 @@ const SECTIONS = {
   traffic,
   redis,
   cache,
+  audit,
   seed,
   deletion,
   batch,
@@ -43,7 +44,6 @@ const SECTIONS = {
   admin,
   log,
   tracing,
-  audit,
   changes,
 };
 

@@ -14,6 +14,8 @@ export const VALUES = {
   udpReason: ['rate', 'size', 'busy'],
   limitReason: ['unknown-names', 'most-misses'],
   ruleResult: ['matched', 'limited', 'shadowed'],
+  auditSample: ['hit', 'write'],
+  auditResult: ['equal', 'older-within-ttl', 'older-after-acknowledged-write', 'inconclusive', 'skipped'],
   command: [
     'connect',
     'heartbeat',
@@ -238,6 +240,21 @@ export const METRICS = {
     labelNames: ['reason'],
     help: 'Misses of limited networks, rejected with 429, by reason (unknown-names: the network requested missing handles; most-misses: it caused most misses while reads were queued for the Handle server).',
     fromStart: VALUES.limitReason.map((reason) => ({ reason })),
+  },
+  audits: {
+    name: 'handle_proxy_audit_total',
+    type: 'counter',
+    labelNames: ['sample', 'result'],
+    help: 'Cached answers compared with the Handle server, by sample (hit, write) and result (equal; older-within-ttl: changed by a write that bypassed the proxy; older-after-acknowledged-write: must not happen; inconclusive: a write in flight, or no answer of the server; skipped: above `audit.readsPerSecond`).',
+    fromStart: VALUES.auditSample.flatMap((sample) =>
+      VALUES.auditResult.map((result) => ({ sample, result })),
+    ),
+  },
+  auditStaleAge: {
+    name: 'handle_proxy_audit_stale_age_seconds',
+    type: 'histogram',
+    labelNames: [],
+    help: 'Age of the audited answers with the result older-within-ttl: the record at the Handle server changed at most this long before.',
   },
   udpLimited: {
     name: 'handle_proxy_native_udp_limited_total',

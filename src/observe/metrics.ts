@@ -1,6 +1,7 @@
 // Creates the process's metrics, which every module updates through its `Context`.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
+import { LastDay } from './last-day.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
 import { Recent } from './recent.js';
 
@@ -23,6 +24,12 @@ export interface MeasuredHits {
   ms: number;
   /** Number of hits that the duration counts for. */
   weight: number;
+}
+
+interface AuditSample {
+  sample: LabelValue<'auditSample'>;
+  result: LabelValue<'auditResult'>;
+  ageMs: number;
 }
 
 export interface StoreUsage {
@@ -68,6 +75,7 @@ export function createMetrics(now: () => number = Date.now) {
     ...createRequestMetrics(registry, recent),
     ...createUpstreamMetrics(registry, recent),
     ...createTrafficMetrics(registry),
+    ...createAuditMetrics(registry, now),
     ...createCounters(registry),
     ...createGauges(registry, recent),
     /** Returns the text that Prometheus scrapes. */
@@ -197,7 +205,31 @@ function createTrafficMetrics(registry: Registry) {
   };
 }
 
-/** Creates the gauges: some are set, others read by registered functions at each scrape. */
+/** Seconds, up to the longest usual TTL. */
+const STALE_AGE_BUCKETS = [1, 10, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
+
+function createAuditMetrics(registry: Registry, now: () => number) {
+  const audits = addCounter(registry, METRICS.audits);
+  const registers = [registry];
+  const staleAge = new Histogram({ ...METRICS.auditStaleAge, registers, buckets: STALE_AGE_BUCKETS });
+  const lastDay = new LastDay<LabelValue<'auditResult'>>(now);
+  return {
+    /** `ageMs`: age of the audited entry; 0 without an entry. */
+    countAudit({ sample, result, ageMs }: AuditSample): void {
+      audits.inc({ sample, result });
+      if (sample === 'hit') lastDay.add(result);
+      if (result === 'older-within-ttl') staleAge.observe(ageMs / 1000);
+    },
+    /** Hits of the last 24 hours that were compared with the Handle server, and those equal to its record. */
+    auditsOfLastDay() {
+      const equal = lastDay.count('equal');
+      const older = lastDay.count('older-within-ttl') + lastDay.count('older-after-acknowledged-write');
+      return { compared: equal + older, equal };
+    },
+  };
+}
+
+/** Gauges that are set, and gauges that are read at each scrape by registered functions. */
 function createGauges(registry: Registry, recent: Recent) {
   const registers = [registry];
   const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers });

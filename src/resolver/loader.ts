@@ -36,6 +36,8 @@ export interface LoaderDeps<Ticket> {
   now: () => number;
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
+  /** Called for each hit. */
+  onHit?: ((handle: HandleRef, entry: Entry) => void) | undefined;
 }
 
 export type KeptEntry = Pick<Lookup<unknown>, 'entry' | 'from'>;
@@ -90,6 +92,7 @@ export class Loader<Ticket> {
     if (task.authoritative || entry === undefined) return undefined;
     const state = this.judge(entry);
     if (state === 'fresh' && entry.requestedAt > task.newerThan) {
+      this.#deps.onHit?.(task.handle, entry);
       return { kind: 'entry', entry, from, collapsed: false };
     }
     if (state === 'stale' && this.#deps.failures.has(task.handle.key)) {

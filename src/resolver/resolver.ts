@@ -53,7 +53,7 @@ export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'is
 /** A single handle, or all handles with the prefix; an empty prefix matches every handle. */
 export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
-interface ResolverParts {
+interface ResolverParts extends Pick<LoaderDeps<unknown>, 'onHit'> {
   cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
   upstream: UpstreamClient;
   limitMiss: LimitMiss;
@@ -69,7 +69,7 @@ const MAX_FAILURES = 100_000;
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
   { clock: { now } }: Context,
-  { cache, upstream, limitMiss, refOf, staleIfErrorMs }: ResolverParts,
+  { cache, upstream, limitMiss, refOf, staleIfErrorMs, onHit }: ResolverParts,
 ): Resolver<unknown> {
   const { retryAfterMs, staleAfterMs, mirrorMaxTtlMs } = settings().upstream;
   return new Resolver({
@@ -88,6 +88,7 @@ export function createResolver(
     staleAfterMs,
     refOf,
     limitMiss,
+    onHit,
     now,
   });
 }
@@ -153,6 +154,7 @@ export class Resolver<Ticket> {
   #answerIfFresh(entry: Entry | undefined, handle: HandleRef): FromEntry | undefined {
     if (entry === undefined || this.#loader.judge(entry) !== 'fresh') return undefined;
     const newerThan = entry.requestedAt;
+    this.#deps.onHit?.(handle, entry);
     this.#refreshAhead(entry, { handle, authoritative: false, newerThan, caller: OWN_WORK });
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }

@@ -16,6 +16,7 @@ describeWithRedis('proxies during chaos (upstream, Redis and process faults)', (
       expect(figures.failedOfKept).toBe(0);
       expect(figures.answers).toBeGreaterThan(100);
       expect(figures.stale).toBeGreaterThan(0);
+      expect(figures.equalAudits).toBeGreaterThan(0);
     },
   );
 });

@@ -20,6 +20,8 @@ export interface Figures {
   broken: number;
   writes: number;
   writesOfUnknownEnd: number;
+  /** Staleness audits that found no difference, by the proxies that ran at the end. */
+  equalAudits: number;
   wrong: string[];
 }
 
@@ -48,6 +50,7 @@ export class Judge {
     broken: 0,
     writes: 0,
     writesOfUnknownEnd: 0,
+    equalAudits: 0,
     wrong: [],
   };
   readonly #ledger: Ledger;

@@ -37,8 +37,10 @@ export async function runChaos({ seconds, seed }: ChaosOptions): Promise<Figures
   try {
     await Promise.all(TRACKS.map((track) => strikeAll(world, track(plan), startedAt)));
     await pause(startedAt + seconds * 1000 - Date.now());
+    judge.figures.equalAudits = await world.equalAudits();
   } finally {
     await stop();
+    judge.figures.wrong.push(...world.violations());
     await world.close();
   }
   report({ seconds, seed }, judge.figures, plan.length);
@@ -73,6 +75,7 @@ function report({ seconds, seed }: ChaosOptions, figures: Figures, faults: numbe
     `  answers ${figures.answers}: fresh ${figures.fresh}, stale ${figures.stale}, failures where nothing was kept ${figures.failures - failedOfKept}`,
     `  connections broken with their proxy ${figures.broken}`,
     `  writes ${figures.writes}, of unknown end ${figures.writesOfUnknownEnd}`,
+    `  audits without a difference, of the proxies that ran at the end ${figures.equalAudits}`,
     `  availability of what was kept ${availability.toFixed(3)} % (${ofKept} answers)`,
     `  of these, answers of records that a snapshot has restored ${figures.ofRestored}`,
     `  wrong answers ${wrong.length}`,

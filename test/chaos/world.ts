@@ -30,6 +30,10 @@ export interface World {
   wasRedisTroubled: Troubles['were'];
   /** Whether a proxy was frozen at any time in the period. */
   wasFrozen: Troubles['were'];
+  /** The staleness audits of the running proxies that found no difference. */
+  equalAudits: () => Promise<number>;
+  /** The log lines of all proxies about a record from before an acknowledged write. */
+  violations: () => string[];
   close: () => Promise<void>;
 }
 
@@ -54,6 +58,8 @@ const ENVIRONMENT = {
   UPSTREAM_BREAKER_OPEN_FOR: '500ms',
   CACHE_NOT_FOUND_TTL: '2s',
   DELETION_HANDLES: 'true',
+  AUDIT_HITS: '0.5',
+  AUDIT_WRITES: '1',
 };
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -90,6 +96,11 @@ export async function startWorld(
     lives: () => proxies.flatMap(({ life }) => life() ?? []),
     wasRedisTroubled: troubles.were,
     wasFrozen: frozen.were,
+    async equalAudits() {
+      const counts = await Promise.all(proxies.map((proxy) => proxy.equalAudits()));
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
+    violations: () => proxies.flatMap((proxy) => proxy.violations()),
     async strike(event) {
       switch (event.what) {
         case 'upstream':
@@ -159,10 +170,14 @@ interface Proxy {
   kill: () => Promise<void>;
   /** Freezes the process for `forMs`. */
   freeze: (forMs: number) => Promise<void>;
+  equalAudits: () => Promise<number>;
+  violations: () => string[];
 }
 
 function createProxy(letter: string, env: Record<string, string>, snapshot: string): Proxy {
   let program: Program | undefined;
+  let adminUrl = '';
+  const programs: Program[] = [];
   let life: ProxyLife | undefined;
   let before: ProxyLife | undefined;
   let count = 0;
@@ -172,7 +187,8 @@ function createProxy(letter: string, env: Record<string, string>, snapshot: stri
       const [port, adminPort] = [await freePort(), await freePort()];
       const writtenAt = statSync(snapshot, { throwIfNoEntry: false })?.mtimeMs;
       program = startMain({ ...env, PORT: String(port), ADMIN_PORT: String(adminPort) });
-      const adminUrl = `http://127.0.0.1:${adminPort}`;
+      programs.push(program);
+      adminUrl = `http://127.0.0.1:${adminPort}`;
       while (!(await isReady(adminUrl))) {
         if (program.child.exitCode !== null) throw new Error(`a proxy ended by itself: ${program.stderr()}`);
         await pause(50);
@@ -181,6 +197,17 @@ function createProxy(letter: string, env: Record<string, string>, snapshot: stri
       life = { name: `${letter}${++count}`, url, startedAt: Date.now(), isAlive: true, before };
       if (writtenAt !== undefined) void noteRestored(life, { adminUrl, writtenAt });
     },
+    async equalAudits() {
+      const { text } = await ask(adminUrl, '/metrics').catch(() => ({ text: '' }));
+      const counts = text.matchAll(/^handle_proxy_audit_total\{.*result="equal"\} (\d+)$/gm);
+      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+    },
+    violations: () =>
+      programs.flatMap(({ stdout }) =>
+        stdout()
+          .split('\n')
+          .filter((line) => line.includes('older record served after an acknowledged write')),
+      ),
     async freeze(forMs) {
       program?.child.kill('SIGSTOP');
       await pause(forMs);

@@ -1,6 +1,8 @@
-// Keys of the audit file, the feed of changes and the webhook.
+// Configuration keys for audits: the audit file, the staleness audit, the change feed and its webhook.
 import { readWebUrl } from './addresses.js';
-import { flag, normalised, section, text, wholeNumber } from './fields.js';
+import { flag, normalised, section, share, text, wholeNumber } from './fields.js';
+
+const probability = share({ min: 0, max: 1, byDefault: 0 });
 
 export const audit = section({
   file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
@@ -8,6 +10,15 @@ export const audit = section({
     .describe(
       'File to which a line of JSON is appended for every write and purge, without values and credentials; the folder must exist and be writable. It may be renamed at any time (rotation). Without it there is no audit file.',
     ),
+  hits: probability.describe(
+    'Share of hits, such as `0.001`, whose entry is then compared with the record at the Handle server; `0` disables it.',
+  ),
+  writes: probability.describe(
+    'Share of acknowledged writes after which each instance compares the entry that it has, if any, with the record at the Handle server; `0` disables it.',
+  ),
+  readsPerSecond: wholeNumber({ min: 1, max: 1000, byDefault: 10 }).describe(
+    'Maximum audited hits and writes of one instance per second, on average; each reads the handle from the Handle server in the class `background`, and once more if the entry was older.',
+  ),
 });
 
 export const changes = section({

@@ -1,0 +1,105 @@
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { createSampler } from '../../src/audit/sampler.js';
+import { type AuditedAnswer, classify } from '../../src/audit/classify.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+
+const [OLD, NEW] = [toBytes('["old"]'), toBytes('["new"]')];
+const found = (values: typeof OLD): Outcome => ({ kind: 'found', values, ttls: [86_400] });
+
+const time = fc.integer({ min: 0, max: 20 });
+const audited = fc.record({
+  served: fc.record({
+    entry: fc.record({
+      kind: fc.constantFrom('found', 'not-found', 'empty'),
+      values: fc.constantFrom(OLD, NEW),
+      requestedAt: time,
+    }),
+    at: time,
+  }),
+  record: fc.constantFrom(undefined, found(OLD), found(NEW), { kind: 'not-found' } as const),
+  writes: fc.record({
+    isInFlight: fc.boolean(),
+    appliedAt: fc.option(time, { nil: undefined }),
+    marginMs: fc.constantFrom(0, 5),
+  }),
+});
+
+/** A hit at 100 from an entry read at 50, whose record has changed since. */
+const differing: AuditedAnswer = {
+  served: { entry: { kind: 'found', values: OLD, requestedAt: 50 }, at: 100 },
+  record: found(NEW),
+  writes: { isInFlight: false, appliedAt: undefined, marginMs: 0 },
+};
+const after = (writes: Partial<AuditedAnswer['writes']>): AuditedAnswer => ({
+  ...differing,
+  writes: { ...differing.writes, ...writes },
+});
+
+describe('classification of an audited answer', () => {
+  test('is older-within-ttl without a known write', () => {
+    expect(classify(differing)).toBe('older-within-ttl');
+  });
+
+  test('is older-after-acknowledged-write for an entry from before a write that preceded the hit', () => {
+    expect(classify(after({ appliedAt: 60 }))).toBe('older-after-acknowledged-write');
+  });
+
+  test('is older-within-ttl for an entry from after the last write', () => {
+    expect(classify(after({ appliedAt: 40 }))).toBe('older-within-ttl');
+  });
+
+  test('is inconclusive for an entry that the clocks of instances may have put before the write', () => {
+    expect(classify(after({ appliedAt: 60, marginMs: 20 }))).toBe('inconclusive');
+  });
+
+  test('is equal for a not-found answer whose message differs', () => {
+    const entry = { kind: 'not-found', values: toBytes(''), requestedAt: 50 } as const;
+    const record = { kind: 'not-found', message: 'no such handle' } as const;
+    expect(classify({ ...differing, served: { entry, at: 100 }, record })).toBe('equal');
+  });
+
+  test.prop([audited])(
+    'blames the proxy only for an entry from before a write, served after it',
+    (answer) => {
+      if (classify(answer) !== 'older-after-acknowledged-write') return;
+      const { served, writes } = answer;
+      expect(writes.isInFlight).toBe(false);
+      expect(served.entry.requestedAt).toBeLessThan((writes.appliedAt ?? -Infinity) - writes.marginMs);
+      expect(writes.appliedAt).toBeLessThan(served.at);
+    },
+  );
+
+  test.prop([audited])('does not depend on writes if the record is the same or unknown', (answer) => {
+    const withoutWrites = { ...answer, writes: differing.writes };
+    const result = classify(withoutWrites);
+    if (result === 'equal' || answer.record === undefined) expect(classify(answer)).toBe(result);
+  });
+
+  test.prop([audited])('never calls an answer equal that differs from the record', (answer) => {
+    const { served, record } = answer;
+    if (classify(answer) !== 'equal') return;
+    expect(record?.kind).toBe(served.entry.kind);
+    if (record?.kind === 'found') expect(record.values).toBe(served.entry.values);
+  });
+});
+
+describe('sampling', () => {
+  test('takes every call with probability 1', () => {
+    const isSampled = createSampler(1);
+    expect(Array.from({ length: 100 }, isSampled)).not.toContain(false);
+  });
+
+  test('takes no call with probability 0', () => {
+    const isSampled = createSampler(0);
+    expect(Array.from({ length: 100 }, isSampled)).not.toContain(true);
+  });
+
+  test('takes about as many calls as the probability says', () => {
+    const isSampled = createSampler(0.1);
+    const taken = Array.from({ length: 100_000 }, isSampled).filter(Boolean).length;
+    expect(taken).toBeGreaterThan(9000);
+    expect(taken).toBeLessThan(11_000);
+  });
+});

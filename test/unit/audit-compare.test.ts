@@ -1,0 +1,100 @@
+// The comparison of an instance that shares a Redis: messages of other instances may arrive late.
+import { describe, expect, it } from 'vitest';
+import { createCompare } from '../../src/audit/compare.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { ServiceError } from '../../src/errors.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { refOfKey } from '../../src/handle/handle.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { gate } from '../support/gate.js';
+
+const handle = refOfKey('21.T1/A');
+const [OLD, NEW] = [toBytes('["old"]'), toBytes('["new"]')];
+const served = { entry: { kind: 'found', values: OLD, requestedAt: 1000 }, at: 5000 } as const;
+const found = (values: typeof OLD): Outcome => ({ kind: 'found', values, ttls: [86_400] });
+
+interface Situation {
+  record?: Outcome;
+  redis?: 'up' | 'down' | 'disabled';
+  appliedAt?: number;
+}
+
+/** Starts a comparison. `waiting` resolves when it waits for messages, and `settle` ends the time in which messages arrive. */
+function start({ record = found(NEW), redis = 'up', appliedAt }: Situation = {}) {
+  const memory = new MemoryStore({
+    bounds: { maxBytes: 1e6, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } },
+    now: () => 5000,
+  });
+  let state = redis;
+  const { opened: waiting, open: isWaiting } = gate();
+  const { opened: settled, open: settle } = gate();
+  const compare = createCompare({
+    cache: { memory, redisState: () => state },
+    reads: { resolve: () => Promise.resolve(record) },
+    clock: {
+      after(_ms, run) {
+        isWaiting();
+        void settled.then(run);
+        return () => undefined;
+      },
+    },
+    appliedAt: () => appliedAt,
+  });
+  return { memory, waiting, settle, lose: () => (state = 'down'), result: compare(handle, served) };
+}
+
+describe('the comparison with the record at the Handle server', () => {
+  it('waits for messages about a write before it calls an answer older', async () => {
+    const { memory, waiting, settle, result } = start();
+    await waiting;
+    memory.raiseFence(handle.key, 'other/1', 60_000);
+    settle();
+    expect(await result).toBe('inconclusive');
+  });
+
+  it('calls an answer older if no message arrives', async () => {
+    const { waiting, settle, result } = start();
+    await waiting;
+    settle();
+    expect(await result).toBe('older-within-ttl');
+  });
+
+  it('is inconclusive if Redis is lost meanwhile', async () => {
+    const { waiting, settle, lose, result } = start();
+    await waiting;
+    lose();
+    settle();
+    expect(await result).toBe('inconclusive');
+  });
+
+  it.each([
+    [1200, 'inconclusive'],
+    [1300, 'older-after-acknowledged-write'],
+  ])('allows for clocks that differ by 250 ms: %i ms is %s', async (appliedAt, expected) => {
+    const { waiting, settle, result } = start({ appliedAt });
+    await waiting;
+    settle();
+    expect(await result).toBe(expected);
+  });
+
+  it('waits neither for an equal record nor without Redis', async () => {
+    expect(await start({ record: found(OLD) }).result).toBe('equal');
+    const alone = { redis: 'disabled', appliedAt: 1001 } as const;
+    expect(await start(alone).result).toBe('older-after-acknowledged-write');
+  });
+
+  it('is inconclusive for a failure, and rejects with an unexpected error', async () => {
+    const failing = (failure: Error) =>
+      createCompare({
+        cache: {
+          memory: start().memory,
+          redisState: () => 'disabled',
+        },
+        reads: { resolve: () => Promise.reject(failure) },
+        clock: { after: () => () => undefined },
+        appliedAt: () => undefined,
+      })(handle, served);
+    expect(await failing(new ServiceError('UPSTREAM_TIMEOUT'))).toBe('inconclusive');
+    await expect(failing(new Error('a bug'))).rejects.toThrow('a bug');
+  });
+});

@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { LastDay } from '../../src/observe/last-day.js';
+
+const HOUR_MS = 3_600_000;
+
+describe('counts of the last day', () => {
+  it('include this hour and the 23 before it', () => {
+    let time = 1000 * HOUR_MS;
+    const day = new LastDay(() => time);
+    day.add('equal');
+    time += HOUR_MS;
+    day.add('equal');
+    day.add('older');
+    expect([day.count('equal'), day.count('older'), day.count('none')]).toEqual([2, 1, 0]);
+    time += 22 * HOUR_MS;
+    expect(day.count('equal')).toBe(2);
+    time += HOUR_MS;
+    expect(day.count('equal')).toBe(1);
+    time += HOUR_MS;
+    expect(day.count('equal')).toBe(0);
+  });
+
+  it('start again in the hour that replaces one of the day before', () => {
+    let time = 1000 * HOUR_MS;
+    const day = new LastDay(() => time);
+    day.add('equal');
+    time += 24 * HOUR_MS;
+    day.add('equal');
+    expect(day.count('equal')).toBe(1);
+  });
+});
