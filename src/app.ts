@@ -26,6 +26,8 @@ import {
 import { createHits } from './observe/hits.js';
 import { type Logger, createIsLogged } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
+import { ReadCounter } from './reports/read-counter.js';
+import { createReports } from './reports/reports.js';
 import { createTracing } from './observe/tracer.js';
 import { createPublicListener } from './public-listener.js';
 import { referralOf } from './resolver/resolution.js';
@@ -90,6 +92,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams } = sources;
+  const reports = createReports(config, context, coordination.reportStore);
   let prepared = new PreparedCache(config.http.responseCache, cache);
   const parts = { ...shared, ...sources, preparedCache: () => prepared, hits: createHits(context) };
   const native = createNative(config, context, parts);
@@ -98,7 +101,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     native,
   });
   const nativeParts = { ...shared, native, admit: admitMessage };
-  const operations = createOperations(settings, context, sources);
+  const operations = createOperations(settings, context, { ...sources, reports });
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
   return {
@@ -123,6 +126,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
       eventLoop.close();
       coordination.close();
       await Promise.all([listening.close(), upstreams.close(), restoring.close()]);
+      await reports.close();
       await cache.close();
       await closeTracing();
     },
@@ -141,9 +145,16 @@ function createContext(
     metrics,
     clock,
     tracer: tracing?.tracer,
+    reads: createReadCounter(settings(), now),
   };
   return { context, closeTracing: async () => tracing?.close() };
 }
+
+const createReadCounter = (
+  { reports, upstream: { caseSensitive } }: AppSettings,
+  now: () => number,
+): ReadCounter | undefined =>
+  reports.enabled ? new ReadCounter({ ...reports, caseSensitive, now }) : undefined;
 
 /**
  * Creates the parts that limit the work and memory of all requests together, and those that identify clients.

@@ -50,6 +50,7 @@ export const CATALOGUE = {
     title: 'Too many aliases or an alias loop',
   },
   ADMIN_NOT_BLOCKED: { status: 404, responseCode: 100, title: 'This network is not limited' },
+  REPORTS_DISABLED: { status: 404, responseCode: 100, title: 'Resolution reports are disabled' },
   UNKNOWN_ENDPOINT: { status: 404, responseCode: 4, title: 'Unknown HTTP API endpoint' },
   METHOD_NOT_ALLOWED: { status: 405, responseCode: 4, title: 'Method not allowed' },
   REQUEST_TIMEOUT: { status: 408, responseCode: 4, title: 'Timeout while receiving the request' },
@@ -103,6 +104,7 @@ export const CATALOGUE = {
   },
   CONCURRENT_MODIFICATION: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
   ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many status viewers' },
+  REPORT_UNAVAILABLE: { status: 503, responseCode: 2, title: 'The reports in Redis are unavailable' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'Timeout of the Handle server' },
   LOOP_DETECTED: { status: 508, responseCode: 2, title: 'The request came back to this proxy' },
 } as const satisfies Record<string, { status: number; responseCode: number; title: string }>;

@@ -9,9 +9,10 @@ import type { Context } from '../context.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
 import type { Ranked } from '../observe/recent.js';
+import type { ReportQuery, Reports } from '../reports/reports.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { networkNamed } from '../server/client-address.js';
-import type { CacheCopy, Traffic } from './schemas.js';
+import type { CacheCopy, ResolutionReport, Traffic } from './schemas.js';
 import { type Statistics, readRules, readStatistics } from './statistics.js';
 
 /** Handles, or all handles with the prefix; an empty prefix means every handle. */
@@ -34,6 +35,7 @@ export interface Operations {
   importLines: Restoring['importLines'];
   /** Streams the records of a prefix that are in memory. */
   exportRecords: Restoring['exportRecords'];
+  report: (query: ReportQuery) => Promise<ResolutionReport>;
 }
 
 interface OperationsParts {
@@ -41,6 +43,7 @@ interface OperationsParts {
   resolver: Resolver<unknown>;
   restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
   coordination: Pick<Coordination, 'limitedNetworks'>;
+  reports: Pick<Reports, 'read'>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
@@ -49,7 +52,7 @@ const MAX_CONCURRENT_PURGES = 200;
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
   { log, metrics, clock: { now } }: Context,
-  { cache, resolver, restoring, coordination }: OperationsParts,
+  { cache, resolver, restoring, coordination, reports }: OperationsParts,
 ): Operations {
   const startedAt = now();
   return {
@@ -82,6 +85,7 @@ export function createOperations(
     },
     importLines: restoring.importLines,
     exportRecords: restoring.exportRecords,
+    report: reports.read,
   };
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { isLoopback } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
 import { batch, deletion, native, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
-import { admin, http, log, server, tracing } from './schema-server.js';
+import { admin, http, log, reports, server, tracing } from './schema-server.js';
 import { traffic } from './schema-traffic.js';
 import { upstream, upstreams } from './schema-upstream.js';
 import {
@@ -32,6 +32,7 @@ const SECTIONS = {
   admin,
   log,
   tracing,
+  reports,
 };
 
 /** Durations are in milliseconds (`…Ms`), sizes in bytes (`…Bytes`). */

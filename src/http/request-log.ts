@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Context } from '../context.js';
-import { contextOf, requestIdOf } from './context.js';
+import { type RequestContext, contextOf, requestIdOf } from './context.js';
 
 type AddressOf = (req: IncomingMessage) => { address: string; network: string };
 
@@ -14,9 +14,10 @@ export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
  * which may contain credentials.
  */
 export function createRequestLog(
-  { metrics, log, isLogged, tracer }: Context,
+  { metrics, log, isLogged, tracer, reads }: Context,
   findClient: AddressOf,
 ): RequestLog {
+  const countRead = createCountRead(reads);
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();
@@ -51,10 +52,18 @@ export function createRequestLog(
         code: failure?.code,
       });
       metrics.countRequest(request);
+      countRead(contextOf(res));
       if (isLogged(result)) log.info(request, 'request');
     });
   };
 }
+
+/** Creates the function that counts anonymous reads for the resolution reports, if enabled. */
+const createCountRead =
+  (reads: Context['reads']) =>
+  ({ handle, exists, family }: RequestContext): void => {
+    if (handle !== undefined && exists !== undefined) reads?.count({ handle, exists, interface: family });
+  };
 
 /** Maximum logged path length, because rejected request lines may be much longer. */
 const MAX_PATH_LENGTH = 2000;

@@ -17,6 +17,10 @@ export interface PreparedHit {
   target?: string;
   /** HTTP status, or the response code of a native message. */
   status: number;
+  /** Whether the handle exists. */
+  exists: boolean;
+  /** Hits since the last count for the resolution reports. */
+  uncounted: number;
 }
 
 export type Hits = ReturnType<typeof createHits>;
@@ -25,6 +29,8 @@ interface HitsDeps {
   metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
   log: Logger;
   isLogged: IsLogged;
+  /** Counts hits for the resolution reports, if enabled. */
+  reads: { addHit: (hit: PreparedHit) => void } | undefined;
   clock: { now: () => number; monotonic: () => number };
 }
 
@@ -33,7 +39,7 @@ const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
 
-export function createHits({ metrics, log: logger, isLogged, clock: { now, monotonic } }: HitsDeps) {
+export function createHits({ metrics, log: logger, isLogged, reads, clock: { now, monotonic } }: HitsDeps) {
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -68,6 +74,7 @@ export function createHits({ metrics, log: logger, isLogged, clock: { now, monot
       hits.byStatus.set(status, (hits.byStatus.get(status) ?? 0) + 1);
       hits.unmeasured++;
       hitsOfSecond++;
+      reads?.addHit(hit);
       let ms: number | undefined;
       if (startedAt !== undefined) {
         ms = measure(hit, startedAt, hits.unmeasured);

@@ -1,4 +1,6 @@
 // Recent activity that metrics cannot show: the most frequent handles, networks and agents, the last errors and why a server fails.
+import { TopCounts } from './top-counts.js';
+
 export interface RecentError {
   /** ISO 8601. */
   at: string;
@@ -95,15 +97,11 @@ export interface Ranked {
 const MAX_NAMES = 500;
 const GENERATION_MS = 5 * 60_000;
 
-/**
- * Counts names over the last five to ten minutes. When twice MAX_NAMES are known, the rarer half is dropped, and a new
- * name starts with the largest dropped count (space-saving, in batches): a frequent name is never missing, and a count
- * may be too high but never too low.
- */
+/** Counts names over the last five to ten minutes. */
 class TopList {
   readonly #now: () => number;
-  #young = new Sketch();
-  #old = new Sketch();
+  #young = new TopCounts(MAX_NAMES);
+  #old = new TopCounts(MAX_NAMES);
   #bornAt: number;
 
   constructor(now: () => number) {
@@ -129,25 +127,8 @@ class TopList {
   #rotate(): void {
     const age = this.#now() - this.#bornAt;
     if (age < GENERATION_MS) return;
-    this.#old = age < 2 * GENERATION_MS ? this.#young : new Sketch();
-    this.#young = new Sketch();
+    this.#old = age < 2 * GENERATION_MS ? this.#young : new TopCounts(MAX_NAMES);
+    this.#young = new TopCounts(MAX_NAMES);
     this.#bornAt = this.#now();
-  }
-}
-
-class Sketch {
-  readonly counts = new Map<string, number>();
-  #floor = 0;
-
-  add(name: string, count: number): void {
-    this.counts.set(name, (this.counts.get(name) ?? this.#floor) + count);
-    if (this.counts.size < 2 * MAX_NAMES) return;
-    // Sorts only the counts, which is faster than sorting names. Of equal counts the oldest are dropped.
-    const ascending = Float64Array.from(this.counts.values()).sort();
-    this.#floor = ascending.at(-MAX_NAMES - 1) ?? 0;
-    for (const [known, times] of this.counts) {
-      if (this.counts.size === MAX_NAMES) return;
-      if (times <= this.#floor) this.counts.delete(known);
-    }
   }
 }

@@ -33,7 +33,14 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 import { isBatch } from './batch/request.js';
-import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
+import {
+  type RecordReplyDeps,
+  charsOf,
+  existsBy,
+  renderResolution,
+  reportReply,
+  resultOf,
+} from './record-reply.js';
 import type { RequestCheck } from './pipeline.js';
 import {
   type Hit,
@@ -241,7 +248,7 @@ function createSendReply(deps: ReadDeps): SendReply {
     requestLog(req, res);
     try {
       const { handle, resolution, result, reply, made: making } = await rendered;
-      context.result = result;
+      Object.assign(context, { result, exists: existsBy(resolution) });
       const made = making instanceof Promise ? await making : making;
       await endOfTurn();
       sendMade(res, reply, made, call);

@@ -22,6 +22,7 @@ export function testContext(changes: Partial<Context> = {}): TestContext {
     // Read at each call, because a test may set the clock of the process.
     clock: { ...systemClock, now: () => Date.now() },
     tracer: undefined,
+    reads: undefined,
     lines,
     ...changes,
   };

@@ -20,7 +20,17 @@ import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 
 /** Metric labels of commands and of other operations that can fail. */
 export type CommandName =
-  'connect' | 'heartbeat' | 'get' | 'set' | 'open' | 'lock' | 'count' | 'limit' | 'leave' | 'claim';
+  | 'connect'
+  | 'heartbeat'
+  | 'get'
+  | 'set'
+  | 'open'
+  | 'lock'
+  | 'count'
+  | 'limit'
+  | 'leave'
+  | 'claim'
+  | 'report';
 
 export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;

@@ -1,0 +1,32 @@
+// Counts the most frequent names in bounded memory (Space-Saving).
+
+/**
+ * When twice `maxNames` are known, the rarer half is dropped, and a new name starts with the largest dropped
+ * count: a frequent name is never missing, and a count may be too high but never too low.
+ */
+export class TopCounts {
+  readonly counts = new Map<string, number>();
+  readonly #maxNames: number;
+  #floor = 0;
+
+  constructor(maxNames: number) {
+    this.#maxNames = maxNames;
+  }
+
+  /** The maximum by which a count may be too high; 0 while all counts are exact. */
+  get floor(): number {
+    return this.#floor;
+  }
+
+  add(name: string, count: number): void {
+    this.counts.set(name, (this.counts.get(name) ?? this.#floor) + count);
+    if (this.counts.size < 2 * this.#maxNames) return;
+    // Sorts only the counts, which is faster than sorting names. Of equal counts the oldest are dropped.
+    const ascending = Float64Array.from(this.counts.values()).sort();
+    this.#floor = ascending.at(-this.#maxNames - 1) ?? 0;
+    for (const [known, times] of this.counts) {
+      if (this.counts.size === this.#maxNames) return;
+      if (times <= this.#floor) this.counts.delete(known);
+    }
+  }
+}
