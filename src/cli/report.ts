@@ -46,15 +46,15 @@ function reportText({ topHandles, topUnknown, ...totals }: ResolutionReport): st
   ].join('\n\n');
 }
 
-type TopHandles = ResolutionReport['topHandles'];
+type ListedHandles = ResolutionReport['topHandles'];
 
 const shareOf = (part: number, all: number): string =>
   all === 0 ? '–' : `${Math.round((1000 * part) / all) / 10} %`;
 
-const precisionOf = ({ exact, maxError }: TopHandles): string =>
+const precisionOf = ({ exact, maxError }: ListedHandles): string =>
   exact ? '' : ` (not exact: counts differ by at most ${maxError})`;
 
-const rowsOf = ({ handles }: TopHandles): Rows =>
+const rowsOf = ({ handles }: ListedHandles): Rows =>
   handles
     .slice(0, MAX_SHOWN)
     .map(({ handle, count }) => [printable(handle), countOf(count, 'read')] as const);
@@ -63,7 +63,7 @@ type CsvRows = readonly (readonly (string | number)[])[];
 
 function csvFiles({ topHandles, topUnknown, ...totals }: ResolutionReport): Record<string, CsvRows> {
   const { prefix, month, byInterface, ...counts } = totals;
-  const listed = ({ handles, maxError }: TopHandles): CsvRows => [
+  const listed = ({ handles, maxError }: ListedHandles): CsvRows => [
     ['handle', 'count', 'max_error'],
     ...handles.map(({ handle, count }) => [handle, count, maxError]),
   ];
