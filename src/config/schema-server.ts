@@ -172,6 +172,6 @@ export const reports = section({
       'Folder with the reports of an instance without Redis, a file for each month; it must exist and be writable, and no other instance may use it. With `redis.url` the reports are in Redis; without either they end with the process.',
     ),
   maxPrefixes: wholeNumber({ min: 1, max: 100_000, byDefault: 200 }).describe(
-    'Maximum prefixes with a report of their own; the others are counted together as `other`. A prefix needs up to 0.5 MB.',
+    'Maximum prefixes with a separate report; the others are counted together as `other`. A prefix needs up to 0.5 MB.',
   ),
 });

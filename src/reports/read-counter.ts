@@ -38,7 +38,7 @@ export class ReadCounter {
   #month = '';
   /** End of the month (ms since the epoch). */
   #monthEnd = -Infinity;
-  /** The prefixes of the month with a row of their own; they remain when counts are taken. */
+  /** The prefixes of the month that have a row; they remain when counts are taken. */
   readonly #prefixes = new Set<string>();
   #uncounted: PreparedHit[] = [];
 

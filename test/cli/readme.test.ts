@@ -11,6 +11,7 @@ import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
 
 const demo = await startDemoServer();
+const REPORTS = { REPORTS_ENABLED: 'true' };
 
 /** Other tests start `serve`. */
 const commands = shellBlocks(readDocument('src/cli/README.md'))
@@ -52,7 +53,7 @@ function folder(): string {
 describe('documented commands and admin calls', () => {
   test.each(commands)('%s', async (command) => {
     const cwd = folder();
-    const { place } = await startOperated(demo.url);
+    const { place } = await startOperated(demo.url, REPORTS);
     const env = { PATH: `${cwd}:${process.env['PATH'] ?? ''}`, UPSTREAM_URL: demo.url, ...place };
     const args = ['--norc', '-c', `set -o pipefail; ${adapted(command)}`];
     const { exited, stderr } = follow(spawn('bash', args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] }));
@@ -66,7 +67,7 @@ describe('documented commands and admin calls', () => {
   });
 
   test.each(calls)('%s succeeds', async (_call, method = '', path = '', body?: string) => {
-    const { ADMIN_URL } = (await startOperated(demo.url)).place;
+    const { ADMIN_URL } = (await startOperated(demo.url, REPORTS)).place;
     const answer = await fetch(ADMIN_URL + path, { method, ...(body !== undefined && { body }) });
     expect(answer.status).toBe(200);
     // Event streams never end.

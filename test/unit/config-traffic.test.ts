@@ -16,6 +16,7 @@ describe('traffic.rules in the configuration', () => {
         limit: { perMinute: 5, by: 'address' },
         log: false,
         shadow: false,
+        robot: false,
       },
     ]);
   });
