@@ -107,11 +107,11 @@ export function createReportStore({ shared, maxPrefixes, runId }: ReportStoreDep
       const keys = [ofMonth(month, `run:${runId}`), ofMonth(month, 'prefixes'), ...rows];
       const limits = [maxPrefixes, MAX_REPORTED_NAMES];
       const args = [sequence, LIFE_MS, prefix, ...limits, JSON.stringify(counts)];
-      return (await shared.run('report', () => shared.script(ADD_READS, keys, args))) !== undefined;
+      return (await shared.run('count', () => shared.script(ADD_READS, keys, args))) !== undefined;
     },
     async read(prefix, month) {
       const [totals, handles, unknown] = rowOf(prefix, month);
-      const found = await shared.run('report', (redis) =>
+      const found = await shared.run('count', (redis) =>
         Promise.all([
           redis.hgetall(totals),
           redis.zrevrange(handles, 0, -1, 'WITHSCORES'),

@@ -14,19 +14,7 @@ export const VALUES = {
   udpReason: ['rate', 'size', 'busy'],
   limitReason: ['unknown-names', 'most-misses'],
   ruleResult: ['matched', 'limited', 'shadowed'],
-  command: [
-    'connect',
-    'heartbeat',
-    'get',
-    'set',
-    'open',
-    'lock',
-    'count',
-    'limit',
-    'leave',
-    'claim',
-    'report',
-  ],
+  command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'limit', 'leave', 'claim'],
 } as const;
 
 export type LabelValue<Name extends keyof typeof VALUES> = (typeof VALUES)[Name][number];

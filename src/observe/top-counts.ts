@@ -13,9 +13,14 @@ export class TopCounts {
     this.#maxNames = maxNames;
   }
 
-  /** The maximum by which a count may be too high; 0 while all counts are exact. */
+  /** The maximum difference between a count and the exact one; 0 if every name has its exact count. */
   get floor(): number {
     return this.#floor;
+  }
+
+  /** Takes over the floor of other counts that are added to these, which lack the names dropped there. */
+  raiseFloor(by: number): void {
+    this.#floor += by;
   }
 
   add(name: string, count: number): void {
@@ -23,10 +28,11 @@ export class TopCounts {
     if (this.counts.size < 2 * this.#maxNames) return;
     // Sorts only the counts, which is faster than sorting names. Of equal counts the oldest are dropped.
     const ascending = Float64Array.from(this.counts.values()).sort();
-    this.#floor = ascending.at(-this.#maxNames - 1) ?? 0;
+    const dropped = ascending.at(-this.#maxNames - 1) ?? 0;
+    this.#floor = Math.max(this.#floor, dropped);
     for (const [known, times] of this.counts) {
       if (this.counts.size === this.#maxNames) return;
-      if (times <= this.#floor) this.counts.delete(known);
+      if (times <= dropped) this.counts.delete(known);
     }
   }
 }

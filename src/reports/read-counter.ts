@@ -1,13 +1,16 @@
 // Counts the reads of this instance by prefix, until they are added to the reports.
-import {
-  type CountedReads,
-  type NameCounts,
-  MAX_REPORTED_NAMES,
-  OTHER_PREFIXES,
-} from '../coordination/report-store.js';
+import { OTHER_PREFIXES } from '../coordination/report-store.js';
 import { type HandleRef, handleRef } from '../handle/handle.js';
 import type { PreparedHit } from '../observe/hits.js';
-import { TopCounts } from '../observe/top-counts.js';
+import { PrefixRow } from './prefix-row.js';
+
+/** A row that no longer changes. */
+export interface TakenRow {
+  /** Month in UTC, such as `2026-11`. */
+  month: string;
+  prefix: string;
+  row: PrefixRow;
+}
 
 /** An answered read of one handle. */
 interface CountedRead {
@@ -24,17 +27,14 @@ interface ReadCounterDeps {
 }
 
 /** Maximum prepared hits with uncounted reads; each is kept in memory until it is counted. */
-const MAX_UNCOUNTED = 8192;
-
-/** Longer handles are cut in top lists (characters). */
-const MAX_NAME_CHARS = 250;
+const MAX_UNCOUNTED = 16_384;
 
 export class ReadCounter {
   readonly #deps: ReadCounterDeps;
   /** Counts of the current month, by prefix. */
-  #rows = new Map<string, CountingRow>();
-  /** Counts of earlier months that are not taken yet. */
-  #earlier: CountingRow[] = [];
+  #rows = new Map<string, PrefixRow>();
+  /** Counts that are complete, but not taken yet. */
+  #earlier: TakenRow[] = [];
   #month = '';
   /** End of the month (ms since the epoch). */
   #monthEnd = -Infinity;
@@ -48,9 +48,9 @@ export class ReadCounter {
 
   count({ handle: { key, prefix }, interface: family, exists, times = 1 }: CountedRead): void {
     const row = this.#rowOf(prefix, exists);
-    row.totals[family] = (row.totals[family] ?? 0) + times;
-    if (!exists) row.totals['unknown'] = (row.totals['unknown'] ?? 0) + times;
-    (exists ? row.handles : row.unknown).add(nameOf(key), times);
+    row.addTotal(family, times);
+    if (!exists) row.addTotal('unknown', times);
+    row.addName(key, exists, times);
   }
 
   /** Counts a prepared hit at the next `countHits`, which costs a repeated hit an increment only. */
@@ -72,29 +72,26 @@ export class ReadCounter {
 
   /** Counts a read that a traffic rule attributes to a robot, in addition to `count`. */
   countRobot({ prefix }: HandleRef): void {
-    const { totals } = this.#rowOf(prefix, false);
-    totals['robots'] = (totals['robots'] ?? 0) + 1;
+    this.#rowOf(prefix, false).addTotal('robots', 1);
   }
 
   /** Returns the counts since the last call. */
-  take(): CountedReads[] {
+  take(): TakenRow[] {
     this.countHits();
-    const rows = [...this.#earlier, ...this.#rows.values()];
-    this.#earlier = [];
-    this.#rows = new Map();
-    return rows.map(({ handles, unknown, ...row }) => ({
-      ...row,
-      handles: toNameCounts(handles),
-      unknown: toNameCounts(unknown),
-    }));
+    this.#endRows();
+    return this.#earlier.splice(0);
   }
 
-  #rowOf(prefix: string, exists: boolean): CountingRow {
+  #rowOf(given: string, exists: boolean): PrefixRow {
     const now = this.#deps.now();
     if (now >= this.#monthEnd) this.#startMonth(new Date(now));
+    const known = this.#rows.get(given);
+    if (known !== undefined) return known;
+    // Copies, because a substring would keep the whole request line in memory.
+    const prefix = Buffer.from(given).toString();
     const name = this.#admits(prefix, exists) ? prefix : OTHER_PREFIXES;
-    let row = this.#rows.get(name);
-    if (row === undefined) this.#rows.set(name, (row = newRow(this.#month, name)));
+    const row = this.#rows.get(name) ?? new PrefixRow();
+    this.#rows.set(name, row);
     return row;
   }
 
@@ -102,36 +99,19 @@ export class ReadCounter {
   #admits(prefix: string, exists: boolean): boolean {
     if (this.#prefixes.has(prefix)) return true;
     const isFull = this.#prefixes.size * (exists ? 1 : 2) >= this.#deps.maxPrefixes;
-    if (!isFull) this.#prefixes.add(copyOf(prefix));
+    if (!isFull) this.#prefixes.add(prefix);
     return !isFull;
   }
 
-  #startMonth(at: Date): void {
-    this.#earlier.push(...this.#rows.values());
+  #endRows(): void {
+    for (const [prefix, row] of this.#rows) this.#earlier.push({ month: this.#month, prefix, row });
     this.#rows = new Map();
+  }
+
+  #startMonth(at: Date): void {
+    this.#endRows();
     this.#prefixes.clear();
     this.#month = at.toISOString().slice(0, 7);
     this.#monthEnd = Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1);
   }
 }
-
-interface CountingRow extends Pick<CountedReads, 'month' | 'prefix' | 'totals'> {
-  handles: TopCounts;
-  unknown: TopCounts;
-}
-
-const newRow = (month: string, prefix: string): CountingRow => ({
-  month,
-  prefix,
-  totals: {},
-  handles: new TopCounts(MAX_REPORTED_NAMES / 2),
-  unknown: new TopCounts(MAX_REPORTED_NAMES / 2),
-});
-
-const toNameCounts = ({ counts, floor }: TopCounts): NameCounts => ({ names: [...counts], maxError: floor });
-
-const nameOf = (key: string): string =>
-  copyOf(key.length > MAX_NAME_CHARS ? `${key.slice(0, MAX_NAME_CHARS)}…` : key);
-
-/** Copies, because a substring would keep the whole request line in memory. */
-const copyOf = (text: string): string => Buffer.from(text).toString();

@@ -2,7 +2,6 @@
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import {
-  type CountedReads,
   type NameCounts,
   type PrefixCounts,
   type ReportStore,
@@ -11,28 +10,7 @@ import {
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import { FileReportStore } from './file-store.js';
-
-/** The most frequent handles, in descending order. */
-export interface TopHandles {
-  /** Whether the list has every handle with its exact count. */
-  exact: boolean;
-  /** The maximum difference between a count and the exact one. */
-  maxError: number;
-  handles: { handle: string; count: number }[];
-}
-
-export interface Report {
-  prefix: string;
-  month: string;
-  /** Answered reads, those of unknown handles included. */
-  resolutions: number;
-  unknown: number;
-  /** Reads that a traffic rule with `robot: true` matched. */
-  robots: number;
-  byInterface: Record<string, number>;
-  topHandles: TopHandles;
-  topUnknown: TopHandles;
-}
+import type { TakenRow } from './read-counter.js';
 
 /** Identifies a report; the month is the current one by default. */
 export interface ReportQuery {
@@ -42,7 +20,7 @@ export interface ReportQuery {
 
 export interface Reports {
   /** @throws ServiceError REPORTS_DISABLED, REPORT_UNAVAILABLE */
-  read: (query: ReportQuery) => Promise<Report>;
+  read: (query: ReportQuery) => Promise<ReturnType<typeof reportOf>>;
   close: () => Promise<void>;
 }
 
@@ -88,14 +66,15 @@ const DISABLED: Reports = {
  * Creates a function that adds all counts to the store, in order, and returns whether the store has them.
  * Counts that it has not confirmed are sent again with the same sequence number before any others.
  */
-function createPublish(take: () => CountedReads[], store: ReportStore): () => Promise<boolean> {
-  let unsent: CountedReads[] = [];
+function createPublish(take: () => TakenRow[], store: ReportStore): () => Promise<boolean> {
+  let unsent: TakenRow[] = [];
   let sequence = 0;
   let last: Promise<unknown> = Promise.resolve();
 
   async function addAll(): Promise<boolean> {
-    for (let reads = unsent[0]; reads !== undefined; reads = unsent[0]) {
-      if (!(await store.add(reads, sequence))) return false;
+    for (let next = unsent[0]; next !== undefined; next = unsent[0]) {
+      const { row, ...rest } = next;
+      if (!(await store.add({ ...rest, ...row.counts() }, sequence))) return false;
       unsent.shift();
       sequence++;
     }
@@ -133,14 +112,14 @@ function repeat({ after }: Context['clock'], everyMs: number, work: () => unknow
   };
 }
 
-function reportOf({ prefix, month }: Pick<Report, 'prefix' | 'month'>, counts: PrefixCounts): Report {
+function reportOf({ prefix, month }: { prefix: string; month: string }, counts: PrefixCounts) {
   const { unknown = 0, robots = 0, ...byInterface } = counts.totals;
   const resolutions = Object.values(byInterface).reduce((sum, count) => sum + count, 0);
   const lists = { topHandles: topOf(counts.handles), topUnknown: topOf(counts.unknown) };
   return { prefix, month, resolutions, unknown, robots, byInterface, ...lists };
 }
 
-function topOf({ names, maxError }: NameCounts): TopHandles {
+function topOf({ names, maxError }: NameCounts) {
   const handles = names
     .map(([handle, count]) => ({ handle, count }))
     .sort((one, other) => other.count - one.count || (one.handle < other.handle ? -1 : 1));

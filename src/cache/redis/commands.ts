@@ -20,17 +20,7 @@ import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 
 /** Metric labels of commands and of other operations that can fail. */
 export type CommandName =
-  | 'connect'
-  | 'heartbeat'
-  | 'get'
-  | 'set'
-  | 'open'
-  | 'lock'
-  | 'count'
-  | 'limit'
-  | 'leave'
-  | 'claim'
-  | 'report';
+  'connect' | 'heartbeat' | 'get' | 'set' | 'open' | 'lock' | 'count' | 'limit' | 'leave' | 'claim';
 
 export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;
