@@ -20,14 +20,14 @@ interface FileStoreOptions {
   maxPrefixes: number;
 }
 
-type Rows = Map<string, PrefixRow>;
+type RowsByPrefix = Map<string, PrefixRow>;
 
 /** Holds the counts of one month in memory, normally the current one. */
 export class FileReportStore implements ReportStore {
   readonly #options: FileStoreOptions;
   readonly #log: Context['log'];
   #month = '';
-  #rows: Rows = new Map();
+  #rows: RowsByPrefix = new Map();
 
   constructor(options: FileStoreOptions, { log }: Pick<Context, 'log'>) {
     this.#options = options;
@@ -64,8 +64,8 @@ export class FileReportStore implements ReportStore {
     return (rows.get(prefix) ?? new PrefixRow()).counts();
   }
 
-  async #load(month: string): Promise<Rows> {
-    const rows: Rows = new Map();
+  async #load(month: string): Promise<RowsByPrefix> {
+    const rows: RowsByPrefix = new Map();
     const file = this.#fileOf(month);
     if (file === undefined) return rows;
     try {
@@ -90,13 +90,13 @@ export class FileReportStore implements ReportStore {
 
 type StoredRow = PrefixCounts & Pick<CountedReads, 'prefix'>;
 
-function addTo(rows: Rows, prefix: string, counts: PrefixCounts): void {
+function addTo(rows: RowsByPrefix, prefix: string, counts: PrefixCounts): void {
   const row = rows.get(prefix) ?? new PrefixRow();
   rows.set(prefix, row);
   row.addAll(counts);
 }
 
-function* linesOf(rows: Rows): Generator<string> {
+function* linesOf(rows: RowsByPrefix): Generator<string> {
   for (const [prefix, row] of rows)
     yield `${JSON.stringify({ prefix, ...row.counts() } satisfies StoredRow)}\n`;
 }
