@@ -79,11 +79,8 @@ describe('counts of an instance', () => {
 
   it('include prepared hits once a second, which releases their responses', async () => {
     const { clock, counter } = start();
-    const hit = {
-      ...{ family: 'record', method: 'GET', handle: 'A/1', status: 200 },
-      ...{ exists: true, uncounted: 0 },
-    } as const;
-    const counted = { ...hit };
+    const family = 'record' as const;
+    const counted = { family, method: 'GET', handle: 'A/1', status: 200, exists: true, uncounted: 0 };
     counter.addHit(counted);
     expect(counted.uncounted).toBe(1);
     await clock.pass(1000);
