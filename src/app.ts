@@ -33,6 +33,8 @@ import {
 import { createHits } from './observe/hits.js';
 import { type Logger, createIsLogged } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
+import { ReadCounter } from './reports/read-counter.js';
+import { createReports } from './reports/reports.js';
 import { createTracing } from './observe/tracer.js';
 import { createPublicListener } from './public-listener.js';
 import { referralOf } from './resolver/resolution.js';
@@ -103,6 +105,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams, changes, audit } = sources;
+  const reports = createReports(config, context, coordination.reportStore);
   const createPrepared = (): PreparedCache =>
     new PreparedCache(config.http.responseCache, { ...cache, onHit: audit.onPreparedHit });
   let prepared = createPrepared();
@@ -113,7 +116,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     native,
   });
   const nativeParts = { ...shared, native, admit: admitMessage };
-  const operations = createOperations(settings, context, sources);
+  const operations = createOperations(settings, context, { ...sources, reports });
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
   return {
@@ -139,6 +142,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
       audit.close();
       coordination.close();
       await Promise.all([listening.close(), upstreams.close(), restoring.close(), changes.close()]);
+      await reports.close();
       await cache.close();
       await closeTracing();
     },
@@ -157,9 +161,16 @@ function createContext(
     metrics,
     clock,
     tracer: tracing?.tracer,
+    reads: createReadCounter(settings(), now),
   };
   return { context, closeTracing: async () => tracing?.close() };
 }
+
+const createReadCounter = (
+  { reports, upstream: { caseSensitive } }: AppSettings,
+  now: () => number,
+): ReadCounter | undefined =>
+  reports.enabled ? new ReadCounter({ ...reports, caseSensitive, now }) : undefined;
 
 /**
  * Creates the parts that limit the work and memory of all requests together, and those that identify clients.

@@ -2,6 +2,7 @@
 import type { Clock } from './cache/clock.js';
 import type { IsLogged, Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
+import type { ReadCounter } from './reports/read-counter.js';
 import type { Tracer } from './observe/tracer.js';
 
 export interface Context {
@@ -12,4 +13,6 @@ export interface Context {
   readonly clock: Clock;
   /** Undefined without a tracing endpoint. */
   readonly tracer: Tracer | undefined;
+  /** Undefined unless resolution reports are enabled. */
+  readonly reads: ReadCounter | undefined;
 }

@@ -50,6 +50,7 @@ export const CATALOGUE = {
     title: 'Too many aliases or an alias loop',
   },
   ADMIN_NOT_BLOCKED: { status: 404, responseCode: 100, title: 'This network is not limited' },
+  REPORTS_DISABLED: { status: 404, responseCode: 100, title: 'Resolution reports are disabled' },
   UNKNOWN_ENDPOINT: { status: 404, responseCode: 4, title: 'Unknown HTTP API endpoint' },
   REPOSITORY_MINTS: {
     status: 405,
@@ -108,6 +109,7 @@ export const CATALOGUE = {
   },
   CONCURRENT_MODIFICATION: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
   ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many viewers' },
+  REPORT_UNAVAILABLE: { status: 503, responseCode: 2, title: 'The reports in Redis are unavailable' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'Timeout of the Handle server' },
   LOOP_DETECTED: { status: 508, responseCode: 2, title: 'The request came back to this proxy' },
 } as const satisfies Record<string, { status: number; responseCode: number; title: string }>;

@@ -1,15 +1,15 @@
 # Completion of handle-resolver-proxy in bash 3.2 and later. To try: source <(handle-resolver-proxy completion bash)
 _handle_resolver_proxy() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="${COMP_WORDS[1]}"
-  local commands='serve check-config resolve purge stats traffic export import warm bench site-record register dev-server completion help'
+  local commands='serve check-config resolve purge stats traffic report export import warm bench site-record register dev-server completion help'
   local options='' arguments=''
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     command='' previous=''
   fi
   case "$command $previous" in
-    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output' | 'resolve --ca' | 'register --output' | 'register --keys' | 'register --passphrase-file' | 'dev-server --seed') _handle_resolver_proxy_files "$current"; return ;;
-    *\ --proxy | *\ --admin | *\ --direct | *\ --fingerprint | *\ --prefix | *\ --user | *\ --unblock | *\ --page-size | *\ --index) return ;;
+    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output' | 'report --csv' | 'resolve --ca' | 'register --output' | 'register --keys' | 'register --passphrase-file' | 'dev-server --seed') _handle_resolver_proxy_files "$current"; return ;;
+    *\ --proxy | *\ --admin | *\ --direct | *\ --fingerprint | *\ --prefix | *\ --user | *\ --unblock | *\ --month | *\ --page-size | *\ --index) return ;;
     register\ --*) return ;;
     *\ --host | *\ --port | *\ --native-port) return ;;
     *\ --skip | *\ --concurrency | *\ --rate | *\ --duration | *\ --requests | *\ --connections) return ;;
@@ -22,6 +22,7 @@ _handle_resolver_proxy() {
     purge) options='--admin --prefix --all --soft --json --help' ;;
     stats) options='--admin --watch --json --help' ;;
     traffic) options='--admin --unblock --json --help' ;;
+    report) options='--admin --prefix --month --csv --json --help' ;;
     export) options='--admin --prefix --output --help' ;;
     import)
       case "$current" in -*) ;; *) _handle_resolver_proxy_files "$current"; return ;; esac

@@ -7,6 +7,7 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a resolve -d 'resolv
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a purge -d 'invalidate handles in every instance'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show current statistics'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a traffic -d 'show limited networks and what each traffic rule did, or end a limit'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a report -d 'show the resolutions of a prefix in a month, from reports.enabled'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a export -d 'write the records of a prefix that are in memory, one JSON object per line'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a import -d 'put the records of an export into memory'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the handles of a list or a prefix into the cache'
@@ -47,6 +48,12 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l json
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from traffic' -l admin -x -d 'address of the admin listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from traffic' -l unblock -x -d 'end the limit of this network'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from traffic' -l json -d 'print JSON'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from report' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from report' -l prefix -x -d 'prefix without a slash, such as 21.T1; other for those without a report'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from report' -l month -x -d 'month in UTC, such as 2026-11, instead of the current one'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from report' -l csv -r -F -d 'write summary.csv, top.csv and failed.csv to this folder'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from report' -l json -d 'print JSON'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l admin -x -d 'address of the admin listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l prefix -x -d 'prefix without a slash, such as 21.T1'
@@ -101,4 +108,4 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats traffic export import warm bench site-record register dev-server completion help'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats traffic report export import warm bench site-record register dev-server completion help'

@@ -12,6 +12,7 @@ _handle-resolver-proxy() {
     'purge:invalidate handles in every instance'
     'stats:show current statistics'
     'traffic:show limited networks and what each traffic rule did, or end a limit'
+    'report:show the resolutions of a prefix in a month, from reports.enabled'
     'export:write the records of a prefix that are in memory, one JSON object per line'
     'import:put the records of an export into memory'
     'warm:load the handles of a list or a prefix into the cache'
@@ -66,6 +67,14 @@ _handle-resolver-proxy() {
           _arguments $help \
             '--admin[address of the admin listener]:value: ' \
             '--unblock[end the limit of this network]:value: ' \
+            '--json[print JSON]'
+          ;;
+        report)
+          _arguments $help \
+            '--admin[address of the admin listener]:value: ' \
+            '--prefix[prefix without a slash, such as 21.T1; other for those without a report]:value: ' \
+            '--month[month in UTC, such as 2026-11, instead of the current one]:value: ' \
+            '--csv[write summary.csv, top.csv and failed.csv to this folder]:file:_files' \
             '--json[print JSON]'
           ;;
         export)
@@ -142,7 +151,7 @@ _handle-resolver-proxy() {
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats traffic export import warm bench site-record register dev-server completion help)'
+            '*:argument:(serve check-config resolve purge stats traffic report export import warm bench site-record register dev-server completion help)'
           ;;
       esac
       ;;

@@ -11,9 +11,10 @@ import type { Changes } from '../changes/changes.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
 import type { Ranked } from '../observe/recent.js';
+import type { ReportQuery, Reports } from '../reports/reports.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { networkNamed } from '../server/client-address.js';
-import type { CacheCopy, Traffic } from './schemas.js';
+import type { CacheCopy, ResolutionReport, Traffic } from './schemas.js';
 import { type Statistics, readRules, readStatistics } from './statistics.js';
 
 /** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
@@ -36,6 +37,7 @@ export interface Operations {
   importLines: Restoring['importLines'];
   /** Streams the in-memory records of a prefix. */
   exportRecords: Restoring['exportRecords'];
+  report: (query: ReportQuery) => Promise<ResolutionReport>;
 }
 
 interface OperationsParts {
@@ -44,6 +46,7 @@ interface OperationsParts {
   restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
   coordination: Pick<Coordination, 'limitedNetworks'>;
   changes: Pick<Changes, 'record'>;
+  reports: Pick<Reports, 'read'>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
@@ -52,7 +55,7 @@ const MAX_CONCURRENT_PURGES = 200;
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
   { log, metrics, clock: { now } }: Context,
-  { cache, resolver, restoring, coordination, changes }: OperationsParts,
+  { cache, resolver, restoring, coordination, changes, reports }: OperationsParts,
 ): Operations {
   const startedAt = now();
   return {
@@ -86,6 +89,7 @@ export function createOperations(
     },
     importLines: restoring.importLines,
     exportRecords: restoring.exportRecords,
+    report: reports.read,
   };
 }
 

@@ -3,7 +3,14 @@ import { openApiRoutes } from '../openapi/serve.js';
 import { z } from 'zod';
 import { PROBLEM, anyObject, json, pathText } from '../http/schemas.js';
 import { type Route, type Security, defineRoutes } from '../http/route-table.js';
-import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './schemas.js';
+import {
+  cacheCopies,
+  logLevelBody,
+  purgeBody,
+  reportQuery,
+  resolutionReport,
+  trafficReport,
+} from './schemas.js';
 
 const ADMIN_GROUP = {
   tag: { name: 'Admin', description: 'For the operator.' },
@@ -165,6 +172,13 @@ const operatorRoutes = defineRoutes(
         ),
       },
       errors: ['BAD_PARAMETER'],
+    },
+    'GET /reports': {
+      id: 'report',
+      summary: 'The resolutions of a prefix in a month',
+      query: reportQuery,
+      responses: { 200: json('The sum of all instances, up to a minute old', resolutionReport) },
+      errors: ['BAD_PARAMETER', 'REPORTS_DISABLED', 'REPORT_UNAVAILABLE'],
     },
     'POST /import': {
       id: 'importRecords',

@@ -70,5 +70,38 @@ export const trafficReport = z.object({
   ),
 });
 
+export const reportQuery = z.object({
+  prefix: z
+    .string()
+    .regex(/^[^/]+$/)
+    .meta({ description: 'The prefix, or `other`.', example: '21.T11998' }),
+  month: z
+    .string()
+    .regex(/^\d{4}-(?:0[1-9]|1[0-2])$/)
+    .optional()
+    .meta({ description: 'The month in UTC; by default the current one.', example: '2026-11' }),
+});
+
+const topHandles = z.object({
+  exact: z.boolean().describe('Whether every handle is listed with its exact count.'),
+  maxError: z.int().describe('The maximum difference between a count and the exact one.'),
+  handles: z.array(z.object({ handle: z.string(), count: z.int() })),
+});
+
+/** Counts of anonymous reads; those of `topHandles` and `topUnknown` in descending order. */
+export const resolutionReport = z
+  .object({
+    prefix: z.string(),
+    month: z.string(),
+    resolutions: z.int().describe('Answered reads, those of unknown handles included.'),
+    unknown: z.int().describe('Reads of handles that do not exist.'),
+    robots: z.int().describe('Reads that a traffic rule with `robot: true` matched, failed ones included.'),
+    byInterface: z.record(z.string(), z.int()),
+    topHandles,
+    topUnknown: topHandles,
+  })
+  .meta({ id: 'ResolutionReport' });
+
 export type CacheCopy = z.output<typeof cacheCopies>['copies'][number];
+export type ResolutionReport = z.output<typeof resolutionReport>;
 export type Traffic = z.output<typeof trafficReport>;

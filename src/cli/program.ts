@@ -93,6 +93,20 @@ function addOperate(program: Command): void {
     .option('--unblock <network>', 'end the limit of this network')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./operate.js')).traffic));
+  atAdmin(program.command('report'))
+    .description('show the resolutions of a prefix in a month, from reports.enabled')
+    .requiredOption(
+      '--prefix <prefix>',
+      'prefix without a slash, such as 21.T1; other for those without a report',
+    )
+    .option('--month <month>', 'month in UTC, such as 2026-11, instead of the current one')
+    .addOption(
+      new Option('--csv <folder>', 'write summary.csv, top.csv and failed.csv to this folder').conflicts(
+        'json',
+      ),
+    )
+    .option(...JSON_OPTION)
+    .action(lazy(async () => (await import('./report.js')).report));
 }
 
 function addTransfer(program: Command): void {

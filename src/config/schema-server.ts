@@ -161,3 +161,17 @@ export const tracing = section({
     'Percentage of requests to trace, unless their `traceparent` decides.',
   ),
 });
+
+export const reports = section({
+  enabled: flag(false).describe(
+    'Whether resolutions are counted by prefix and month, with the most frequent handles and unknown handles. It stores which handles are requested, but no client address and no login. See "Resolution reports".',
+  ),
+  folder: text({ allowed: 'the absolute path of a folder', pattern: /^\/[^\0\n]*$/ })
+    .optional()
+    .describe(
+      'Folder with the reports of an instance without Redis, a file for each month; it must exist and be writable, and no other instance may use it. With `redis.url` the reports are in Redis; without either they end with the process.',
+    ),
+  maxPrefixes: wholeNumber({ min: 1, max: 100_000, byDefault: 200 }).describe(
+    'Maximum prefixes with a separate report; the others are counted together as `other`. A prefix needs up to 0.5 MB.',
+  ),
+});

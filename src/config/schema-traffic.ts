@@ -63,6 +63,7 @@ const rule = z
       .optional(),
     log: flag(false),
     shadow: flag(false),
+    robot: flag(false),
   })
   .refine((given) => given.limit?.by !== 'identity' || given.match.credentials !== false, {
     error: 'match.credentials is false: such requests have no identity for limit.by',
@@ -90,7 +91,7 @@ export const traffic = reloadable(
       isValid: hasUniqueNames,
       error: 'give each rule a name of its own',
     }).describe(
-      'Rules for requests; the first match decides. Each has a `name`, conditions (`match`: `network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and actions (`class`, `limit`, `answer`, `log`, `shadow`). See "Traffic rules".',
+      'Rules for requests; the first match decides. Each has a `name`, conditions (`match`: `network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and actions (`class`, `limit`, `answer`, `log`, `shadow`, `robot`). See "Traffic rules".',
     ),
     enumeration,
   }),

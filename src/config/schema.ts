@@ -13,7 +13,7 @@ import {
   signposting,
   v2,
 } from './schema-interfaces.js';
-import { admin, http, log, server, tracing } from './schema-server.js';
+import { admin, http, log, reports, server, tracing } from './schema-server.js';
 import { traffic } from './schema-traffic.js';
 import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
 import {
@@ -45,6 +45,7 @@ const SECTIONS = {
   log,
   tracing,
   changes,
+  reports,
 };
 
 /** The parsed configuration, with durations in milliseconds (`…Ms`) and sizes in bytes (`…Bytes`). */

@@ -1,4 +1,5 @@
-// Coordinates instances apart from the cache: key locks, token buckets, limited networks, unclaimed names.
+// Coordinates instances apart from the cache: key locks, token buckets, limited networks, unclaimed names,
+// resolution reports.
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { systemClock } from '../cache/clock.js';
 import type { Config } from '../config/schema.js';
@@ -6,11 +7,12 @@ import type { ConfiguredServer } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { type KeyLock, createKeyLock } from './key-lock.js';
 import { type LimitedNetwork, type LimitReports, LimitedNetworks } from './limited-networks.js';
+import { type ReportStore, createReportStore } from './report-store.js';
 import { createRedisLock } from './redis-lock.js';
 import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
 import { type UnclaimedNames, createUnclaimedNames } from './unclaimed-names.js';
 
-interface CoordinationSettings extends Pick<Config, 'v2' | 'redis' | 'traffic'> {
+interface CoordinationSettings extends Pick<Config, 'v2' | 'redis' | 'traffic' | 'reports'> {
   servers: readonly Pick<ConfiguredServer, 'writeTimeoutMs'>[];
 }
 
@@ -27,6 +29,8 @@ export interface Coordination {
   limitedNetworks: LimitedNetworks;
   /** Minted names whose response was lost. */
   unclaimed: UnclaimedNames;
+  /** Undefined without Redis. */
+  reportStore: ReportStore | undefined;
   close: () => void;
 }
 
@@ -38,8 +42,8 @@ export function createCoordination(
   context: Context,
   { commands: shared }: CoordinationParts,
 ): Coordination {
-  const { v2, redis, servers } = settings();
-  const { now } = context.clock;
+  const { v2, redis, servers, reports } = settings();
+  const { now, randomId } = context.clock;
   const withRedis = shared && { shared };
   const limitedNetworks = new LimitedNetworks({ now, shared, ...logLimits(context) });
   const timer = setInterval(() => {
@@ -54,6 +58,7 @@ export function createCoordination(
     lock: createKeyLock({ waitMs: v2.lockWaitMs, ...(acquireShared && { acquireShared }) }),
     limitedNetworks,
     unclaimed: createUnclaimedNames({ now, ...withRedis }),
+    reportStore: shared && createReportStore({ shared, ...reports, runId: randomId() }),
     close() {
       clearInterval(timer);
     },

@@ -30,6 +30,8 @@ export interface RequestContext extends Place {
   /** Undefined until the path is parsed. */
   handle?: HandleRef | undefined;
   result: Result;
+  /** Whether the handle exists; undefined unless the response is that of an anonymous read. */
+  exists?: boolean | undefined;
   /** Caller for upstream limits; undefined until the traffic rules have run. */
   caller?: Caller;
   /** Id from a trusted proxy, or generated on first use. */

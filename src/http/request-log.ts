@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Context } from '../context.js';
-import { contextOf, requestIdOf } from './context.js';
+import { type RequestContext, contextOf, requestIdOf } from './context.js';
 
 type AddressOf = (req: IncomingMessage) => { address: string; network: string };
 
@@ -14,9 +14,10 @@ export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
  * which may contain credentials.
  */
 export function createRequestLog(
-  { metrics, log, isLogged, tracer }: Context,
+  { metrics, log, isLogged, tracer, reads }: Context,
   findClient: AddressOf,
 ): RequestLog {
+  const countRead = createCountRead(reads);
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();
@@ -42,6 +43,7 @@ export function createRequestLog(
       });
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });
+      countRead(contextOf(res));
       if (isLogged(result) && log.isLevelEnabled('info')) log.info(lineOf(res, request, trace), 'request');
     });
   };
@@ -53,6 +55,13 @@ function lineOf(res: ServerResponse, request: object, trace: { traceId: string }
   const failed = failure && { code: failure.code, ...failure.diagnosis };
   return { ...request, requestId, ...failed, ...(trace && { traceId: trace.traceId }) };
 }
+
+/** Creates the function that counts anonymous reads for the resolution reports, if enabled. */
+const createCountRead =
+  (reads: Context['reads']) =>
+  ({ handle, exists, family }: RequestContext): void => {
+    if (handle !== undefined && exists !== undefined) reads?.count({ handle, exists, interface: family });
+  };
 
 /** Maximum logged path length, because rejected request lines may be much longer. */
 const MAX_PATH_LENGTH = 2000;

@@ -94,6 +94,8 @@ export class PreparedMessages {
         method: 'RESOLUTION',
         handle: handle.text,
         status,
+        exists: entry.kind !== 'not-found',
+        uncounted: 0,
       } as const;
       return { ...hit, ...start, bytes: text.length, text };
     });

@@ -125,6 +125,14 @@ export const refusal = (responseCode: number, result: Result, text = ''): Native
   result,
 });
 
+/** Whether the handle exists; undefined unless the outcome is that of an anonymous read. */
+export function existsBy({ result, responseCode }: NativeOutcome): boolean | undefined {
+  if (!READS.includes(result)) return undefined;
+  return responseCode !== RESPONSE_CODE.handleNotFound;
+}
+
+const READS: readonly Result[] = ['hit', 'miss', 'stale', 'authoritative'];
+
 /**
  * Creates the outcome for a failure. On code 2, clients try the next site, as after a failed connection; they
  * treat 3, 4 and 7 as final (recordings "client: fault: UDP answers RC …").

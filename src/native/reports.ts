@@ -2,7 +2,7 @@
 import type { Context } from '../context.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 import { OP_CODE } from './codec.js';
-import type { AnsweredMessage } from './reply.js';
+import { type AnsweredMessage, existsBy } from './reply.js';
 
 /** The POST that carries a tunnelled message. */
 export interface TunnelRequest {
@@ -30,13 +30,19 @@ const OPERATIONS: Partial<Record<number, string>> = {
 };
 
 /** Creates the report for TCP and UDP messages without a prepared response. */
-export function createReport({ metrics, log, isLogged, tracer }: Context): ReportMessage {
+export function createReport({ metrics, log, isLogged, tracer, reads }: Context): ReportMessage {
+  function countRead({ handle, outcome }: AnsweredMessage, family: 'native-tcp' | 'native-udp'): void {
+    const exists = existsBy(outcome);
+    if (handle !== undefined && exists !== undefined) reads?.count({ handle, exists, interface: family });
+  }
+
   return function report(family, work) {
     const startedAt = performance.now();
     const answer = (trace?: TraceOfMessage): AnsweredMessage | Promise<AnsweredMessage> => {
       const finish = (answered: AnsweredMessage): AnsweredMessage => {
         const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
         const { handle: { text: handle } = {}, outcome, opCode = OP_CODE.reserved } = answered;
+        countRead(answered, family);
         const { result, responseCode: status, failure } = outcome;
         const method = OPERATIONS[opCode] ?? `OPCODE ${opCode}`;
         metrics.countRequest({ interface: family, handle, result, status, ms, code: failure?.code });
@@ -113,8 +119,8 @@ function createPostOf(): (hit: PreparedHit, target: string) => PreparedHit {
   return function postOf(hit, target) {
     const known = posts.get(hit);
     if (known?.target === target) return known;
-    const { family, handle } = hit;
-    const post = { family, handle, method: 'POST', target, status: 200 };
+    const { family, handle, exists } = hit;
+    const post = { family, handle, method: 'POST', target, status: 200, exists, uncounted: 0 };
     if (target.length <= MAX_KEPT_TARGET_CHARS) posts.set(hit, post);
     return post;
   };

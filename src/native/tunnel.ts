@@ -14,7 +14,7 @@ import { inOneStep } from '../time-slicer.js';
 import type { NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import { MAX_REQUEST_BYTES } from './prepared-messages.js';
-import { type AnsweredMessage, cutOff, problemOfLength } from './reply.js';
+import { type AnsweredMessage, cutOff, problemOfLength, existsBy } from './reply.js';
 import type { TunnelRequest } from './reports.js';
 import { MESSAGE_TYPE, namesMessage, takesMessages } from './routes.js';
 
@@ -33,7 +33,8 @@ export function createTunnelRoute(deps: TunnelDeps): Listener {
       const answering = inOneStep(() => receive(body, deps, { caller: context.caller, req }));
       // Infinity, because the record's size and the number of selected values are unknown.
       const { reply, handle, outcome } = await deps.runStepsOf(res)(answering, Infinity);
-      Object.assign(context, { result: outcome.result, ...(handle !== undefined && { handle }) });
+      const { result } = outcome;
+      Object.assign(context, { result, exists: existsBy(outcome), ...(handle !== undefined && { handle }) });
       if (outcome.failure) context.failure = outcome.failure;
       sendMessage(res, frame(reply.envelope, reply.message));
     });

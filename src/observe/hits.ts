@@ -18,6 +18,10 @@ export interface PreparedHit {
   target?: string;
   /** HTTP status, or native response code. */
   status: number;
+  /** Whether the handle exists. */
+  exists: boolean;
+  /** Hits since the last count for the resolution reports. */
+  uncounted: number;
 }
 
 export type Hits = ReturnType<typeof createHits>;
@@ -26,6 +30,8 @@ interface HitsDeps {
   metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
   log: Logger;
   isLogged: IsLogged;
+  /** Counts hits for the resolution reports, if enabled. */
+  reads: { addHit: (hit: PreparedHit) => void } | undefined;
   clock: { now: () => number; monotonic: () => number };
 }
 
@@ -37,7 +43,7 @@ const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
 
-export function createHits({ metrics, log: logger, isLogged, clock: { now, monotonic } }: HitsDeps) {
+export function createHits({ metrics, log: logger, isLogged, reads, clock: { now, monotonic } }: HitsDeps) {
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -72,6 +78,7 @@ export function createHits({ metrics, log: logger, isLogged, clock: { now, monot
       hits.byStatus.set(status, (hits.byStatus.get(status) ?? 0) + 1);
       hits.unmeasured++;
       hitsOfSecond++;
+      reads?.addHit(hit);
       let ms: number | undefined;
       if (startedAt !== undefined) {
         ms = measure(hit, startedAt, hits.unmeasured);

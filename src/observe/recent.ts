@@ -1,5 +1,7 @@
 // Tracks what metrics cannot show: top handles, networks and agents, recent errors, and causes of server
 // failures.
+import { TopCounts } from './top-counts.js';
+
 export interface RecentError {
   /** ISO 8601. */
   at: string;
@@ -103,8 +105,8 @@ const GENERATION_MS = 5 * 60_000;
  */
 class TopList {
   readonly #now: () => number;
-  #young = new Sketch();
-  #old = new Sketch();
+  #young = new TopCounts(MAX_NAMES);
+  #old = new TopCounts(MAX_NAMES);
   #bornAt: number;
 
   constructor(now: () => number) {
@@ -130,25 +132,8 @@ class TopList {
   #rotate(): void {
     const age = this.#now() - this.#bornAt;
     if (age < GENERATION_MS) return;
-    this.#old = age < 2 * GENERATION_MS ? this.#young : new Sketch();
-    this.#young = new Sketch();
+    this.#old = age < 2 * GENERATION_MS ? this.#young : new TopCounts(MAX_NAMES);
+    this.#young = new TopCounts(MAX_NAMES);
     this.#bornAt = this.#now();
-  }
-}
-
-class Sketch {
-  readonly counts = new Map<string, number>();
-  #floor = 0;
-
-  add(name: string, count: number): void {
-    this.counts.set(name, (this.counts.get(name) ?? this.#floor) + count);
-    if (this.counts.size < 2 * MAX_NAMES) return;
-    // Sorts only the counts, which is faster than sorting names. Drops the oldest of equal counts.
-    const ascending = Float64Array.from(this.counts.values()).sort();
-    this.#floor = ascending.at(-MAX_NAMES - 1) ?? 0;
-    for (const [known, times] of this.counts) {
-      if (this.counts.size === MAX_NAMES) return;
-      if (times <= this.#floor) this.counts.delete(known);
-    }
   }
 }

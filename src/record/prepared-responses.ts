@@ -66,7 +66,7 @@ export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedRespons
  * Creates a prepared response. Each field is named, because V8 stores spread fields in a second object, which
  * costs each hit another CPU cache line.
  */
-const newResponse = ({ target, handle, status, made }: Hit, start: Prepared): PreparedResponse => ({
+const newResponse = ({ target, handle, entry, status, made }: Hit, start: Prepared): PreparedResponse => ({
   key: start.key,
   at: start.at,
   stamp: start.stamp,
@@ -81,6 +81,8 @@ const newResponse = ({ target, handle, status, made }: Hit, start: Prepared): Pr
   handle: handle.text,
   target,
   status,
+  exists: entry.kind !== 'not-found',
+  uncounted: 0,
   identity: undefined,
   gzip: undefined,
   isWorthGzip: made.isWorthGzip,
@@ -142,8 +144,8 @@ export function createSendHit(parts: SendHitParts): SendHit {
  */
 function reportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
   if (method === prepared.method && status === prepared.status) return prepared;
-  const { family, handle, target } = prepared;
-  return { family, handle, target, method, status };
+  const { family, handle, target, exists } = prepared;
+  return { family, handle, target, method, status, exists, uncounted: 0 };
 }
 
 const variantFor = (

@@ -42,6 +42,7 @@ import { isBatch } from './batch/request.js';
 import {
   type RecordReplyDeps,
   charsOf,
+  existsBy,
   renderResolution,
   renderWhole,
   reportReply,
@@ -258,7 +259,7 @@ function createSendReply(deps: ReadDeps): SendReply {
     requestLog(req, res);
     try {
       const { handle, resolution, result, reply, made: making } = await rendered;
-      context.result = result;
+      Object.assign(context, { result, exists: existsBy(resolution) });
       const made = making instanceof Promise ? await making : making;
       await endOfTurn();
       sendMade(res, reply, made, call);

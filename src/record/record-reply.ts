@@ -90,6 +90,10 @@ export function resultOf(
   return resolution.from === 'upstream' ? 'miss' : 'hit';
 }
 
+/** Whether the handle exists; undefined for a refusal. */
+export const existsBy = (resolution: Resolution): boolean | undefined =>
+  resolution.kind === 'entry' ? resolution.entry.kind !== 'not-found' : undefined;
+
 interface Replied {
   resolution: Resolution;
   result: Result;
@@ -124,7 +128,7 @@ export async function answerRecord(
 ): Promise<void> {
   const resolution = await deps.resolve(handle, query);
   const result = resultOf(resolution, query);
-  contextOf(res).result = result;
+  Object.assign(contextOf(res), { result, exists: existsBy(resolution) });
   const runSteps = deps.runStepsOf(res);
   const reply = await runSteps(renderResolution(resolution, { handle, query }, deps), charsOf(resolution));
   const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes, runSteps });

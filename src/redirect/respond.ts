@@ -8,7 +8,7 @@ import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers
 import { contextOf, unjudgedCaller } from '../http/context.js';
 import type { Representation } from '../http/representation.js';
 import { prepareResponse } from '../record/prepared-responses.js';
-import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
+import { type RecordRouteDeps, answerRecord, existsBy, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { plainRedirect } from './plain.js';
 import { NO_PARAMETERS, type RedirectQuery, linksetType, prefersJson } from './request.js';
@@ -97,6 +97,7 @@ export async function respondToHandle(
   }
   const first = { handle, resolution: await resolve(handle) };
   context.result = resultOf(first.resolution, query);
+  context.exists = existsBy(first.resolution);
   const run = deps.runStepsOf(res);
   const call = { req, res, deps, query, run };
   if (await sendPlain(call, first)) return;

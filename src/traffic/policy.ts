@@ -278,11 +278,16 @@ function admitted({ caller, applied }: Judgement): Caller {
   return caller;
 }
 
+const isAnonymousRead = ({ reads, credentials }: TrafficFacts): boolean =>
+  reads !== undefined && credentials === undefined;
+
 /** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
-function createReport({ metrics, log }: Context) {
+function createReport({ metrics, log, reads }: Context) {
   return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
     metrics.countTrafficRule(rule.name, result);
+    if (rule.robot && result !== 'limited' && facts.handle && isAnonymousRead(facts))
+      reads?.countRobot(facts.handle);
     if (!rule.log) return;
     const { address, method, handle, userAgent } = facts;
     log.info(

@@ -28,8 +28,8 @@ export const isOfHandles = ({ match }: TrafficRule): boolean =>
  * Whether a rule affects hits. A class alone does not, because it orders waiting requests, and hits never
  * wait.
  */
-export const concernsHits = ({ match, limit, answer, log, shadow }: TrafficRule): boolean =>
-  match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow);
+export const concernsHits = ({ match, limit, answer, log, shadow, robot }: TrafficRule): boolean =>
+  match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow || robot);
 
 interface FactsDeps {
   addressOf: (req: IncomingMessage) => string;

@@ -9,7 +9,7 @@ import { contextOf } from '../http/context.js';
 import { type Verdict, evaluatePreconditions } from '../http/preconditions.js';
 import { etagOf } from '../http/representation.js';
 import type { RunSteps } from '../http/request-work.js';
-import { resultOf } from '../record/record-reply.js';
+import { existsBy, resultOf } from '../record/record-reply.js';
 import { readValues } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import type { Steps } from '../time-slicer.js';
@@ -35,7 +35,8 @@ export async function getHandle(deps: V2Deps, call: V2Call, handle: HandleRef): 
 /** Reads without a login, from the shared cache. */
 export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle: HandleRef): Promise<void> {
   const resolution = await resolvePublic(deps, call, handle);
-  contextOf(call.res).result = resultOf(resolution, { authoritative: false });
+  const result = resultOf(resolution, { authoritative: false });
+  Object.assign(contextOf(call.res), { result, exists: existsBy(resolution) });
   if (resolution.stale) deps.onStale(resolution.stale);
   const { freshness, now } = deps;
   const headers = cacheHeaders({ resolution, authoritative: false, now: now(), freshness });

@@ -24,6 +24,7 @@ export const noOperations: Operations = {
   setLogLevel: unused,
   importLines: unused,
   exportRecords: unused,
+  report: unused,
 };
 
 interface AloneOptions extends Partial<AdminParts> {

@@ -22,6 +22,7 @@ export function testContext(changes: Partial<Context> = {}): TestContext {
     // Calls Date.now each time, because a test may fake it.
     clock: { ...systemClock, now: () => Date.now() },
     tracer: undefined,
+    reads: undefined,
     lines,
     ...changes,
   };

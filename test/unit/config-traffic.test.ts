@@ -15,6 +15,7 @@ describe('traffic.rules configuration', () => {
         limit: { perMinute: 5, by: 'address' },
         log: false,
         shadow: false,
+        robot: false,
       },
     ]);
   });

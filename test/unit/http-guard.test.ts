@@ -40,6 +40,7 @@ const rule = {
   limit: { perMinute: 1, by: 'rule' },
   log: false,
   shadow: false,
+  robot: false,
 } as const;
 const { wrap } = createTrafficPolicy({ rules: [rule], enumeration: { perMinute: 0 } }, testContext(), {
   coordination: { takeTokens: () => Promise.reject(boom) },

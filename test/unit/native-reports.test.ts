@@ -6,6 +6,8 @@ const hit = {
   method: 'RESOLUTION',
   handle: '21.T1/page',
   status: 1,
+  exists: true,
+  uncounted: 0,
 } as const;
 
 function reportTwice(target: string): object[] {

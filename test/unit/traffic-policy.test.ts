@@ -6,7 +6,7 @@ import { createTrafficPolicy } from '../../src/traffic/policy.js';
 import { testContext } from '../support/context.js';
 
 const listener = (): void => undefined;
-const plain = { name: 'rule', log: false, shadow: false };
+const plain = { name: 'rule', log: false, shadow: false, robot: false };
 
 const wrapped = (rules: TrafficRule[]): unknown =>
   createTrafficPolicy({ rules, enumeration: { perMinute: 0 } }, testContext(), {

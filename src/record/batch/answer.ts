@@ -57,6 +57,7 @@ export function createBatch(
     gzipMinBytes,
     onStale: context.metrics.countStale,
     onElement: context.metrics.countBatchHandle,
+    reads: context.reads,
     onUnexpected: createReportUnexpected(context),
   };
   return {

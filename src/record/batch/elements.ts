@@ -1,4 +1,5 @@
 // Batch elements: a handle as spelled by the caller, with the status and body of its GET.
+import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
 import { prettyJson, writeJson } from '../../handle/json.js';
@@ -14,13 +15,15 @@ import type { Resolution, StaleReason } from '../../resolver/resolution.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { type Steps } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
-import { bodyOfResolution, charsOf, resultOf } from '../record-reply.js';
+import { bodyOfResolution, charsOf, existsBy, resultOf } from '../record-reply.js';
 import type { RenderedElement, StartElement } from './stream.js';
 
 export interface ElementDeps {
   resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
   onStale: (reason: StaleReason) => void;
   onElement: (result: Result) => void;
+  /** Counts reads for the resolution reports, if enabled. */
+  reads: Context['reads'];
   onUnexpected: ReportUnexpected;
 }
 
@@ -62,6 +65,8 @@ export function createStartElement(
     if (!selectsAll(query)) selectedChars += readChars;
     if (selectedChars > MAX_SELECTED_CHARS) return fail(name, tooMuchWork(), handle);
     deps.onElement(resultOf(resolution, query));
+    const exists = existsBy(resolution);
+    if (exists !== undefined) deps.reads?.count({ handle, interface: 'batch', exists });
     if (resolution.kind === 'entry' && resolution.stale !== undefined) deps.onStale(resolution.stale);
     return { text: write(name, yield* bodyOfResolution(resolution, { handle, query })), readChars };
   }

@@ -1,0 +1,38 @@
+// Counts the most frequent names in bounded memory (Space-Saving).
+
+/**
+ * When twice `maxNames` are known, the rarer half is dropped, and a new name starts with the largest dropped
+ * count: a frequent name is never missing, and a count may be too high but never too low.
+ */
+export class TopCounts {
+  readonly counts = new Map<string, number>();
+  readonly #maxNames: number;
+  #floor = 0;
+
+  constructor(maxNames: number) {
+    this.#maxNames = maxNames;
+  }
+
+  /** The maximum difference between a count and the exact one; 0 if every name has its exact count. */
+  get floor(): number {
+    return this.#floor;
+  }
+
+  /** Takes over the floor of other counts that are added to these, which lack the names dropped there. */
+  raiseFloor(by: number): void {
+    this.#floor += by;
+  }
+
+  add(name: string, count: number): void {
+    this.counts.set(name, (this.counts.get(name) ?? this.#floor) + count);
+    if (this.counts.size < 2 * this.#maxNames) return;
+    // Sorts only the counts, which is faster than sorting names. Of equal counts the oldest are dropped.
+    const ascending = Float64Array.from(this.counts.values()).sort();
+    const dropped = ascending.at(-this.#maxNames - 1) ?? 0;
+    this.#floor = Math.max(this.#floor, dropped);
+    for (const [known, times] of this.counts) {
+      if (this.counts.size === this.#maxNames) return;
+      if (times <= dropped) this.counts.delete(known);
+    }
+  }
+}

@@ -1,0 +1,147 @@
+// Resolution reports of the real app: every interface, compared with a ledger of the sent reads.
+import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import request from 'supertest';
+import { describe, expect, it } from 'vitest';
+import { answerByHandle, batchTarget } from '../support/batch.js';
+import { askTcp, exchangeUdp } from '../support/native-client.js';
+import { nativeRequest } from '../support/native-messages.js';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { ReadLedger, reportOf } from '../support/reports.js';
+import '../support/real-sockets.js';
+import { mockUpstream } from '../support/upstream.js';
+
+useNock();
+
+const ON = { REPORTS_ENABLED: 'true' };
+const PREFIX = '21.T1';
+const MESSAGE = 'application/x-hdl-message';
+const ROBOT = { 'User-Agent': 'ExampleBot/1' };
+
+/** Sends a read of the handle; the interface as the report names it. */
+const SEND: Record<string, (proxy: Proxy, handle: string, at: number) => Promise<unknown>> = {
+  record: ({ ask }, handle, at) => ask(`/api/handles/${handle}${['', '?type=URL', '?pretty'][at % 3] ?? ''}`),
+  redirect: ({ ask }, handle) => ask(`/${handle}`),
+  batch: ({ ask }, handle) => ask(batchTarget([handle])),
+  v2: ({ ask }, handle) => ask(`/api/v2/handles/${handle}`),
+  'native-tcp': ({ tcpPort }, handle) => askTcp(tcpPort, handle),
+  'native-udp': ({ udpPort }, handle) => exchangeUdp(udpPort, [nativeRequest(handle)]),
+  'native-tunnel': ({ ask }, handle) =>
+    ask('/', {
+      method: 'POST',
+      body: nativeRequest(handle),
+      headers: { Accept: MESSAGE, 'Content-Type': MESSAGE },
+    }),
+};
+
+const folder = (): string => mkdtempSync(join(tmpdir(), 'reports-'));
+
+describe('resolution reports', () => {
+  it('equal a ledger of reads by every interface, prepared and not', async () => {
+    mockUpstream(answerByHandle);
+    const native = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
+    const proxy = await startProxy({ ...ON, ...native, V2_ANONYMOUS_READ: 'true' });
+    const ledger = new ReadLedger();
+    const names = Array.from({ length: 12 }, (_, at) => `21.t1/${at % 3 === 0 ? 'none' : 'a'}-${at % 6}`);
+    for (let at = 0; at < 240; at++) {
+      const handle = names[(at * at) % names.length] ?? '';
+      for (const [by, send] of Object.entries(SEND)) {
+        await send(proxy, handle, at);
+        ledger.add(handle, by, !handle.includes('none'));
+      }
+    }
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject(ledger.figures());
+  });
+
+  it('count HEAD and 304, but no write, login, refusal or failure', async () => {
+    const upstream = mockUpstream(answerByHandle);
+    const proxy = await startProxy(ON);
+    const path = '/api/handles/21.T1/a';
+    const { headers } = await proxy.ask(path);
+    await proxy.ask(path, { method: 'HEAD' });
+    await proxy.ask(path, { headers: { 'If-None-Match': String(headers.etag) } });
+    await proxy.ask(path, { headers: { Authorization: 'Basic dTpw' } });
+    await proxy.ask(path, { method: 'DELETE' });
+    upstream.answers({ status: 500, body: { responseCode: 2 } });
+    await proxy.ask('/api/handles/21.T1/b');
+    await proxy.ask('/api/handles/21.T1/a');
+    await expect
+      .poll(() => reportOf(proxy, '21.t1'))
+      .toMatchObject({ month: '2026-11', resolutions: 4, unknown: 0, byInterface: { record: 4 } });
+  });
+
+  it('attribute reads to robots by a traffic rule', async () => {
+    mockUpstream(answerByHandle);
+    const rules = [
+      { name: 'robots', match: { userAgent: '*bot*' }, robot: true, shadow: true },
+      { name: 'refused', match: { userAgent: 'RudeBot*' }, robot: true, answer: 403 },
+    ];
+    const proxy = await startProxy({ ...ON, TRAFFIC_RULES: JSON.stringify(rules) });
+    for (const headers of [ROBOT, ROBOT, ROBOT, {}, { ...ROBOT, Authorization: 'Basic dTpw' }])
+      await proxy.ask('/api/handles/21.T1/a', { headers });
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 4, robots: 3 });
+  });
+
+  it('start again each month, and keep the months before', async () => {
+    mockUpstream(answerByHandle);
+    const proxy = await startProxy({ ...ON, REPORTS_FOLDER: folder() });
+    await proxy.ask('/21.T1/a');
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 1 });
+    proxy.pass(10 * 86_400_000);
+    await proxy.ask('/21.T1/a');
+    await proxy.ask('/21.T1/a');
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ month: '2026-12', resolutions: 2 });
+    expect(await reportOf(proxy, PREFIX, '2026-11')).toMatchObject({ resolutions: 1 });
+    expect(await reportOf(proxy, PREFIX, '2025-01')).toMatchObject({ resolutions: 0 });
+  });
+
+  it('survive a restart in their folder', async () => {
+    mockUpstream(answerByHandle);
+    const env = { ...ON, REPORTS_FOLDER: folder() };
+    const ledger = new ReadLedger();
+    for (let times = 0; times < 3; times++) {
+      const proxy = await startProxy(env);
+      for (const handle of ['21.T1/a', '21.T1/a', `21.T1/none-${times}`]) {
+        await proxy.ask(`/api/handles/${handle}`);
+        ledger.add(handle, 'record', !handle.includes('none'));
+      }
+      await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject(ledger.figures());
+      await proxy.ask('/api/handles/21.T1/a');
+      ledger.add('21.T1/a', 'record', true);
+      await proxy.close();
+    }
+    const proxy = await startProxy(env);
+    expect(await reportOf(proxy, PREFIX)).toMatchObject(ledger.figures());
+  });
+
+  it('start at zero when their file is damaged, which is renamed', async () => {
+    mockUpstream(answerByHandle);
+    const damaged = folder();
+    writeFileSync(join(damaged, 'reports-2026-11.ndjson'), '{"prefix":');
+    const proxy = await startProxy({ ...ON, REPORTS_FOLDER: damaged });
+    await proxy.ask('/21.T1/a');
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 1 });
+    expect(readdirSync(damaged).sort()).toEqual(['reports-2026-11.ndjson', 'reports-2026-11.ndjson.damaged']);
+  });
+
+  it('count on when their folder cannot be written', async () => {
+    mockUpstream(answerByHandle);
+    const proxy = await startProxy({ ...ON, REPORTS_FOLDER: '/nonexistent/folder' });
+    for (const times of [1, 2]) {
+      await proxy.ask('/21.T1/a');
+      await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: times });
+    }
+  });
+
+  it('are 404 unless enabled, and 400 for an invalid prefix or month', async () => {
+    const off = await startProxy();
+    expect((await request(off.app.admin).get('/reports?prefix=21.T1').expect(404)).text).toContain(
+      'REPORTS_DISABLED',
+    );
+    const { app } = await startProxy(ON);
+    for (const query of ['', '?prefix=21.T1/a', '?prefix=21.T1&month=2026-13', '?prefix=a&prefix=b'])
+      await request(app.admin).get(`/reports${query}`).expect(400);
+  });
+});

@@ -1,0 +1,89 @@
+// When counts are added to the reports, on a manual clock and with a store that fails.
+import { describe, expect, it } from 'vitest';
+import type { CountedReads } from '../../src/coordination/report-store.js';
+import { handleRef } from '../../src/handle/handle.js';
+import { ReadCounter } from '../../src/reports/read-counter.js';
+import { createReports } from '../../src/reports/reports.js';
+import { testContext } from '../support/context.js';
+import { createManualClock } from '../support/manual-clock.js';
+
+const MINUTE_MS = 60_000;
+const KEYS = { reports: { enabled: true, folder: undefined, maxPrefixes: 10 } };
+
+function start() {
+  const clock = createManualClock();
+  const counter = new ReadCounter({ now: clock.now, maxPrefixes: 10, caseSensitive: false });
+  const context = testContext({ clock, reads: counter });
+  const state = { isUp: true };
+  /** Additions in the order of arrival: sequence, prefix and number of reads. */
+  const added: [sequence: number, prefix: string, count: number | undefined][] = [];
+  const reports = createReports(KEYS, context, {
+    add({ prefix, totals }: CountedReads, sequence) {
+      added.push([sequence, prefix, totals['record']]);
+      return Promise.resolve(state.isUp);
+    },
+    read: () => Promise.resolve(undefined),
+  });
+  return {
+    ...{ added, clock, counter, context, reports, state },
+    count: (text: string): void => {
+      counter.count({ handle: handleRef(text, false), interface: 'record', exists: true });
+    },
+  };
+}
+
+describe('counts of an instance', () => {
+  it('are added each minute and at the end', async () => {
+    const { added, clock, count, reports } = start();
+    count('A/1');
+    count('A/2');
+    await clock.pass(MINUTE_MS);
+    expect(added).toEqual([[0, 'A', 2]]);
+    await clock.pass(MINUTE_MS);
+    count('B/1');
+    await reports.close();
+    expect(added.slice(1)).toEqual([[1, 'B', 1]]);
+    await clock.pass(10 * MINUTE_MS);
+    expect(added).toHaveLength(2);
+  });
+
+  it('are repeated with the same sequence number, before later counts, until the store has them', async () => {
+    const { added, clock, count, state } = start();
+    state.isUp = false;
+    count('A/1');
+    count('B/1');
+    await clock.pass(MINUTE_MS);
+    count('A/2');
+    await clock.pass(MINUTE_MS);
+    expect(added.splice(0)).toEqual([
+      [0, 'A', 1],
+      [0, 'A', 1],
+    ]);
+    state.isUp = true;
+    await clock.pass(MINUTE_MS);
+    expect(added).toEqual([
+      [0, 'A', 1],
+      [1, 'B', 1],
+      [2, 'A', 1],
+    ]);
+  });
+
+  it('that are lost at the end are a warning, and no report is made without them', async () => {
+    const { count, context, reports, state } = start();
+    state.isUp = false;
+    count('A/1');
+    await expect(reports.read({ prefix: 'A' })).rejects.toMatchObject({ code: 'REPORT_UNAVAILABLE' });
+    await reports.close();
+    expect(context.lines).toMatchObject([{ level: 'warn' }]);
+  });
+
+  it('include prepared hits once a second, which releases their responses', async () => {
+    const { clock, counter } = start();
+    const family = 'record' as const;
+    const counted = { family, method: 'GET', handle: 'A/1', status: 200, exists: true, uncounted: 0 };
+    counter.addHit(counted);
+    expect(counted.uncounted).toBe(1);
+    await clock.pass(1000);
+    expect(counted.uncounted).toBe(0);
+  });
+});
