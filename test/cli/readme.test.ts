@@ -76,7 +76,7 @@ describe('documented command or admin call', () => {
   });
 
   test.each(calls)('returns 200: %s', async (_call, method = '', path = '', body?: string) => {
-    const { ADMIN_URL } = (await startOperated(demo.url)).place;
+    const { ADMIN_URL } = (await startOperated(demo.url, { CHANGES_ENABLED: 'true' })).place;
     const answer = await fetch(ADMIN_URL + path, { method, ...(body !== undefined && { body }) });
     expect(answer.status).toBe(200);
     // Event streams never end.
