@@ -63,13 +63,9 @@ export function createServer(
   const breaker = new CircuitBreaker(settings.breaker, keys && reportBreaker(url, context));
   const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now });
   const health = keys && watchHealth({ url, keys }, context);
-  const server = keys === undefined ? REFERRED : url;
+  const report = createReport(keys === undefined ? REFERRED : url, context);
   // No caller header is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
-
-  const report = (result: CallResult, startedAt: number): void => {
-    reportCall({ server, result, durationMs: now() - startedAt }, context);
-  };
 
   /** `deadline`: monotonic (ms). */
   async function send(
@@ -119,18 +115,15 @@ export function createServer(
   };
 }
 
-interface UpstreamCall {
-  server: string;
-  result: CallResult;
-  durationMs: number;
-}
-
 type CallResult = Outcome['kind'] | ErrorCode;
 
-/** Counts and traces an upstream read. */
-function reportCall({ server, result, durationMs }: UpstreamCall, { metrics, tracer }: Context): void {
-  metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
-  tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
+/** Creates the function that counts and traces an upstream read; `startedAt`: ms since the epoch. */
+function createReport(server: string, { metrics, tracer, clock: { now } }: Context) {
+  return (result: CallResult, startedAt: number): void => {
+    const durationMs = now() - startedAt;
+    metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
+    tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
+  };
 }
 
 function reportBreaker(server: string, { log, metrics }: Context): (state: BreakerState) => void {

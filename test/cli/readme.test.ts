@@ -13,7 +13,7 @@ import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
 
 const demo = await startDemoServer();
-const REPORTS = { REPORTS_ENABLED: 'true' };
+const ENABLED = { CHANGES_ENABLED: 'true', REPORTS_ENABLED: 'true' };
 
 const PUBLIC_KEY = encodePublicKey(
   generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' }),
@@ -63,7 +63,7 @@ function folder(): string {
 describe('documented command or admin call', () => {
   test.each(commands)('exits successfully: %s', async (command) => {
     const cwd = folder();
-    const { place } = await startOperated(demo.url, REPORTS);
+    const { place } = await startOperated(demo.url, ENABLED);
     const env = { PATH: `${cwd}:${process.env['PATH'] ?? ''}`, UPSTREAM_URL: demo.url, ...place };
     const args = ['--norc', '-c', `set -o pipefail; ${adapted(command)}`];
     const { exited, stderr } = follow(spawn('bash', args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] }));
@@ -77,7 +77,7 @@ describe('documented command or admin call', () => {
   });
 
   test.each(calls)('returns 200: %s', async (_call, method = '', path = '', body?: string) => {
-    const { ADMIN_URL } = (await startOperated(demo.url, REPORTS)).place;
+    const { ADMIN_URL } = (await startOperated(demo.url, ENABLED)).place;
     const answer = await fetch(ADMIN_URL + path, { method, ...(body !== undefined && { body }) });
     expect(answer.status).toBe(200);
     // Event streams never end.
