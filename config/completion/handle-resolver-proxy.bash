@@ -9,7 +9,7 @@ _handle_resolver_proxy() {
   fi
   case "$command $previous" in
     'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output' | 'report --csv' | 'resolve --ca' | 'register --output' | 'register --keys' | 'register --passphrase-file' | 'dev-server --seed') _handle_resolver_proxy_files "$current"; return ;;
-    *\ --proxy | *\ --admin | *\ --direct | *\ --fingerprint | *\ --prefix | *\ --user | *\ --unblock | *\ --month | *\ --page-size | *\ --index) return ;;
+    *\ --proxy | *\ --admin | *\ --direct | *\ --native | *\ --fingerprint | *\ --prefix | *\ --user | *\ --unblock | *\ --month | *\ --page-size | *\ --index) return ;;
     register\ --*) return ;;
     *\ --host | *\ --port | *\ --native-port) return ;;
     *\ --skip | *\ --concurrency | *\ --rate | *\ --duration | *\ --requests | *\ --connections) return ;;
@@ -18,7 +18,7 @@ _handle_resolver_proxy() {
     '') options='--version --help -V -h' arguments="$commands" ;;
     serve) options='--config --help' ;;
     check-config) options='--config --probe --json --help' ;;
-    resolve) options='--proxy --admin --direct --fingerprint --ca --insecure --json --plain --help' ;;
+    resolve) options='--proxy --admin --direct --fingerprint --ca --insecure --native --json --plain --help' ;;
     purge) options='--admin --prefix --all --soft --json --help' ;;
     stats) options='--admin --watch --json --help' ;;
     traffic) options='--admin --unblock --json --help' ;;

@@ -32,6 +32,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l di
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l fingerprint -x -d 'certificate of the server of --direct'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l ca -r -F -d 'PEM file of the authority of that certificate'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l insecure -d 'accept any certificate with --direct, and print its fingerprint'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l native -x -d 'resolve over the native protocol at this host, udp://host:port or tcp://host:port'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l json -d 'print the response body unchanged, as in a pipe'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l plain -d 'print a line per value, tabs between index, type, ttl and data'
 

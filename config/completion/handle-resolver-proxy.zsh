@@ -46,6 +46,7 @@ _handle-resolver-proxy() {
             '--fingerprint[certificate of the server of --direct]:value: ' \
             '--ca[PEM file of the authority of that certificate]:file:_files' \
             '--insecure[accept any certificate with --direct, and print its fingerprint]' \
+            '--native[resolve over the native protocol at this host, udp\://host\:port or tcp\://host\:port]:value: ' \
             '--json[print the response body unchanged, as in a pipe]' \
             '--plain[print a line per value, tabs between index, type, ttl and data]'
           ;;

@@ -73,6 +73,14 @@ function addOperate(program: Command): void {
         'ca',
       ]),
     )
+    .addOption(
+      new Option(
+        '--native <address>',
+        'resolve over the native protocol at this host, udp://host:port or tcp://host:port',
+      )
+        .argParser(nativeAddress)
+        .conflicts(['direct']),
+    )
     .addOption(new Option('--json', 'print the response body unchanged, as in a pipe').conflicts('plain'))
     .option('--plain', 'print a line per value, tabs between index, type, ttl and data')
     .action(lazy(async () => (await import('./resolve.js')).resolve));
@@ -218,6 +226,14 @@ function baseUrl(text: string): string {
     throw new InvalidArgumentError('Give an address such as http://127.0.0.1:8080.');
   }
   return withoutSlashesAtEnd(text);
+}
+
+/** Completes the address of a native listener: TCP and port 2641 by default. */
+function nativeAddress(text: string): string {
+  const address = text.includes('://') ? text : `tcp://${text}`;
+  if (!/^(?:tcp|udp):\/\/[^/?#@]+$/.test(address) || !URL.canParse(address))
+    throw new InvalidArgumentError('Give a host, udp://host:port or tcp://host:port.');
+  return new URL(address).port === '' ? `${address}:2641` : address;
 }
 
 function fingerprint(text: string): string {

@@ -20,6 +20,7 @@ import {
 interface ResolveCommandOptions extends AdminOptions, TrustOptions {
   proxy: string;
   direct?: string;
+  native?: string;
   json?: boolean;
   plain?: boolean;
 }
@@ -32,6 +33,10 @@ export async function resolve(given: string, options: ResolveCommandOptions): Pr
     return;
   }
   const handle = readHandleName(given);
+  if (options.native !== undefined) {
+    await resolveNatively(options.native, handle, options);
+    return;
+  }
   const { status, text, cacheStatus } = await read(handle, options);
   print(formatBody(text, options));
   printNote(`${status} · ${cacheStatus ?? 'no Cache-Status'}`);
@@ -39,10 +44,24 @@ export async function resolve(given: string, options: ResolveCommandOptions): Pr
   if (status !== 200) throw new Failure(`status ${status}`);
 }
 
+async function resolveNatively(
+  address: string,
+  handle: string,
+  options: ResolveCommandOptions,
+): Promise<void> {
+  // Imported on demand, because only `--native` needs the codec.
+  const { readNatively } = await import('./native-client.js');
+  const { text, note, isFound } = await readNatively(address, handle);
+  print(formatBody(text, options));
+  printNote(note);
+  if (!isFound) throw new Failure(note);
+}
+
 /** @throws Failure for options that cannot be combined */
-function assertOptions(given: string, { direct, fingerprint, ca, insecure }: ResolveCommandOptions): void {
-  if (given === '-' && direct !== undefined)
-    throw new Failure('--direct resolves one handle: a Handle server has no batches.', EXIT.usage);
+function assertOptions(given: string, options: ResolveCommandOptions): void {
+  const { direct, native, fingerprint, ca, insecure } = options;
+  if (given === '-' && (direct ?? native) !== undefined)
+    throw new Failure('--direct and --native resolve one handle.', EXIT.usage);
   if (direct === undefined && [fingerprint, ca, insecure].some((option) => option !== undefined))
     throw new Failure('--fingerprint, --ca and --insecure are for --direct.', EXIT.usage);
 }

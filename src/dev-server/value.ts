@@ -3,7 +3,7 @@ import { encodeAdmin, encodePublicKey, encodeVlist } from '../handle/predefined-
 import { encodeSite } from '../handle/site-data.js';
 import type { ValueData } from '../handle/value-data.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, type ValueReference } from '../handle/value.js';
-import { decodeData } from './value-data.js';
+import { decodeData } from '../handle/decode-data.js';
 import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './bad-input.js';
 
 /** A value in the store, with binary data and always four permission digits. */

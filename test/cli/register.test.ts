@@ -9,7 +9,7 @@ import { ByteReader } from '../../src/handle/bytes.js';
 import { type Jwk, decodePublicKey } from '../../src/handle/predefined-data.js';
 import { cli } from '../support/cli.js';
 import { startOnTerminal } from '../support/terminal.js';
-import { decodeSite } from '../../src/dev-server/value-data.js';
+import { decodeSite } from '../../src/handle/decode-data.js';
 
 const REQUIRED = [
   '--address',

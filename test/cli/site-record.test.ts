@@ -8,7 +8,7 @@ import type { SiteJson } from '../../src/handle/site-data.js';
 import { ROOT } from '../support/built-proxy.js';
 import { createCertificate } from '../support/certificate.js';
 import { cli } from '../support/cli.js';
-import { decodeSite } from '../../src/dev-server/value-data.js';
+import { decodeSite } from '../../src/handle/decode-data.js';
 
 const ENV = {
   UPSTREAM_URL: 'https://handle.example.org:8000',

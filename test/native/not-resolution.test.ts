@@ -7,7 +7,7 @@ import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
-import { decodeSite } from '../../src/dev-server/value-data.js';
+import { decodeSite } from '../../src/handle/decode-data.js';
 
 useNock();
 

@@ -19,7 +19,7 @@ import {
   encodeDigest,
 } from '../../src/native/codec.js';
 import { assembled, bytesOf, native } from '../support/native-recordings.js';
-import { decodeResponse, encodeResolution } from '../support/native-codec.js';
+import { decodeResponse, encodeResolution } from '../../src/native/client-codec.js';
 
 /** Returns the names of the items that fail the comparison. */
 const differing = <T extends { name: string }>(all: readonly T[], isSame: (one: T) => boolean): string[] =>

@@ -20,8 +20,8 @@ import {
   encodeDigest,
 } from '../../src/native/codec.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
-import { decodeResponse, encodeResolution } from '../support/native-codec.js';
-import { decodeSite } from '../../src/dev-server/value-data.js';
+import { decodeResponse, encodeResolution } from '../../src/native/client-codec.js';
+import { decodeSite } from '../../src/handle/decode-data.js';
 
 const version = (majors: fc.Arbitrary<number>): fc.Arbitrary<Version> =>
   fc.record({ major: majors, minor: fc.nat(255) });

@@ -16,7 +16,7 @@ import { PUBLIC } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
-import { encodeResolution } from '../support/native-codec.js';
+import { encodeResolution } from '../../src/native/client-codec.js';
 
 useNock();
 

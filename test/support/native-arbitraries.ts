@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/predefined-data.js';
 import { encodeSite } from '../../src/handle/site-data.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { decodeData } from '../../src/dev-server/value-data.js';
+import { decodeData } from '../../src/handle/decode-data.js';
 
 export const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 const uint8 = fc.nat(0xff);

@@ -16,7 +16,7 @@ import {
   type ResponseBody,
 } from '../../src/native/codec.js';
 import type { Transport } from '../../src/native/reply.js';
-import { decodeResponse, encodeResolution } from './native-codec.js';
+import { decodeResponse, encodeResolution } from '../../src/native/client-codec.js';
 
 /** The flags of a normal resolution. */
 export const PUBLIC = OP_FLAG.recursive | OP_FLAG.cacheCertify | OP_FLAG.publicOnly;

@@ -1,9 +1,9 @@
 // Decodes a value's bytes to data in a Handle server's JSON: the inverse of src/handle.
 import { isUtf8 } from 'node:buffer';
-import { ByteReader, tryDecode } from '../handle/bytes.js';
-import { adminToJson, decodeAdmin, decodePublicKey, decodeVlist } from '../handle/predefined-data.js';
-import type { SiteJson, SiteServer } from '../handle/site-data.js';
-import type { ValueData } from '../handle/value-data.js';
+import { ByteReader, tryDecode } from './bytes.js';
+import { adminToJson, decodeAdmin, decodePublicKey, decodeVlist } from './predefined-data.js';
+import type { SiteJson, SiteServer } from './site-data.js';
+import type { ValueData } from './value-data.js';
 
 interface OwnFormat {
   types: RegExp;
