@@ -194,7 +194,10 @@ function readSignpost(given: string): [type: string, relation: string] | undefin
   return type === undefined || relation === undefined ? undefined : [type, relation];
 }
 
-/** Types of the ePIC Data Type Registry: digitalObjectType, license, digitalObjectLocation, hasMetadata, isMetadataFor, kernelInformationProfile. */
+/**
+ * Types from the ePIC Data Type Registry: digitalObjectType, license, digitalObjectLocation, hasMetadata,
+ * isMetadataFor and kernelInformationProfile.
+ */
 const SIGNPOSTS: [type: string, relation: string][] = [
   ['21.T11148/1c699a5d1b4ad3ba4956', 'type'],
   ['21.T11148/2f314c8fe5fb6a0063a8', 'license'],

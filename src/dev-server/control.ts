@@ -107,7 +107,7 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
   return { control, onRequest };
 }
 
-/** The fault of the next requests. */
+/** Creates the fault injection for coming requests. */
 function createFaults() {
   let failing: { kind: FaultKind; left: number } | undefined;
   return {

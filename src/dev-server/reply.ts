@@ -88,17 +88,17 @@ export interface World {
   newSuffix: () => string;
 }
 
-/** A request with its body, before anything of it was understood. */
+/** A request with its body, not yet parsed. */
 export interface DemoRequest {
   method: string;
   target: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** Came over TLS, or over a door that counts as such. */
+  /** Whether it arrived over TLS, or on a listener that is treated as secure. */
   secure: boolean;
 }
 
-/** A reply and the parameters that shape it: callback and pretty. */
+/** A reply, and the query parameters that affect its format (callback, pretty). */
 export interface Answered {
   reply: DemoReply;
   parameters: URLSearchParams;

@@ -71,7 +71,7 @@ export function createServer(
     reportCall({ server, result, durationMs: now() - startedAt }, context);
   };
 
-  /** `deadline`: monotonic (ms). */
+  /** Sends a read. `deadline`: monotonic (ms). */
   async function send(
     asked: SourceRequest,
     { handle, caller }: ServerRead,

@@ -96,7 +96,7 @@ export function mixedTargets({
   return Array.from({ length }, one);
 }
 
-/** Links that people follow: mostly redirects of handles that few others follow, and broken ones. */
+/** Returns requests like those of a resolver: mostly redirects with a long tail of handles, and some unknown handles. */
 export function tailTargets({ handles, length, seed }: Size): string[] {
   const random = createRandom(seed);
   const draw = createZipf(handles, random, 0.7);
@@ -112,7 +112,7 @@ export function tailTargets({ handles, length, seed }: Size): string[] {
   return Array.from({ length }, one);
 }
 
-/** A new handle and an earlier one alternate, each by the record interface and as a redirect. */
+/** Returns requests that alternate between new and earlier handles, and between redirects and records. */
 export function firstTargets(length: number): string[] {
   const random = createRandom(1);
   return Array.from({ length }, (_, at) => {
