@@ -168,7 +168,7 @@ export function createPrefixRouting<Server extends Routed>(
 
   return function findServers({ prefix, key }) {
     const server = serverOf(prefix);
-    // A repository contains handles, but not the record of its own prefix (`0.NA/<prefix>`).
+    // A repository contains the handles of its prefix, but not the prefix record (`0.NA/<prefix>`).
     const isForHandles = server[0]?.isRepository === true && key.startsWith('0.');
     if (!prefix.startsWith('0.') && !isForHandles) return server;
     const isPrefixRecord = key.startsWith(`${GLOBAL_PREFIX}/`) && !byPattern.has(GLOBAL_PREFIX);
