@@ -45,7 +45,7 @@ function readLastId({ headers }: Request): string | undefined {
   throw new ServiceError('BAD_REQUEST', { detail: 'Last-Event-ID is not an id of this feed' });
 }
 
-/** Sends batches until the connection closes. Each batch waits until the subscriber has read the previous batch. */
+/** Sends batches until the connection closes. Each batch waits until the previous batch has been read. */
 async function sendChanges(res: Response, feed: ChangeLog, lastId: string | undefined): Promise<void> {
   let after = lastId;
   let sentAt = performance.now();

@@ -16,7 +16,7 @@ export interface KnownWrites {
   isInFlight: boolean;
   /** When the last acknowledged write was applied to this instance (ms since the epoch). */
   appliedAt: number | undefined;
-  /** Time before `appliedAt` (ms) in which a different instance's clock may date a load of the new record. */
+  /** Maximum time (ms) by which clock skew may date a load of the new record before `appliedAt`. */
   marginMs: number;
 }
 

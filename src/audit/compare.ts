@@ -23,7 +23,7 @@ const SETTLE_MS = 1000;
 /** Maximum clock skew between instances, including message delay. */
 const MARGIN_MS = 250;
 
-/** Creates the comparison. It does not store the record, because an equal record must not extend the entry's TTL. */
+/** Creates the comparison. The record is not stored, because an audit must not extend the entry's TTL. */
 export function createCompare({ cache, reads, clock, appliedAt }: CompareDeps): Compare {
   const isShared = cache.redisState() !== 'disabled';
   const read = async (handle: HandleRef): Promise<Outcome | undefined> => {

@@ -46,7 +46,7 @@ interface NativeOptions {
   stopped: () => Promise<void>;
 }
 
-/** Serves the native protocol through the proxy with caching disabled, so that a write is visible immediately. */
+/** Serves the native protocol through an uncached proxy, so that writes are visible immediately. */
 async function serveNative({ host, nativePort, url, stopped }: NativeOptions): Promise<Service> {
   const port = String(nativePort);
   const config = loadConfig({

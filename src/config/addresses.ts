@@ -19,7 +19,7 @@ export function readBaseUrl(text: string): string | undefined {
 }
 
 /**
- * Normalises the address of a Handle server or DSpace. Returns a template, with placeholders such as `{handle}`,
+ * Normalises the address of a Handle server or DSpace. Returns a template with placeholders (`{handle}`)
  * unchanged, and undefined for any other text. Placeholders are not allowed in the host, so that handles cannot
  * choose where requests are sent.
  */

@@ -87,9 +87,9 @@ function createLocalChangeLog(deps: ChangeLogDeps): ChangeLog {
 }
 
 /**
- * Appends lines. KEYS: the stream. ARGV: its maximum length, now, the Redis run id, lines. A new run id starts a
- * new epoch, because Redis may have lost entries. The trim comes first, because a full Redis (noeviction) rejects
- * a script whose first write needs memory.
+ * Appends lines. KEYS: the stream. ARGV: its maximum length, now, the Redis run id, lines. A different run id
+ * starts a new epoch, because Redis may have lost entries. The trim is first, because a full Redis (noeviction)
+ * rejects a script whose first write needs memory.
  */
 const APPEND = `
 redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
@@ -108,7 +108,7 @@ for i = 4, #ARGV do
 end
 return number`;
 
-/** KEYS: the lease owner, the last acknowledged id. ARGV: an instance, the lease (ms), an acknowledged id or ''. */
+/** KEYS: the lease owner, the acknowledged id. ARGV: an instance, the lease (ms), a new acknowledged id or ''. */
 const CLAIM_READER = `
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return nil end

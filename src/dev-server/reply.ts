@@ -81,7 +81,7 @@ export interface DemoCall {
   identity: ValueReference | undefined;
 }
 
-/** The state on which the operations work. */
+/** Server state shared by all operations. */
 export interface World {
   store: RecordStore;
   rights: Rights;

@@ -28,7 +28,7 @@ function parseRecord(line: string): { handle: string; values: RecordInput } | un
   }
 }
 
-/** Returns the distinct prefixes of handles. For a prefix record, it is the prefix that the record describes. */
+/** Returns the distinct prefixes of handles. A prefix record (`0.NA/<prefix>`) counts for its prefix. */
 export const prefixesOf = (handles: readonly string[]): string[] => [
   ...new Set(
     handles.map((handle) =>

@@ -220,7 +220,7 @@ function createAuditMetrics(registry: Registry, now: () => number) {
       if (sample === 'hit') lastDay.add(result);
       if (result === 'older-within-ttl') staleAge.observe(ageMs / 1000);
     },
-    /** Returns how many hits were compared with the Handle server in the last 24 hours, and how many were equal. */
+    /** Returns how many hits were audited in the last 24 hours, and how many were equal. */
     auditsOfLastDay() {
       const equal = lastDay.count('equal');
       const older = lastDay.count('older-within-ttl') + lastDay.count('older-after-acknowledged-write');

@@ -6,8 +6,8 @@ import type { WantedAttribute } from './locations/select.js';
 
 export interface RedirectQuery extends RecordQuery {
   /**
-   * `page`: the record as HTML or JSON; `locations`: XML for `showurls`; `linkset`: typed links; `api`: the response
-   * of the record interface.
+   * `page`: the record as HTML or JSON; `locations`: XML for `showurls`; `linkset`: typed links; `api`: the
+   * response of the record interface.
    */
   show: 'redirect' | 'page' | 'locations' | 'linkset' | 'api';
   /** The `format` parameter of a link set. By default, Accept selects the format. */

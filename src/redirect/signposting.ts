@@ -66,7 +66,7 @@ export function createSignposting({ signposting }: Pick<Config, 'signposting'>):
     return {
       // Links on a redirect need an anchor, because a redirect represents no resource (RFC 8288 §3.2).
       onRedirect: () => linkHeader([first, json, ...others]),
-      // The record page is metadata about the target, or itself the landing page if there is no target.
+      // The record page describes the target. Without a target, the page itself is the landing page.
       onPage() {
         const own = target === undefined ? [first, ...others] : [{ href: target, rel: 'describes' }];
         return linkHeader([json, text, ...own.map((link) => link && { ...link, anchor: undefined })]);

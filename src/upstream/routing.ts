@@ -192,7 +192,7 @@ export function createIsServed(
 
 export type RefOf = (text: string) => HandleRef;
 
-/** Creates a function that parses handles. In cache keys, suffixes retain their case for case-sensitive servers. */
+/** Creates a parser of handles whose cache keys retain the case of suffixes at case-sensitive servers. */
 export function createRefOf(servers: readonly Routed[], caseSensitive: boolean): RefOf {
   const refOf: RefOf = (text) => handleRef(text, caseSensitive);
   if (caseSensitive || !servers.some(({ isRepository }) => isRepository)) return refOf;

@@ -70,7 +70,7 @@ describe('dev-server command', () => {
     ['without values', { handle: '20.500.1/a' }],
     ['that is not an object', ['20.500.1/a']],
     ['with an invalid value', { handle: '20.500.1/a', values: [{ index: 'x' }] }],
-  ])('exits with 1 and the number of the line for a line %s', async (_what, line) => {
+  ])('exits with 1 and reports the line number for a line %s', async (_what, line) => {
     const file = seedFile({ handle: '20.500.1/a', values: VALUES }, line);
     const { code, stderr } = await cli(['dev-server', '--port', '0', '--seed', file]);
     expect([code, stderr.trim()]).toEqual([1, `line 2 of ${file} is not a record`]);

@@ -1,4 +1,4 @@
-// Repositories as upstream servers, next to Handle servers: DSpace with its Handle resolver, and landing page templates.
+// Repositories as upstream servers: DSpace's Handle resolver, and landing page templates.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';

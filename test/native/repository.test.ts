@@ -1,4 +1,4 @@
-// DSpace behind the proxy, over real sockets: clients of every protocol resolve its handles, even while it is down.
+// DSpace behind the proxy, over real sockets: resolution over every protocol, even while DSpace is down.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -49,7 +49,7 @@ const TRANSPORTS = {
     (await ask('/', { method: 'POST', body: request, headers })).body,
 };
 
-/** Resolves the handle over each protocol. Returns the Location of the redirect, then the URL of each record. */
+/** Resolves the handle as a redirect and over each native transport. Returns the Location and the URL values. */
 async function resolveEverywhere(proxy: Proxy, flags = PUBLIC): Promise<unknown[]> {
   const found: unknown[] = [(await proxy.ask(`/${HANDLE}`)).headers['location']];
   for (const send of Object.values(TRANSPORTS)) {

@@ -1,4 +1,4 @@
-// The pages in config/examples for each kind of operator: the configuration starts, and the commands print the shown output.
+// Operator pages in config/examples: their configuration starts, and their commands print the shown output.
 import '../support/real-sockets.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

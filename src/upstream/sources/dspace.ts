@@ -51,9 +51,9 @@ const isRejectedName = (handle: string): boolean =>
   /[%;\\\p{Cc}]/u.test(handle) || handleToPath(handle).includes('%2F');
 
 /**
- * Returns the strings of a JSON array. `null` means "none", both as the body and as an element. DSpace 6 and older
- * report a database error as 200 with an empty body. A 404 means that the resolver is disabled, not that the handle
- * does not exist.
+ * Returns the strings of a JSON array. `null` means "none", both as the body and as an element. DSpace 6 and
+ * older report a database error as 200 with an empty body. A 404 means that the resolver is disabled, not that
+ * the handle does not exist.
  *
  * @throws ServiceError UPSTREAM_INVALID_RESPONSE
  */

@@ -14,7 +14,7 @@ export function createHandleServerSource({ url }: SourceSettings): RecordSource 
       path: authoritative ? `${pathOf(text)}?auth=true` : pathOf(text),
     }),
     outcomeOf: readOutcome,
-    // Every Handle server responds with a response code, even for "not found" or "not my prefix". The site record
+    // Every Handle server sends a response code, even for "not found" or "not my prefix". The site record
     // contains the protocol version (2.11 for Handle.Net 9.3.1), but a gateway may hide it.
     probe: (probeHandle) => ({
       method: 'GET',

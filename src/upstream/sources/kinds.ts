@@ -1,4 +1,4 @@
-// Registry of server kinds. A new kind needs an entry here, its own file, and its name in the configuration schema.
+// Registry of server kinds. A new kind needs an entry here, a source file, and a name in the configuration.
 import type { ServerConfig } from '../../config/upstream-servers.js';
 import { createDspaceSource } from './dspace.js';
 import { createHandleServerSource } from './handle-server.js';

@@ -22,7 +22,7 @@ export interface RecordSource {
   /** Lists handles at a repository; undefined if unsupported. Lists from Handle servers are relayed instead. */
   list?: {
     pathOf: (prefix: string) => string;
-    /** Returns the listed handles; undefined if lists are hidden. @throws ServiceError UPSTREAM_* for a failure */
+    /** Returns the listed handles; undefined if lists are hidden. @throws ServiceError UPSTREAM_* */
     handlesIn: (response: UpstreamResponse) => string[] | undefined;
   };
   /** Returns the requests that check whether the address belongs to a server of this kind. */

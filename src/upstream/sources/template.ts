@@ -9,7 +9,7 @@ import { type RecordSource, type SourceSettings, urlRecord } from './source.js';
 /** The usual index of a URL value, and the default TTL of a Handle server. */
 const VALUE = { index: 1, ttl: 86_400 };
 
-/** Only these statuses mean that a page does not exist. A redirect, for example to a login page, is not followed. */
+/** Statuses of missing pages. A redirect does not count, because it may lead to a login page. */
 const GONE: readonly number[] = [404, 410];
 
 export function createTemplateSource({ url: template, existenceCheck }: SourceSettings): RecordSource {

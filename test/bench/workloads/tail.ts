@@ -1,4 +1,4 @@
-// tail: a resolver's typical load, mostly redirects for rarely repeated handles, with a cache for a fifth of them.
+// tail: a resolver's typical load: redirects for rarely repeated handles, with a cache for a fifth of them.
 import { driveOnce, writeTargets } from '../drive/drive.js';
 import { startHdlProxy } from '../peers/hdlproxy.js';
 import { startNginx } from '../peers/nginx.js';
