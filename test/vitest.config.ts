@@ -36,7 +36,7 @@ const COUNTING = ['test/attack/cost.test.ts'];
 
 const BROWSER = within('browser');
 
-/** The longest files of each group: they start first, because otherwise the run would wait for them alone. */
+/** The longest test files of each group, which start first so that the run does not end waiting for them. */
 const LONG = [
   'attack/(cost|eviction)',
   'browser/layout',

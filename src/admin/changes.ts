@@ -1,4 +1,4 @@
-// The feed of changes as server-sent events. A subscriber resumes after the id in `Last-Event-ID`.
+// The change feed as server-sent events. A subscriber resumes after the id in `Last-Event-ID`.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
@@ -8,13 +8,13 @@ import { ServiceError } from '../errors.js';
 
 export const MAX_SUBSCRIBERS = 16;
 
-/** Interval between reads. */
+/** Interval between reads of the feed. */
 const POLL_MS = 250;
 const HEARTBEAT_MS = 15_000;
-/** Time in which a subscriber must read a batch. */
+/** Maximum time for a subscriber to read a batch. */
 const STALL_MS = 10_000;
 
-/** `feed`: undefined if it is disabled. */
+/** Creates the handler of `GET /changes`. `feed`: undefined if the feed is disabled. */
 export function createChangeStream(feed: ChangeLog | undefined): RequestHandler {
   let subscribers = 0;
   return async function streamChanges(req: Request, res: Response): Promise<void> {
@@ -22,7 +22,7 @@ export function createChangeStream(feed: ChangeLog | undefined): RequestHandler 
     if (subscribers >= MAX_SUBSCRIBERS)
       throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_SUBSCRIBERS}` });
     const lastId = readLastId(req);
-    // Without this header nginx buffers the stream.
+    // Prevents nginx from buffering the stream.
     res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
     if (req.method === 'HEAD') {
       res.end();
@@ -38,14 +38,14 @@ export function createChangeStream(feed: ChangeLog | undefined): RequestHandler 
   };
 }
 
-/** @throws ServiceError BAD_REQUEST for an id that is not from the feed */
+/** @throws ServiceError BAD_REQUEST for an id that the feed cannot have sent */
 function readLastId({ headers }: Request): string | undefined {
   const id = headers['last-event-id'];
   if (id === undefined || /^\d{1,15}-\d{1,15}$/.test(String(id))) return id?.toString();
   throw new ServiceError('BAD_REQUEST', { detail: 'Last-Event-ID is not an id of this feed' });
 }
 
-/** Sends batches until the connection is closed, each after the subscriber has read the previous one. */
+/** Sends batches until the connection closes. Each batch waits until the previous batch has been read. */
 async function sendChanges(res: Response, feed: ChangeLog, lastId: string | undefined): Promise<void> {
   let after = lastId;
   let sentAt = performance.now();
@@ -64,7 +64,7 @@ async function sendChanges(res: Response, feed: ChangeLog, lastId: string | unde
 const drained = (res: Response): Promise<unknown> =>
   once(res, 'drain', { signal: AbortSignal.timeout(STALL_MS) }).catch(() => res.destroy());
 
-/** Returns an id without data, so that a client that reconnects before the first change misses none. */
+/** Returns an id without data, so that a client that reconnects before the first change misses no change. */
 const startAt = (id: string | undefined) => ({ id, text: id === undefined ? '' : `id: ${id}\n\n` });
 
 async function readEvents(feed: ChangeLog, after: string): Promise<{ id: string; text: string }> {

@@ -113,7 +113,7 @@ async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promis
   }
 }
 
-/** A purged handle is a change each, a prefix is a single change. */
+/** Returns one change per purged handle, or a single change for a prefix. */
 function changesOf(request: PurgeRequest): RecordedChange[] {
   const made = { operation: 'purge', identity: 'operator', interface: 'admin', outcome: 'changed' } as const;
   if ('prefix' in request) return [{ ...made, prefix: request.prefix }];

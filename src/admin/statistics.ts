@@ -43,7 +43,7 @@ export async function readStatistics(
     recentErrors: recent.errors(),
     redis: { state: redis, errors: sum(await read(METRICS.redisErrors)) },
     memory,
-    /** The last 24 hours; zeros without `audit.hits`. */
+    /** Counts for the last 24 hours; zeros without `audit.hits`. */
     audit: auditsOfLastDay(),
     logLevel,
     process: { pid: process.pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelaySeconds },

@@ -1,4 +1,4 @@
-// Compares a sample of hits, and of the entries left after writes, with the records at the Handle server.
+// Compares sampled hits, and the entries cached after sampled writes, with the records at the Handle server.
 import type { Cache } from '../cache/cache.js';
 import type { Entry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
@@ -19,25 +19,25 @@ import { createSampler } from './sampler.js';
 interface AuditParts {
   cache: Pick<Cache, 'memory' | 'inspect' | 'trustedSince' | 'redisState'>;
   reads: Pick<UpstreamClient, 'resolve'>;
-  /** A function, because the resolver reports its hits to the audit. */
+  /** Lazy, because the resolver is created after the audit, to which it reports hits. */
   resolver: () => Pick<Resolver<unknown>, 'recheck'>;
 }
 
 export interface Audit {
-  /** Called for each hit from an entry; undefined without `audit.hits`. */
+  /** Called for each hit; undefined without `audit.hits`. */
   onHit: ((handle: HandleRef, entry: Entry) => void) | undefined;
-  /** Called for each prepared response, whose entry is in memory; undefined without `audit.hits`. */
+  /** Called for each hit served as a prepared response; undefined without `audit.hits`. */
   onPreparedHit: ((key: string) => void) | undefined;
-  /** Called when a write, of any instance, has been applied to the memory of this instance. */
+  /** Called when a write by any instance has been applied to the memory of this instance. */
   onWritten: (key: string) => void;
   close: () => void;
 }
 
 type Sample = LabelValue<'auditSample'>;
 
-/** Maximum number of known writes. Results after a forgotten write are `older-within-ttl`. */
+/** Maximum remembered writes. After a forgotten write, an older entry counts as `older-within-ttl`. */
 const MAX_WRITTEN = 100_000;
-/** Delay after a write in which most loads from before it end. */
+/** Delay that lets most loads that started before the write finish. */
 const AFTER_WRITE_MS = 1000;
 
 export function createAudit(
@@ -60,7 +60,7 @@ export function createAudit(
     run('hit', async () => report('hit', { handle, served, result: await compare(handle, served) }));
   }
 
-  /** Audits the oldest entry that this instance would serve as fresh. */
+  /** Audits the oldest copy that this instance would serve as fresh, from memory or Redis. */
   async function auditCopies(key: string): Promise<void> {
     const { memory, redis } = await cache.inspect(key);
     const at = now();
@@ -97,7 +97,7 @@ export function createAudit(
   };
 }
 
-/** Creates a function that runs at most `audit.readsPerSecond` audits a second, and counts the others. */
+/** Creates a function that runs at most `audit.readsPerSecond` audits per second, and counts skipped audits. */
 function createLimit({ readsPerSecond }: Config['audit'], { clock: { now }, metrics, log }: Context) {
   const takeTokens = createTokenBuckets({ now });
   const limit = { intervalMs: 1000 / readsPerSecond, burst: readsPerSecond };
@@ -108,7 +108,7 @@ function createLimit({ readsPerSecond }: Config['audit'], { clock: { now }, metr
     else await work();
   };
   const onFailure = (err: unknown): void => {
-    // The entry could not be replaced.
+    // The recheck failed, so the entry was not replaced.
     if (err instanceof ServiceError) return;
     log.error({ err }, 'unexpected error in the audit');
     metrics.countInternalError();
@@ -129,7 +129,7 @@ interface Compared {
   result: AuditResult;
 }
 
-/** Creates the report of a result. An entry that is known to be older is replaced instead of being served on. */
+/** Creates the function that reports a result, and reloads an entry that is older than the record. */
 function createReport({ metrics, log }: Context, resolver: AuditParts['resolver']) {
   return async function report(sample: Sample, { handle, served, result }: Compared): Promise<void> {
     const ageMs = served.at - served.entry.requestedAt;

@@ -1,4 +1,4 @@
-// Compares an entry of the cache with the record at the Handle server.
+// Compares a cache entry with the record at the Handle server.
 import type { Cache } from '../cache/cache.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -12,18 +12,18 @@ interface CompareDeps {
   cache: Pick<Cache, 'memory' | 'redisState'>;
   reads: Pick<UpstreamClient, 'resolve'>;
   clock: Pick<Context['clock'], 'after'>;
-  /** Returns the time at which the last acknowledged write of a key was applied to this instance. */
+  /** Returns when the last acknowledged write to a key was applied to this instance. */
   appliedAt: (key: string) => number | undefined;
 }
 
 export type Compare = (handle: HandleRef, served: AuditedAnswer['served']) => Promise<AuditResult>;
 
-/** Time in which messages about a write in flight arrive from other instances. */
+/** Time for messages about a write in flight to arrive from other instances. */
 const SETTLE_MS = 1000;
-/** Maximum shift between the clocks of instances, including the delay of their messages. */
+/** Maximum clock skew between instances, including message delay. */
 const MARGIN_MS = 250;
 
-/** Creates the comparison. It does not store the record: an equal one must not extend the TTL of the entry. */
+/** Creates the comparison. The record is not stored, because an audit must not extend the entry's TTL. */
 export function createCompare({ cache, reads, clock, appliedAt }: CompareDeps): Compare {
   const isShared = cache.redisState() !== 'disabled';
   const read = async (handle: HandleRef): Promise<Outcome | undefined> => {
@@ -38,7 +38,7 @@ export function createCompare({ cache, reads, clock, appliedAt }: CompareDeps): 
     new Promise((resolve) => {
       clock.after(SETTLE_MS, resolve);
     });
-  /** Whether a fence is raised, or its message may have been missed. */
+  /** Whether a fence is raised, or a fence message may have been missed. */
   const isInFlight = (key: string): boolean =>
     cache.redisState() === 'down' || !cache.memory.accepts(key, cache.memory.moment());
 

@@ -1,8 +1,8 @@
-// Chooses the calls to audit at random.
+// Random sampling of calls to audit.
 
 /**
- * Creates a function that returns true with a probability. It draws the gap to the next sample, so that all
- * other calls cost one decrement.
+ * Creates a function that returns true with the given probability. It draws the distance to the next sample, so
+ * that a call between samples costs only a decrement.
  */
 export function createSampler(probability: number, random: () => number = Math.random): () => boolean {
   const gap = (): number =>

@@ -11,7 +11,7 @@ interface MessageApplierDeps {
   /** Called when new readers of any key with the prefix must not join a load in flight. */
   onBanned: (prefix: string) => void;
   onDeleted?: ((deleted: Deleted) => void) | undefined;
-  /** Called when a write has been applied to memory. */
+  /** Called when a write by any instance has been applied to memory. */
   onWritten?: ((key: string) => void) | undefined;
 }
 

@@ -36,7 +36,7 @@ export interface CacheEvents {
   onBanned: (prefix: string) => void;
   /** Called when a write or an operator deletes entries. */
   onDeleted?: ((deleted: Deleted) => void) | undefined;
-  /** Called when a write, of any instance, has been applied to memory. */
+  /** Called when a write by any instance has been applied to memory. */
   onWritten?: ((key: string) => void) | undefined;
 }
 

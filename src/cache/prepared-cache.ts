@@ -12,7 +12,7 @@ interface WatchParts {
 }
 
 interface PreparedCacheParts extends WatchParts {
-  /** Called for each hit with the key of its entry. */
+  /** Called for each hit, with the entry's key. */
   onHit?: ((key: string) => void) | undefined;
 }
 

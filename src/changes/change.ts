@@ -1,22 +1,22 @@
-// A change made through this proxy, and its line of JSON in the audit file, the feed and the webhook.
+// A recorded change, and its JSON line in the audit file, the feed and the webhook.
 import type { WriteOutcome } from '../handle/outcome.js';
 
-/** A write that was or may have been executed, or a purge. It has neither values nor credentials. */
+/** A purge, or a write that may have been executed. It contains neither values nor credentials. */
 export interface RecordedChange {
   operation: 'create' | 'update' | 'delete' | 'purge';
   handle?: string;
-  /** Prefix of a purge; empty for all handles. */
+  /** The purged prefix; empty for all handles. */
   prefix?: string;
   /** Indexes of the written values: undefined for a whole record, `various` if only the body names them. */
   indexes?: readonly number[] | 'various' | undefined;
-  /** The login without its password; undefined without a login or with a session. */
+  /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
   identity?: string | undefined;
   interface: string;
   outcome: Exclude<WriteOutcome, 'unchanged'>;
   requestId?: string;
 }
 
-/** Records changes in their order. Never throws; resolves before the client may get its reply. */
+/** Records changes in order. Never throws. The reply to the client waits for it. */
 export type RecordChanges = (changes: readonly RecordedChange[]) => Promise<void>;
 
 export interface Stamp {
@@ -27,7 +27,7 @@ export interface Stamp {
   instance: string;
 }
 
-/** Formats a change. It names every member, so that no other property of an object reaches a line. */
+/** Formats a change. Members are listed explicitly, so that no other property can leak into the line. */
 export function formatChange(change: RecordedChange, { id, time, instance }: Stamp): string {
   const { operation, handle, prefix, indexes, identity, outcome, requestId } = change;
   const via = { interface: change.interface, instance, outcome, requestId };
@@ -36,13 +36,13 @@ export function formatChange(change: RecordedChange, { id, time, instance }: Sta
 
 const GAP = 'gap';
 
-/** Formats the line that stands for lost changes. `dropped`: their minimum number. */
+/** Formats the line that replaces lost changes; `dropped` is their minimum number. */
 export const formatGap = (dropped: number, { time, instance }: Omit<Stamp, 'id'>): string =>
   toLine({ operation: GAP, time, instance, dropped });
 
 export const isGap = (line: string): boolean => line.startsWith(`{"operation":"${GAP}"`);
 
-/** Escapes all control characters and line separators, because readers of lines differ in what ends a line. */
+/** Escapes control characters and line separators, because line readers disagree on what ends a line. */
 const toLine = (members: object): string =>
   JSON.stringify(members).replace(
     /[\u007f-\u009f\u2028\u2029]/g,

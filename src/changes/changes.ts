@@ -1,4 +1,4 @@
-// Records the changes of this instance in the audit file and in the feed.
+// Records this instance's changes in the audit file and in the feed.
 import { appendFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { Cache } from '../cache/cache.js';
@@ -13,11 +13,11 @@ export interface Changes {
   record: RecordChanges;
   /** Undefined if the feed is disabled. */
   feed: ChangeLog | undefined;
-  /** Delivers the queued changes, or tries once. */
+  /** Attempts a last delivery of the queued changes. */
   close: () => Promise<void>;
 }
 
-/** Creates the recorder of changes, with the feed and the webhook if they are enabled. */
+/** Creates the change recorder, with the feed and the webhook if they are enabled. */
 export function createChanges(
   { audit, changes }: Pick<Config, 'audit' | 'changes'>,
   { log, metrics, clock }: Context,
@@ -64,13 +64,13 @@ export function createChanges(
 }
 
 /**
- * Returns a function that appends lines to the file. It opens the file for each batch, so that lines after a
- * rotation are in the new file.
+ * Returns a function that appends lines to a file. It reopens the file for each batch, so that it follows log
+ * rotation.
  */
 function createAppendToFile(path: string): (lines: readonly string[]) => Promise<void> {
   let isTorn = false;
   return async function appendToFile(lines) {
-    // A failed write may have ended within a line.
+    // A failed write may have left a partial line.
     const text = `${isTorn ? '\n' : ''}${lines.join('\n')}\n`;
     isTorn = true;
     await appendFile(path, text, { mode: 0o600 });

@@ -1,10 +1,10 @@
-// A bounded queue of lines, which delivers them in order and retries after a failure.
+// A bounded queue that delivers lines in order and retries after a failure.
 import { untilDeadline } from '../cache/clock.js';
 
 interface DeliveryQueueDeps {
-  /** Delivers all of the lines. @throws any error, after which the same lines are delivered again */
+  /** Delivers a batch of lines. @throws any error; the queue then retries the batch */
   deliver: (lines: readonly string[]) => Promise<void>;
-  /** Formats the line delivered in place of dropped lines. */
+  /** Formats the line that replaces dropped lines. */
   formatGap: (dropped: number) => string;
   onDropped: (count: number) => void;
   /** Called with the first of consecutive failures. */
@@ -14,16 +14,16 @@ interface DeliveryQueueDeps {
 const MAX_QUEUED = 10_000;
 const BATCH = 100;
 const RETRY_MS = 500;
-/** Maximum time for which a write waits for the delivery of its line. */
+/** Maximum time that a write waits for its line to be delivered. */
 const WAIT_MS = 500;
 
 export class DeliveryQueue {
   readonly #deps: DeliveryQueueDeps;
   #queued: string[] = [];
   #inFlight: string[] = [];
-  /** Number of dropped lines that no delivered line stands for yet. */
+  /** Number of dropped lines that have not yet been reported in a gap line. */
   #dropped = 0;
-  /** Number of lines added since the start, and of those that were delivered or dropped. */
+  /** Number of lines added since the start, and how many of them have been delivered or dropped. */
   #added = 0;
   #done = 0;
   readonly #waiting: { end: number; resolve: () => void }[] = [];
@@ -47,7 +47,7 @@ export class DeliveryQueue {
     await this.#delivered();
   }
 
-  /** Tries once more to deliver the queued lines. */
+  /** Attempts a last delivery of the queued lines. */
   async close(): Promise<void> {
     clearTimeout(this.#retry);
     this.#retry = undefined;
@@ -108,13 +108,13 @@ export class DeliveryQueue {
     this.#wake(Infinity);
   }
 
-  /** While it is failing, writes do not wait. */
+  /** Marks the destination as failing, so that later writes do not wait for it. */
   #fail(error: unknown): void {
     if (!this.#isFailing) this.#deps.onFailing(error);
     this.#isFailing = true;
   }
 
-  /** Wakes the waiters, which are in the order of their lines. */
+  /** Resolves all waiters up to line number `done`. Waiters are sorted by line number. */
   #wake(done: number): void {
     const count = this.#waiting.findIndex(({ end }) => end > done);
     for (const { resolve } of this.#waiting.splice(0, count < 0 ? Infinity : count)) resolve();

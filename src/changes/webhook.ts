@@ -1,4 +1,4 @@
-// Posts the changes of the feed to a URL, in signed batches (Standard Webhooks) that it repeats until the
+// Posts the feed's changes to a URL in signed batches (Standard Webhooks), retrying each batch until the
 // response is 2xx.
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,24 +9,24 @@ import type { ChangeLog, LogEntry } from '../coordination/change-log.js';
 interface WebhookDeps {
   feed: ChangeLog;
   clock: Pick<Clock, 'now' | 'randomId'>;
-  /** Called with the minimum number of changes that the feed lost before they could be posted. */
+  /** Called with the minimum number of changes that left the feed before they were posted. */
   onDropped: (count: number) => void;
   /** Called with the first of consecutive failures. */
   onFailing: (error: unknown) => void;
 }
 
-/** Shorter than the time for which an instance has the right to read. */
+/** Shorter than the reader lease (`READER_MS`), so that an instance does not post after losing it. */
 const TIMEOUT_MS = 5000;
 const POLL_MS = 500;
 const MAX_BACKOFF_MS = 60_000;
 const CLOSE_MS = 1000;
 
 export interface Webhook {
-  /** Posts the remaining changes, or tries once. */
+  /** Attempts to post the remaining changes within a second. */
   close: () => Promise<void>;
 }
 
-/** Starts the webhook; undefined without a URL. With Redis, a single instance posts the changes of all. */
+/** Starts the webhook; undefined without a URL. With Redis, one instance posts the changes of all instances. */
 export function createWebhook(
   { url, secret = '' }: Config['changes']['webhook'],
   { feed, clock, onDropped, onFailing }: WebhookDeps,
@@ -38,7 +38,7 @@ export function createWebhook(
   const closing = new AbortController();
   let failures = 0;
 
-  /** Posts the entries after `cursor`. @returns the id of the last posted entry; undefined if none was posted */
+  /** Posts the next batch after `cursor`. @returns the last posted id; undefined if nothing was posted */
   async function postAfter(cursor: string): Promise<string | undefined> {
     const batch = await feed.read(cursor);
     if (batch === undefined || batch.entries.length === 0) return undefined;
@@ -87,7 +87,7 @@ interface SignedPost {
   signal: AbortSignal;
 }
 
-/** Posts a batch, signed with HMAC-SHA256 (Standard Webhooks 1.0.0). @throws Error unless the response is 2xx */
+/** Posts a batch signed with HMAC-SHA256 (Standard Webhooks 1.0.0). @throws Error unless the response is 2xx */
 async function post(entries: readonly LogEntry[], { url, secret, now, signal }: SignedPost): Promise<void> {
   const body = `{"changes":[${entries.map(({ line }) => line).join(',')}]}`;
   const id = entries.at(-1)?.id ?? '';

@@ -1,4 +1,4 @@
-// The command `dev-server`: a Handle server in memory for the CI of other programs.
+// The `dev-server` command: an in-memory Handle server for the CI of other programs.
 import { loadConfig } from '../config/load.js';
 import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
 import { prefixesOf, readSeedFile } from '../dev-server/seed-file.js';
@@ -11,7 +11,7 @@ import { Failure, print, printNote, printable } from './terminal.js';
 export interface DevServerOptions {
   host: string;
   port: number;
-  /** File with a record per line. */
+  /** File with one record per line. */
   seed?: string;
   /** Port of the native protocol over UDP and TCP. */
   nativePort?: number;
@@ -20,7 +20,7 @@ export interface DevServerOptions {
 const ANNOUNCEMENT = `Not for production: records are kept in memory only, and the passwords are published.
 Log in as 300:${DEMO_PREFIX}/SERVERADMIN with the password "serveradmin" to write any record.`;
 
-/** Serves until a signal. @throws Failure when the seed is not readable or the port is in use */
+/** Serves until SIGINT or SIGTERM. @throws Failure when the seed is unreadable or the port is in use */
 export async function devServer({ host, port, seed, nativePort }: DevServerOptions): Promise<void> {
   const seeded = seed === undefined ? {} : await readSeedFile(seed).catch(fail);
   const records: Record<string, RecordInput> = { ...demoRecords(Date.now()), ...seeded };
@@ -41,12 +41,12 @@ export async function devServer({ host, port, seed, nativePort }: DevServerOptio
 interface NativeOptions {
   host: string;
   nativePort: number;
-  /** Address of the Handle server. */
+  /** URL of the Handle server. */
   url: string;
   stopped: () => Promise<void>;
 }
 
-/** Answers native messages by the proxy, which keeps nothing, so that a write is visible immediately. */
+/** Serves the native protocol through an uncached proxy, so that writes are visible immediately. */
 async function serveNative({ host, nativePort, url, stopped }: NativeOptions): Promise<Service> {
   const port = String(nativePort);
   const config = loadConfig({

@@ -1,4 +1,4 @@
-// `register`: writes the keys, the site and the bundle with which a Handle service is registered.
+// The `register` command: writes the keys, the site record and the registration bundle of a Handle service.
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ interface RegisterOptions extends Partial<Record<FieldName, string>> {
   output: string;
   serial: number;
   keySize: string;
-  /** Folder with the public keys of a service that moves. */
+  /** Folder of existing public keys, for a service that moves. */
   keys?: string;
   passphraseFile?: string;
 }
@@ -24,7 +24,7 @@ interface NewFile {
   isPrivate?: boolean;
 }
 
-/** @throws Failure when an answer is missing or invalid, or a file exists; then nothing is written */
+/** Runs the command. @throws Failure, without writing a file, for invalid input or if a file exists */
 export async function register(options: RegisterOptions): Promise<void> {
   const passphrase = readPassphrase(options);
   const service = await readService(options);
@@ -56,7 +56,7 @@ async function readService({ serial, ...given }: RegisterOptions): Promise<Handl
   };
 }
 
-/** Asks for values without an option if standard input is a terminal; otherwise their defaults apply. */
+/** Prompts for values without an option if standard input is a terminal; otherwise applies their defaults. */
 async function readAnswers(given: Partial<Record<FieldName, string>>): Promise<Record<FieldName, string>> {
   const terminal = process.stdin.isTTY ? openTerminal() : undefined;
   const answers: [string, string][] = [];
@@ -103,7 +103,7 @@ async function askUntilAccepted(field: Field, terminal: Terminal | undefined): P
   }
 }
 
-/** ASCII only: hdllib widens the bytes of other passphrases in its own way. */
+/** Reads the passphrase. Only ASCII is accepted, because hdllib encodes other characters differently. */
 function readPassphrase({ passphraseFile: file }: RegisterOptions): string | undefined {
   if (file === undefined) return undefined;
   const passphrase = read('--passphrase-file', file).toString('utf8').split(/\r?\n/, 1)[0] ?? '';
@@ -124,7 +124,7 @@ function read(option: string, file: string): Buffer {
   }
 }
 
-/** Creates the key pairs of the server and of the administrator. */
+/** Creates the key pairs of the server and the administrator. */
 function createKeys(
   modulusLength: number,
   passphrase: string | undefined,
@@ -155,7 +155,7 @@ function siteFiles(service: HandleService, keys: PublicKeys): ReturnType<typeof 
   }
 }
 
-/** Writes all files or none, and replaces no existing file: a lost private key cannot be recovered. */
+/** Writes all files or none. Never overwrites a file, because a lost private key cannot be recovered. */
 function writeNewFiles(folder: string, files: readonly NewFile[]): void {
   const existing = files.map(({ name }) => join(folder, name)).filter((path) => existsSync(path));
   if (existing.length > 0) throw new Failure(`will not overwrite ${existing.join(', ')}`, EXIT.usage);
@@ -164,7 +164,7 @@ function writeNewFiles(folder: string, files: readonly NewFile[]): void {
     mkdirSync(folder, { recursive: true });
     for (const { name, content, isPrivate = false } of files) {
       const path = join(folder, name);
-      // `wx` fails if the file was created meanwhile.
+      // `wx` fails if the file has been created since the check.
       writeFileSync(path, content, { flag: 'wx', mode: isPrivate ? 0o600 : 0o644 });
       written.push(path);
     }

@@ -1,24 +1,24 @@
-// The questions of `register`, each with its option, its default and the rule for an answer.
+// The fields of the `register` command: option, prompt, default and validation.
 import { isIPv4, isIPv6 } from 'node:net';
 
 export interface Field {
   option: string;
   question: string;
-  /** Used for an empty answer; a field without it needs an answer. */
+  /** Default for an empty answer. A field without a default is required. */
   preset?: string;
   expected: string;
   accepts: RegExp | ((text: string) => boolean);
 }
 
-/** The set-up tool of CNRI accepts these ports only. */
+/** Highest port that CNRI's set-up tool accepts. */
 const MAX_PORT = 32_000;
 
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= MAX_PORT;
 
-/** Addresses that no client on another machine can reach. */
+/** Whether other machines cannot reach the address. */
 const isLocal = (address: string): boolean => /^(127\.|0\.|::1?$|fe80:|::ffff:)/i.test(address);
 
-/** The form without an IPv4 part or a zone. */
+/** Whether the text is a public IPv6 address without an IPv4 part or a zone. */
 const isAddress6 = (text: string): boolean => isIPv6(text) && /^[\da-f:]+$/i.test(text) && !isLocal(text);
 
 const isAddress = (text: string): boolean => (isIPv4(text) && !isLocal(text)) || isAddress6(text);
@@ -42,7 +42,7 @@ export type FieldName =
   | 'description'
   | 'prefix';
 
-/** In the order in which they are asked. */
+/** The fields in prompt order. */
 export const FIELDS: Record<FieldName, Field> = {
   address: {
     option: '--address',

@@ -1,19 +1,19 @@
-// The files with which a Handle service is registered, as CNRI's set-up tool writes them.
+// Builds the registration files of a Handle service, as CNRI's set-up tool does.
 import { zipSync } from 'fflate';
 import { decodePublicKey } from '../handle/predefined-data.js';
 import { type SiteJson, type SiteServer, encodeSite } from '../handle/site-data.js';
 
-/** A service to be registered. */
+/** A Handle service to register. */
 export interface HandleService {
   address: string;
-  /** IPv6 address of a service whose `address` is an IPv4 address. */
+  /** Additional IPv6 address of a service whose `address` is IPv4. */
   address6: string | undefined;
   /** `udp` is 0 for a service without UDP. */
   ports: { tcp: number; udp: number; http: number };
   serialNumber: number;
   description: string;
   contact: { organization: string; email: string; name: string | undefined; phone: string | undefined };
-  /** Undefined before the registry has assigned it. */
+  /** Undefined until the registry has assigned a prefix. */
   prefix: string | undefined;
 }
 
@@ -24,8 +24,8 @@ export interface PublicKeys {
 }
 
 /**
- * Builds the files of a primary site. The registry receives only `sitebndl.zip`; the names of its entries, and
- * `YOUR_PREFIX` for an unknown prefix, are those of CNRI's set-up tool.
+ * Builds the files of a primary site. The registry receives only `sitebndl.zip`, whose entry names, and the
+ * placeholder `YOUR_PREFIX`, match CNRI's set-up tool.
  *
  * @throws RangeError when a key is invalid
  */
@@ -77,7 +77,7 @@ function siteOf(
   };
 }
 
-/** The set-up tool announces administration on TCP and HTTP; whether registries accept a site without it is unknown. */
+/** Announces administration like the set-up tool, because registries might reject a site without it. */
 const interfacesOf = ({ tcp, udp, http }: HandleService['ports']): SiteServer['interfaces'] => [
   { query: true, admin: true, protocol: 'TCP', port: tcp },
   ...(udp === 0 ? [] : [{ query: true, admin: false, protocol: 'UDP', port: udp }]),

@@ -19,8 +19,9 @@ export function readBaseUrl(text: string): string | undefined {
 }
 
 /**
- * Normalises the address of a Handle server or of DSpace; returns a template with placeholders such as `{handle}`
- * unchanged, and undefined for any other text. The host of a template is fixed, because it decides where requests go.
+ * Normalises the address of a Handle server or DSpace. Returns a template with placeholders (`{handle}`)
+ * unchanged, and undefined for any other text. Placeholders are not allowed in the host, so that handles cannot
+ * choose where requests are sent.
  */
 export function readServerAddress(text: string): string | undefined {
   if (!text.includes('{')) return readBaseUrl(text);

@@ -1,4 +1,4 @@
-// Configuration keys for audits: the audit file, the staleness audit, the change feed and its webhook.
+// Configuration keys for the audit file, the staleness audit, the change feed and its webhook.
 import { readWebUrl } from './addresses.js';
 import { flag, normalised, section, share, text, wholeNumber } from './fields.js';
 
@@ -8,25 +8,25 @@ export const audit = section({
   file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
     .optional()
     .describe(
-      'File to which a line of JSON is appended for every write and purge, without values and credentials; the folder must exist and be writable. It may be renamed at any time (rotation). Without it there is no audit file.',
+      'Audit file, to which one JSON line is appended for each write and purge, without values and credentials. Its folder must exist and be writable; the file may be renamed at any time (log rotation). By default no audit file is written.',
     ),
   hits: probability.describe(
-    'Share of hits, such as `0.001`, whose entry is then compared with the record at the Handle server; `0` disables it.',
+    'Fraction of hits, such as `0.001`, whose entry is compared with the record at the Handle server afterwards; `0` disables this audit.',
   ),
   writes: probability.describe(
-    'Share of acknowledged writes after which each instance compares the entry that it has, if any, with the record at the Handle server; `0` disables it.',
+    'Fraction of acknowledged writes after which each instance compares its entry, if any, with the record at the Handle server; `0` disables this audit.',
   ),
   readsPerSecond: wholeNumber({ min: 1, max: 1000, byDefault: 10 }).describe(
-    'Maximum audited hits and writes of one instance per second, on average; each reads the handle from the Handle server in the class `background`, and once more if the entry was older.',
+    'Maximum average number of audits per second and instance. Each audit reads the handle from the Handle server in the class `background`, and reads it again if the entry was older.',
   ),
 });
 
 export const changes = section({
   enabled: flag(false).describe(
-    'Whether the admin listener serves the changes at `GET /changes`; with Redis those of all instances. `changes.webhook.url` enables it too.',
+    'Whether the admin listener serves the change feed at `GET /changes`, which contains the changes of all instances that share a Redis. `changes.webhook.url` also enables the feed.',
   ),
   maxEntries: wholeNumber({ min: 100, max: 10_000_000, byDefault: 100_000 }).describe(
-    'Maximum changes that are kept for readers of `GET /changes` and for the webhook, in Redis or else in memory, about 400 bytes each; a reader that is further behind gets a `gap`.',
+    'Maximum changes retained for readers of `GET /changes` and for the webhook, in Redis or else in memory, about 400 bytes each. A reader that is further behind gets a `gap`.',
   ),
   webhook: section({
     url: normalised({
@@ -35,7 +35,7 @@ export const changes = section({
     })
       .optional()
       .describe(
-        'URL to which changes are posted in signed batches (Standard Webhooks); without it, none is.',
+        'URL to which changes are posted in signed batches (Standard Webhooks). By default no changes are posted.',
       ),
     secret: text({
       allowed: 'Base64 of 24 to 64 bytes, also after whsec_',
@@ -43,7 +43,7 @@ export const changes = section({
     })
       .optional()
       .describe(
-        'Key of the signatures (HMAC-SHA256) in Base64, such as from `openssl rand -base64 32`; needed with `changes.webhook.url`.',
+        'Signing key (HMAC-SHA256) in Base64, for example from `openssl rand -base64 32`; required with `changes.webhook.url`.',
       ),
   }),
 });

@@ -194,7 +194,10 @@ function readSignpost(given: string): [type: string, relation: string] | undefin
   return type === undefined || relation === undefined ? undefined : [type, relation];
 }
 
-/** Types of the ePIC Data Type Registry: digitalObjectType, license, digitalObjectLocation, hasMetadata, isMetadataFor, kernelInformationProfile. */
+/**
+ * Types from the ePIC Data Type Registry: digitalObjectType, license, digitalObjectLocation, hasMetadata,
+ * isMetadataFor and kernelInformationProfile.
+ */
 const SIGNPOSTS: [type: string, relation: string][] = [
   ['21.T11148/1c699a5d1b4ad3ba4956', 'type'],
   ['21.T11148/2f314c8fe5fb6a0063a8', 'license'],
@@ -208,17 +211,17 @@ export const signposting = section({
   publicUrl: baseUrl
     .optional()
     .describe(
-      'Base URL of this proxy, such as `https://pid.example.org`, in the Link headers and link sets of FAIR Signposting; without it there are none.',
+      'Public base URL of this proxy, such as `https://pid.example.org`, for the Link headers and link sets of FAIR Signposting. By default, FAIR Signposting is disabled.',
     ),
   resolverUrl: baseUrl
     .prefault('https://hdl.handle.net')
     .describe(
-      'Base URL before the handle in `cite-as`. Handles under `10.` are DOIs, with `https://doi.org`.',
+      'Resolver URL for persistent URIs in `cite-as`. Handles under `10.` are DOIs and use `https://doi.org`.',
     ),
   types: list({ allowed: 'pairs such as `21.T11148/2f314c8fe5fb6a0063a8=license`', read: readSignpost })
     .default(SIGNPOSTS)
     .describe(
-      'Value types whose URLs or handles are links, each with `type`, `author`, `license`, `describedby`, `describes`, `item`, `collection` or `profile`, such as `21.T11148/2f314c8fe5fb6a0063a8=license`, separated by commas; by default those in "FAIR Signposting".',
+      'Comma-separated value types whose URLs or handles become links, each with its relation (`type`, `author`, `license`, `describedby`, `describes`, `item`, `collection` or `profile`), such as `21.T11148/2f314c8fe5fb6a0063a8=license`. The default types are in the section "FAIR Signposting".',
     ),
 });
 

@@ -167,7 +167,7 @@ const server = mapping({
 });
 
 export const upstreams = mappings(server).describe(
-  'Several servers instead of `upstream.url`, each with `prefixes` and `url`, for repositories also `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck`, see "Repositories"; and, to override `upstream.*`, with `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`. The longest matching prefix decides.',
+  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck` for repositories, see "Repositories"; `readOnly` and `mirrors`; and `caFile`, `fingerprint`, timeouts, limits and `breaker` to override `upstream.*`. The longest matching prefix determines the server.',
 );
 
 /** Keys of `upstream` that are defaults for each server in `upstreams`. */

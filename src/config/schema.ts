@@ -109,7 +109,7 @@ function upstreamRules(config: UpstreamSections): CrossRule[] {
   ];
 }
 
-/** The address that each kind of server needs. */
+/** Checks the address against the kind of the server. */
 function addressRule({ kind, url, mirrors }: Config['upstreams'][number], at: number): CrossRule {
   const key = `upstreams.${at}.url`;
   if (kind === 'none') return [url !== undefined, key, 'leave it out: there is no server with kind: none'];

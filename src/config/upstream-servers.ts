@@ -1,4 +1,4 @@
-// Lists the configured servers, from `upstream` or `upstreams`.
+// Derives the list of configured servers from `upstream` or `upstreams`.
 import type { z } from 'zod';
 import { NO_SERVER, type upstream, type upstreams } from './schema-upstream.js';
 
@@ -8,7 +8,7 @@ type ListedServer = z.output<typeof upstreams>[number];
 export interface ServerConfig extends Omit<ListedServer, 'kind' | 'url'> {
   kind: Exclude<ListedServer['kind'], 'none'>;
   url: string;
-  /** Whether the server mints its handles itself: it has no writes and no logins, and suffixes are case-sensitive. */
+  /** Whether the server mints its own handles, accepts no writes or logins, and has case-sensitive suffixes. */
   isRepository: boolean;
 }
 
@@ -50,7 +50,7 @@ export function upstreamServers({ upstream, upstreams }: UpstreamSections): Conf
   });
 }
 
-/** Returns the prefixes of `upstreams` without a server; a seed, a snapshot or an import provides their records. */
+/** Returns the prefixes with `kind: none`, whose records come from a seed, a snapshot or an import. */
 export const unservedPrefixes = ({ upstreams }: Pick<UpstreamSections, 'upstreams'>): string[] =>
   upstreams.flatMap(({ kind, prefixes }) => (kind === 'none' ? prefixes : []));
 

@@ -1,37 +1,37 @@
-// The last changes as an append-only log: a stream in Redis that all instances share, or the memory of this one.
+// An append-only log of recent changes: a Redis stream shared by all instances, or local memory.
 import type { RedisCommands } from '../cache/redis/commands.js';
 
 export interface LogEntry {
-  /** `<epoch>-<number>`; numbers are consecutive, and a lost log begins a later epoch. */
+  /** `<epoch>-<number>`. Numbers are consecutive; after a loss, the log starts a later epoch. */
   id: string;
   line: string;
 }
 
 interface LogBatch {
-  /** If entries were lost before them, the first one is a gap with the id given to `read`. */
+  /** If preceding entries were lost, the first entry is a gap that has the id passed to `read`. */
   entries: LogEntry[];
   /** Minimum number of lost entries. */
   missed: number;
 }
 
 export interface ChangeLog {
-  /** Appends lines. @throws Error when Redis does not confirm them; they may have been appended */
+  /** Appends lines. @throws Error when Redis does not confirm the append, which may have succeeded */
   append: (lines: readonly string[]) => Promise<void>;
-  /** Reads the entries after an id, 100 at most; undefined while Redis is unavailable. */
+  /** Reads up to 100 entries after an id; undefined while Redis is unavailable. */
   read: (after: string) => Promise<LogBatch | undefined>;
   /** Returns the id of the last entry; undefined while Redis is unavailable. */
   tail: () => Promise<string | undefined>;
   /**
-   * Claims or renews the right to read for the webhook, and stores the id of the last entry that it has
-   * acknowledged. Returns the stored id; undefined while a different instance has the right, or without Redis.
+   * Acquires or renews the webhook's reader lease, and stores the last acknowledged id. Returns the stored id;
+   * undefined while a different instance holds the lease, or while Redis is unavailable.
    */
   claimReader: (owner: string, acknowledged: string | undefined) => Promise<string | undefined>;
 }
 
-/** The id before every entry. */
+/** Precedes the id of every entry. */
 const START = '0-0';
 const BATCH = 100;
-/** Longer than a request of the webhook, so that its instance keeps the right to read. */
+/** Reader lease: longer than a webhook request, so that the lease does not expire during a request. */
 const READER_MS = 15_000;
 
 const positionOf = (id: string): number[] => id.split('-').map(Number);
@@ -51,7 +51,7 @@ function missedBetween(after: string, next: string): number {
 interface ChangeLogDeps {
   maxEntries: number;
   now: () => number;
-  /** Formats the line that stands for lost entries. */
+  /** Formats the line that replaces lost entries. */
   formatGap: (missed: number) => string;
 }
 
@@ -69,7 +69,7 @@ function createLocalChangeLog(deps: ChangeLogDeps): ChangeLog {
   return {
     append(added) {
       lines.push(...added);
-      // A tenth at a time, because every removal moves all other lines.
+      // Removes a tenth at a time, because each removal shifts all remaining lines.
       if (lines.length > 1.1 * maxEntries) removed += lines.splice(0, lines.length - maxEntries).length;
       return Promise.resolve();
     },
@@ -87,9 +87,9 @@ function createLocalChangeLog(deps: ChangeLogDeps): ChangeLog {
 }
 
 /**
- * Appends lines. KEYS: the stream. ARGV: its maximum length, now, the run of the server, lines. A different run
- * may have lost entries, so it begins an epoch. The first write is a deletion, because a full Redis (noeviction)
- * refuses a script whose first write needs memory.
+ * Appends lines. KEYS: the stream. ARGV: its maximum length, now, the Redis run id, lines. A different run id
+ * starts a new epoch, because Redis may have lost entries. The trim is first, because a full Redis (noeviction)
+ * rejects a script whose first write needs memory.
  */
 const APPEND = `
 redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
@@ -108,7 +108,7 @@ for i = 4, #ARGV do
 end
 return number`;
 
-/** KEYS: the owner, the last acknowledged id. ARGV: an instance, the time for which it owns (ms), an id or ''. */
+/** KEYS: the lease owner, the acknowledged id. ARGV: an instance, the lease (ms), a new acknowledged id or ''. */
 const CLAIM_READER = `
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return nil end
@@ -124,7 +124,7 @@ const toEntry = ([id, [, , , line = '']]: StreamEntry): LogEntry => ({ id, line 
 type SharedCommands = Pick<RedisCommands, 'run' | 'runOf' | 'script' | 'keyPrefix'>;
 
 function createSharedChangeLog(deps: ChangeLogDeps, shared: SharedCommands): ChangeLog {
-  // The prefix may change while commands are paused.
+  // Read for each command, because the prefix may change while commands are paused.
   const stream = (): string => `${shared.keyPrefix}{changes}`;
   const readAfter = (id: string) =>
     shared.run('changes', async (redis) => {
@@ -142,7 +142,7 @@ function createSharedChangeLog(deps: ChangeLogDeps, shared: SharedCommands): Cha
     },
     async read(after) {
       const found = await readAfter(after);
-      // A stream that was lost, and begun again by an instance whose clock is slow.
+      // The stream was lost, and restarted by an instance whose clock is behind.
       const isLost = found !== undefined && isBefore(found.last, after);
       const { entries } = (isLost ? await readAfter(START) : found) ?? {};
       return entries && toBatch(after, entries, deps);

@@ -1,6 +1,6 @@
-// Invalid input, with the messages of the Java server, and the texts and numbers that Java reads.
+// Input errors with the Java server's messages, and parsers that accept the same input as Java.
 
-/** Becomes HTTP 400 with `{"responseCode":4,"message":…}`; never leaves the demo server. */
+/** An input error, which the server returns as HTTP 400 with `{"responseCode":4,"message":…}`. */
 export class BadInput extends Error {
   override readonly name = 'BadInput';
 }
@@ -10,18 +10,18 @@ export const javaException = (text: string): BadInput => new BadInput(`java.lang
 export const numberFormat = (text: string): BadInput =>
   new BadInput(`java.lang.NumberFormatException: For input string: "${text}"`);
 
-/** A value that Gson's adapter refused: the cause in a JsonParseException. */
+/** Creates the error for a value rejected by Gson's adapter: a JsonParseException with its cause. */
 export const badValue = (cause: string): BadInput =>
   new BadInput(`com.google.gson.JsonParseException: ${cause}`);
 
-/** Reads an integer as Java's `Integer.parseInt` does: a sign and digits, 32 bits, nothing else. */
+/** Parses a 32-bit integer like Java's `Integer.parseInt`: an optional sign and digits. */
 export function parseJavaInt(text: string): number {
   const value = Number(text);
   if (!/^[+-]?\d+$/.test(text) || value !== (value | 0)) throw numberFormat(text);
   return value;
 }
 
-/** The text of a JSON string, number or boolean, as Gson gives it; anything else is refused. */
+/** Converts a JSON string, number or boolean to text, like Gson. @throws BadInput for other JSON */
 export function primitiveText(json: unknown): string {
   if (typeof json === 'string' || typeof json === 'number' || typeof json === 'boolean') return String(json);
   throw badValue('java.lang.UnsupportedOperationException: JsonObject');

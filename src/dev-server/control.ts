@@ -28,7 +28,7 @@ export interface DemoControl {
   /** Number of probes since the start. */
   readonly probed: number;
   readonly lastRequest: Seen | undefined;
-  /** Returns the number of these requests for a handle, in any spelling. */
+  /** Returns the number of requests for a handle, in any spelling. */
   askedFor: (handle: string) => number;
   /** Resets the counts. Faults remain. */
   reset: () => void;
@@ -107,7 +107,7 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
   return { control, onRequest };
 }
 
-/** The fault of the next requests. */
+/** Creates the fault injection for coming requests. */
 function createFaults() {
   let failing: { kind: FaultKind; left: number } | undefined;
   return {

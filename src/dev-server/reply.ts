@@ -81,24 +81,24 @@ export interface DemoCall {
   identity: ValueReference | undefined;
 }
 
-/** The state on which the operations work. */
+/** Server state shared by all operations. */
 export interface World {
   store: RecordStore;
   rights: Rights;
   newSuffix: () => string;
 }
 
-/** A request with its body, before anything of it was understood. */
+/** A request with its body, not yet parsed. */
 export interface DemoRequest {
   method: string;
   target: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** Came over TLS, or over a door that counts as such. */
+  /** Whether it arrived over TLS, or on a listener that is treated as secure. */
   secure: boolean;
 }
 
-/** A reply and the parameters that shape it: callback and pretty. */
+/** A reply, and the query parameters that affect its format (callback, pretty). */
 export interface Answered {
   reply: DemoReply;
   parameters: URLSearchParams;

@@ -140,7 +140,7 @@ const prefixes =
     );
   };
 
-/** Rejects every verification request, because the demo sends no valid parameters. */
+/** Rejects every verification request as incomplete, because verification is not implemented. */
 const verifications: DemoRoute = ({ path }) => {
   const missing = /[^/]$/.test(path.slice('/api/verifications'.length))
     ? 'Missing parameters'

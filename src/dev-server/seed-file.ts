@@ -1,9 +1,9 @@
-// Reads the records of a seed file: a JSON object per line with `handle` and `values`, as `export` writes them.
+// Reads a seed file: one JSON object per line with `handle` and `values`, as written by `export`.
 import { readFileLines } from '../handle/file-lines.js';
 import type { RecordInput } from './store.js';
 import { valueFromJson } from './value.js';
 
-/** @throws Error with the number of the line that is not a record, or when the file cannot be read */
+/** @throws Error when the file cannot be read, or with the number of an invalid line */
 export async function readSeedFile(file: string): Promise<Record<string, RecordInput>> {
   const records = new Map<string, RecordInput>();
   let number = 0;
@@ -28,7 +28,7 @@ function parseRecord(line: string): { handle: string; values: RecordInput } | un
   }
 }
 
-/** The prefixes of handles; a prefix record names its prefix. */
+/** Returns the distinct prefixes of handles. A prefix record (`0.NA/<prefix>`) counts for its prefix. */
 export const prefixesOf = (handles: readonly string[]): string[] => [
   ...new Set(
     handles.map((handle) =>

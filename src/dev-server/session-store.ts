@@ -1,4 +1,4 @@
-// The sessions of the server, and random ids.
+// The session store, and the source of random ids.
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { ValueReference } from '../handle/value.js';
 
@@ -10,7 +10,7 @@ export interface Session {
 
 const LIFE_MS = 30 * 60_000;
 
-/** The sessions of a server; one not used for half an hour is gone. */
+/** Stores sessions, which expire after half an hour without use. */
 export class SessionStore {
   readonly #sessions = new Map<string, { session: Session; expiresAt: number }>();
   readonly #now: () => number;
@@ -39,7 +39,7 @@ export class SessionStore {
     this.#sessions.delete(sessionId);
   }
 
-  /** Puts a session last in the map, which so stays in the order of expiry. */
+  /** Renews a session and moves it to the end of the map, which is thus sorted by expiry. */
   #keep(session: Session): void {
     this.#sessions.delete(session.sessionId);
     this.#sessions.set(session.sessionId, { session, expiresAt: this.#now() + LIFE_MS });
@@ -54,9 +54,9 @@ export class SessionStore {
 }
 
 export interface Random {
-  /** Id and nonce of a new session; the nonce is sixteen bytes in base64. */
+  /** Creates the id and nonce of a session. The nonce is 16 bytes in base64. */
   session: () => { sessionId: string; nonce: string };
-  /** The suffix that is minted behind a handle. */
+  /** Creates the suffix of a minted handle. */
   suffix: () => string;
 }
 

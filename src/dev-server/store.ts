@@ -5,7 +5,7 @@ import { foldHandle, upperAscii } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 import { type StoredValue, valueFromJson } from './value.js';
 
-/** A record in a seed or for `put`: values in the JSON of the record interface. */
+/** Values of a record in the record interface's JSON, for a seed or `put`. */
 export type RecordInput = readonly unknown[];
 
 /** Records by upper-cased handle, as on a server with `case_sensitive = "no"`. */

@@ -19,7 +19,7 @@ export function parseJson(json: string): unknown {
   return JSON.parse(json);
 }
 
-/** Rules out deep nesting: most records have fewer brackets than the maximum depth, and `indexOf` counts them fast. */
+/** A fast pre-check for deep nesting: most records have fewer brackets than the maximum depth. */
 const hasManyBrackets = (json: string): boolean =>
   countUpTo(MAX_DEPTH + 1, json, '{') + countUpTo(MAX_DEPTH + 1, json, '[') > MAX_DEPTH;
 

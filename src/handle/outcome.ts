@@ -7,7 +7,7 @@ export interface Found {
   kind: 'found';
   values: Bytes;
   ttls: Ttl[];
-  /** The same values as objects. */
+  /** The values, already parsed. */
   parsed?: readonly HandleValue[];
 }
 

@@ -67,7 +67,7 @@ export function encodeVlist(entries: readonly ValueReference[]): Buffer {
 interface KeyLayout {
   name: string;
   binaryOrder: readonly string[];
-  /** The order of the JSON Web Key's members in a Handle server's JSON. */
+  /** Member order of the JSON Web Key in a Handle server's JSON. */
   jsonOrder: readonly string[];
   /** Four unused bytes that hdllib writes after an RSA key's numbers. */
   tail: Buffer;
@@ -95,7 +95,7 @@ export function encodePublicKey(json: unknown): Buffer {
   return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
 }
 
-/** Decodes a key to a JSON Web Key. @throws RangeError when it is neither RSA nor DSA */
+/** Decodes a public key to a JSON Web Key. @throws RangeError for a key that is neither RSA nor DSA */
 export function decodePublicKey(bytes: Buffer): Jwk {
   const reader = new ByteReader(bytes);
   const name = reader.text();

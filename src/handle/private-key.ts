@@ -1,12 +1,12 @@
-// The private key files of a Handle server: RSA keys in the layout of hdllib, with or without encryption.
+// Private key files of a Handle server: RSA keys in hdllib's layout, optionally encrypted.
 import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { int32, sized } from './bytes.js';
 import { type Jwk, signed } from './predefined-data.js';
 
-/** First field of a file. Methods 0 and 2 (DES) and 3 (triple DES) are not written. */
+/** Encryption method, the first field of a file. The obsolete DES methods (0, 2, 3) are not supported. */
 const METHOD = { none: 1, aes: 4 } as const;
 
-/** Parameters of CNRI's set-up tool: PBKDF2 with SHA-1, then AES-128 in CBC mode. */
+/** Parameters used by CNRI's set-up tool: PBKDF2 with SHA-1, then AES-128 in CBC mode. */
 const ITERATIONS = 10_000;
 const KEY_BYTES = 16;
 const SALT_BYTES = 16;
@@ -14,7 +14,7 @@ const IV_BYTES = 16;
 
 const NUMBERS = ['n', 'e', 'd', 'p', 'q', 'dp', 'dq', 'qi'];
 
-/** Encodes a private RSA key as a file, encrypted if there is a passphrase (ASCII). */
+/** Encodes a private RSA key as a file, encrypted if an ASCII passphrase is given. */
 export function privateKeyFile(key: Jwk, passphrase: string | undefined): Buffer {
   const numbers = NUMBERS.map((member) => sized(signed(key[member])));
   const clear = Buffer.concat([sized('RSA_PRIVCRT_KEY'), ...numbers]);

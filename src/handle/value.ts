@@ -87,7 +87,7 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
 export interface PublicValues {
   values: Bytes;
   ttls: Ttl[];
-  /** The same values as objects. */
+  /** The values, already parsed. */
   parsed: HandleValue[];
 }
 
@@ -113,7 +113,7 @@ export function* publicValues(
   let chars = 0;
   for (const slice of stepElements(valuesJson)) {
     const value = assertValue(parsed[at++]);
-    // Each step costs more than a short value.
+    // Yields only for long arrays, because a step costs more than a short value.
     if (valuesJson.length > SMALL_CHARS) yield;
     if (!isKept(value)) continue;
     const isOneLine = !slice.includes('\n');
@@ -123,7 +123,7 @@ export function* publicValues(
     chars += slice.length + ','.length;
     ttls.push(value.ttl ?? 86_400);
   }
-  // Brackets replace the last comma: no value was left out, and no space is between the values.
+  // Equal lengths (brackets instead of the last comma) mean that no value and no whitespace was removed.
   const isWhole = isAsWritten && chars + ']'.length === valuesJson.length;
   return { values: toBytes(isWhole ? valuesJson : `[${kept.join(',')}]`), ttls, parsed: keptValues };
 }

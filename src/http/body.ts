@@ -26,7 +26,7 @@ export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Se
   return bodyOfValues(yield* selectValues(entry.values, yield* readValues(entry), selection), handle);
 }
 
-/** The body of an entry with all its values, which are sent as stored. */
+/** Builds the body of an entry with all values, exactly as stored. */
 export function bodyOfWhole(entry: RecordContent, handle: string): Body {
   if (entry.kind !== 'not-found') {
     return bodyOfValues(entry.kind === 'found' ? toText(entry.values) : undefined, handle);
@@ -35,7 +35,7 @@ export function bodyOfWhole(entry: RecordContent, handle: string): Body {
   return { status: 404, json: bodyOfMembers(members, handle) };
 }
 
-/** `values`: undefined if there are none. */
+/** Builds the body of an existing handle. `values`: undefined if no value matches. */
 function bodyOfValues(values: string | undefined, handle: string): Body {
   const { success, valuesNotFound } = RESPONSE_CODE;
   const json =

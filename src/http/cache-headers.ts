@@ -81,7 +81,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   }
   const isReusable = stale === undefined && !authoritative;
   const ttl = ttlOf(entry, now);
-  // Spread objects would change the hidden class of the headers at each member.
+  // Avoids spreading the result, because each spread member would change the hidden class of the headers.
   const { 'Cache-Control': cacheControl = '', Expires } = freshness(isReusable ? ttl : 0, now);
   return {
     Age: ageOf(entry, now),

@@ -38,7 +38,7 @@ export function* representReply(
   return represent({ text, contentType, hasEtag: status === 200 }, form);
 }
 
-/** As `representReply`, for JSON that is not indented, which takes no steps. */
+/** Renders JSON as written, without indentation, in a single step. */
 export function representAsWritten(
   { status, json }: Reply,
   form: ReplyForm,

@@ -1,4 +1,4 @@
-// Counts of the last 24 hours by name, in a ring of hours.
+// Counts events by name over the last 24 hours, in a ring buffer of hours.
 
 const HOURS = 24;
 const HOUR_MS = 3_600_000;
@@ -9,7 +9,7 @@ interface Hour<Name> {
   counts: Map<Name, number>;
 }
 
-/** Covers the current hour and the 23 before it. */
+/** Counts events in the current hour and the previous 23 hours. */
 export class LastDay<Name extends string> {
   readonly #now: () => number;
   readonly #ring: Hour<Name>[] = [];

@@ -245,7 +245,7 @@ export const METRICS = {
     name: 'handle_proxy_audit_total',
     type: 'counter',
     labelNames: ['sample', 'result'],
-    help: 'Cached answers compared with the Handle server, by sample (hit, write) and result (equal; older-within-ttl: changed by a write that bypassed the proxy; older-after-acknowledged-write: must not happen; inconclusive: a write in flight, or no answer of the server; skipped: above `audit.readsPerSecond`).',
+    help: 'Cache entries compared with the Handle server, by sample (hit, write) and result (equal; older-within-ttl: changed by a write that bypassed the proxy; older-after-acknowledged-write: must not happen; inconclusive: a write was in flight, or the server did not respond; skipped: above `audit.readsPerSecond`).',
     fromStart: VALUES.auditSample.flatMap((sample) =>
       VALUES.auditResult.map((result) => ({ sample, result })),
     ),
@@ -254,7 +254,7 @@ export const METRICS = {
     name: 'handle_proxy_audit_stale_age_seconds',
     type: 'histogram',
     labelNames: [],
-    help: 'Age of the audited answers with the result older-within-ttl: the record at the Handle server changed at most this long before.',
+    help: 'Age of audited entries with the result older-within-ttl, which is an upper bound for the time since the record changed at the Handle server.',
   },
   udpLimited: {
     name: 'handle_proxy_native_udp_limited_total',
@@ -299,13 +299,13 @@ export const METRICS = {
     name: 'handle_proxy_changes_queued',
     type: 'gauge',
     labelNames: ['destination'],
-    help: 'Writes and purges that are not in their destination yet (file: `audit.file`; feed: Redis), at most 10,000 each.',
+    help: 'Recorded writes and purges waiting for delivery, by destination (file: `audit.file`; feed: Redis); at most 10,000 each.',
   },
   changesDropped: {
     name: 'handle_proxy_changes_dropped_total',
     type: 'counter',
     labelNames: ['destination'],
-    help: 'Writes and purges that are missing in a destination (file: `audit.file`; feed: Redis was unavailable for too long; webhook: no response 2xx until the feed no longer had them), which has a `gap` in their place.',
+    help: 'Recorded writes and purges that were never delivered and are replaced by a `gap`, by destination (file: `audit.file`; feed: Redis was unavailable for too long; webhook: no 2xx response before the feed dropped them).',
     fromStart: VALUES.destination.map((destination) => ({ destination })),
   },
 } as const satisfies Record<string, MetricEntry>;

@@ -205,7 +205,7 @@ function createTrafficMetrics(registry: Registry) {
   };
 }
 
-/** Seconds, up to the longest usual TTL. */
+/** Buckets in seconds, up to a day (the default TTL of a handle value). */
 const STALE_AGE_BUCKETS = [1, 10, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
 
 function createAuditMetrics(registry: Registry, now: () => number) {
@@ -220,7 +220,7 @@ function createAuditMetrics(registry: Registry, now: () => number) {
       if (sample === 'hit') lastDay.add(result);
       if (result === 'older-within-ttl') staleAge.observe(ageMs / 1000);
     },
-    /** Hits of the last 24 hours that were compared with the Handle server, and those equal to its record. */
+    /** Returns how many hits were audited in the last 24 hours, and how many were equal. */
     auditsOfLastDay() {
       const equal = lastDay.count('equal');
       const older = lastDay.count('older-within-ttl') + lastDay.count('older-after-acknowledged-write');

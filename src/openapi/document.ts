@@ -194,16 +194,16 @@ const OPTIONS: z.core.ToJSONSchemaParams = {
   },
 };
 
-/** Converting takes most of the time of a document, and the validators of routes are constants. */
+/** Converted schemas by validator, because conversion dominates the time to build a document. */
 const converted = new WeakMap<z.ZodType, JsonSchema>();
 
 function convert(validator: z.ZodType): JsonSchema {
   const known = converted.get(validator);
   if (known !== undefined) return known;
-  // zod refers to definitions inside the schema, which are components here.
+  // Converts zod's references to local definitions to references to components.
   const text = JSON.stringify(z.toJSONSchema(validator, OPTIONS));
   const schema = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonSchema;
-  // OpenAPI 3.1 declares the dialect for the whole document.
+  // Removed, because OpenAPI 3.1 declares the dialect once for the whole document.
   delete schema.$schema;
   for (const definition of Object.values(schema.$defs ?? {})) delete definition.id;
   converted.set(validator, schema);

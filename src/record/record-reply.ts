@@ -41,7 +41,7 @@ export function* renderResolution(
   return { status, json, headers: headersOf(resolution, query, deps) };
 }
 
-/** As `renderResolution`, with all values, which takes no steps. */
+/** Renders a resolution with all values of the record, in a single step. */
 export function renderWhole(resolution: Resolution, { handle, query }: HandleQuery, deps: RenderDeps): Reply {
   const { status, json } =
     resolution.kind === 'entry'

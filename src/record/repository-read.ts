@@ -1,4 +1,4 @@
-// The reads that are sent to a Handle server with their login, and lists, at a repository: it has no logins and no private values.
+// Serves reads with a login, and lists, from a repository. It has neither logins nor private values.
 import type { Request, Response } from 'express';
 import { contextOf } from '../http/context.js';
 import { readParameters, readRecordQuery } from '../http/query.js';
@@ -14,7 +14,7 @@ export interface RepositoryReadDeps {
   runStepsOf: RunStepsOf;
 }
 
-/** Answers a read of a record or a list; false, without an answer, if a Handle server is responsible. */
+/** Serves a record or a list; returns false without a response if a Handle server is responsible. */
 export async function readAtRepository(
   req: Request,
   res: Response,
@@ -38,7 +38,7 @@ export async function readAtRepository(
   return true;
 }
 
-/** The page, if both numbers are given. */
+/** Returns the requested page; an empty object unless both numbers are set. */
 function pageIn(parameters: URLSearchParams): ListOptions {
   const [page = '', pageSize = ''] = ['page', 'pageSize'].map((name) => parameters.get(name) ?? '');
   const areNumbers = [page, pageSize].every((text) => /^\d{1,9}$/.test(text));

@@ -100,7 +100,7 @@ const planOf = (
   conclude: (answer) => answer,
 });
 
-/** Returns the `index` parameters; undefined for a whole record. */
+/** Returns the indexes in the query; undefined for a write of the whole record. */
 function writtenIndexes(query: string): Plan<RelayedResponse, WriteResult>['indexes'] {
   const given = readParameters(query).getAll('index');
   if (given.length === 0) return undefined;
@@ -108,7 +108,7 @@ function writtenIndexes(query: string): Plan<RelayedResponse, WriteResult>['inde
   return indexes.every(Number.isInteger) ? indexes : 'various';
 }
 
-/** Reads the response code of a 404, and the minted handle; for all other responses the status suffices. */
+/** Reads the body only for the response code of a 404 and for a minted handle. */
 async function readOutcome(response: IncomingMessage, isMinted: boolean): Promise<RelayedResponse> {
   const { statusCode: status = 0 } = response;
   const isRead = status === 404 || (isMinted && status < 300);
@@ -168,7 +168,7 @@ async function reply(
   await relayResponse(response, res, { body });
 }
 
-/** Detects an ignored login in a refusal. Returns the body if it was read. */
+/** Detects an ignored login in a 403. Returns the body if it was read. */
 async function readRefusal(
   { req, origin }: WriteRequest,
   response: IncomingMessage,

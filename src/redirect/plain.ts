@@ -46,7 +46,7 @@ export function plainRedirect(
   return { status: 302, made: representRedirect({ url: to.url, lines }), dependency };
 }
 
-/** The URL, and all values of the record. */
+/** Returns the redirect URL and all values of the record. */
 function findUrl(entry: Entry, rules: TargetRules): { to: RedirectUrl; values: ParsedValues } | undefined {
   const { kind, values: text } = entry;
   if (kind !== 'found' || text.length > MAX_CHARS || OTHER_TYPES.test(text)) return undefined;

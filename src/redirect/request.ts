@@ -6,11 +6,11 @@ import type { WantedAttribute } from './locations/select.js';
 
 export interface RedirectQuery extends RecordQuery {
   /**
-   * `page` shows the record as HTML or JSON, `locations` the XML for `showurls`, `linkset` its links, `api` the record
-   * interface's response.
+   * `page`: the record as HTML or JSON; `locations`: XML for `showurls`; `linkset`: typed links; `api`: the
+   * response of the record interface.
    */
   show: 'redirect' | 'page' | 'locations' | 'linkset' | 'api';
-  /** The `format` parameter of a link set; without it, Accept decides. */
+  /** The `format` parameter of a link set. By default, Accept selects the format. */
   linksetFormat: string | undefined;
   followAliases: boolean;
   /** Text to append to the target URL. */
@@ -95,7 +95,7 @@ const LINKSET_TYPES = new Map([
   ['text', LINKSET_TEXT],
 ]);
 
-/** Selects the media type of a link set by `format`, otherwise by Accept. */
+/** Selects the media type of a link set by `format`, or else by Accept. */
 export function linksetType({ linksetFormat = '' }: RedirectQuery, accept: string | undefined): string {
   const negotiator = new Negotiator({ headers: { accept: LINKSET_TYPES.get(linksetFormat) ?? accept } });
   return negotiator.mediaTypes([...LINKSET_TYPES.values()])[0] ?? LINKSET_JSON;

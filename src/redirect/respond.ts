@@ -234,7 +234,7 @@ async function sendLinkset(request: ResolvedRequest, signposts: Signposts): Prom
   });
 }
 
-/** Lets clients revalidate pages and link sets, usually with a 304. */
+/** Returns headers with which clients revalidate pages and link sets. */
 const pageHeaders = (request: FoundRecord): Record<string, string> => ({
   ...headersOf(request, request.deps.freshness),
   'Cache-Control': 'no-cache',

@@ -1,4 +1,4 @@
-// The typed links of FAIR Signposting (https://signposting.org/FAIR) that a record gives, in `Link` headers and link sets. Pure.
+// Builds the typed links of FAIR Signposting (https://signposting.org/FAIR) for Link headers and link sets.
 import type { Config } from '../config/schema.js';
 import { handleInUrl, handleToPath, upperAscii } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
@@ -11,17 +11,17 @@ interface TypedLink {
   href: string;
   rel: string;
   type?: string | undefined;
-  /** URI of the format of the target. */
+  /** URI of the target's format. */
   profile?: string | undefined;
-  /** The context; undefined for the URL of the response. */
+  /** URL of the link context; undefined for the response's own URL. */
   anchor?: string | undefined;
 }
 
 interface SignpostedRecord {
   handle: string;
-  /** The URL to which the handle redirects; undefined when it opens the record page. */
+  /** The redirect target; undefined if the handle shows its record page. */
   target: string | undefined;
-  /** Headers that the record sets itself. Their links replace those of the same relation. */
+  /** Headers set by the record. Their links replace generated links with the same relation. */
   headers: readonly HeaderLine[];
 }
 
@@ -31,25 +31,25 @@ export interface Signposts {
   linkset: (contentType: string) => string;
 }
 
-/** Reads the signposts of a record from its values. */
+/** Derives the typed links of a record from its values. */
 export type Signposting = (values: readonly HandleValue[], record: SignpostedRecord) => Steps<Signposts>;
 
-/** Maximum links from values. Real records have fewer than ten. */
+/** Maximum links from values; real records have fewer than ten. */
 const MAX_LINKS = 100;
 const MAX_URI_CHARS = 2000;
-/** Web servers in front reject more than 8,000 characters for all headers. */
+/** Half of the 8,000 characters that web servers in front usually accept for all headers. */
 const MAX_HEADER_CHARS = 4000;
 const VALUES_PER_STEP = 50;
 
 export const LINKSET_JSON = 'application/linkset+json';
 export const LINKSET_TEXT = 'application/linkset';
 
-/** Undefined when signposting is off. */
+/** Creates the function that derives typed links; undefined if signposting is disabled. */
 export function createSignposting({ signposting }: Pick<Config, 'signposting'>): Signposting | undefined {
   const { publicUrl, resolverUrl, types } = signposting;
   if (publicUrl === undefined) return undefined;
   const relations = new Map(types.map(([type, relation]) => [upperAscii(type), relation]));
-  // The prefix `10.` belongs to the DOI system (ISO 26324).
+  // Prefixes that start with `10.` belong to the DOI system (ISO 26324).
   const pidOf = (handle: string): string =>
     `${handle.startsWith('10.') ? 'https://doi.org' : resolverUrl}/${handleToPath(handle)}`;
   return function* readSignposts(values, { handle, target, headers }) {
@@ -64,9 +64,9 @@ export function createSignposting({ signposting }: Pick<Config, 'signposting'>):
       return { href: `${urls.page}?action=linkset&format=${format}`, rel: 'linkset', type };
     });
     return {
-      // Links of a redirect have an anchor, because it represents no resource (RFC 8288 §3.2).
+      // Links on a redirect need an anchor, because a redirect represents no resource (RFC 8288 §3.2).
       onRedirect: () => linkHeader([first, json, ...others]),
-      // The page is metadata of the target, else itself the landing page.
+      // The record page describes the target. Without a target, the page itself is the landing page.
       onPage() {
         const own = target === undefined ? [first, ...others] : [{ href: target, rel: 'describes' }];
         return linkHeader([json, text, ...own.map((link) => link && { ...link, anchor: undefined })]);
@@ -77,7 +77,7 @@ export function createSignposting({ signposting }: Pick<Config, 'signposting'>):
   };
 }
 
-/** The relations of the links in headers. */
+/** Returns the relations of the links in headers. */
 const relationsIn = (headers: readonly HeaderLine[]): Set<string> =>
   new Set(
     headers
@@ -85,7 +85,7 @@ const relationsIn = (headers: readonly HeaderLine[]): Set<string> =>
       .flatMap(([, rel = '']) => rel.toLowerCase().split(' ')),
   );
 
-/** Reads values that are an http(s) URL or a handle as links. */
+/** Returns a link for each typed value that is an http(s) URL or a handle. */
 function* readLinks(
   values: readonly HandleValue[],
   relations: ReadonlyMap<string, string>,
@@ -114,7 +114,10 @@ function hrefOf(text: string, pidOf: (handle: string) => string): string | undef
 
 const isWebUrl = (url: string): boolean => url.length <= MAX_URI_CHARS && /^https?:/i.test(url);
 
-/** The links of the FAIR profile for a landing page, its record and its items; none for a target that is no http(s) URL or too long. */
+/**
+ * Returns the links of the FAIR profile for a landing page, its record and its items. Returns no links for a
+ * target that is too long or not an http(s) URL.
+ */
 function linksOf(
   found: readonly TypedLink[],
   { page, record, target }: { page: string; record: string; target: string | undefined },
@@ -127,7 +130,7 @@ function linksOf(
   return [
     ...[...first('cite-as'), ...first('type')],
     ...(target === undefined ? [{ href: 'https://schema.org/AboutPage', rel: 'type' }] : []),
-    // SPDX names licences without the ending of their page.
+    // SPDX license URIs omit the `.html` of the license page.
     ...first('license').map(({ href, rel }) => ({ href: href.replace(SPDX_PAGE, '$1'), rel })),
     { href: record, rel: 'describedby', type: 'application/json', profile: format?.href },
     ...['describedby', 'author', 'describes', 'collection', 'item'].flatMap(all),
@@ -138,7 +141,7 @@ function linksOf(
 
 const SPDX_PAGE = /(\/spdx\.org\/.*)\.html$/;
 
-/** Leaves out links that would make the header too long. */
+/** Writes a Link header, and omits links that would exceed its maximum length. */
 function linkHeader(links: readonly (TypedLink | undefined)[]): HeaderLine[] {
   let header = '';
   for (const link of links.flatMap((each) => (each === undefined ? [] : [writeLink(each)]))) {
@@ -148,14 +151,14 @@ function linkHeader(links: readonly (TypedLink | undefined)[]): HeaderLine[] {
   return header === '' ? [] : [['Link', header]];
 }
 
-/** URIs and media types need no escapes: they have neither quotes nor backslashes. */
+/** Writes a link. URIs and media types contain no quotes or backslashes, so no escaping is needed. */
 function writeLink({ href, ...link }: TypedLink): string {
   const names = ['rel', 'type', 'profile', 'anchor'] as const;
   const parameters = names.map((name) => (link[name] === undefined ? '' : `; ${name}="${link[name]}"`));
   return `<${href}>${parameters.join('')}`;
 }
 
-/** RFC 9264 §4.2; extension attributes are arrays (§4.2.4.3). */
+/** Writes a link set as JSON (RFC 9264 §4.2). Extension attributes are arrays (§4.2.4.3). */
 function writeJson(links: readonly TypedLink[]): string {
   const contexts = new Map<string, Record<string, object[]>>();
   for (const { anchor = '', rel, href, type, profile } of links) {

@@ -65,7 +65,7 @@ export interface RedirectTarget {
   variation: Variation;
   /** Link headers, and headers from 10320/headers. */
   headers: readonly HeaderLine[];
-  /** Typed links, when signposting is on. */
+  /** Typed links; undefined if signposting is disabled. */
   signposts?: Signposts;
 }
 

@@ -36,7 +36,7 @@ export interface LoaderDeps<Ticket> {
   now: () => number;
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
-  /** Called for each hit. */
+  /** Called for each response served from an entry. */
   onHit?: ((handle: HandleRef, entry: Entry) => void) | undefined;
 }
 

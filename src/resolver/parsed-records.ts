@@ -25,10 +25,10 @@ const parsed = new LRUCache<Bytes, ParsedValues>({
   sizeCalculation: (_values, text) => text.length,
 });
 
-/** The last loaded record: its request usually reads the values next. */
+/** The last loaded record, whose values are usually read next, by the same request. */
 let loaded: { text: Bytes; values: ParsedValues } = { text: '' as Bytes, values: NO_VALUES };
 
-/** Keeps a loaded record's parsed values until the next load. */
+/** Retains the parsed values of a loaded record until the next load. */
 export function keepLoaded(text: Bytes, values: ParsedValues): void {
   if (text.length <= LARGE_CHARS) loaded = { text, values };
 }

@@ -146,7 +146,7 @@ function createFailureCount(failures: number) {
     },
     clearServer,
     clear(): void {
-      // Clearing an empty set allocates another table, at each success.
+      // Skips empty sets, because clearing a set allocates a new table.
       if (unconnected > 0 || keys.server.size > 0) clearServer();
       if (keys.record.size > 0) keys.record.clear();
     },

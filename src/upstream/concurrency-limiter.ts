@@ -149,7 +149,7 @@ export class ConcurrencyLimiter {
     return caller.client === undefined || running.ofClient(caller.client) < share;
   }
 
-  /** Takes a slot; a promise if the request has to wait for it. */
+  /** Takes a slot; returns a promise if the request has to wait. */
   #takeSlot(request: Waiter): Promise<void> | undefined {
     if (!this.#mayRun(request)) return this.#queueUp(request);
     this.#running.change(request, 1);

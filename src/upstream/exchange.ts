@@ -61,8 +61,8 @@ export function requestHeaders(of: {
 }
 
 /**
- * Sends a request and reads the response; redirects are not followed. A GET or HEAD is retried once, on a new connection,
- * if its connection failed, because the server may just have closed an idle one (RFC 9110 §9.2.2).
+ * Sends a request and reads the response, without following redirects. A GET or HEAD whose connection failed is
+ * retried once on a new connection, because the server may have just closed the idle one (RFC 9110 §9.2.2).
  *
  * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_INVALID_RESPONSE
  */
@@ -101,7 +101,7 @@ async function decode(response: EncodedResponse, maxBodyBytes: number): Promise<
 /** Timeout of an exchange. An AbortSignal with a listener would double the cost of an exchange. */
 interface Deadline {
   timer: NodeJS.Timeout;
-  /** The current attempt, which it aborts. */
+  /** The current attempt, which fails at the deadline. */
   attempt?: ResponseCollector;
 }
 

@@ -16,7 +16,7 @@ export interface PlacesInUse {
 const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4, background: 1 };
 
 interface QueuedClient<W> {
-  /** A request of the client for any record. */
+  /** A representative waiter, without a record key, for checking the client's share. */
   any: Waiter;
   /** Waiters in order of arrival. */
   waiters: W[];
@@ -161,7 +161,7 @@ function nextOf<W extends Waiter>(
   for (const { any, waiters, servedAt } of clients.values()) {
     const running = runningOf(any.caller.client);
     if (running > fewest || (running === fewest && servedAt >= earliest)) continue;
-    // A client that has all its slots may have hundreds of waiters.
+    // Checks the client's share once, because a client that uses all its slots may have hundreds of waiters.
     if (!mayRun(any)) continue;
     for (const waiter of waiters) {
       if (!mayRun(waiter)) continue;

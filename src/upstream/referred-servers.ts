@@ -33,7 +33,7 @@ const MAX_SERVERS = 256;
 const MAX_OF_PREFIX = 8;
 const CONNECTIONS = 16;
 
-/** Settings of servers that the configuration does not list: referrals lead to Handle servers only. */
+/** Settings of referred servers, which are always Handle servers. */
 export const HANDLE_SERVER = {
   kind: 'handle-server' as const,
   prefixes: [],

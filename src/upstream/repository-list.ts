@@ -1,4 +1,4 @@
-// The handles of a prefix at a repository, in the JSON of a Handle server. Repositories have no pages, so they are made here.
+// Lists the handles of a prefix at a repository, in a Handle server's JSON, and paginates the list.
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { upperAscii } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -20,7 +20,7 @@ interface ListParts {
   slicer: TimeSlicer;
 }
 
-/** Handles of all prefixes that begin like the prefix; undefined if the repository hides its lists. */
+/** The received list, which may include longer prefixes (`1234567` for `123456`). `handles`: undefined if hidden. */
 interface Listed {
   handles: string[] | undefined;
   chars: number;
@@ -42,7 +42,7 @@ export function createRepositoryList(
     return { handles: list?.handlesIn(response), chars: response.body.length };
   }
 
-  /** Reads a list, or joins the caller to the read in flight: nobody makes a repository list twice at a time. */
+  /** Reads a list (single flight), so that concurrent callers cause only one request. */
   function join(path: string): Promise<Listed> {
     const joined = reading.get(path) ?? read(path).finally(() => reading.delete(path));
     reading.set(path, joined);
@@ -74,10 +74,13 @@ const NO_LISTS = answer(501, {
   message: 'This repository does not list its handles',
 });
 
-/** A step for this many handles takes less than a millisecond. */
+/** Filtering this many handles takes less than a millisecond. */
 const HANDLES_PER_STEP = 1000;
 
-/** The page of the handles under the prefix; all of them unless both numbers are given (recording "list: page=0&pageSize=3"). */
+/**
+ * Returns one page of the prefix's handles, or all handles unless both numbers are set (recording "list:
+ * page=0&pageSize=3").
+ */
 function* pageOf(
   listed: readonly string[],
   prefix: string,

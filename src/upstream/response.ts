@@ -33,7 +33,7 @@ export function parseBody(response: UpstreamResponse, remedy: string): unknown {
   }
 }
 
-/** @throws ServiceError UPSTREAM_INVALID_RESPONSE when the body is not Handle JSON */
+/** Parses Handle JSON. @throws ServiceError UPSTREAM_INVALID_RESPONSE for any other body */
 export function parseMembers(response: UpstreamResponse): HandleJson {
   const parsed = parseBody(response, NO_HANDLE_SERVER);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {

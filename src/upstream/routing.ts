@@ -140,9 +140,9 @@ interface Routed {
 export type FindServers<Server> = (handle: HandleRef) => readonly Server[];
 
 interface OtherRoutes<Server> {
-  /** Has the records of all prefixes, and comes last. */
+  /** The server for the records of all prefixes, with the lowest precedence. */
   root?: Server | undefined;
-  /** Patterns that have no server. */
+  /** Patterns without a server. */
   unserved?: readonly string[];
 }
 
@@ -168,7 +168,7 @@ export function createPrefixRouting<Server extends Routed>(
 
   return function findServers({ prefix, key }) {
     const server = serverOf(prefix);
-    // A repository has handles only, not the record of its prefix, whose key begins with `0.NA/`.
+    // A repository contains the handles of its prefix, but not the prefix record (`0.NA/<prefix>`).
     const isForHandles = server[0]?.isRepository === true && key.startsWith('0.');
     if (!prefix.startsWith('0.') && !isForHandles) return server;
     const isPrefixRecord = key.startsWith(`${GLOBAL_PREFIX}/`) && !byPattern.has(GLOBAL_PREFIX);
@@ -179,7 +179,7 @@ export function createPrefixRouting<Server extends Routed>(
   };
 }
 
-/** Returns whether a key has a server: false if the longest matching pattern is one without. */
+/** Creates a function that returns whether a key has a server, by its longest matching pattern. */
 export function createIsServed(
   servers: readonly Routed[],
   unserved: readonly string[],
@@ -192,7 +192,7 @@ export function createIsServed(
 
 export type RefOf = (text: string) => HandleRef;
 
-/** Creates references with cache keys in which a suffix keeps its case if the server compares it exactly. */
+/** Creates a parser of handles whose cache keys retain the case of suffixes at case-sensitive servers. */
 export function createRefOf(servers: readonly Routed[], caseSensitive: boolean): RefOf {
   const refOf: RefOf = (text) => handleRef(text, caseSensitive);
   if (caseSensitive || !servers.some(({ isRepository }) => isRepository)) return refOf;

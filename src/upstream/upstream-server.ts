@@ -67,7 +67,7 @@ export function createServer(
   // No caller header is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
-  /** `deadline`: monotonic (ms). */
+  /** Sends a read. `deadline`: monotonic (ms). */
   async function send(
     asked: SourceRequest,
     { handle, caller }: ServerRead,

@@ -1,4 +1,4 @@
-// Creates the clients of all servers, and the routing of handles to them.
+// Creates the clients for all servers, and routes handles to them.
 import type { Config } from '../config/schema.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';

@@ -199,7 +199,7 @@ function requestsOf(origin: OriginRecord, plan: WritePlan): Send[] {
   return [...putValues(add, false), ...putValues(change, true), ...(indexes.length > 0 ? [remove] : [])];
 }
 
-/** Returns the indexes that a plan writes or removes; undefined if it replaces the whole record. */
+/** Returns the indexes that a plan writes or removes; undefined for a plan that replaces the whole record. */
 const writtenIndexes = (plan: WritePlan): number[] | undefined =>
   plan.kind === 'whole'
     ? undefined

@@ -35,7 +35,7 @@ export interface WriteAnswer {
   status: number;
   /** Undefined if the response is not Handle JSON, or was not read. */
   responseCode?: number | undefined;
-  /** The handle that the server has minted, if any. */
+  /** The minted handle, if any. */
   minted?: string | undefined;
 }
 

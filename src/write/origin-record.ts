@@ -31,7 +31,7 @@ export interface OriginRecord {
   /** The server that accepts writes; undefined if no server is responsible. */
   server: HandleServer | undefined;
   caller: Caller | undefined;
-  /** The login without its password; undefined without a login or with a session. */
+  /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
   identity: string | undefined;
   get: (options: Without<ReadOptions>) => Promise<RecordRead>;
   put: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
@@ -93,7 +93,7 @@ const checksLogin = (servers: readonly HandleServer[], authorization: string | u
 const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
 
-/** Returns a repository's record: read through the cache, because no login changes it, and never written. */
+/** Returns a read-only record of a repository. Reads use the cache, because no login affects the response. */
 function repositoryRecord(
   { handle, server, caller }: Pick<OriginRecord, 'handle' | 'caller'> & { server: HandleServer },
   resolver: Pick<Resolver<unknown>, 'resolve'>,
@@ -141,7 +141,7 @@ const read = (status: number, members: Record<string, unknown> & { responseCode:
 const repositoryMints = (): ServiceError =>
   new ServiceError('REPOSITORY_MINTS', { allow: ['GET', 'HEAD', 'OPTIONS'] });
 
-/** Asserts that a server is no repository. @throws ServiceError REPOSITORY_MINTS */
+/** Asserts that a server is not a repository. @throws ServiceError REPOSITORY_MINTS */
 export function assertNoRepository(server: HandleServer | undefined): void {
   if (server?.isRepository) throw repositoryMints();
 }

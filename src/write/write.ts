@@ -39,7 +39,7 @@ export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
 export interface Plan<Answer extends WriteAnswer, Result> {
   /** Sent sequentially until a request is refused. Each calls `assertHeld` just before it is sent. */
   requests: readonly ((assertHeld: () => void) => Promise<Answer>)[];
-  /** Indexes of the written values; undefined for a whole record. */
+  /** Indexes of the written values; undefined for a write of the whole record. */
   indexes?: RecordedChange['indexes'];
   /** Checks after an unknown outcome whether the record was stored; by default it counts as not stored. */
   isStored?: () => Promise<boolean>;
@@ -126,10 +126,10 @@ const isFailedCondition = (failure: unknown): boolean =>
 
 type AnyPlan = Plan<WriteAnswer, unknown>;
 
-/** A write that was executed, at least in part, or may have been. */
+/** The result of a write that has, or may have, changed the record. */
 interface Written {
   outcome: RecordedChange['outcome'];
-  /** The last response; undefined after a failure. */
+  /** The last response; undefined if the last request failed. */
   answer: WriteAnswer | undefined;
 }
 
@@ -138,7 +138,7 @@ function changeOf(
   { req, res, origin }: Pick<Write<unknown, unknown, WriteAnswer, unknown>, 'req' | 'res' | 'origin'>,
   { indexes, isStored }: Pick<AnyPlan, 'indexes' | 'isStored'>,
 ): RecordedChange {
-  // Only creations are checked after an unknown outcome.
+  // `isStored` is defined only for creations.
   const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
   return {
     operation: req.method === 'DELETE' ? 'delete' : isNew ? 'create' : 'update',
@@ -152,7 +152,7 @@ function changeOf(
 }
 
 interface Settlement extends Pick<AnyPlan, 'isStored'> {
-  /** Called after the settlement, unless the Handle server has written nothing. Never throws. */
+  /** Called after the settlement if the record was changed, or may have been. Never throws. */
   onSettled?: (written: Written) => Promise<void>;
 }
 
@@ -173,7 +173,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
   const wasStored = combined === 'unknown' && (await isStored?.().catch(() => false)) === true;
   const outcome = wasStored ? 'changed' : combined;
   const written = writtenBy({ ...sent, isWritten: sent.isWritten || wasStored }, outcome);
-  // A write whose settlement fails is recorded too. After the settlement readers of the change get its record.
+  // Runs after the settlement, even if it fails, so that a subscriber of changes reads the new record.
   await settle(fence, outcome).finally(() => written && onSettled?.(written));
   if (wasStored || last === undefined) return undefined;
   if ('answer' in last) return last.answer;
@@ -188,7 +188,7 @@ function writtenBy({ isWritten, last }: Sent<WriteAnswer>, outcome: WriteOutcome
 
 interface Sent<Answer> {
   outcomes: WriteOutcome[];
-  /** Whether a request succeeded. A 404 invalidates the entry as well, but nothing was written. */
+  /** Whether a request succeeded. A 404 invalidates the entry too, but changes nothing at the Handle server. */
   isWritten: boolean;
   last: { answer: Answer } | { failure: unknown } | undefined;
 }

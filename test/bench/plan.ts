@@ -37,9 +37,9 @@ export interface Plan {
   callers: number;
   /** Number of handles per round of `miss`. */
   misses: number;
-  /** Number of handles of `tail`. */
+  /** Number of handles in `tail`. */
   tailHandles: number;
-  /** Number of requests after a start in `first`. */
+  /** Number of requests after each start in `first`. */
   firstRequests: number;
   /** Number of records of `memory`. */
   records: number;
@@ -47,7 +47,7 @@ export interface Plan {
   capacityPerSecond: number;
   /** Commit to measure as an additional peer. */
   compare?: string;
-  /** URL of an HDLProxy on this machine, an additional peer of `redirect-tail`, `redirect-cold` and `tail`. */
+  /** URL of an HDLProxy on this machine, an additional peer in `redirect-tail`, `redirect-cold` and `tail`. */
   hdlproxy?: string;
   json: string;
 }

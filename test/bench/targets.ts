@@ -96,7 +96,7 @@ export function mixedTargets({
   return Array.from({ length }, one);
 }
 
-/** Links that people follow: mostly redirects of handles that few others follow, and broken ones. */
+/** Returns a resolver's typical requests: mostly redirects for a long tail of handles, some of them unknown. */
 export function tailTargets({ handles, length, seed }: Size): string[] {
   const random = createRandom(seed);
   const draw = createZipf(handles, random, 0.7);
@@ -112,7 +112,7 @@ export function tailTargets({ handles, length, seed }: Size): string[] {
   return Array.from({ length }, one);
 }
 
-/** A new handle and an earlier one alternate, each by the record interface and as a redirect. */
+/** Returns requests that alternate between new and earlier handles, and between redirects and records. */
 export function firstTargets(length: number): string[] {
   const random = createRandom(1);
   return Array.from({ length }, (_, at) => {

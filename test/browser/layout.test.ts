@@ -111,7 +111,7 @@ describeInBrowser('page layout', (open) => {
         await page.emulateMedia({ colorScheme });
         await assertLayout(page);
         expect(await page.evaluate(BACKGROUND)).toBe(BACKGROUNDS[colorScheme]);
-        // Colours do not depend on the width.
+        // Dark mode is checked at one width, because colours do not depend on the width.
         if (colorScheme === 'light' || width === WIDTHS[0]) {
           expect(await findings(), `${width} ${colorScheme}`).toEqual([]);
         }

@@ -20,7 +20,7 @@ export interface Figures {
   broken: number;
   writes: number;
   writesOfUnknownEnd: number;
-  /** Staleness audits that found no difference, by the proxies that ran at the end. */
+  /** Staleness audits with the result `equal`, counted by the proxies running at the end. */
   equalAudits: number;
   wrong: string[];
 }

@@ -30,9 +30,9 @@ export interface World {
   wasRedisTroubled: Troubles['were'];
   /** Whether a proxy was frozen at any time in the period. */
   wasFrozen: Troubles['were'];
-  /** The staleness audits of the running proxies that found no difference. */
+  /** Returns how many staleness audits of the running proxies had the result `equal`. */
   equalAudits: () => Promise<number>;
-  /** The log lines of all proxies about a record from before an acknowledged write. */
+  /** Returns the log lines of all proxies that report an older record after an acknowledged write. */
   violations: () => string[];
   close: () => Promise<void>;
 }

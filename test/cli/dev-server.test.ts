@@ -1,4 +1,4 @@
-// The command `dev-server`: a Handle server in memory for tests of other programs.
+// The `dev-server` command: an in-memory Handle server for tests of other programs.
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,8 +32,8 @@ async function start(...args: string[]) {
   return { ...program, url };
 }
 
-describe('dev-server', () => {
-  it('serves and writes records of the seed and of the demo, and stops on SIGTERM', async () => {
+describe('dev-server command', () => {
+  it('serves seed and demo records, accepts writes, and stops on SIGTERM', async () => {
     const times = { requestedAt: '2026-11-21T09:00:00Z' };
     const server = await start('--seed', seedFile({ handle: '20.500.1/a', ...times, values: VALUES }));
     expect(server.stderr()).toContain('Not for production');
@@ -48,7 +48,7 @@ describe('dev-server', () => {
     expect(await server.exited).toEqual({ code: 0, signal: null });
   });
 
-  it('answers native messages over TCP and UDP, each from the current record', async () => {
+  it('resolves over native TCP and UDP, without caching', async () => {
     const port = await freePort();
     const server = await start('--native-port', String(port));
     const handle = '21.T11998/native';
@@ -68,15 +68,15 @@ describe('dev-server', () => {
 
   it.each<[what: string, line: unknown]>([
     ['without values', { handle: '20.500.1/a' }],
-    ['of another kind', ['20.500.1/a']],
-    ['with a value that is none', { handle: '20.500.1/a', values: [{ index: 'x' }] }],
-  ])('exits with 1 and the number of a line %s', async (_what, line) => {
+    ['that is not an object', ['20.500.1/a']],
+    ['with an invalid value', { handle: '20.500.1/a', values: [{ index: 'x' }] }],
+  ])('exits with 1 and reports the line number for a line %s', async (_what, line) => {
     const file = seedFile({ handle: '20.500.1/a', values: VALUES }, line);
     const { code, stderr } = await cli(['dev-server', '--port', '0', '--seed', file]);
     expect([code, stderr.trim()]).toEqual([1, `line 2 of ${file} is not a record`]);
   });
 
-  it('exits with 1 for a port that is in use, and with 2 for an invalid port', async () => {
+  it('exits with 1 for a port in use, and with 2 for an invalid port', async () => {
     const { url } = await start();
     const [port = ''] = /\d+$/.exec(url) ?? [];
     expect(await cli(['dev-server', '--port', port])).toMatchObject({
@@ -87,7 +87,7 @@ describe('dev-server', () => {
   });
 });
 
-/** The chunks that a file of dist loads when it starts. */
+/** Returns the chunks that a file in dist imports statically. */
 function chunksOf(file: string, found = new Set<string>()): Set<string> {
   if (found.has(file)) return found;
   found.add(file);
@@ -97,14 +97,14 @@ function chunksOf(file: string, found = new Set<string>()): Set<string> {
   return found;
 }
 
-/** The sources of a chunk; none for a chunk that only exports those of others. */
+/** Returns the sources of a chunk; none for a chunk that only re-exports other chunks. */
 function sourcesOf(chunk: string): string[] {
   const map = join('dist', `${chunk}.map`);
   return existsSync(map) ? (JSON.parse(readFileSync(map, 'utf8')) as { sources: string[] }).sources : [];
 }
 
-describe('the built proxy', () => {
-  it('does not load the dev-server', () => {
+describe('built proxy', () => {
+  it('does not load the dev-server module', () => {
     const chunks = readdirSync('dist').filter((name) => name.endsWith('.js'));
     const [serve = ''] = chunks.filter((name) =>
       sourcesOf(name).some((path) => path.endsWith('src/process/run.ts')),

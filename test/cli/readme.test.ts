@@ -1,4 +1,4 @@
-// Runs every command of src/cli/README.md and config/examples/cut-over.md, and every call of src/admin/README.md, as written.
+// Runs the commands in src/cli/README.md and config/examples/cut-over.md, and the calls in src/admin/README.md.
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -31,7 +31,7 @@ function folder(): string {
   return path;
 }
 
-/** Runs the command and returns the folder of its files. */
+/** Runs the command and returns its output folder. */
 async function register(...args: string[]): Promise<string> {
   const output = join(folder(), 'service');
   expect(await cli(['register', '--output', output, ...REQUIRED, ...args])).toMatchObject({
@@ -43,13 +43,13 @@ async function register(...args: string[]): Promise<string> {
 
 const NUMBERS = ['n', 'e', 'd', 'p', 'q', 'dp', 'dq', 'qi'];
 
-/** Reads the clear form of a private key. */
+/** Parses an unencrypted private key. */
 function readPrivateKey(bytes: Buffer): Jwk {
   const reader = new ByteReader(bytes);
   expect(reader.text()).toBe('RSA_PRIVCRT_KEY');
   const numbers = NUMBERS.map((name) => {
     const number = reader.sized();
-    // Java's sign byte, where the highest bit is set and nowhere else.
+    // Java adds a sign byte only if the highest bit is set.
     expect(number[0] === 0 ? number[1]! > 0x7f : number[0]! <= 0x7f).toBe(true);
     return [name, (number[0] === 0 ? number.subarray(1) : number).toString('base64url')] as const;
   });
@@ -75,7 +75,7 @@ function expectPair(privateKey: Jwk, publicKey: Jwk): void {
 }
 
 describe('register command', () => {
-  test('writes key files in CNRI’s layout, the private keys readable only by their owner', async () => {
+  test('writes key files in CNRI’s layout, with private keys readable only by their owner', async () => {
     const output = await register();
     expect(readdirSync(output).sort()).toEqual([...KEY_FILES, ...SITE_FILES].sort());
     for (const [publicName, privateName] of [
@@ -95,7 +95,7 @@ describe('register command', () => {
     }
   });
 
-  test('encrypts the private keys with a passphrase as CNRI’s set-up tool does', async () => {
+  test('encrypts the private keys with a passphrase, like CNRI’s set-up tool', async () => {
     const file = join(folder(), 'passphrase');
     writeFileSync(file, `${PHRASE}\n`);
     const output = await register('--passphrase-file', file);
@@ -107,13 +107,13 @@ describe('register command', () => {
     );
   });
 
-  test('creates keys of 4096 bits on request', async () => {
+  test('creates 4096-bit keys with --key-size 4096', async () => {
     const output = await register('--key-size', '4096');
     const { n = '' } = decodePublicKey(readFileSync(join(output, 'admpub.bin')));
     expect(Buffer.from(n, 'base64url').length * 8).toBe(4096);
   });
 
-  test('writes the site as JSON and as bytes, with the public key of the server', async () => {
+  test('writes the site record as JSON and binary, with the server’s public key', async () => {
     const output = await register(
       '--address6',
       '2001:db8::7',
@@ -154,7 +154,7 @@ describe('register command', () => {
     });
   });
 
-  test('leaves out UDP when its port is 0', async () => {
+  test('omits UDP when its port is 0', async () => {
     const output = await register('--udp-port', '0', '--tcp-port', '2642', '--http-port', '80');
     const [server] = decodeSite(readFileSync(join(output, 'siteinfo.bin'))).servers;
     expect(server!.interfaces.map(({ protocol, port }) => [protocol, port])).toEqual([
@@ -192,7 +192,7 @@ describe('register command', () => {
     );
   });
 
-  test('retains the keys of a service that moves', async () => {
+  test('uses the existing keys of a service that moves', async () => {
     const former = await register();
     const output = await register('--keys', former, '--address', '203.0.113.11', '--serial', '2');
     expect(readdirSync(output).sort()).toEqual(SITE_FILES);
@@ -200,7 +200,7 @@ describe('register command', () => {
     expect(server!.publicKey!.value).toEqual(decodePublicKey(readFileSync(join(former, 'pubkey.bin'))));
   });
 
-  test('writes nothing when one of its files exists', async () => {
+  test('writes nothing when an output file exists', async () => {
     const output = folder();
     writeFileSync(join(output, 'siteinfo.json'), 'mine');
     const { code, stderr } = await cli(['register', '--output', output, ...REQUIRED]);
@@ -235,7 +235,7 @@ describe('register command', () => {
     expect([code, stderr]).toEqual([2, '--address: expected the public IP address of the service.\n']);
   });
 
-  test('prompts for missing values on a terminal, and again after an invalid value', async () => {
+  test('prompts for missing values on a terminal, and repeats the prompt after an invalid value', async () => {
     const output = join(folder(), 'service');
     const { screen, press, exited } = startOnTerminal(['register', '--output', output, ...REQUIRED.slice(2)]);
     const answer = async (question: string, text: string): Promise<void> => {

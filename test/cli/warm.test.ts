@@ -72,7 +72,7 @@ describe('warm command', () => {
       PROXY_URL: proxy.url,
     });
     expect(code).toBe(0);
-    // Before the first response the remaining time is unknown.
+    // The remaining time is unknown before the first response.
     expect(stderr).toMatch(/^(?:0 of 600 handles, 0\/s\n)*(?:\d+ of 600 handles, \d+\/s, \d+ s left\n)+$/);
   });
 

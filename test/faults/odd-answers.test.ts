@@ -27,7 +27,7 @@ const LOGIN = 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nAuthorization: Ba
 
 describe('unusual response to a forwarded request', () => {
   test.each(['099', '600', '999'])(
-    'becomes a 502 when its status is %s, and releases its permit',
+    'becomes a 502, and releases its permit, when its status is %s',
     async (status) => {
       const proxy = await startProxy(env);
       reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;

@@ -57,7 +57,7 @@ describe('budget for unsent responses', () => {
       const { status, text } = await proxy.ask(path);
       expect([status, text.length > SIZE]).toEqual([200, true]);
       expect(await countUnread(proxy)).toBe(9);
-      // The warning is logged once a minute.
+      // The warning is logged at most once per minute.
       expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
         'unread answers, closing their connections',
       ]);

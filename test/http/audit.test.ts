@@ -1,4 +1,4 @@
-// The staleness audit: hits and writes compared with the Handle server, by the metrics of the real app.
+// The staleness audit compares hits and writes with the Handle server; results are read from the app's metrics.
 import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
 import type { Statistics } from '../../src/admin/statistics.js';
@@ -21,7 +21,7 @@ const startAudited = (env: Record<string, string> = {}): Promise<Proxy> =>
 const metricsOf = async (proxy: Proxy): Promise<string> =>
   (await request(proxy.app.admin).get('/metrics')).text;
 
-/** The results that are not 0, by `sample result`. */
+/** Returns the non-zero counts by `sample result`. */
 async function auditsOf(proxy: Proxy): Promise<Record<string, number>> {
   const lines = (await metricsOf(proxy)).matchAll(
     /^handle_proxy_audit_total\{sample="(.+)",result="(.+)"\} ([1-9]\d*)/gm,
@@ -34,8 +34,8 @@ async function auditsOf(proxy: Proxy): Promise<Record<string, number>> {
 const expectAudits = (proxy: Proxy, audits: Record<string, number>): Promise<void> =>
   expect.poll(() => auditsOf(proxy)).toEqual(audits);
 
-describe('the audit of hits', () => {
-  it('counts each hit of a record that equals the record at the Handle server once', async () => {
+describe('audit of hits', () => {
+  it('counts each hit once as equal if the record at the Handle server is equal', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited();
     await proxy.ask(PATH);
@@ -67,7 +67,7 @@ describe('the audit of hits', () => {
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit; ttl=3540');
   });
 
-  it('finds a write that bypassed the proxy as older-within-ttl with the age, and replaces the entry', async () => {
+  it('reports a write that bypassed the proxy as older-within-ttl, and replaces the entry', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
     await proxy.ask(PATH);
@@ -79,7 +79,7 @@ describe('the audit of hits', () => {
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/new');
   });
 
-  it('finds a deletion that bypassed the proxy', async () => {
+  it('reports a deletion that bypassed the proxy as older-within-ttl', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
     await proxy.ask(PATH);
@@ -103,7 +103,7 @@ describe('the audit of hits', () => {
     await writing;
   });
 
-  it('is inconclusive if a write is acknowledged between the hit and its comparison', async () => {
+  it('is inconclusive if a write is acknowledged between the hit and the comparison', async () => {
     const { opened, open } = gate();
     const upstream = mockUpstream(old);
     mockWrites();
@@ -127,7 +127,7 @@ describe('the audit of hits', () => {
     await expect.poll(() => auditsOf(proxy)).toMatchObject({ 'hit inconclusive': 1 });
   });
 
-  it('finds an invalidation that does nothing as older-after-acknowledged-write', async () => {
+  it('reports a missed invalidation as older-after-acknowledged-write', async () => {
     vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);
     const upstream = mockUpstream(old);
     mockWrites();
@@ -141,7 +141,7 @@ describe('the audit of hits', () => {
     await expect.poll(() => auditsOf(proxy)).toMatchObject({ 'hit older-after-acknowledged-write': 1 });
   });
 
-  it('reads at most `audit.readsPerSecond` handles a second', async () => {
+  it('reads at most `audit.readsPerSecond` handles per second', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '2' });
     await proxy.ask(PATH);
@@ -154,7 +154,7 @@ describe('the audit of hits', () => {
     await expect.poll(() => auditsOf(proxy)).toMatchObject({ 'hit equal': 4 });
   });
 
-  it('is off by default', async () => {
+  it('is disabled by default', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startProxy();
     for (let times = 0; times < 10; times++) await proxy.ask(PATH);
@@ -162,7 +162,7 @@ describe('the audit of hits', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  it('shows on the status page how many hits of the last day were the record of the Handle server', async () => {
+  it('reports in GET /stats how many hits of the last 24 hours were equal to the Handle server’s record', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
     const audit = async () => ((await request(proxy.app.admin).get('/stats')).body as Statistics).audit;
@@ -179,8 +179,8 @@ describe('the audit of hits', () => {
   });
 });
 
-describe('the audit of writes', () => {
-  it('counts a write after which no entry is left as equal, without a read', async () => {
+describe('audit of writes', () => {
+  it('counts a write as equal, without a read, if no entry remains', async () => {
     const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startProxy({ AUDIT_WRITES: '1' });
@@ -190,7 +190,7 @@ describe('the audit of writes', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  it('compares the entry that a reader has loaded since', async () => {
+  it('compares the entry that a reader has loaded since the write', async () => {
     const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startProxy({ AUDIT_WRITES: '1' });
@@ -201,7 +201,7 @@ describe('the audit of writes', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  it('finds an invalidation that does nothing without any reader', async () => {
+  it('reports a missed invalidation even if no reader requests the record', async () => {
     vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);
     const upstream = mockUpstream(old);
     mockWrites();
@@ -214,7 +214,7 @@ describe('the audit of writes', () => {
     await expectAudits(proxy, { 'write older-after-acknowledged-write': 1 });
   });
 
-  it('ignores a refused write', async () => {
+  it('ignores a write that the Handle server refuses', async () => {
     mockUpstream(old);
     mockWrites(jsonAnswer(403, { responseCode: 400 }));
     const proxy = await startProxy({ AUDIT_WRITES: '1' });

@@ -1,4 +1,4 @@
-// The webhook of the real app: signed batches, repeated until the receiver acknowledges them.
+// The change webhook of the app: signed batches, retried until the receiver acknowledges them.
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { newAuditFile, startWebhookReceiver } from '../support/changes.js';
@@ -22,9 +22,9 @@ async function startHooked(secret = KEY.toString('base64')) {
   return { receiver, audit, proxy };
 }
 
-describe('webhook of changes', () => {
+describe('change webhook', () => {
   it.each(['', 'whsec_'])(
-    'signs the body with HMAC-SHA256 by the secret with prefix "%s"',
+    'signs the body with HMAC-SHA256 for a secret with the prefix "%s"',
     async (prefix) => {
       const { receiver, proxy, audit } = await startHooked(prefix + KEY.toString('base64'));
       await putNumbered(proxy.url, PATH, 1);
@@ -40,7 +40,7 @@ describe('webhook of changes', () => {
     },
   );
 
-  it('repeats a delivery that failed, with the changes made meanwhile, in their order', async () => {
+  it('retries a failed delivery, followed by later changes in order', async () => {
     const { receiver, proxy, audit } = await startHooked();
     receiver.respond(500);
     await putNumbered(proxy.url, PATH, 1);
@@ -53,7 +53,7 @@ describe('webhook of changes', () => {
     expect(await metric(proxy, 'handle_proxy_changes_dropped_total')).toBe(0);
   });
 
-  it('delivers at the end of the process what it has not delivered before', async () => {
+  it('delivers the remaining changes when the process stops', async () => {
     const { receiver, proxy, audit } = await startHooked();
     receiver.respond(503);
     await putNumbered(proxy.url, PATH, 1);

@@ -1,4 +1,4 @@
-// Changes made through the real app: the audit file, and the feed as server-sent events.
+// The audit file and the change feed (server-sent events) of the app.
 import { statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import request from 'supertest';
@@ -30,7 +30,7 @@ async function startAudited(env: Record<string, string> = {}) {
 const startFeed = () => startAudited({ CHANGES_ENABLED: 'true' });
 
 describe('audit file', () => {
-  it('has a line for each write when its response arrives', async () => {
+  it('contains a line for each write before the client receives the response', async () => {
     const { proxy, audit, write } = await startAudited();
     expect((await putNumbered(proxy.url, PATH, 1)).status).toBe(201);
     expect(audit.lines()).toMatchObject([{ operation: 'create' }]);
@@ -62,14 +62,14 @@ describe('audit file', () => {
     expect(statSync(audit.path).mode & 0o777).toBe(0o600);
   });
 
-  it('has the request id of a trusted proxy', async () => {
+  it('contains the request id from a trusted proxy', async () => {
     const { audit, write } = await startAudited({ HTTP_TRUSTED_PROXIES: 'loopback' });
     const headers = { ...WRITE_HEADERS, 'X-Request-Id': 'from-nginx' };
     await write('PUT', PATH, { headers, body: numberedBody(1) });
     expect(audit.lines()).toMatchObject([{ requestId: 'from-nginx' }]);
   });
 
-  it('has no line for a write that the Handle server or the proxy refuses', async () => {
+  it('contains no line for a write that the Handle server or the proxy rejects', async () => {
     const { audit, write, proxy } = await startAudited();
     await putNumbered(proxy.url, PATH, 1);
     const wrong = { ...WRITE_HEADERS, Authorization: basic(WRITER, 'wrong') };
@@ -82,7 +82,7 @@ describe('audit file', () => {
     expect(audit.lines()).toHaveLength(1);
   });
 
-  it('marks a write with an unknown outcome', async () => {
+  it('marks a write whose outcome is unknown', async () => {
     const { audit, write } = await startAudited({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
     demo.hold.begin('PUT');
     expect((await write('PUT', PATH, { body: numberedBody(1) })).status).toBe(504);
@@ -90,7 +90,7 @@ describe('audit file', () => {
     expect(audit.lines()).toMatchObject([{ operation: 'update', handle: HANDLE, outcome: 'unknown' }]);
   });
 
-  it('has the name of a minted handle', async () => {
+  it('contains the name of a minted handle', async () => {
     const { audit, write } = await startAudited();
     const body = JSON.stringify([textValue(1, 'URL', 'https://example.org/'), adminValue()]);
     const { status, text } = await write('PUT', '/api/handles/21.T11998/?mintNewSuffix=true', { body });
@@ -100,7 +100,7 @@ describe('audit file', () => {
     expect(audit.lines()).toMatchObject([{ operation: 'create', handle }]);
   });
 
-  it('has the writes of ePIC v2, with the identity that a configured name stands for', async () => {
+  it('contains ePIC v2 writes, with the identity that `v2.identities` maps the user name to', async () => {
     const { audit, proxy } = await startAudited({ V2_IDENTITIES: `alice=${WRITER}` });
     const epic = askV2(proxy.url);
     const as = `Basic ${Buffer.from('alice:password').toString('base64')}`;
@@ -116,7 +116,7 @@ describe('audit file', () => {
     ]);
   });
 
-  it('has purges of handles and of prefixes', async () => {
+  it('contains purges of handles and prefixes', async () => {
     const { audit, proxy } = await startAudited();
     const purge = (body: object) => request(proxy.app.admin).post('/purge').send(body).expect(200);
     await purge({ handles: ['21.T1/a', '21.T1/b'] });
@@ -131,7 +131,7 @@ describe('audit file', () => {
     ]);
   });
 
-  it('has neither passwords nor values', async () => {
+  it('contains neither passwords nor values', async () => {
     const { audit, proxy, write } = await startAudited();
     await putNumbered(proxy.url, PATH, 987_654_321);
     await write('DELETE', PATH);
@@ -142,8 +142,8 @@ describe('audit file', () => {
   });
 });
 
-describe('feed of changes', () => {
-  it('sends each write and purge to every subscriber with an id', async () => {
+describe('change feed', () => {
+  it('sends each write and purge, with an id, to every subscriber', async () => {
     const { adminUrl, proxy, audit } = await startFeed();
     const readers = await Promise.all([readFeed(adminUrl), readFeed(adminUrl)]);
     for (const reader of readers) await expect.poll(reader.lastId).toMatch(/^\d+-0$/);
@@ -159,7 +159,7 @@ describe('feed of changes', () => {
     }
   });
 
-  it('shows the new record to a reader of the event', async () => {
+  it('sends the event after readers can see the new record', async () => {
     const { adminUrl, proxy } = await startFeed();
     demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/0'), adminValue()]);
     await proxy.ask(PATH);
@@ -178,7 +178,7 @@ describe('feed of changes', () => {
     await expect.poll(() => second.events).toEqual(first.events.slice(1));
   });
 
-  it('resumes after the id that a subscriber got before the first change', async () => {
+  it('resumes after the id that a subscriber received before the first change', async () => {
     const { adminUrl, proxy } = await startFeed();
     const early = await readFeed(adminUrl);
     await expect.poll(early.lastId).toBeDefined();
@@ -188,7 +188,7 @@ describe('feed of changes', () => {
     await expect.poll(() => events.map(({ event }) => event)).toEqual(['change']);
   });
 
-  it('begins with a gap for an id that is no longer kept', async () => {
+  it('starts with a gap when changes after the given id are no longer retained', async () => {
     const { adminUrl, proxy } = await startAudited({ CHANGES_ENABLED: 'true', CHANGES_MAX_ENTRIES: '100' });
     const purge = (handles: string[]) =>
       request(proxy.app.admin).post('/purge').send({ handles }).expect(200);
@@ -206,14 +206,14 @@ describe('feed of changes', () => {
     expect(kept).toEqual(reader.events.slice(-kept.length));
   });
 
-  it('begins with a gap for an id of an earlier process', async () => {
+  it('starts with a gap for an id from an earlier process', async () => {
     const { adminUrl, proxy } = await startFeed();
     await putNumbered(proxy.url, PATH, 1);
     const { events } = await readFeed(adminUrl, '1000-7');
     await expect.poll(() => events.map(({ event }) => event)).toEqual(['gap', 'change']);
   });
 
-  it('is 404 unless it is enabled, and 400 for an id that is not from it', async () => {
+  it('returns 404 if disabled, and 400 for an invalid id', async () => {
     const disabled = await startAudited();
     expect((await ask(disabled.adminUrl, '/changes')).status).toBe(404);
     const { adminUrl } = await startFeed();
@@ -222,7 +222,7 @@ describe('feed of changes', () => {
     expect((await ask(adminUrl, '/changes', { method: 'HEAD' })).status).toBe(200);
   });
 
-  it('rejects further subscribers until a subscriber leaves', async () => {
+  it('rejects subscribers above the maximum until a subscriber leaves', async () => {
     const { adminUrl } = await startFeed();
     const readers = await Promise.all(Array.from({ length: MAX_SUBSCRIBERS }, () => readFeed(adminUrl)));
     expect((await readFeed(adminUrl)).status).toBe(503);

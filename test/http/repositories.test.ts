@@ -1,4 +1,4 @@
-// Repositories behind the proxy: DSpace by its Handle resolver, landing pages by a template, next to Handle servers.
+// Repositories as upstream servers: DSpace's Handle resolver, and landing page templates.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
@@ -23,7 +23,7 @@ const UPSTREAMS = [
 const start = (upstreams: object[] = UPSTREAMS, env: Record<string, string> = {}) =>
   startProxy({ UPSTREAMS: JSON.stringify(upstreams), ...env });
 
-/** Answers one GET of DSpace as its resolver does: JSON without a newline. */
+/** Mocks one GET to DSpace's resolver, which returns JSON without a trailing newline. */
 function dspaceAnswers(path: string, body: unknown, { status = 200, text = JSON.stringify(body) } = {}) {
   return nock(SITE).get(path).reply(status, text, JSON_TYPE);
 }
@@ -39,8 +39,8 @@ const VALUE = {
   timestamp: '1970-01-01T00:01:40Z',
 };
 
-describe('a handle of DSpace', () => {
-  it('has the only value of the plugin for the Java server, and is read once', async () => {
+describe('DSpace handle', () => {
+  it('has the same single value as with DSpace’s plugin for the Java server, and is read once', async () => {
     dspaceAnswers('/server/resolve/123456/1', [PAGE]);
     const { ask } = await start();
     for (const target of ['/api/handles/123456/1', '/api/handles/123456/1?index=100&index=1']) {
@@ -52,19 +52,19 @@ describe('a handle of DSpace', () => {
     }
   });
 
-  it('leads to its page', async () => {
+  it('redirects to its page', async () => {
     dspaceAnswers('/server/resolve/123456/1', [PAGE]);
     const { ask } = await start();
     expect(await ask('/123456/1')).toMatchObject({ status: 302, headers: { location: PAGE } });
   });
 
-  it('has a page with status 404 if it does not exist', async () => {
+  it('returns a page with status 404 if it does not exist', async () => {
     dspaceAnswers('/server/resolve/123456/2', null);
     const { ask } = await start();
     expect((await ask('/123456/2')).status).toBe(404);
   });
 
-  it.each([['null'], ['[]'], ['[null]']])('does not exist if DSpace answers %s', async (text) => {
+  it.each([['null'], ['[]'], ['[null]']])('does not exist if DSpace responds with %s', async (text) => {
     dspaceAnswers('/server/resolve/123456/2', undefined, { text });
     const { ask } = await start();
     const answer = await ask('/api/handles/123456/2');
@@ -72,22 +72,22 @@ describe('a handle of DSpace', () => {
   });
 
   it.each([
-    ['is switched off', 404, '{"status":404}', 502],
+    ['has its resolver disabled', 404, '{"status":404}', 502],
     ['has a database error', 500, '{"status":500}', 502],
-    ['of version 6 has a database error', 200, '', 502],
-    ['answers with a page', 200, '<html>log in</html>', 502],
-    ['answers with an object', 200, '{"url":"https://ui.repository.test/"}', 502],
-    ['answers with a script', 200, '["javascript:alert(1)"]', 502],
-    ['answers with a relative address', 200, '["/handle/123456/1"]', 502],
+    ['6 has a database error', 200, '', 502],
+    ['responds with an HTML page', 200, '<html>log in</html>', 502],
+    ['responds with an object', 200, '{"url":"https://ui.repository.test/"}', 502],
+    ['responds with a javascript: URL', 200, '["javascript:alert(1)"]', 502],
+    ['responds with a relative URL', 200, '["/handle/123456/1"]', 502],
     [
-      'answers with a line break in the address',
+      'responds with a URL that contains a line break',
       200,
       '["https://ui.repository.test/\\r\\nSet-Cookie:a"]',
       502,
     ],
     ['is too busy', 503, '', 503],
-    ['answers 400 for an ordinary name', 400, '', 502],
-  ])('fails if DSpace %s', async (_what, status, text, expected) => {
+    ['responds with 400 for an ordinary name', 400, '', 502],
+  ])('cannot be resolved if DSpace %s', async (_what, status, text, expected) => {
     dspaceAnswers('/server/resolve/123456/1', undefined, { status, text });
     const { ask } = await start();
     expect((await ask('/api/handles/123456/1')).status).toBe(expected);
@@ -106,7 +106,7 @@ describe('a handle of DSpace', () => {
     ]);
   });
 
-  it('keeps the case of its suffix, also in the cache', async () => {
+  it('has a case-sensitive suffix, including in the cache', async () => {
     dspaceAnswers('/server/resolve/123456/a', ['https://ui.repository.test/handle/123456/a']);
     dspaceAnswers('/server/resolve/123456/A', null);
     const { ask } = await start();
@@ -118,14 +118,14 @@ describe('a handle of DSpace', () => {
     ['123456/a+b c?d', '/server/resolve/123456/a%2Bb%20c%3Fd'],
     ['123456/1/', '/server/resolve/123456/1/'],
     ['123456/../listprefixes', '/server/resolve/123456%2F..%2Flistprefixes'],
-  ])('is requested with its name escaped: %s at %s', async (handle, path) => {
+  ])('is requested with URL delimiters escaped: %s at %s', async (handle, path) => {
     dspaceAnswers(path, null);
     const { ask } = await start();
     expect((await ask(`/api/handles/${encodeURIComponent(handle)}`)).status).toBe(404);
   });
 
   it.each([['123456/50%'], ['123456/a;b'], ['123456/a//b'], ['123456/a\\b']])(
-    'does not exist if the firewall of DSpace rejects its name: %s',
+    'does not exist if DSpace’s firewall rejects its name: %s',
     async (handle) => {
       nock(SITE)
         .get(/^\/server\/resolve\//)
@@ -135,7 +135,7 @@ describe('a handle of DSpace', () => {
     },
   );
 
-  it('is public with a login too, which is not sent', async () => {
+  it('is served to requests with a login, which is not forwarded', async () => {
     nock(SITE, { badheaders: ['authorization'] })
       .get('/server/resolve/123456/1')
       .reply(200, [PAGE]);
@@ -150,7 +150,7 @@ describe('a handle of DSpace', () => {
     expect([v2.status, jsonOf(v2)]).toMatchObject([200, [{ idx: 100, type: 'URL', parsed_data: PAGE }]]);
   });
 
-  it('is one of several in a batch', async () => {
+  it('is resolved in a batch, next to a handle at a Handle server', async () => {
     dspaceAnswers('/server/resolve/123456/1', [PAGE]);
     const upstream = mockUpstream(recordOf());
     const { ask } = await start(UPSTREAMS, { BATCH_ENABLED: 'true' });
@@ -159,7 +159,7 @@ describe('a handle of DSpace', () => {
     expect(upstream.targets).toEqual(['/api/handles/21.T11998/abc']);
   });
 
-  it('is not the record of its prefix, which a Handle server has', async () => {
+  it('is not confused with its prefix record, which is read from a Handle server', async () => {
     const upstream = mockUpstream(recordOf(undefined, '0.NA/123456'));
     const { ask } = await start([UPSTREAMS[0]!, { prefixes: '*', url: UPSTREAM_URL }]);
     expect((await ask('/api/handles/0.NA/123456')).status).toBe(200);
@@ -168,7 +168,7 @@ describe('a handle of DSpace', () => {
   });
 });
 
-describe('a write to a repository', () => {
+describe('write to a repository', () => {
   it.each([
     ['PUT', '/api/handles/123456/1'],
     ['DELETE', '/api/handles/123456/1'],
@@ -187,11 +187,11 @@ describe('a write to a repository', () => {
   });
 });
 
-describe('a list of DSpace', () => {
+describe('DSpace list', () => {
   const listed = ['123456/2', '123456/1', '1234567/1', '123456/10'];
   const OF_PREFIX = ['123456/2', '123456/1', '123456/10'];
 
-  it('contains the handles of the prefix, whole or in pages', async () => {
+  it('contains exactly the handles of the prefix, as a whole or in pages', async () => {
     nock(SITE).persist().get('/server/listhandles/123456/').reply(200, listed, JSON_TYPE);
     const { ask } = await start();
     const list = async (query: string) => jsonOf(await ask(`/api/handles?prefix=123456${query}`));
@@ -208,13 +208,13 @@ describe('a list of DSpace', () => {
     expect([v2.status, v2.body.toString().trim()]).toEqual([200, '2\n1']);
   });
 
-  it('is empty if DSpace answers null', async () => {
+  it('is empty if DSpace responds with null', async () => {
     dspaceAnswers('/server/listhandles/123456/', null);
     const { ask } = await start();
     expect(jsonOf(await ask('/api/handles?prefix=123456'))).toMatchObject({ totalCount: '0', handles: [] });
   });
 
-  it('is not supported if DSpace hides it, or without a list', async () => {
+  it('returns 501 if DSpace hides its lists, or for a template', async () => {
     dspaceAnswers('/server/listhandles/123456/', undefined, { status: 404 });
     const { ask } = await start();
     for (const prefix of ['123456', '20.1']) {
@@ -224,11 +224,11 @@ describe('a list of DSpace', () => {
   });
 });
 
-describe('a landing page by a template', () => {
+describe('landing page from a template', () => {
   const page = (suffix: string, query = suffix) =>
     `https://journal.test/item/${suffix}?id=20.1%2F${query.replaceAll('/', '%2F')}`;
 
-  it('is the target of every handle of the prefix, without a request', async () => {
+  it('is the redirect target of every handle of the prefix, without an upstream request', async () => {
     const { ask } = await start();
     expect(await ask('/20.1/a/b%26c')).toMatchObject({
       status: 302,
@@ -246,7 +246,7 @@ describe('a landing page by a template', () => {
     [403, 502],
     [429, 503],
     [500, 502],
-  ])('is checked with HEAD: %i makes %i', async (status, expected) => {
+  ])('is checked with a HEAD request whose status %i results in %i', async (status, expected) => {
     nock('https://journal.test').head('/item/7?id=20.1%2F7').reply(status);
     const { ask } = await start([{ ...UPSTREAMS[2], existenceCheck: true }]);
     const answer = await ask('/api/handles/20.1/7');
@@ -255,8 +255,8 @@ describe('a landing page by a template', () => {
   });
 });
 
-describe('a prefix of kind none', () => {
-  it('has no server, even if another prefix pattern is *', async () => {
+describe('prefix of kind none', () => {
+  it('has no server, even if a server has the pattern *', async () => {
     const { ask } = await start([
       { prefixes: '99.1', kind: 'none' },
       { prefixes: '*', url: UPSTREAM_URL },
@@ -265,7 +265,7 @@ describe('a prefix of kind none', () => {
     expect([answer.status, jsonOf(answer)]).toMatchObject([400, { responseCode: 301 }]);
   });
 
-  it('serves its records from an import without an end', async () => {
+  it('serves imported records indefinitely', async () => {
     const { ask, app, pass } = await start([
       { prefixes: '99.1', kind: 'none' },
       { prefixes: '*', url: UPSTREAM_URL },
@@ -282,7 +282,7 @@ describe('a prefix of kind none', () => {
   });
 });
 
-describe('a repository in the configuration', () => {
+describe('repository configuration', () => {
   it.each([
     [{ kind: 'dspace' }, 'give the address of the server'],
     [{ kind: 'none', url: SITE }, 'leave it out'],

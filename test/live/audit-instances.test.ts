@@ -1,4 +1,4 @@
-// The staleness audit of two instances on one real Redis.
+// The staleness audit of two instances that share a real Redis.
 import request from 'supertest';
 import { expect, it, vi } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -29,7 +29,7 @@ const countOf = async (proxy: Proxy, sample: string, result: string): Promise<nu
 const env = { AUDIT_HITS: '1', AUDIT_WRITES: '1' };
 
 describeTwoProxies({ upstreamUrl: demo.url, env }, (two) => {
-  it('audits a write on each of them', async () => {
+  it('audits a write on each instance', async () => {
     demo.put(HANDLE, numbered(1));
     for (const proxy of [two.one, two.other]) await proxy.ask(PATH);
     await write(two.one, 2);
@@ -39,7 +39,7 @@ describeTwoProxies({ upstreamUrl: demo.url, env }, (two) => {
     }
   });
 
-  it('finds a write that bypassed both as older-within-ttl', async () => {
+  it('reports a write that bypassed both instances as older-within-ttl', async () => {
     demo.put(HANDLE, numbered(1));
     await write(two.one, 2);
     for (const proxy of [two.one, two.other]) proxy.pass(1000);
@@ -51,7 +51,7 @@ describeTwoProxies({ upstreamUrl: demo.url, env }, (two) => {
     expect(await countOf(two.other, 'hit', 'older-after-acknowledged-write')).toBe(0);
   });
 
-  it('finds an instance that does not apply the messages of the other', async () => {
+  it('reports an instance that does not apply the other’s messages', async () => {
     demo.put(HANDLE, numbered(1));
     for (const proxy of [two.one, two.other]) await proxy.ask(PATH);
     vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);

@@ -1,4 +1,4 @@
-// The change log in memory and on a real Redis: positions, gaps, and the reader for the webhook.
+// The change log in memory and on a real Redis: positions, gaps, and the webhook's reader lease.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
@@ -14,7 +14,7 @@ const linesAfter = async (log: ChangeLog, id: string): Promise<string[] | undefi
   (await log.read(id))?.entries.map(({ line }) => line);
 
 function testChangeLog(create: () => Promise<ChangeLog>): void {
-  test('reads entries after an id in their order, 100 at a time', async () => {
+  test('returns entries after an id in order, 100 at a time', async () => {
     const log = await create();
     expect(await linesAfter(log, '0-0')).toEqual([]);
     const lines = Array.from({ length: 105 }, (_, at) => `line ${at}`);
@@ -26,7 +26,7 @@ function testChangeLog(create: () => Promise<ChangeLog>): void {
     expect(await linesAfter(log, (await log.tail()) ?? '')).toEqual([]);
   });
 
-  test('reports a gap for an id whose successors are no longer kept', async () => {
+  test('reports a gap for an id whose next entries have been trimmed', async () => {
     const log = await create();
     await log.append(['first']);
     const id = await log.tail();
@@ -36,13 +36,13 @@ function testChangeLog(create: () => Promise<ChangeLog>): void {
     expect(batch?.entries[0]).toEqual({ id, line: `gap ${batch?.missed}` });
   });
 
-  test.each(['1-5', '999999999999999-1'])('reports a gap for the id %s of a lost log', async (id) => {
+  test.each(['1-5', '999999999999999-1'])('reports a gap for the id %s from a lost log', async (id) => {
     const log = await create();
     await log.append(['new']);
     expect(await linesAfter(log, id)).toEqual(['gap 1', 'new']);
   });
 
-  test('keeps the position of the webhook', async () => {
+  test('stores the position of the webhook', async () => {
     const log = await create();
     expect(await log.claimReader('me', undefined)).toBe('0-0');
     expect(await log.claimReader('me', '7-7')).toBe('7-7');
@@ -79,7 +79,7 @@ describeWithRedis('change log in Redis', () => {
 
   testChangeLog(create);
 
-  test('is the same for all instances', async () => {
+  test('contains the same entries for all instances', async () => {
     const [one, other] = [await create(), await create()];
     await one.append(['1']);
     await other.append(['2']);
@@ -88,7 +88,7 @@ describeWithRedis('change log in Redis', () => {
     expect(await other.read('0-0')).toEqual(await one.read('0-0'));
   });
 
-  test('reports a gap after a restart or failover of Redis, whose replica may have lacked entries', async () => {
+  test('reports a gap after a restart or failover of Redis, which may have lost entries', async () => {
     const log = await create();
     await client.xadd('t:{changes}', '5000-9', 'run', 'of-another-server', 'line', 'old');
     await log.append(['new']);
@@ -101,7 +101,7 @@ describeWithRedis('change log in Redis', () => {
     });
   });
 
-  test('that is lost is continued by an instance whose clock is slow', async () => {
+  test('reports a gap when an instance whose clock is behind restarts a lost log', async () => {
     const [one, other] = [await createAt(9000), await createAt(1000)];
     await one.append(['1', '2']);
     const id = await one.tail();
@@ -110,7 +110,7 @@ describeWithRedis('change log in Redis', () => {
     expect(await linesAfter(one, id ?? '')).toEqual(['gap 1', '3']);
   });
 
-  test('is still bounded and appended to when the memory of Redis is full', async () => {
+  test('accepts entries when the memory of Redis is full', async () => {
     const log = await create();
     await client.config('SET', 'maxmemory', '1');
     onTestFinished(async () => {
@@ -120,12 +120,12 @@ describeWithRedis('change log in Redis', () => {
     expect(await linesAfter(log, '0-0')).toEqual(['full']);
   });
 
-  test('lets one reader at a time post for the webhook', async () => {
+  test('grants the webhook’s reader lease to one instance at a time', async () => {
     const [one, other] = [await create(), await create()];
     expect(await one.claimReader('one', undefined)).toBe('0-0');
     expect(await other.claimReader('other', undefined)).toBeUndefined();
     await one.claimReader('one', '3-3');
-    // The right of the first one expires.
+    // Simulates expiry of the first instance's lease.
     await client.del('t:{changes}:reader');
     expect(await other.claimReader('other', undefined)).toBe('3-3');
     expect(await one.claimReader('one', '4-4')).toBeUndefined();

@@ -1,4 +1,4 @@
-// Changes of built programs on one real Redis: every acknowledged write is in the feed.
+// Built instances on a real Redis: the change feed contains every acknowledged write.
 import '../support/real-sockets.js';
 import { renameSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -14,7 +14,7 @@ const demo = await startDemoServer();
 const SECRET = Buffer.alloc(32, 7).toString('base64');
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
 
-/** Writes to new handles, until the proxy is gone. Returns the handles of acknowledged writes. */
+/** Creates handles until the proxy exits, and adds each acknowledged handle to `acknowledged`. */
 async function writeUntilGone(proxy: BuiltProxy, name: string, acknowledged: string[]): Promise<void> {
   for (let count = 0; ; count++) {
     const handle = `21.T11998/${name}-${count}`;
@@ -24,7 +24,7 @@ async function writeUntilGone(proxy: BuiltProxy, name: string, acknowledged: str
   }
 }
 
-describeWithRedis('changes of built programs on one Redis', () => {
+describeWithRedis('changes of instances that share a Redis', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -36,14 +36,14 @@ describeWithRedis('changes of built programs on one Redis', () => {
       REDIS_URL: redis.url,
       UPSTREAM_URL: demo.url,
       CHANGES_ENABLED: 'true',
-      // A separate feed for each test.
+      // Each test has a separate feed.
       REDIS_KEY_PREFIX: `${expect.getState().currentTestName?.replace(/\W+/g, '-').slice(-40) ?? ''}:`,
       ...env,
     });
   const handlesOf = (changes: readonly { data?: object }[]): unknown[] =>
     changes.map((change) => (change.data as { handle?: unknown }).handle);
 
-  test('include each acknowledged write after kill -9 of an instance, on feed and webhook', async () => {
+  test('include each acknowledged write, in the feed and webhook, after kill -9 of an instance', async () => {
     const receiver = await startWebhookReceiver();
     const env = { CHANGES_WEBHOOK_URL: receiver.url, CHANGES_WEBHOOK_SECRET: SECRET };
     const [one, other] = await Promise.all([start(env), start(env)]);
@@ -70,7 +70,7 @@ describeWithRedis('changes of built programs on one Redis', () => {
     }
   });
 
-  test('are delivered once Redis is back, after a gap for those that it has lost', async () => {
+  test('are delivered when Redis returns, after a gap for the changes that it has lost', async () => {
     const proxy = await start();
     const { events } = await readFeed(proxy.adminUrl, '0-0');
     const write = async (name: string): Promise<void> => {
@@ -92,7 +92,7 @@ describeWithRedis('changes of built programs on one Redis', () => {
     expect(events[1]?.event).toBe('gap');
   });
 
-  test('are delivered without a gap after a time in which Redis did not respond', async () => {
+  test('are delivered without a gap after a period in which Redis did not respond', async () => {
     const proxy = await start({ REDIS_COMMAND_TIMEOUT: '200ms' });
     const { events } = await readFeed(proxy.adminUrl, '0-0');
     await putNumbered(proxy.url, pathOf('21.T11998/frozen-0'), 1);
@@ -107,8 +107,8 @@ describeWithRedis('changes of built programs on one Redis', () => {
   });
 });
 
-describeWithRedis('changes of built programs on a Redis Cluster', () => {
-  test('are in the feed of each instance and reach the webhook', async () => {
+describeWithRedis('changes of instances that share a Redis Cluster', () => {
+  test('reach the webhook and the feed of each instance', async () => {
     const cluster = await startRedisCluster(3);
     onTestFinished(() => cluster.stop());
     const receiver = await startWebhookReceiver();
@@ -129,7 +129,7 @@ describeWithRedis('changes of built programs on a Redis Cluster', () => {
 
 const numberOf = (handle: unknown): number => Number(String(handle).split('-').at(-1));
 
-test('the audit file of a built program continues in a new file after a rotation', async () => {
+test('the audit file continues in a new file after log rotation', async () => {
   const audit = newAuditFile();
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, AUDIT_FILE: audit.path });
   const write = (name: string) => putNumbered(proxy.url, pathOf(`21.T11998/${name}`), 1);

@@ -35,7 +35,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     });
   const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
   const stored = () => cluster.keys(`run-${run}:*:entry:*`);
-  /** Loads the handles until all are stored: an entry that is loaded while the machine stalls is not. */
+  /** Loads the handles repeatedly until all are stored, because a load that stalls is not stored. */
   const storeAll = (proxy: Proxy): Promise<void> =>
     expect
       .poll(async () => {

@@ -1,4 +1,4 @@
-// A DSpace behind the proxy, over real sockets: every kind of client resolves its handles, also while it is down.
+// DSpace behind the proxy, over real sockets: resolution over every protocol, even while DSpace is down.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ const HANDLE = '123456/1';
 const PAGE = 'https://ui.repository.test/handle/123456/1';
 const MESSAGE_TYPE = 'application/x-hdl-message';
 
-/** A DSpace with one handle, which answers as its resolver does. */
+/** Starts a server that responds like the resolver of a DSpace with one handle. */
 async function startDspace() {
   const asked: string[] = [];
   const server = createServer(({ url = '' }, res) => {
@@ -49,7 +49,7 @@ const TRANSPORTS = {
     (await ask('/', { method: 'POST', body: request, headers })).body,
 };
 
-/** What each kind of client gets: the URL of the record, or the place of the redirect. */
+/** Resolves the handle as a redirect and over each native transport. Returns the Location and the URL values. */
 async function resolveEverywhere(proxy: Proxy, flags = PUBLIC): Promise<unknown[]> {
   const found: unknown[] = [(await proxy.ask(`/${HANDLE}`)).headers['location']];
   for (const send of Object.values(TRANSPORTS)) {
@@ -63,19 +63,19 @@ async function resolveEverywhere(proxy: Proxy, flags = PUBLIC): Promise<unknown[
 
 const EVERYWHERE = [PAGE, [PAGE], [PAGE], [PAGE]];
 
-describe('a handle of DSpace', () => {
-  it('resolves over TCP, UDP, the tunnel and as a redirect, by one request', async () => {
+describe('DSpace handle', () => {
+  it('resolves over TCP, UDP, the tunnel and as a redirect with a single upstream request', async () => {
     const { dspace, proxy } = await start();
     expect(await resolveEverywhere(proxy)).toEqual(EVERYWHERE);
     expect(dspace.asked).toEqual([`/server/resolve/${HANDLE}`]);
   });
 
-  it('resolves with its private values too, as it has none', async () => {
+  it('resolves for a request that includes private values', async () => {
     const { proxy } = await start();
     expect(await resolveEverywhere(proxy, PUBLIC & ~OP_FLAG.publicOnly)).toEqual(EVERYWHERE);
   });
 
-  it('resolves from the cache while DSpace is down, fresh and stale', async () => {
+  it('resolves from the cache, fresh and then stale, while DSpace is down', async () => {
     const { dspace, proxy } = await start();
     await resolveEverywhere(proxy);
     dspace.stop();
@@ -85,8 +85,11 @@ describe('a handle of DSpace', () => {
     expect(await resolveEverywhere(proxy, PUBLIC & ~OP_FLAG.publicOnly)).toEqual(EVERYWHERE);
   });
 
-  it.each(Object.entries(TRANSPORTS))('has code 100 over %s if it does not exist', async (_name, send) => {
-    const { proxy } = await start();
-    expect(codeOf(readResponse(await send(proxy, nativeRequest('123456/2'))))).toBe(100);
-  });
+  it.each(Object.entries(TRANSPORTS))(
+    'returns response code 100 over %s if it does not exist',
+    async (_name, send) => {
+      const { proxy } = await start();
+      expect(codeOf(readResponse(await send(proxy, nativeRequest('123456/2'))))).toBe(100);
+    },
+  );
 });

@@ -26,7 +26,7 @@ const audited = fc.record({
   }),
 });
 
-/** A hit at 100 from an entry read at 50, whose record has changed since. */
+/** A hit at 100 on an entry loaded at 50, whose record has changed since. */
 const differing: AuditedAnswer = {
   served: { entry: { kind: 'found', values: OLD, requestedAt: 50 }, at: 100 },
   record: found(NEW),
@@ -37,31 +37,31 @@ const after = (writes: Partial<AuditedAnswer['writes']>): AuditedAnswer => ({
   writes: { ...differing.writes, ...writes },
 });
 
-describe('classification of an audited answer', () => {
-  test('is older-within-ttl without a known write', () => {
+describe('classification of an audited entry', () => {
+  test('is older-within-ttl if no write is known', () => {
     expect(classify(differing)).toBe('older-within-ttl');
   });
 
-  test('is older-after-acknowledged-write for an entry from before a write that preceded the hit', () => {
+  test('is older-after-acknowledged-write for an entry loaded before a write and served after it', () => {
     expect(classify(after({ appliedAt: 60 }))).toBe('older-after-acknowledged-write');
   });
 
-  test('is older-within-ttl for an entry from after the last write', () => {
+  test('is older-within-ttl for an entry loaded after the last write', () => {
     expect(classify(after({ appliedAt: 40 }))).toBe('older-within-ttl');
   });
 
-  test('is inconclusive for an entry that the clocks of instances may have put before the write', () => {
+  test('is inconclusive if clock skew may have dated the load before the write', () => {
     expect(classify(after({ appliedAt: 60, marginMs: 20 }))).toBe('inconclusive');
   });
 
-  test('is equal for a not-found answer whose message differs', () => {
+  test('is equal for a not-found entry whose message differs', () => {
     const entry = { kind: 'not-found', values: toBytes(''), requestedAt: 50 } as const;
     const record = { kind: 'not-found', message: 'no such handle' } as const;
     expect(classify({ ...differing, served: { entry, at: 100 }, record })).toBe('equal');
   });
 
   test.prop([audited])(
-    'blames the proxy only for an entry from before a write, served after it',
+    'is older-after-acknowledged-write only for an entry loaded before a write and served after it',
     (answer) => {
       if (classify(answer) !== 'older-after-acknowledged-write') return;
       const { served, writes } = answer;
@@ -71,13 +71,13 @@ describe('classification of an audited answer', () => {
     },
   );
 
-  test.prop([audited])('does not depend on writes if the record is the same or unknown', (answer) => {
+  test.prop([audited])('does not depend on writes if the record is equal or unknown', (answer) => {
     const withoutWrites = { ...answer, writes: differing.writes };
     const result = classify(withoutWrites);
     if (result === 'equal' || answer.record === undefined) expect(classify(answer)).toBe(result);
   });
 
-  test.prop([audited])('never calls an answer equal that differs from the record', (answer) => {
+  test.prop([audited])('is never equal for an entry that differs from the record', (answer) => {
     const { served, record } = answer;
     if (classify(answer) !== 'equal') return;
     expect(record?.kind).toBe(served.entry.kind);
@@ -85,18 +85,18 @@ describe('classification of an audited answer', () => {
   });
 });
 
-describe('sampling', () => {
-  test('takes every call with probability 1', () => {
+describe('audit sampler', () => {
+  test('samples every call with probability 1', () => {
     const isSampled = createSampler(1);
     expect(Array.from({ length: 100 }, isSampled)).not.toContain(false);
   });
 
-  test('takes no call with probability 0', () => {
+  test('samples no call with probability 0', () => {
     const isSampled = createSampler(0);
     expect(Array.from({ length: 100 }, isSampled)).not.toContain(true);
   });
 
-  test('takes about as many calls as the probability says', () => {
+  test('samples calls in proportion to the probability', () => {
     const isSampled = createSampler(0.1);
     const taken = Array.from({ length: 100_000 }, isSampled).filter(Boolean).length;
     expect(taken).toBeGreaterThan(9000);

@@ -1,4 +1,4 @@
-// Lines of changes: one line each, for every reader of lines, with nothing but the members of a change.
+// Serialized changes: exactly one line each for any line reader, and no members except those of a change.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { type RecordedChange, formatChange, formatGap, isGap } from '../../src/changes/change.js';
@@ -29,17 +29,20 @@ const change: fc.Arbitrary<RecordedChange> = fc.record(
 );
 const stamp = fc.record({ id: fc.uuid(), time: fc.constant('2026-11-26T12:00:00.000Z'), instance: text });
 
-describe('line of a change', () => {
-  test.prop([change, stamp])('has no line end and no control character, and parses back', (made, stamped) => {
-    const line = formatChange(made, stamped);
-    expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
-    const { operation, ...parsed } = JSON.parse(line) as RecordedChange;
-    expect({ operation, ...parsed }).toEqual(JSON.parse(JSON.stringify({ ...made, ...stamped })));
-    expect(isGap(line)).toBe(false);
-  });
+describe('change line', () => {
+  test.prop([change, stamp])(
+    'contains no line separator or control character, and can be parsed',
+    (made, stamped) => {
+      const line = formatChange(made, stamped);
+      expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
+      const { operation, ...parsed } = JSON.parse(line) as RecordedChange;
+      expect({ operation, ...parsed }).toEqual(JSON.parse(JSON.stringify({ ...made, ...stamped })));
+      expect(isGap(line)).toBe(false);
+    },
+  );
 
   test.prop([change, stamp, fc.dictionary(fc.string(), text)])(
-    'has no other property of the object',
+    'contains no additional property of the object',
     (made, stamped, others) => {
       const line = formatChange(
         { ...others, values: ['v'], password: 'p', ...made } as RecordedChange,
@@ -51,7 +54,7 @@ describe('line of a change', () => {
   );
 
   test.prop([fc.stringMatching(/^[^:]{0,20}$/u), fc.uuid()])(
-    'has an identity without its password',
+    'contains the identity without its password',
     (name, password) => {
       const login = `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
       const identity = identityOf(login);
@@ -61,7 +64,7 @@ describe('line of a change', () => {
     },
   );
 
-  test.prop([fc.nat(), stamp])('differs from the line of a gap', (dropped, stamped) => {
+  test.prop([fc.nat(), stamp])('differs from a gap line', (dropped, stamped) => {
     const line = formatGap(dropped, stamped);
     expect(isGap(line)).toBe(true);
     expect(JSON.parse(line)).toMatchObject({ operation: 'gap', dropped });

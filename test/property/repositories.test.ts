@@ -16,9 +16,9 @@ const TEMPLATES = [
   'https://journal.test/?persistentId=hdl:{handle}',
 ];
 
-describe('a filled template', () => {
+describe('filled URL template', () => {
   test.prop([fc.constantFrom(...TEMPLATES), handles])(
-    'stays at its host, in each part of a URL',
+    'retains the host, and the boundaries of query and fragment',
     (template, handle) => {
       const filled = fillTemplate(template, handle);
       if (filled === undefined) return;
@@ -28,12 +28,12 @@ describe('a filled template', () => {
         origin.search.split('&').length,
         !template.includes('#') || handle === '20.1/',
       ]);
-      // No URL parser on the way reads another address.
+      // A URL parser does not change the filled template.
       expect(url.href).toBe(filled);
     },
   );
 
-  test.prop([handles])('has the handle, unchanged by decoding', (handle) => {
+  test.prop([handles])('contains a handle that decodes to the original', (handle) => {
     const filled = fillTemplate(TEMPLATES[2]!, handle);
     expect(new URL(filled!).searchParams.get('persistentId')).toBe(`hdl:${handle}`);
   });
@@ -44,9 +44,9 @@ const { outcomeOf } = createDspaceSource({ url: 'https://repository.test/server'
 const outcomeFor = (body: string, { status = 200, handle = '20.1/1' } = {}) =>
   runToEnd(outcomeOf({ status, headers: {}, body, handle, caseSensitive: false }));
 
-describe('an answer of DSpace', () => {
+describe('DSpace response', () => {
   test.prop([fc.webUrl(), fc.array(fc.constantFrom(null, 'x'))])(
-    'becomes a record of one value if it has a web address',
+    'becomes a record with one value if it contains a web URL',
     (url, rest) => {
       const outcome = outcomeFor(JSON.stringify([url, ...rest]));
       const values: unknown = outcome.kind === 'found' && JSON.parse(toText(outcome.values));
@@ -55,7 +55,7 @@ describe('an answer of DSpace', () => {
   );
 
   test.prop([fc.oneof(fc.json(), fc.string()), fc.integer({ min: 100, max: 599 })])(
-    'becomes neither a record nor an unknown error in any other form',
+    'becomes not found or a ServiceError in any other form',
     (body, status) => {
       try {
         const { kind } = outcomeFor(body, { status });
@@ -67,8 +67,8 @@ describe('an answer of DSpace', () => {
   );
 });
 
-describe('a handle of DSpace', () => {
-  test.prop([handles])('is requested at a path below the address', (handle) => {
+describe('DSpace handle', () => {
+  test.prop([handles])('is requested at a path under the configured address', (handle) => {
     const { read } = createDspaceSource({ url: 'https://repository.test/server', prefixes: ['20.1'] });
     const request = read(handleRef(handle, true), false);
     const path = 'path' in request ? request.path : '';

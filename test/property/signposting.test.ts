@@ -1,4 +1,4 @@
-// Links of FAIR Signposting hold for any record: valid headers, the same links in each format, linear work.
+// FAIR Signposting for any record: valid headers, the same links in each format, linear work.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import LinkHeader from 'http-link-header';
@@ -57,7 +57,7 @@ const parse = (text: string) => LinkHeader.parse(text).refs;
 
 describe('signposting of any record', () => {
   test.prop([records, handles, targets], { numRuns: 500 })(
-    'is a valid Link header, whose links are absolute http(s) URLs',
+    'is a valid Link header with absolute http(s) URLs',
     (record, handle, target) => {
       const { onRedirect, onPage } = signpostsOf(record, handle, target);
       for (const [name, line] of [...onRedirect(), ...onPage()]) {
@@ -73,7 +73,7 @@ describe('signposting of any record', () => {
   );
 
   test.prop([records, handles, targets], { numRuns: 500 })(
-    'is the same in both formats of a link set',
+    'contains the same links in both formats of a link set',
     (record, handle, target) => {
       const { linkset } = signpostsOf(record, handle, target);
       const written = JSON.parse(linkset(LINKSET_JSON)) as {
@@ -101,7 +101,7 @@ describe('signposting of any record', () => {
     },
   );
 
-  it('costs twice the steps for twice the values, and does not read beyond the bound', () => {
+  it('requires at most twice the steps for twice the values, and stops at the maximum number of links', () => {
     const stepsFor = (count: number, text: string): number => {
       const values = Array.from({ length: count }, (_, at) => valueOf(at + 1, 'T.item', text));
       return countSteps(signposting(values, { handle: '21.T1/a', target: undefined, headers: [] })).steps;

@@ -1,4 +1,4 @@
-// FAIR Signposting: the typed links of redirects, record pages and link sets, read with a parser of Link headers.
+// FAIR Signposting: typed links of redirects, record pages and link sets, read with a Link header parser.
 import LinkHeader from 'http-link-header';
 import { describe, expect, it } from 'vitest';
 import { type Leads, startLeads, value } from '../support/leads.js';
@@ -54,7 +54,7 @@ async function linksetOf(leads: Leads, suffix: string): Promise<Context[]> {
 }
 
 describe('signposting', () => {
-  it('is off by default', async () => {
+  it('is disabled by default', async () => {
     const leads = await startLeads({ a: [url], page: [value(1, 'DESC', 'x')] });
     expect((await leads.get('a')).headers.link).toBeUndefined();
     expect((await leads.get('page')).headers.link).toBeUndefined();
@@ -63,14 +63,14 @@ describe('signposting', () => {
   });
 
   it.each(['T', '=license', 'T=cite-as', 'T x=license'])(
-    'refuses the type %j in its table',
+    'rejects the configured type %j',
     (SIGNPOSTING_TYPES) => {
       expect(problemsFrom({ env: { SIGNPOSTING_TYPES } })[0]).toContain('is not allowed; give pairs such as');
     },
   );
 
   describe('on a redirect', () => {
-    it('names the persistent URI, the record and the link set, in prepared responses too', async () => {
+    it('links to the persistent URI, the record and the link set, including in prepared responses', async () => {
       const leads = await startLeads({ a: [url] }, PUBLIC);
       for (let times = 0; times < 4; times++) {
         const { status, headers } = await leads.get('a');
@@ -92,7 +92,7 @@ describe('signposting', () => {
       }
     });
 
-    it('has the same links for HEAD as for GET', async () => {
+    it('has the same links for HEAD and GET', async () => {
       const leads = await startLeads({ a: [url, ...facts], page: facts }, PUBLIC);
       for (const path of [
         'a',
@@ -102,7 +102,7 @@ describe('signposting', () => {
         'a?action=linkset&format=constructor',
         'a',
       ]) {
-        // The page says whether it is from memory.
+        // The first request fills the cache, because the page shows whether the record is from memory.
         await leads.get(path);
         const get = await leads.get(path);
         const head = await leads.get(path, {}, { method: 'HEAD' });
@@ -114,13 +114,13 @@ describe('signposting', () => {
       }
     });
 
-    it('names the handle in a DOI as doi.org does', async () => {
+    it('uses doi.org for the persistent URI of a DOI', async () => {
       const leads = await startLeads({ '10.5072/a': [url] }, PUBLIC);
       const { headers } = await leads.ask('/10.5072/a');
       expect(linksIn(headers.link)[0]?.uri).toBe('https://doi.org/10.5072/a');
     });
 
-    it('takes the address of persistent URIs from the configuration', async () => {
+    it('uses the configured resolver URL for persistent URIs', async () => {
       const leads = await startLeads(
         { a: [url] },
         { ...PUBLIC, SIGNPOSTING_RESOLVER_URL: 'https://n2t.example.org' },
@@ -130,7 +130,7 @@ describe('signposting', () => {
       );
     });
 
-    it('leaves a relation to the links of the record itself', async () => {
+    it('omits relations that the record’s own links contain', async () => {
       const links =
         '<links><location rel="cite-as" href="https://cite.example.org/"/><location rel="item license" href="https://l.example.org/"/></links>';
       const leads = await startLeads({ a: [url, ...facts, value(9, '10320/links', links)] }, PUBLIC);
@@ -145,7 +145,7 @@ describe('signposting', () => {
       expect(Object.keys(landing ?? {})).toEqual(['anchor', 'type', 'describedby']);
     });
 
-    it('has no links for a target other than http(s), nor for a very long one', async () => {
+    it('has no typed links for a target that is not http(s) or is too long', async () => {
       const long = `https://example.org/${'x'.repeat(2000)}`;
       const leads = await startLeads(
         { mail: [value(1, 'URL', 'mailto:a@example.org')], long: [value(1, 'URL', long)] },
@@ -160,7 +160,7 @@ describe('signposting', () => {
   });
 
   describe('on the record page', () => {
-    it('describes the target of a record with a URL', async () => {
+    it('links to the target of a record with a URL as `describes`', async () => {
       const leads = await startLeads({ a: [url, ...facts] }, PUBLIC);
       const found = linksIn((await leads.get('a?noredirect')).headers.link);
       expect(relationsOf(found)).toEqual({ linkset: 2, describes: 1 });
@@ -168,9 +168,9 @@ describe('signposting', () => {
     });
   });
 
-  // https://signposting.org/FAIR, "Level 1" and "Level 2": cardinalities of a landing page.
-  describe('of a handle that opens its own page, by the FAIR profile', () => {
-    it('has the links of level 1', async () => {
+  // Cardinalities for a landing page: https://signposting.org/FAIR, "Level 1" and "Level 2".
+  describe('of a handle without a target', () => {
+    it('has the level 1 links of the FAIR profile', async () => {
       const leads = await startLeads({ page: facts }, { ...PUBLIC, ...AUTHORS });
       const found = linksIn((await leads.get('page')).headers.link);
       expect(relationsOf(found)).toEqual({
@@ -194,7 +194,7 @@ describe('signposting', () => {
       expect(found.find(({ rel }) => rel === 'license')?.uri).toBe('https://spdx.org/licenses/CC-BY-4.0');
     });
 
-    it('has the links of level 2', async () => {
+    it('has the level 2 links of the FAIR profile', async () => {
       const leads = await startLeads({ page: facts }, { ...PUBLIC, ...AUTHORS });
       const page = 'https://pid.example.org/21.T11998/page';
       const record = 'https://pid.example.org/api/handles/21.T11998/page';
@@ -222,7 +222,7 @@ describe('signposting', () => {
     });
   });
 
-  describe('of a link set', () => {
+  describe('as a link set', () => {
     it('has the same links as text and as JSON', async () => {
       const leads = await startLeads({ a: [url, ...facts] }, PUBLIC);
       const { headers, body } = await leads.get('a?action=linkset&format=text');
@@ -243,7 +243,7 @@ describe('signposting', () => {
       expect(linksIn(body.toString())).toEqual(inJson);
     });
 
-    it('has the format that Accept prefers, JSON without one', async () => {
+    it('has the format that Accept prefers, and JSON by default', async () => {
       const leads = await startLeads({ a: [url] }, PUBLIC);
       const typeFor = async (accept?: string): Promise<unknown> => {
         const { headers } = await leads.get('a?action=linkset', accept === undefined ? {} : { accept });
@@ -258,7 +258,7 @@ describe('signposting', () => {
       );
     });
 
-    it('is revalidated', async () => {
+    it('returns 304 for a matching If-None-Match', async () => {
       const leads = await startLeads({ a: [url] }, PUBLIC);
       const { headers } = await leads.get('a?action=linkset');
       expect(headers['cache-control']).toBe('no-cache');
@@ -266,12 +266,12 @@ describe('signposting', () => {
       expect(again.status).toBe(304);
     });
 
-    it('is 404 for a handle that does not exist', async () => {
+    it('returns 404 for a handle that does not exist', async () => {
       const leads = await startLeads({}, PUBLIC);
       expect((await leads.get('nothing?action=linkset')).status).toBe(404);
     });
 
-    it('is that of the handle to which an alias leads', async () => {
+    it('contains the links of an alias’s final handle', async () => {
       const leads = await startLeads({ a: [url], alias: [value(1, 'HS_ALIAS', '21.T11998/a')] }, PUBLIC);
       expect((await linksetOf(leads, 'alias'))[0]?.['cite-as']).toEqual([
         { href: 'https://hdl.handle.net/21.T11998/a' },
@@ -280,7 +280,7 @@ describe('signposting', () => {
   });
 
   describe('from hostile values', () => {
-    it('has no link for a text that is neither an http(s) URL nor a handle', async () => {
+    it('has no link for text that is neither an http(s) URL nor a handle', async () => {
       const texts = [
         'Apache 2.0',
         'javascript:alert(1)',
@@ -307,7 +307,7 @@ describe('signposting', () => {
       ]);
     });
 
-    it('is bounded in links and in length', async () => {
+    it('has a bounded number of links and a bounded length', async () => {
       const many = Array.from({ length: 5000 }, (_, at) =>
         value(at + 1, TYPED.item, `https://e.example.org/${at}`),
       );

@@ -1,4 +1,4 @@
-// "I write to the database of the Handle server", walked with PostgreSQL and with MariaDB.
+// Runs the page "I write to the database of the Handle server" with PostgreSQL and with MariaDB.
 import '../support/real-sockets.js';
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,17 +18,17 @@ const sqlBlocks = [...page.matchAll(/^```sql\n([^]*?)^```$/gm)].map(([, sql = ''
 const MYSQL_LINES = /^MySQL and MariaDB need two other lines:\n\n```sh\n[^]*?^```$/m;
 const NOBODY = 65_534;
 
-/** The table of a Handle server, as far as the page reads it. */
+/** Returns the SQL for a Handle server's table, with the columns that the page uses. */
 const tableOf = (textType: string): string =>
   `CREATE TABLE handles (handle ${textType} NOT NULL, idx INT NOT NULL, data ${textType}, PRIMARY KEY (handle, idx))`;
 
 interface Database {
-  /** Variables with which the client finds the server. */
+  /** Environment variables with which the client connects to the server. */
   variables: Record<string, string>;
   run: (sql: string) => string;
 }
 
-/** A folder of the user `nobody`: the servers refuse to run as root. */
+/** Creates a folder owned by `nobody`, because the servers refuse to run as root. */
 function folderOfNobody(): string {
   const folder = mkdtempSync(join(tmpdir(), 'handle-db-'));
   chownSync(folder, NOBODY, NOBODY);
@@ -77,7 +77,7 @@ async function startMariadb(): Promise<Database> {
     await exited;
     rmSync(folder, { recursive: true });
   });
-  // The options of the user win over those of the machine, which may name the socket of another server.
+  // User options take precedence over system options, which may name a different server's socket.
   writeFileSync(join(folder, '.my.cnf'), `[client]\nsocket=${socket}\nuser=root\n`);
   const variables = { HOME: folder };
   const socketOfServer = (): string =>
@@ -90,7 +90,7 @@ async function startMariadb(): Promise<Database> {
   return { variables, run: (text) => run('mysql', ['--execute', text, 'handles'], variables) };
 }
 
-/** Changes a record at the Handle server, unnoticed by the proxy. */
+/** Changes a record at the Handle server, bypassing the proxy. */
 async function changeAtServer(suffix: string, url: string): Promise<void> {
   const { status } = await fetch(`${demo.url}/api/handles/${PREFIX}/${suffix}?index=1`, {
     method: 'PUT',
@@ -100,7 +100,7 @@ async function changeAtServer(suffix: string, url: string): Promise<void> {
   expect(status).toBe(200);
 }
 
-/** Walks the page after a change of two handles; one of them has a name that shells and SQL could misread. */
+/** Runs the page after changing two handles, one of which has a name with shell and SQL syntax. */
 async function walk(database: Database, text: string, quoted: (name: string) => string): Promise<void> {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
   const read = async (): Promise<string> =>
@@ -118,10 +118,10 @@ async function walk(database: Database, text: string, quoted: (name: string) => 
   expect(database.run('SELECT count(*) FROM handles')).toContain('2');
 }
 
-describe('the page “I write to the database of the Handle server”', () => {
+describe('page “I write to the database of the Handle server”', () => {
   itWithRoot(
     ['initdb', 'pg_ctl', 'psql', 'runuser', 'jq'],
-    'purges what a trigger of PostgreSQL has noted',
+    'purges the handles recorded by a PostgreSQL trigger',
     async () => {
       const database = startPostgres();
       database.run(tableOf('bytea'));
@@ -134,7 +134,7 @@ describe('the page “I write to the database of the Handle server”', () => {
 
   itWithRoot(
     ['mariadb-install-db', 'mariadbd', 'mysql', 'jq'],
-    'purges what a trigger of MariaDB has noted',
+    'purges the handles recorded by a MariaDB trigger',
     async () => {
       const database = await startMariadb();
       database.run(tableOf('VARCHAR(255)'));

@@ -1,4 +1,4 @@
-// The pages of config/examples for one kind of operator each: their configuration starts, and their commands print what they show.
+// Operator pages in config/examples: their configuration starts, and their commands print the shown output.
 import '../support/real-sockets.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { walkThrough } from '../support/walk-through.js';
 const certificate = await createCertificate();
 const demo = await startDemoServer({ tls: certificate });
 
-/** The page with the addresses and the prefix of this machine instead of its examples. */
+/** Returns a page whose example addresses and prefix are replaced with those of this test. */
 const pageWith = (name: string, replaced: Record<string, string>): string =>
   Object.entries(replaced).reduce((text, [from, to]) => text.replaceAll(from, to), exampleText(name));
 
@@ -25,7 +25,7 @@ const HANDLE_SERVER = {
   '20.500.12345': '21.T11998',
 };
 
-/** Starts the program with the configuration that the page shows. */
+/** Starts the program with the configuration shown on the page. */
 async function startByPage(
   page: string,
 ): Promise<BuiltProxy & { config: string; variables: Record<string, string> }> {
@@ -41,8 +41,8 @@ async function startByPage(
   return { ...proxy, config, variables: { PROXY: url, PROXY_URL: url, ADMIN_URL: adminUrl } };
 }
 
-describe('the page “I run DSpace”', () => {
-  it('shows what each of its commands prints', async () => {
+describe('page “I run DSpace”', () => {
+  it('shows the actual output of each command', async () => {
     const item = 'https://repository.example.org/handle/123456/1';
     const origin = await startJsonServer((path) => {
       if (path === '/server/listprefixes') return { body: ['123456'] };
@@ -55,8 +55,8 @@ describe('the page “I run DSpace”', () => {
   });
 });
 
-describe('the page “I run Dataverse or another program with a Java Handle server”', () => {
-  it('shows what each of its commands prints', async () => {
+describe('page “I run Dataverse or another program with a Java Handle server”', () => {
+  it('shows the actual output of each command', async () => {
     const page = pageWith('java-handle-server.md', HANDLE_SERVER);
     const { variables } = await startByPage(page);
     expect(await walkThrough(page, { ...variables, HANDLE_SERVER: demo.url, HANDLE: '21.T11998/page' })).toBe(
@@ -65,18 +65,18 @@ describe('the page “I run Dataverse or another program with a Java Handle serv
   });
 });
 
-describe('the page “I run an ePIC or Handle.Net service”', () => {
-  itWithProgram('jq', 'shows what each of its commands prints', async () => {
+describe('page “I run an ePIC or Handle.Net service”', () => {
+  itWithProgram('jq', 'shows the actual output of each command', async () => {
     const page = pageWith('epic-service.md', HANDLE_SERVER);
     const { variables } = await startByPage(page);
     expect(await walkThrough(page, variables)).toBe(3);
   });
 });
 
-describe('the page “My institution wants a cache of doi.org and hdl.handle.net”', () => {
+describe('page “My institution wants a cache of doi.org and hdl.handle.net”', () => {
   itWithProgram(
     'jq',
-    'shows what each of its commands prints, with a resolver that answers 429',
+    'shows the actual output of each command, including when a resolver responds with 429',
     async () => {
       const doi = await startJsonServer((path) =>
         path.endsWith('/later')

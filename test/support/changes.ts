@@ -1,4 +1,4 @@
-// Readers of changes: the server-sent events of an admin listener, and a webhook that records its requests.
+// Test readers of changes: a change feed subscriber, a webhook receiver, and an audit file reader.
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,12 +16,12 @@ export interface ChangeEvent {
 export interface FeedReader {
   status: number;
   events: ChangeEvent[];
-  /** The id of the last message, with or without data. */
+  /** Returns the id of the last message, which may have no data. */
   lastId: () => string | undefined;
   leave: () => void;
 }
 
-/** Subscribes to the feed; the connection ends with the test. */
+/** Subscribes to the feed until the test ends. */
 export async function readFeed(adminUrl: string, lastId?: string): Promise<FeedReader> {
   const leaving = new AbortController();
   onTestFinished(() => {
@@ -66,9 +66,9 @@ interface Delivery {
 export interface WebhookReceiver {
   url: string;
   deliveries: Delivery[];
-  /** The changes of all acknowledged deliveries. */
+  /** Returns the changes in all acknowledged deliveries. */
   received: () => Record<string, unknown>[];
-  /** Status of the next responses. */
+  /** Sets the status of later responses. */
   respond: (status: number) => void;
 }
 
@@ -102,7 +102,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   };
 }
 
-/** The path of an audit file in a new folder, and a function that reads its lines. */
+/** Returns the path of an audit file in a new folder, and a function that reads its lines. */
 export function newAuditFile(): { path: string; lines: () => Record<string, unknown>[] } {
   const path = join(mkdtempSync(join(tmpdir(), 'audit-')), 'audit.log');
   return { path, lines: () => linesOf(path) };

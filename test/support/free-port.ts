@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 
 /** Excludes the kernel's ephemeral ports, which connections and listeners on port 0 could take meanwhile. */
 const PORTS = { from: 15_000, to: 31_000 };
-/** Concurrent test processes have separate ranges, because a port is often bound long after it was returned. */
+/** Concurrent test processes use separate ranges, because a port is often bound long after it was returned. */
 const RANGES = 8;
 const RANGE_SIZE = (PORTS.to - PORTS.from) / RANGES;
 const range = Number(process.env['VITEST_POOL_ID'] ?? 0) % RANGES;
@@ -25,7 +25,7 @@ async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** Returns a free port of the range; no port is returned twice before all others. */
+/** Returns a free port in the range. Ports are returned in rotation, so none is reused early. */
 export async function freePort(): Promise<number> {
   for (;;) {
     next = (next + 1) % RANGE_SIZE;

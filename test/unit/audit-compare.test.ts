@@ -1,4 +1,4 @@
-// The comparison of an instance that shares a Redis: messages of other instances may arrive late.
+// The audit comparison when instances share a Redis, whose messages may arrive late.
 import { describe, expect, it } from 'vitest';
 import { createCompare } from '../../src/audit/compare.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -19,7 +19,7 @@ interface Situation {
   appliedAt?: number;
 }
 
-/** Starts a comparison. `waiting` resolves when it waits for messages, and `settle` ends the time in which messages arrive. */
+/** Starts a comparison. `waiting` resolves when it starts to wait for messages; `settle` ends the wait. */
 function start({ record = found(NEW), redis = 'up', appliedAt }: Situation = {}) {
   const memory = new MemoryStore({
     bounds: { maxBytes: 1e6, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } },
@@ -43,8 +43,8 @@ function start({ record = found(NEW), redis = 'up', appliedAt }: Situation = {})
   return { memory, waiting, settle, lose: () => (state = 'down'), result: compare(handle, served) };
 }
 
-describe('the comparison with the record at the Handle server', () => {
-  it('waits for messages about a write before it calls an answer older', async () => {
+describe('audit comparison', () => {
+  it('waits for messages about a write before it reports an older entry', async () => {
     const { memory, waiting, settle, result } = start();
     await waiting;
     memory.raiseFence(handle.key, 'other/1', 60_000);
@@ -52,14 +52,14 @@ describe('the comparison with the record at the Handle server', () => {
     expect(await result).toBe('inconclusive');
   });
 
-  it('calls an answer older if no message arrives', async () => {
+  it('reports an older entry if no message arrives', async () => {
     const { waiting, settle, result } = start();
     await waiting;
     settle();
     expect(await result).toBe('older-within-ttl');
   });
 
-  it('is inconclusive if Redis is lost meanwhile', async () => {
+  it('is inconclusive if the connection to Redis is lost during the wait', async () => {
     const { waiting, settle, lose, result } = start();
     await waiting;
     lose();
@@ -70,20 +70,20 @@ describe('the comparison with the record at the Handle server', () => {
   it.each([
     [1200, 'inconclusive'],
     [1300, 'older-after-acknowledged-write'],
-  ])('allows for clocks that differ by 250 ms: %i ms is %s', async (appliedAt, expected) => {
+  ])('allows for a clock skew of 250 ms: a write applied at %i ms is %s', async (appliedAt, expected) => {
     const { waiting, settle, result } = start({ appliedAt });
     await waiting;
     settle();
     expect(await result).toBe(expected);
   });
 
-  it('waits neither for an equal record nor without Redis', async () => {
+  it('does not wait for an equal record, or if Redis is disabled', async () => {
     expect(await start({ record: found(OLD) }).result).toBe('equal');
     const alone = { redis: 'disabled', appliedAt: 1001 } as const;
     expect(await start(alone).result).toBe('older-after-acknowledged-write');
   });
 
-  it('is inconclusive for a failure, and rejects with an unexpected error', async () => {
+  it('is inconclusive for a service error, and rethrows an unexpected error', async () => {
     const failing = (failure: Error) =>
       createCompare({
         cache: {

@@ -1,4 +1,4 @@
-// The queue of changes for a destination: order, retries, and what it drops.
+// The queue of changes for one destination: order, retries and drops.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DeliveryQueue } from '../../src/changes/delivery-queue.js';
 
@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A queue whose destination accepts lines unless `isDown`. */
+/** Creates a queue whose destination accepts lines unless `state.isDown`. */
 function createQueue() {
   const delivered: string[] = [];
   const state = { isDown: false, dropped: 0, failures: 0 };
@@ -30,14 +30,14 @@ const numbers = (from: number, to: number): string[] =>
   Array.from({ length: to - from }, (_, at) => String(from + at));
 
 describe('delivery queue', () => {
-  it('delivers lines in their order before it resolves', async () => {
+  it('delivers lines in order before `add` resolves', async () => {
     const { queue, delivered } = createQueue();
     await Promise.all([queue.add(numbers(0, 250)), queue.add(numbers(250, 251))]);
     expect(delivered).toEqual(numbers(0, 251));
     expect(queue.length).toBe(0);
   });
 
-  it('delivers after an outage everything that was added, and reports the outage once', async () => {
+  it('delivers all lines after an outage, and reports the outage once', async () => {
     const { queue, delivered, state } = createQueue();
     state.isDown = true;
     await queue.add(['0']);
@@ -64,7 +64,7 @@ describe('delivery queue', () => {
     expect(delivered.at(-2)).toBe('10004');
   });
 
-  it('resolves after 500 ms when the destination does not respond', async () => {
+  it('resolves `add` after 500 ms when the destination does not respond', async () => {
     const lines: string[] = [];
     const queue = new DeliveryQueue({
       deliver: () => new Promise(() => undefined),
@@ -81,7 +81,7 @@ describe('delivery queue', () => {
     expect(queue.length).toBe(1);
   });
 
-  it('tries once more when it is closed', async () => {
+  it('attempts a last delivery when it is closed', async () => {
     const { queue, delivered, state } = createQueue();
     state.isDown = true;
     await queue.add(['0']);

@@ -4,7 +4,7 @@ import { LastDay } from '../../src/observe/last-day.js';
 const HOUR_MS = 3_600_000;
 
 describe('counts of the last day', () => {
-  it('include this hour and the 23 before it', () => {
+  it('include the current hour and the previous 23 hours', () => {
     let time = 1000 * HOUR_MS;
     const day = new LastDay(() => time);
     day.add('equal');
@@ -20,7 +20,7 @@ describe('counts of the last day', () => {
     expect(day.count('equal')).toBe(0);
   });
 
-  it('start again in the hour that replaces one of the day before', () => {
+  it('restart from 0 in an hour that replaces the same hour of the previous day', () => {
     let time = 1000 * HOUR_MS;
     const day = new LastDay(() => time);
     day.add('equal');

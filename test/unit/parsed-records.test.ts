@@ -34,7 +34,7 @@ describe('parsed values of a cache entry', () => {
     expect(parse).not.toHaveBeenCalled();
   });
 
-  test('are not parsed again for the last loaded record', () => {
+  test('are retained for the last loaded record', () => {
     const [one, other] = [entryOf(1, 'loaded'), entryOf(1, 'not loaded')];
     keepLoaded(one.entry.values, one.values);
     expect(valuesOf(other.entry)).toEqual(other.values);

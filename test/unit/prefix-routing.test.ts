@@ -79,20 +79,20 @@ describe('routing with a repository', () => {
   );
   const namesOf = (handle: string): string[] => findServers(handleRef(handle, false)).map(({ name }) => name);
 
-  test('sends it handles, and never a prefix record', () => {
+  test('selects the repository for its handles, but never for a prefix record', () => {
     expect(namesOf('123456/1')).toEqual(['repository']);
     for (const handle of ['0.NA/123456', '123456', '0.NA/20.500.1'])
       expect(namesOf(handle)).toEqual(['others']);
   });
 
-  test('keeps the case of its suffixes in keys', () => {
+  test('retains the case of its suffixes in cache keys', () => {
     const refOf = createRefOf(servers, false);
     expect(
       ['123456/aB', '20.500.x/aB', '21.t1/aB', '0.na/123456', 'abc'].map((text) => refOf(text).key),
     ).toEqual(['123456/aB', '20.500.X/aB', '21.T1/AB', '0.NA/123456', '0.NA/ABC']);
   });
 
-  test('leaves a prefix without a server unserved, next to others', () => {
+  test('reports a prefix of kind none as unserved, next to other prefixes', () => {
     const isServed = createIsServed([OTHERS], ['99.1']);
     expect(['99.1/A', '99.2/A'].map(isServed)).toEqual([false, true]);
     expect(createIsServed([], [])('99.2/A')).toBe(false);

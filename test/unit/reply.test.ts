@@ -60,7 +60,7 @@ describe('Handle server reply', () => {
       ['with a private value', `[${closed},${open}]`, `[${open}]`],
       ['with a value on two lines', `[${open},\n${open.replace(',', ',\n')}]`, `[${open},${open}]`],
       ['empty', '[]', undefined],
-    ])('keeps the public values of an array: %s', (_how, written, kept) => {
+    ])('is reduced to its public values: %s', (_how, written, kept) => {
       const outcome = read(200, `{"responseCode":1,"handle":"21.T1/a","values":${written}}`);
       const { values, parsed } = outcome.kind === 'found' ? outcome : {};
       expect(values).toBe(kept);

@@ -112,7 +112,7 @@ describe('route table', () => {
 
   test('is the only place that compares paths, except target.ts and request-log.ts', () => {
     const root = new URL('../../src/', import.meta.url);
-    // The dev-server has separate routes.
+    // The dev-server module has a separate router.
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
       (file) => file.endsWith('.ts') && !file.startsWith('dev-server/'),
     );

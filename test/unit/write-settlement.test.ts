@@ -58,7 +58,7 @@ describe('fence settlement', () => {
   });
 
   test.each([undefined, new ServiceError('INVALIDATION_UNCONFIRMED')])(
-    'precedes the record of the change, for which the write waits (failure of the settlement: %s)',
+    'precedes the recording of the change, which precedes the reply (settlement failure: %s)',
     async (failure) => {
       const { fence, settled } = createFence(failure);
       const recording = gate();

@@ -39,7 +39,7 @@ describe('fair queue', () => {
     expect(served(queue)).toEqual(['greedy 1', 'polite 1', 'polite 2', 'greedy 2', 'greedy 3', 'greedy 4']);
   });
 
-  it('checks once whether a client has a slot, however many requests of it wait', () => {
+  it('checks a client’s share once, regardless of its number of queued requests', () => {
     const queue = queueOf(...Array.from({ length: 100 }, (_, at) => waiter(`greedy ${at}`, 'greedy')));
     let checks = 0;
     const mayRun = (): boolean => {

@@ -1,4 +1,4 @@
-// Lists of a repository: one read for all callers at the same time, within the limits of a server.
+// Repository lists: single flight, and the limits of a server.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
 import { createRepositoryList } from '../../src/upstream/repository-list.js';
@@ -21,8 +21,8 @@ function createList({ maxBodyBytes = 100_000 } = {}) {
   });
 }
 
-describe('a list of a repository', () => {
-  it('is read once for callers at the same time, and again for later ones', async () => {
+describe('repository list', () => {
+  it('is read once for concurrent callers, and again for later callers', async () => {
     const handles = ['123456/1', '123456/2', '123456/3'];
     const scope = nock(SITE).get('/server/listhandles/123456/').twice().reply(200, handles);
     const list = createList();
@@ -33,14 +33,14 @@ describe('a list of a repository', () => {
     expect(scope.isDone()).toBe(true);
   });
 
-  it('fails if it is longer than upstream.maxBodySize, for each caller', async () => {
+  it('fails for each caller if it exceeds upstream.maxBodySize', async () => {
     nock(SITE).get('/server/listhandles/123456/').reply(200, ['123456/1']);
     const list = createList({ maxBodyBytes: 5 });
     const failed = await Promise.allSettled([list('123456', {}), list('123456', {})]);
     expect(failed).toMatchObject(Array(2).fill({ reason: { code: 'UPSTREAM_INVALID_RESPONSE' } }));
   });
 
-  it('never asks for a path that leads elsewhere', async () => {
+  it('is requested with dot segments escaped', async () => {
     nock(SITE).get('/server/listhandles/..%2F').reply(404);
     expect(await createList()('..', {})).toMatchObject({ status: 501, responseCode: 5 });
   });

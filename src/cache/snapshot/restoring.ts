@@ -19,7 +19,7 @@ interface RestoringSettings extends Pick<Config, 'cache' | 'seed' | 'upstream'> 
 interface RestoringParts {
   memory: Pick<MemoryStore, 'moment' | 'readFrom' | 'restore'>;
   refOf: (text: string) => HandleRef;
-  /** Whether a server can revalidate a key. */
+  /** Whether a key has a server that can revalidate its record. */
   isServed: (key: string) => boolean;
   /** Returns `cache.staleIfError` for a key. It is read for each record, because a reload may change it. */
   staleIfErrorMs: (key: string) => number;

@@ -250,7 +250,7 @@ export function createPrefixRecords(
   records: Pick<OtherRecords, 'known' | 'knownOrDue' | 'ask' | 'watch'>,
 ): PrefixRecords {
   const plainPrefixes = new LRUCache<string, Dependency>({
-    // `max` would preallocate for all prefixes.
+    // `maxSize` instead of `max`, which would preallocate for all prefixes.
     maxSize: MAX_PREFIXES,
     sizeCalculation: () => 1,
   });

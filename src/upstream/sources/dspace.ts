@@ -1,4 +1,4 @@
-// DSpace: the Handle resolver of its backend (7 and later) or of its user interface (4 to 6).
+// DSpace: the Handle resolver in its backend (version 7 and later) or in its user interface (versions 4 to 6).
 import { handleToPath, upperAscii } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { Steps } from '../../time-slicer.js';
@@ -7,7 +7,7 @@ import { type UpstreamReply, tooBusy } from '../reply.js';
 import { type UpstreamResponse, invalidResponse, isTooBusy, parseBody } from '../response.js';
 import { type RecordSource, type SourceSettings, assertWebUrl, urlRecord } from './source.js';
 
-/** Index and TTL of the only value that DSpace's plugin for CNRI's server has (HandlePlugin.java). */
+/** Index and TTL of the single value that DSpace's plugin for CNRI's server returns (HandlePlugin.java). */
 const VALUE = { index: 100, ttl: 100 };
 
 const SWITCH =
@@ -16,13 +16,13 @@ const SWITCH =
 export function createDspaceSource({ url, prefixes }: SourceSettings): RecordSource {
   const { basePath } = parseAddress(url);
   return {
-    // Characters that are syntax in a URL are escaped, also `+`, which DSpace would read as a space.
+    // URL delimiters are escaped, including `+`, which DSpace would decode as a space.
     read: ({ text }) => ({ method: 'GET', path: `${basePath}/resolve/${handleToPath(text)}` }),
     outcomeOf,
     list: {
-      // DSpace does not decode the prefix, and lists everything that begins with it.
+      // DSpace does not decode the prefix, and lists all handles that start with it.
       pathOf: (prefix) => `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`,
-      // DSpace answers 404 with `handle.hide.listhandles`.
+      // DSpace responds with 404 if `handle.hide.listhandles` is set.
       handlesIn: (response) => (response.status === 404 ? undefined : textsIn(response)),
     },
     probe: () => ({
@@ -36,7 +36,7 @@ export function createDspaceSource({ url, prefixes }: SourceSettings): RecordSou
 }
 
 function* outcomeOf(reply: UpstreamReply): Steps<Outcome> {
-  // Spring's firewall and Tomcat answer 400 for these names, so that none of them resolves at DSpace.
+  // Spring's firewall and Tomcat reject these names with 400, so DSpace cannot resolve them.
   if (reply.status === 400 && isRejectedName(reply.handle)) return { kind: 'not-found' };
   if (isTooBusy(reply.status)) throw tooBusy(reply);
   const [url] = textsIn(reply);
@@ -46,13 +46,14 @@ function* outcomeOf(reply: UpstreamReply): Steps<Outcome> {
   return urlRecord(url, VALUE);
 }
 
-/** Percent signs, semicolons, backslashes, control characters, and dot and empty segments (sent as `%2F`). */
+/** Whether a name has `%`, `;`, `\`, control characters, or dot or empty segments (escaped to `%2F`). */
 const isRejectedName = (handle: string): boolean =>
   /[%;\\\p{Cc}]/u.test(handle) || handleToPath(handle).includes('%2F');
 
 /**
- * Returns the strings of a JSON array. `null` is "none", also as an element. An empty body with 200 is a database error of
- * DSpace 6 and older; a 404 means that the resolver is switched off, never that there is no handle.
+ * Returns the strings of a JSON array. `null` means "none", both as the body and as an element. DSpace 6 and
+ * older report a database error as 200 with an empty body. A 404 means that the resolver is disabled, not that
+ * the handle does not exist.
  *
  * @throws ServiceError UPSTREAM_INVALID_RESPONSE
  */
@@ -64,7 +65,7 @@ function textsIn(response: UpstreamResponse): string[] {
   throw invalidResponse('no JSON array of strings', response, { remedy: SWITCH });
 }
 
-/** @throws ServiceError for a response without any of the configured prefixes; patterns such as `*` are not looked for */
+/** Ignores patterns such as `*`. @throws ServiceError if the response lists none of the configured prefixes */
 function checkPrefixes(response: UpstreamResponse, prefixes: readonly string[]): void {
   const served = textsIn(response).map(upperAscii);
   const wanted = prefixes.filter((pattern) => !pattern.includes('*'));

@@ -14,8 +14,8 @@ export function createHandleServerSource({ url }: SourceSettings): RecordSource 
       path: authoritative ? `${pathOf(text)}?auth=true` : pathOf(text),
     }),
     outcomeOf: readOutcome,
-    // Any Handle server sends a response code for a record, even "not found" or "not my prefix". The site has the version
-    // of the protocol (recorded from Handle.Net 9.3.1: 2.11), and a gateway may hide it.
+    // Every Handle server sends a response code, even for "not found" or "not my prefix". The site record
+    // contains the protocol version (2.11 for Handle.Net 9.3.1), but a gateway may hide it.
     probe: (probeHandle) => ({
       method: 'GET',
       path: pathOf(probeHandle),

@@ -1,4 +1,4 @@
-// The kinds of servers: a new one is a line here, its file, and its name in the configuration.
+// Registry of server kinds. A new kind needs an entry here, a source file, and a name in the configuration.
 import type { ServerConfig } from '../../config/upstream-servers.js';
 import { createDspaceSource } from './dspace.js';
 import { createHandleServerSource } from './handle-server.js';

@@ -1,4 +1,4 @@
-// Record sources: each describes the requests of one kind of server and interprets its responses.
+// Record sources: each builds the requests for one kind of server and interprets its responses.
 import type { ServerConfig } from '../../config/upstream-servers.js';
 import { toBytes } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
@@ -13,48 +13,48 @@ import { type UpstreamResponse, invalidResponse } from '../response.js';
 export type SourceSettings = Pick<ServerConfig, 'url' | 'prefixes'> &
   Partial<Pick<ServerConfig, 'existenceCheck'>>;
 
-/** A kind of server. All functions are pure. */
+/** The protocol of one kind of server. All functions are pure. */
 export interface RecordSource {
   /** Returns the request for a record, or the outcome if none is needed. */
   read: (handle: HandleRef, authoritative: boolean) => SourceRequest | Outcome;
   /** @throws ServiceError UPSTREAM_* for a failure */
   outcomeOf: (reply: UpstreamReply) => Steps<Outcome>;
-  /** Lists of a repository; undefined if it has none. Those of Handle servers are relayed. */
+  /** Lists handles at a repository; undefined if unsupported. Lists from Handle servers are relayed instead. */
   list?: {
     pathOf: (prefix: string) => string;
-    /** Undefined if the repository hides its lists. @throws ServiceError UPSTREAM_* for a failure */
+    /** Returns the listed handles; undefined if lists are hidden. @throws ServiceError UPSTREAM_* */
     handlesIn: (response: UpstreamResponse) => string[] | undefined;
   };
-  /** The requests by which an operator learns whether this kind of server answers. */
+  /** Returns the requests that check whether the address belongs to a server of this kind. */
   probe: (probeHandle: string) => ProbeQuestion;
 }
 
 export type SourceRequest = Pick<UpstreamRequest, 'method' | 'path'>;
 
-/** The requests of a probe and the check of the response. */
+/** The requests of a probe, and the validation of its response. */
 export interface ProbeQuestion extends SourceRequest {
-  /** @throws ServiceError for a response that is not of this kind of server */
+  /** @throws ServiceError for a response from a different kind of server */
   check?: (response: UpstreamResponse) => void;
-  /** Whether a redirect is an answer too. */
+  /** Whether a redirect counts as success. */
   mayRedirect?: boolean;
-  /** Path with the version of the protocol; its response does not affect the result. */
+  /** Path of the protocol version. Its response does not affect the result. */
   versionPath?: string;
 }
 
-/** Read by administrators and the public, written by nobody here. */
+/** Readable by administrators and the public, not writable. */
 const PERMISSIONS = '1010';
 
 /** The timestamp of DSpace's plugin for CNRI's server: 100 s after the epoch (HandlePlugin.java). */
 const TIMESTAMP = '1970-01-01T00:01:40Z';
 
-/** The record of a repository: a single URL value. */
+/** Builds a repository's record, which has a single URL value. */
 export function urlRecord(url: string, { index, ttl }: { index: number; ttl: number }): Found {
   const data = { format: 'string', value: url };
   const value = { index, type: 'URL', data, permissions: PERMISSIONS, ttl, timestamp: TIMESTAMP };
   return { kind: 'found', values: toBytes(writeJson([value])), ttls: [ttl] };
 }
 
-/** @throws ServiceError UPSTREAM_INVALID_RESPONSE unless the text is an absolute http(s) URL without control characters */
+/** @throws ServiceError UPSTREAM_INVALID_RESPONSE unless the text is an absolute http(s) URL */
 export function assertWebUrl(text: string, response: UpstreamResponse): void {
   const isWebUrl = /^https?:\/\/[^/\s]/i.test(text) && !/\p{Cc}/u.test(text) && URL.canParse(text);
   if (!isWebUrl) throw invalidResponse('a record without a web address', response);

@@ -1,4 +1,4 @@
-// Landing pages at an address that is made from the handle, such as those of EPrints or OJS.
+// Landing pages whose URL is a template filled with the handle, such as pages of EPrints or OJS.
 import type { HandleRef } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import { inOneStep } from '../../time-slicer.js';
@@ -9,7 +9,7 @@ import { type RecordSource, type SourceSettings, urlRecord } from './source.js';
 /** The usual index of a URL value, and the default TTL of a Handle server. */
 const VALUE = { index: 1, ttl: 86_400 };
 
-/** A page may send everybody a redirect, to a login or to a page about the error; none of these is followed. */
+/** Statuses of missing pages. A redirect does not count, because it may lead to a login page. */
 const GONE: readonly number[] = [404, 410];
 
 export function createTemplateSource({ url: template, existenceCheck }: SourceSettings): RecordSource {
@@ -29,7 +29,7 @@ export function createTemplateSource({ url: template, existenceCheck }: SourceSe
   };
 }
 
-/** @throws ServiceError for a status that says nothing about the page */
+/** Whether the landing page exists. @throws ServiceError for a status that does not tell */
 function exists(reply: UpstreamReply): boolean {
   const { status } = reply;
   if (status >= 200 && status < 400) return true;
@@ -38,13 +38,12 @@ function exists(reply: UpstreamReply): boolean {
   throw invalidResponse('no answer whether the page exists', reply);
 }
 
-/** Path and query, without the fragment. */
+/** Returns the path and query of a URL. */
 const pathOf = (url: string): string => /^https?:\/\/[^/?#]+([^#]*)/.exec(url)?.[1] ?? '/';
 
 /**
- * Fills `{handle}`, `{prefix}` and `{suffix}`. Slashes of the handle stay slashes in the path and are escaped in query and
- * fragment; everything else that is syntax in a URL is escaped. Undefined if the path has dot segments, which lead to
- * another page than the template says (RFC 3986 §5.2.4).
+ * Fills `{handle}`, `{prefix}` and `{suffix}`. URL delimiters are escaped, except slashes in the path. Returns
+ * undefined if the path contains dot segments, which clients would remove (RFC 3986 §5.2.4).
  */
 export function fillTemplate(template: string, handle: string): string | undefined {
   const slash = handle.indexOf('/');
@@ -58,5 +57,5 @@ export function fillTemplate(template: string, handle: string): string | undefin
   return filled + fill(template.slice(pathEnd), encode);
 }
 
-/** A lone surrogate, which JSON can hold and UTF-8 cannot, becomes U+FFFD. */
+/** Percent-encodes text. A lone surrogate, which JSON can contain and UTF-8 cannot, becomes U+FFFD. */
 const encode = (part: string): string => encodeURIComponent(Buffer.from(part).toString());

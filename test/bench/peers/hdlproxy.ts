@@ -1,11 +1,11 @@
-// HDLProxy at the URL of `--hdlproxy`, which is started by hand; its Handle server has the handles of the bench.
+// A running HDLProxy at the `--hdlproxy` URL, whose Handle server contains the handles of the benchmark.
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { Missing } from '../children.js';
 import type { Peer } from './peer.js';
 
 export const HDLPROXY = 'HDLProxy';
 
-/** @throws Missing without a URL */
+/** Connects to the running HDLProxy. @throws Missing without a URL */
 export async function startHdlProxy(url: string | undefined): Promise<Peer> {
   if (url === undefined) throw new Missing(`${HDLPROXY} (--hdlproxy URL)`);
   const { origin, port } = new URL(url);
@@ -13,7 +13,7 @@ export async function startHdlProxy(url: string | undefined): Promise<Peer> {
   return { name: HDLPROXY, url: origin, pid: listenerOf(Number(port || 80)), stop: () => Promise.resolve() };
 }
 
-/** The process of this machine that listens on a port. @throws Error if there is none */
+/** Returns the process on this machine that listens on a port. @throws Error if none does */
 function listenerOf(port: number): number {
   const inodes = ['tcp', 'tcp6'].flatMap((file) => listeningInodes(`/proc/net/${file}`, port));
   const sockets = inodes.map((inode) => `socket:[${inode}]`);
@@ -22,7 +22,7 @@ function listenerOf(port: number): number {
   return Number(pid);
 }
 
-/** proc(5): the local address, the remote one, state 0A (LISTEN), five fields, and the inode. */
+/** Parses /proc/net/tcp (proc(5)): local address, remote address, state 0A (LISTEN), five fields, inode. */
 const listeningInodes = (file: string, port: number): string[] => {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const line = new RegExp(`:${hex} \\S+ 0A \\S+ \\S+ \\S+ +\\d+ +\\d+ (\\d+) `, 'g');
@@ -34,7 +34,7 @@ function hasOpen(pid: string, sockets: readonly string[]): boolean {
     const folder = `/proc/${pid}/fd`;
     return readdirSync(folder).some((fd) => sockets.includes(readlinkSync(`${folder}/${fd}`)));
   } catch {
-    // The process has ended, or a descriptor was closed.
+    // The process has exited, or the descriptor has been closed.
     return false;
   }
 }

@@ -26,7 +26,7 @@ export function startNginx(
 
 interface NginxOptions {
   redirectsUrl?: string;
-  /** Size of the cache. */
+  /** Cache size in bytes. */
   maxBytes?: number;
 }
 

@@ -96,7 +96,7 @@ const redirectGoal = (workload: WorkloadName, most: number): Goal => ({
   most,
 });
 
-/** Goal relative to the CPU of HDLProxy. */
+/** Returns a goal relative to HDLProxy's CPU time. */
 const hdlProxyGoal = (workload: WorkloadName, most: number): Goal => ({
   workload,
   text: 'times the CPU of HDLProxy',

@@ -1,4 +1,4 @@
-// first: the first requests after a start, half of them for new handles, before V8 has compiled the code.
+// first: the first requests after a start, before V8 has optimized the code; half of them are for new handles.
 import { driveOnce, writeTargets } from '../drive/drive.js';
 import { OURS, type Peer } from '../peers/peer.js';
 import { startProxy } from '../peers/proxy.js';
@@ -8,7 +8,7 @@ import { type Figures, Ledger } from '../results.js';
 import { firstTargets } from '../targets.js';
 import type { Workload } from './workload.js';
 
-/** These come from one caller, the others over 64 connections. */
+/** Number of requests from a single caller, before 64 connections send the others. */
 const ALONE = 100;
 
 const MOST_SECONDS = 60;

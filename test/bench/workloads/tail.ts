@@ -1,4 +1,4 @@
-// tail: the day of a resolver: mostly redirects, of handles that are rarely requested twice, with a cache for a fifth of them.
+// tail: a resolver's typical load: redirects for rarely repeated handles, with a cache for a fifth of them.
 import { driveOnce, writeTargets } from '../drive/drive.js';
 import { startHdlProxy } from '../peers/hdlproxy.js';
 import { startNginx } from '../peers/nginx.js';
@@ -11,10 +11,10 @@ import type { Workload } from './workload.js';
 
 const MOST_SECONDS = 300;
 
-/** nginx counts the blocks of its files: a record takes one. */
+/** Cache space per record: nginx counts whole file blocks. */
 const FILE_BLOCK_BYTES = 4096;
 
-/** Seed of the requests that fill the caches, other than those of the rounds. */
+/** Seed for the requests that fill the caches, different from the seeds of the rounds. */
 const FILLING = 1000;
 
 export const tail: Workload = async (bench) => {

@@ -64,7 +64,7 @@ function sinceStart({ hitRatio, hits, misses, stale }) {
   return `${joined(percent(hitRatio))} since the start: ${counts}`;
 }
 
-/** Shows four decimals, rounded down, so that 100 % means all. */
+/** Formats a percentage with four decimals, rounded down, so that only a complete match shows 100 %. */
 function audited({ compared, equal }) {
   if (compared === 0) return [];
   const part = Math.floor((equal / compared) * 1_000_000) / 10_000;
