@@ -14,14 +14,17 @@ interface RequestPlan<T> {
 /** Sends all items unless SIGINT or SIGTERM arrives first. Returns whether the run was interrupted. */
 export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPlan<T>): Promise<boolean> {
   const { signal, release } = listenForInterrupt();
-  const pace = createPace(rate, signal);
+  const ended = new AbortController();
+  const pace = createPace(rate, unlimited(AbortSignal.any([signal, ended.signal])));
   const work = async (): Promise<void> => {
     for (;;) {
       await pace();
       const item = signal.aborted ? undefined : next();
-      if (item === undefined) return;
+      if (item === undefined) break;
       await send(item);
     }
+    // The other senders have nothing to wait for.
+    ended.abort();
   };
   await Promise.all(Array.from({ length: concurrency }, work));
   release();
@@ -39,11 +42,16 @@ function createPace(rate: number, signal: AbortSignal): () => Promise<void> {
   };
 }
 
+/** Disables the listener-leak warning, because each concurrent sender may listen for the signal. */
+function unlimited(signal: AbortSignal): AbortSignal {
+  setMaxListeners(0, signal);
+  return signal;
+}
+
 /** Aborts the signal on the first SIGINT or SIGTERM; the second ends the process, as is Node's default. */
 export function listenForInterrupt(): { signal: AbortSignal; release: () => void } {
   const interrupt = new AbortController();
-  // Disables the listener-leak warning, because each concurrent sender may listen for the signal.
-  setMaxListeners(0, interrupt.signal);
+  unlimited(interrupt.signal);
   const abort = (): void => {
     release();
     interrupt.abort();
