@@ -45,6 +45,7 @@ export async function readStatistics(
     memory,
     /** The last 24 hours; zeros without `audit.hits`. */
     audit: auditsOfLastDay(),
+    mirrors: await readMirrors(read),
     logLevel,
     process: { pid: process.pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelaySeconds },
   };
@@ -118,6 +119,22 @@ async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: 
     bytes: bytes[store] ?? 0,
     evictions: evictions[store] ?? 0,
   }));
+}
+
+/** Returns the state of each mirrored prefix; the age is null before the first list. */
+async function readMirrors(read: ReadMetric) {
+  const [complete, handles, ages] = await Promise.all(
+    [METRICS.mirrorComplete, METRICS.mirrorHandles, METRICS.mirrorListAge].map(read),
+  );
+  return (complete ?? []).map(({ labels, value }, at) => {
+    const listAgeSeconds = ages?.[at]?.value ?? Infinity;
+    return {
+      prefix: String(labels['prefix']),
+      isComplete: value === 1,
+      handles: handles?.[at]?.value ?? 0,
+      listAgeSeconds: Number.isFinite(listAgeSeconds) ? Math.round(listAgeSeconds) : null,
+    };
+  });
 }
 
 /** Merges all series. Includes the buckets, so that readers can compute percentiles between two readings. */

@@ -38,6 +38,21 @@ export interface StoreUsage {
   bytes: number;
 }
 
+/** State of a mirrored prefix on this instance. */
+export interface MirrorStatus {
+  prefix: string;
+  /** Whether the last list was whole and the last walk has read each of its handles. */
+  isComplete: boolean;
+  /** Number of listed handles. */
+  handles: number;
+  /** Infinity before the first list. */
+  listAgeMs: number;
+  /** Handles that the current walk has looked at, those without an entry in memory, and those not read. */
+  looked: number;
+  absent: number;
+  failed: number;
+}
+
 /** Usage of a Handle server's concurrency limit. */
 interface LimitUsage {
   server: string;
@@ -276,11 +291,24 @@ function createGauges(registry: Registry, recent: Recent) {
         ({ destination, length }: QueueUsage) => ({ labels: { destination }, value: length }),
       ],
     ]),
+    registerMirrors: addGauges(registry, [
+      [METRICS.mirrorComplete, mirrorGauge(({ isComplete }) => (isComplete ? 1 : 0))],
+      [METRICS.mirrorHandles, mirrorGauge(({ handles }) => handles)],
+      [METRICS.mirrorLooked, mirrorGauge(({ looked }) => looked)],
+      [METRICS.mirrorAbsent, mirrorGauge(({ absent }) => absent)],
+      [METRICS.mirrorFailed, mirrorGauge(({ failed }) => failed)],
+      [METRICS.mirrorListAge, mirrorGauge(({ listAgeMs }) => listAgeMs / 1000)],
+    ]),
     registerLimitedNetworks: addGauges(registry, [
       [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],
     ]),
   };
 }
+
+const mirrorGauge = (read: (status: MirrorStatus) => number) => (status: MirrorStatus) => ({
+  labels: { prefix: status.prefix },
+  value: read(status),
+});
 
 type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => { labels: Labels; value: number }];
 

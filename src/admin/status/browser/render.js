@@ -39,7 +39,7 @@ export function render(stats) {
   putFigure(
     'hits',
     percent(lastMinute.hitRatio),
-    joined([sinceStart(requests), ...audited(stats.audit)], '\n'),
+    joined([sinceStart(requests), ...audited(stats.audit), ...stats.mirrors.map(mirrored)], '\n'),
   );
   const total = `${counted(requests.total)} in ${span(stats.uptimeSeconds)}`;
   putFigure('rate', [rate(lastMinute.requestsPerSecond)], total);
@@ -69,6 +69,12 @@ function audited({ compared, equal }) {
   if (compared === 0) return [];
   const part = Math.floor((equal / compared) * 1_000_000) / 10_000;
   return [`${part} % of ${plural(compared, 'audited hit')} in 24 h equal to the Handle server's record`];
+}
+
+function mirrored({ prefix, isComplete, handles, listAgeSeconds }) {
+  if (listAgeSeconds === null) return `${prefix}: not listed yet`;
+  const state = isComplete ? 'mirrored' : 'mirrored in part';
+  return `${prefix}: ${plural(handles, 'handle')} ${state}, listed ${span(listAgeSeconds)} ago`;
 }
 
 const others = ({ p50, p95 }) =>

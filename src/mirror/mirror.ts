@@ -1,0 +1,97 @@
+// Mirrors the configured prefixes: their handles are all in the cache, and survive an outage of any length.
+import type { Cache } from '../cache/cache.js';
+import { isLoopback } from '../config/addresses.js';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
+import { type HandleRef, refOfKey } from '../handle/handle.js';
+import type { Resolver } from '../resolver/resolver.js';
+import { OWN_WORK } from '../upstream/caller.js';
+import type { RecordAnswer } from '../upstream/reply.js';
+import { type HandleServer, type Upstreams, assertFound } from '../upstream/upstreams.js';
+import { PAGE_SIZE, listNames } from './names.js';
+import { createPrefixMirror } from './prefix-mirror.js';
+
+interface MirrorParts {
+  cache: Pick<Cache, 'memory'>;
+  upstreams: Pick<Upstreams, 'findServers'>;
+  refOf: (text: string) => HandleRef;
+  /** Functions, because the resolver asks the mirror for TTLs, and restored records are not read again. */
+  resolver: () => Pick<Resolver<unknown>, 'refresh'>;
+  whenRestored: () => Promise<void>;
+}
+
+export interface Mirror {
+  /** Returns the minimum TTL of a not-found answer (ms). */
+  unknownTtlMs: (key: string) => number;
+  close: () => void;
+}
+
+/** Starts the mirrors once the snapshot has been restored. */
+export function createMirror(
+  { mirror }: Pick<Config, 'mirror'>,
+  context: Context,
+  { cache, upstreams, refOf, resolver, whenRestored }: MirrorParts,
+): Mirror {
+  const { intervalMs, maxHandles, prefixes } = mirror;
+  const mirrors = new Map(
+    prefixes.map((prefix) => {
+      const readPage = createReadPage(mirror, refOf(`${prefix}/`), { upstreams, context });
+      const list = (previous: ReadonlySet<string>) =>
+        listNames({ prefix, maxHandles, refOf, previous, readPage });
+      return [
+        prefix,
+        createPrefixMirror({ prefix, intervalMs, list, memory: cache.memory, resolver }, context),
+      ];
+    }),
+  );
+  context.metrics.registerMirrors(() => [...mirrors.values()].map(({ status }) => status()));
+  const start = async (): Promise<void> => {
+    await whenRestored();
+    await Promise.all([...mirrors.values()].map(({ run }) => run()));
+  };
+  start().catch((err: unknown) => {
+    context.log.error({ err }, 'unexpected error in the mirror');
+    context.metrics.countInternalError();
+  });
+  return {
+    unknownTtlMs: (key) =>
+      mirrors.size === 0 ? 0 : (mirrors.get(refOfKey(key).prefix)?.unknownTtlMs(key) ?? 0),
+    close() {
+      for (const { close } of mirrors.values()) close();
+    },
+  };
+}
+
+type Login = Pick<Config['mirror'], 'user' | 'password'>;
+
+/** Creates the function that reads a page of the list from the server that is responsible for the handle. */
+function createReadPage(
+  login: Login,
+  handle: HandleRef,
+  { upstreams, context }: { upstreams: MirrorParts['upstreams']; context: Context },
+): (page: number) => Promise<RecordAnswer> {
+  const { prefix } = handle;
+  const [server] = upstreams.findServers(handle);
+  const authorization = server && isSecure(server) ? basicLogin(login) : undefined;
+  if (server !== undefined && login.user !== undefined && authorization === undefined)
+    context.log.warn(
+      { upstream: server.url, remedy: 'use https' },
+      'mirror.user is not sent over plain http',
+    );
+  return async (page) => {
+    const { records, list, isRepository } = assertFound(server);
+    // A repository has no pages.
+    if (isRepository) return list(prefix, { caller: OWN_WORK });
+    return records.list(prefix, { authorization, caller: OWN_WORK, page, pageSize: PAGE_SIZE });
+  };
+}
+
+const isSecure = ({ url }: HandleServer): boolean =>
+  url.startsWith('https:') || isLoopback(new URL(url).hostname);
+
+/** Returns a login with HTTP Basic. Encodes the colon of an identity, because a colon ends the user (RFC 7617 §2). */
+function basicLogin({ user, password }: Login): string | undefined {
+  if (user === undefined || password === undefined) return undefined;
+  const name = user.includes(':') ? encodeURIComponent(user) : user;
+  return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
+}
