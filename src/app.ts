@@ -22,7 +22,7 @@ import { FOREVER_MS } from './config/fields.js';
 import { createMemoryBudget } from './http/request-body.js';
 import { createRunStepsOf } from './http/request-work.js';
 import type { NativeAnswer } from './native/answer.js';
-import { createMirror } from './mirror/mirror.js';
+import { type Mirror, createMirror } from './mirror/mirror.js';
 import { createNative, type NativeListeners, createNativeListeners } from './native/native.js';
 import {
   type EventLoop,
@@ -204,7 +204,7 @@ function createSources(
   const cache = createCache(
     settings(),
     context,
-    cacheEvents(() => ({ resolver, restoring, audit })),
+    cacheEvents(() => ({ resolver, restoring, audit, mirror })),
   );
   const restoring = createRestoring(settings(), context, {
     memory: cache.memory,
@@ -242,7 +242,7 @@ function createSources(
  * Connects cache events to their receivers. `parts` is a function, because the cache is created before them.
  */
 const cacheEvents = (
-  parts: () => { resolver: Resolver<unknown>; restoring: Restoring; audit: Audit },
+  parts: () => { resolver: Resolver<unknown>; restoring: Restoring; audit: Audit; mirror: Mirror },
 ): CacheEvents => ({
   onInvalidated(key) {
     parts().resolver.detachLoads(key);
@@ -254,7 +254,9 @@ const cacheEvents = (
     parts().restoring.recordDeletion(deleted);
   },
   onWritten(key) {
-    parts().audit.onWritten(key);
+    const { audit, mirror } = parts();
+    audit.onWritten(key);
+    mirror.onWritten(key);
   },
 });
 

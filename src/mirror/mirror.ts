@@ -1,15 +1,17 @@
 // Mirrors the configured prefixes: their handles are all in the cache, and survive an outage of any length.
 import type { Cache } from '../cache/cache.js';
+import { oneAtATime } from '../cache/clock.js';
 import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, refOfKey } from '../handle/handle.js';
+import { exceptServiceError } from '../resolver/loader.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { OWN_WORK } from '../upstream/caller.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { type HandleServer, type Upstreams, assertFound } from '../upstream/upstreams.js';
 import { PAGE_SIZE, listNames } from './names.js';
-import { createPrefixMirror } from './prefix-mirror.js';
+import { PrefixMirror } from './prefix-mirror.js';
 
 interface MirrorParts {
   cache: Pick<Cache, 'memory'>;
@@ -23,8 +25,13 @@ interface MirrorParts {
 export interface Mirror {
   /** Returns the minimum TTL of a not-found answer (ms). */
   unknownTtlMs: (key: string) => number;
+  /** Called when a write, of any instance, has invalidated a record of this instance. */
+  onWritten: (key: string) => void;
   close: () => void;
 }
+
+/** Maximum written handles that wait for their read; others are read by the next walk. */
+const MAX_WRITTEN = 100_000;
 
 /** Starts the mirrors once the snapshot has been restored. */
 export function createMirror(
@@ -40,24 +47,38 @@ export function createMirror(
         listNames({ prefix, maxHandles, refOf, previous, readPage });
       return [
         prefix,
-        createPrefixMirror({ prefix, intervalMs, list, memory: cache.memory, resolver }, context),
+        new PrefixMirror({ prefix, intervalMs, list, memory: cache.memory, resolver }, context),
       ];
     }),
   );
-  context.metrics.registerMirrors(() => [...mirrors.values()].map(({ status }) => status()));
+  context.metrics.registerMirrors(() => [...mirrors.values()].map((each) => each.status()));
   const start = async (): Promise<void> => {
     await whenRestored();
-    await Promise.all([...mirrors.values()].map(({ run }) => run()));
+    await Promise.all([...mirrors.values()].map((each) => each.run()));
   };
-  start().catch((err: unknown) => {
+  const onUnexpected = (err: unknown): void => {
     context.log.error({ err }, 'unexpected error in the mirror');
     context.metrics.countInternalError();
+  };
+  start().catch(onUnexpected);
+  const written = new Set<string>();
+  const readWritten = oneAtATime(async () => {
+    for (const key of written) {
+      written.delete(key);
+      await resolver().refresh(refOfKey(key), { newerThan: 0, caller: OWN_WORK }).catch(exceptServiceError);
+    }
   });
   return {
     unknownTtlMs: (key) =>
       mirrors.size === 0 ? 0 : (mirrors.get(refOfKey(key).prefix)?.unknownTtlMs(key) ?? 0),
+    onWritten(key) {
+      if (mirrors.size === 0 || written.size >= MAX_WRITTEN || !mirrors.has(refOfKey(key).prefix)) return;
+      written.add(key);
+      readWritten().catch(onUnexpected);
+    },
     close() {
-      for (const { close } of mirrors.values()) close();
+      written.clear();
+      for (const each of mirrors.values()) each.close();
     },
   };
 }

@@ -102,6 +102,3 @@ export class Walk {
     else this.#failed++;
   }
 }
-
-/** Returns the pause after a number of consecutive failures (ms). */
-export const pauseMsAfter = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), 60_000);

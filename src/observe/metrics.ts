@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import { CATALOGUE } from '../errors.js';
 import { LastDay } from './last-day.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
+import { MIRROR_GAUGES } from './mirror-gauges.js';
 import { Recent } from './recent.js';
 
 interface RequestSample {
@@ -36,21 +37,6 @@ export interface StoreUsage {
   store: string;
   entries: number;
   bytes: number;
-}
-
-/** State of a mirrored prefix on this instance. */
-export interface MirrorStatus {
-  prefix: string;
-  /** Whether the last list was whole and the last walk has read each of its handles. */
-  isComplete: boolean;
-  /** Number of listed handles. */
-  handles: number;
-  /** Infinity before the first list. */
-  listAgeMs: number;
-  /** Handles that the current walk has looked at, those without an entry in memory, and those not read. */
-  looked: number;
-  absent: number;
-  failed: number;
 }
 
 /** Usage of a Handle server's concurrency limit. */
@@ -291,24 +277,12 @@ function createGauges(registry: Registry, recent: Recent) {
         ({ destination, length }: QueueUsage) => ({ labels: { destination }, value: length }),
       ],
     ]),
-    registerMirrors: addGauges(registry, [
-      [METRICS.mirrorComplete, mirrorGauge(({ isComplete }) => (isComplete ? 1 : 0))],
-      [METRICS.mirrorHandles, mirrorGauge(({ handles }) => handles)],
-      [METRICS.mirrorLooked, mirrorGauge(({ looked }) => looked)],
-      [METRICS.mirrorAbsent, mirrorGauge(({ absent }) => absent)],
-      [METRICS.mirrorFailed, mirrorGauge(({ failed }) => failed)],
-      [METRICS.mirrorListAge, mirrorGauge(({ listAgeMs }) => listAgeMs / 1000)],
-    ]),
+    registerMirrors: addGauges(registry, MIRROR_GAUGES),
     registerLimitedNetworks: addGauges(registry, [
       [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],
     ]),
   };
 }
-
-const mirrorGauge = (read: (status: MirrorStatus) => number) => (status: MirrorStatus) => ({
-  labels: { prefix: status.prefix },
-  value: read(status),
-});
 
 type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => { labels: Labels; value: number }];
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
+import { basic } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 const PREFIX = '21.T11998';
@@ -28,6 +29,7 @@ const SEED = {
   ...Object.fromEntries(NAMES.map((name) => [name, recordOf('https://example.org/old')])),
 };
 
+const AUTHORIZATION = basic(`300:${PREFIX}/USER01`, 'password');
 const LOGIN = { MIRROR_USER: `300:${PREFIX}/USER01`, MIRROR_PASSWORD: 'password' };
 
 async function startServer(): Promise<DemoServer & { url: string }> {
@@ -51,16 +53,13 @@ const startMirror = ({ url }: { url: string }, env: Record<string, string> = {})
 async function stateOf(proxy: Proxy): Promise<Record<string, number>> {
   const metrics = (await proxy.metrics()).filter(({ name }) => name.startsWith('handle_proxy_mirror_'));
   return Object.fromEntries(
-    metrics.map(({ name, values }) => [
-      name.slice('handle_proxy_mirror_'.length),
-      Number(values[0]?.value ?? NaN),
-    ]),
+    metrics.map(({ name, values }) => [name.slice('handle_proxy_mirror_'.length), values[0]?.value ?? NaN]),
   );
 }
 
 const whenComplete = (proxy: Proxy): Promise<void> =>
   expect
-    .poll(() => stateOf(proxy), { timeout: 20_000 })
+    .poll(() => stateOf(proxy))
     .toMatchObject({ complete: 1, handles: LISTED, checked_handles: LISTED, failed_handles: 0 });
 
 const pathOf = (name: string): string => `/api/handles/${name}`;
@@ -85,6 +84,22 @@ describe('the mirror of a prefix', () => {
     proxy.pass(1000 * DAY_MS);
     const answers = await Promise.all(NAMES.map((name) => proxy.ask(pathOf(name))));
     expect(answers.map(({ status }) => status)).toEqual(NAMES.map(() => 200));
+  });
+
+  it('reads a written handle again, so that an outage does not lose it', async () => {
+    const server = await startServer();
+    const proxy = await startMirror(server);
+    await whenComplete(proxy);
+    const [name = ''] = NAMES;
+    const written = await proxy.ask(`${pathOf(name)}?index=various`, {
+      method: 'PUT',
+      headers: { authorization: AUTHORIZATION, 'content-type': 'application/json' },
+      body: JSON.stringify({ values: [textValue(1, 'URL', 'https://example.org/written')] }),
+    });
+    expect(written.status).toBe(200);
+    await expect.poll(() => server.askedFor(name)).toBe(3);
+    server.fail('reset');
+    await expect.poll(async () => (await proxy.ask(pathOf(name))).text).toContain('/written');
   });
 
   it('asks the server once about an unlisted handle until the next list', async () => {
@@ -147,7 +162,7 @@ describe('the mirror of a prefix', () => {
     const server = await startServer();
     server.fail('reset');
     const proxy = await startMirror(server);
-    await expect.poll(() => server.requests).toBeGreaterThan(0);
+    await expect.poll(() => server.asked).toBeGreaterThan(0);
     expect(await stateOf(proxy)).toMatchObject({ complete: 0, list_age_seconds: Infinity });
     server.heal();
     await whenComplete(proxy);
@@ -166,7 +181,7 @@ describe('the mirror of a prefix', () => {
   it('reports a prefix whose list is refused as incomplete', async () => {
     const server = await startServer();
     const proxy = await startMirror(server, { MIRROR_PASSWORD: 'wrong' });
-    await expect.poll(() => server.requests).toBeGreaterThan(0);
+    await expect.poll(() => server.asked).toBeGreaterThan(0);
     expect(await stateOf(proxy)).toMatchObject({ complete: 0, handles: 0 });
   });
 });
