@@ -121,18 +121,21 @@ async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: 
   }));
 }
 
-/** Returns the state of each mirrored prefix; the age is null before the first list. */
+/** Returns the mirrored prefixes; an age is null before the first list, or before the first complete copy. */
 async function readMirrors(read: ReadMetric) {
-  const [complete, handles, ages] = await Promise.all(
-    [METRICS.mirrorComplete, METRICS.mirrorHandles, METRICS.mirrorListAge].map(read),
-  );
-  return (complete ?? []).map(({ labels, value }, at) => {
-    const listAgeSeconds = ages?.[at]?.value ?? Infinity;
+  const [handles, ages] = await Promise.all([read(METRICS.mirrorHandles), read(METRICS.mirrorAge)]);
+  const prefixes = new Set(handles.map(({ labels }) => String(labels['prefix'])));
+  return [...prefixes].map((prefix) => {
+    const isOfPrefix = ({ labels }: Reading): boolean => labels['prefix'] === prefix;
+    const ageOf = (part: string): number | null => {
+      const age = ages.find((reading) => isOfPrefix(reading) && reading.labels['part'] === part)?.value;
+      return age === undefined || age === Infinity ? null : Math.round(age);
+    };
     return {
-      prefix: String(labels['prefix']),
-      isComplete: value === 1,
-      handles: handles?.[at]?.value ?? 0,
-      listAgeSeconds: Number.isFinite(listAgeSeconds) ? Math.round(listAgeSeconds) : null,
+      prefix,
+      handles: { listed: 0, checked: 0, absent: 0, failed: 0, ...sumBy(handles.filter(isOfPrefix), 'state') },
+      listAgeSeconds: ageOf('list'),
+      recordsAgeSeconds: ageOf('records'),
     };
   });
 }

@@ -51,7 +51,17 @@ export function createMirror(
       ];
     }),
   );
-  context.metrics.registerMirrors(() => [...mirrors.values()].map((each) => each.status()));
+  const statuses = () => [...mirrors.values()].map((each) => each.status());
+  context.metrics.registerMirrorHandles(() =>
+    statuses().flatMap(({ prefix, handles }) =>
+      Object.entries(handles).map(([state, value]) => ({ labels: { prefix, state }, value })),
+    ),
+  );
+  context.metrics.registerMirrorAges(() =>
+    statuses().flatMap(({ prefix, ages }) =>
+      Object.entries(ages).map(([part, value]) => ({ labels: { prefix, part }, value })),
+    ),
+  );
   const start = async (): Promise<void> => {
     await whenRestored();
     await Promise.all([...mirrors.values()].map((each) => each.run()));
@@ -83,11 +93,11 @@ export function createMirror(
   };
 }
 
-type Login = Pick<Config['mirror'], 'user' | 'password'>;
+type MirrorLogin = Pick<Config['mirror'], 'user' | 'password'>;
 
 /** Creates the function that reads a page of the list from the server that is responsible for the handle. */
 function createReadPage(
-  login: Login,
+  login: MirrorLogin,
   handle: HandleRef,
   { upstreams, context }: { upstreams: MirrorParts['upstreams']; context: Context },
 ): (page: number) => Promise<RecordAnswer> {
@@ -111,7 +121,7 @@ const isSecure = ({ url }: HandleServer): boolean =>
   url.startsWith('https:') || isLoopback(new URL(url).hostname);
 
 /** Returns a login with HTTP Basic. Encodes the colon of an identity, because a colon ends the user (RFC 7617 §2). */
-function basicLogin({ user, password }: Login): string | undefined {
+function basicLogin({ user, password }: MirrorLogin): string | undefined {
   if (user === undefined || password === undefined) return undefined;
   const name = user.includes(':') ? encodeURIComponent(user) : user;
   return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;

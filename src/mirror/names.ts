@@ -14,7 +14,7 @@ export interface HandleList {
   isWhole: boolean;
 }
 
-interface ListParts {
+interface NamesParts {
   /** Upper-case prefix. */
   prefix: string;
   maxHandles: number;
@@ -38,7 +38,7 @@ export class ListRefused extends Error {}
  *
  * @throws ListRefused, ServiceError
  */
-export async function listNames(parts: ListParts): Promise<HandleList> {
+export async function listNames(parts: NamesParts): Promise<HandleList> {
   const names = new Set<string>();
   const keep = (key: string): void => {
     if (names.size < parts.maxHandles) names.add(key);
@@ -55,7 +55,7 @@ export async function listNames(parts: ListParts): Promise<HandleList> {
 }
 
 /** Reads one pass. `counts` contains each different number of handles that the pages report. */
-async function readPages({ prefix, maxHandles, refOf, readPage }: ListParts) {
+async function readPages({ prefix, maxHandles, refOf, readPage }: NamesParts) {
   const found = new Set<string>();
   const counts = new Set<number>();
   const lastPage = Math.ceil(maxHandles / PAGE_SIZE);

@@ -5,12 +5,19 @@ import type { Entry } from '../cache/entry.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { refOfKey } from '../handle/handle.js';
-import type { MirrorStatus } from '../observe/mirror-gauges.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { OWN_WORK } from '../upstream/caller.js';
 import { type HandleList, ListRefused } from './names.js';
 import { createPause } from './pause.js';
 import { type Visit, Walk } from './walk.js';
+
+interface MirrorStatus {
+  prefix: string;
+  /** Numbers of handles; all but `listed` since the last list. */
+  handles: Record<'listed' | 'checked' | 'absent' | 'failed', number>;
+  /** Ages (s); Infinity before the first list, or before the first complete copy. */
+  ages: Record<'list' | 'records', number>;
+}
 
 interface PrefixMirrorParts {
   prefix: string;
@@ -26,7 +33,7 @@ interface PrefixMirrorParts {
 const MAX_IN_FLIGHT = 8;
 /** Share of the time until the next list over which a walk is spread. */
 const SPREAD = 0.9;
-/** Share of handles that may be missing: above it, the log has a warning, and failed reads are caught up at once. */
+/** Share of handles that may be missing: above it, the log has a warning, and the next walk does not wait. */
 const MAX_MISSING = 0.01;
 
 const NONE: ReadonlySet<string> = new Set();
@@ -39,7 +46,8 @@ export class PrefixMirror {
   readonly #cycleMs: number;
   #known: (HandleList & { listedAt: number }) | undefined;
   #walk: Walk | undefined;
-  #isCopied = false;
+  /** Time of the last whole list of which every handle has been read (ms since the epoch). */
+  #copiedAt = -Infinity;
   #isSpread = false;
   #isListFailing = false;
 
@@ -66,13 +74,13 @@ export class PrefixMirror {
   }
 
   status(): MirrorStatus {
-    const known = this.#known;
+    const now = this.#context.clock.now();
+    const counts = this.#walk?.counts ?? { checked: 0, absent: 0, failed: 0 };
+    const { names = NONE, listedAt = -Infinity } = this.#known ?? {};
     return {
       prefix: this.#parts.prefix,
-      isComplete: this.#isCopied && known?.isWhole === true,
-      handles: known?.names.size ?? 0,
-      listAgeMs: known === undefined ? Infinity : this.#context.clock.now() - known.listedAt,
-      ...(this.#walk?.counts ?? { looked: 0, absent: 0, failed: 0 }),
+      handles: { listed: names.size, ...counts },
+      ages: { list: (now - listedAt) / 1000, records: (now - this.#copiedAt) / 1000 },
     };
   }
 
@@ -142,16 +150,17 @@ export class PrefixMirror {
     walk.fail(visit);
   }
 
-  /** Reports the end of a walk. */
-  #finish({ counts: { absent, failed, looked } }: Walk, startedAt: number): void {
+  /** Ends a walk, and reports what is new to the operator. */
+  #finish({ counts: { checked, absent, failed } }: Walk, startedAt: number): void {
     const { log, clock } = this.#context;
     const { prefix } = this.#parts;
-    const seconds = Math.round((clock.monotonic() - startedAt) / 1000);
-    if (this.#isCopied && absent > looked * MAX_MISSING)
+    const isFirst = this.#copiedAt === -Infinity;
+    if (!isFirst && absent > checked * MAX_MISSING)
       log.warn({ prefix, absent, remedy: 'raise cache.maxBytes' }, 'mirrored records missing in memory');
-    if (!this.#isCopied && failed === 0)
-      log.info({ prefix, handles: looked, seconds }, 'mirrored prefix copied');
-    this.#isCopied = failed === 0;
-    this.#isSpread = failed <= looked * MAX_MISSING;
+    this.#isSpread = failed <= checked * MAX_MISSING;
+    if (failed > 0 || this.#known?.isWhole !== true) return;
+    this.#copiedAt = this.#known.listedAt;
+    const seconds = Math.round((clock.monotonic() - startedAt) / 1000);
+    if (isFirst) log.info({ prefix, handles: checked, seconds }, 'mirrored prefix copied');
   }
 }

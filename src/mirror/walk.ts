@@ -43,7 +43,7 @@ export class Walk {
   readonly #previous: Iterator<string, undefined>;
   /** Handles whose read failed. They are read again at the end. */
   readonly #again = new Set<Visit>();
-  #looked = 0;
+  #checked = 0;
   #absent = 0;
   #failed = 0;
 
@@ -53,9 +53,9 @@ export class Walk {
     this.#previous = plan.previous.values();
   }
 
-  /** Names looked at, names without an entry in memory at that time, and names whose reads all failed. */
-  get counts(): { looked: number; absent: number; failed: number } {
-    return { looked: this.#looked, absent: this.#absent, failed: this.#failed };
+  /** Names checked, names without an entry in memory at that time, and names whose reads all failed. */
+  get counts(): { checked: number; absent: number; failed: number } {
+    return { checked: this.#checked, absent: this.#absent, failed: this.#failed };
   }
 
   /** `now`: wall clock. `elapsedMs`: time since the start of the walk. */
@@ -68,8 +68,8 @@ export class Walk {
           return { kind: 'visit', key: old.value, newerThan: listedAt - 1, failures: 0 };
         continue;
       }
-      const aheadMs = (this.#looked / names.size) * durationMs - elapsedMs;
-      if (aheadMs > MAX_AHEAD_MS && this.#looked < names.size) return { kind: 'wait', ms: aheadMs };
+      const aheadMs = (this.#checked / names.size) * durationMs - elapsedMs;
+      if (aheadMs > MAX_AHEAD_MS && this.#checked < names.size) return { kind: 'wait', ms: aheadMs };
       const { value: key } = this.#order.next();
       if (key === undefined) return this.#readAgain();
       const visit = this.#visitOf(key, now);
@@ -81,7 +81,7 @@ export class Walk {
   #visitOf(key: string, now: number): Visit | undefined {
     const newerThan = now - this.#plan.minAgeMs;
     const entry = this.#plan.entryOf(key);
-    this.#looked++;
+    this.#checked++;
     if (entry === undefined) this.#absent++;
     return entry?.kind === 'found' && entry.requestedAt > newerThan
       ? undefined

@@ -256,41 +256,17 @@ export const METRICS = {
     labelNames: [],
     help: 'Age of the audited answers with the result older-within-ttl: the record at the Handle server changed at most this long before.',
   },
-  mirrorComplete: {
-    name: 'handle_proxy_mirror_complete',
-    type: 'gauge',
-    labelNames: ['prefix'],
-    help: '1 while this instance has the whole list of a mirrored prefix and has read each listed handle, else 0.',
-  },
   mirrorHandles: {
     name: 'handle_proxy_mirror_handles',
     type: 'gauge',
-    labelNames: ['prefix'],
-    help: 'Listed handles of a mirrored prefix.',
+    labelNames: ['prefix', 'state'],
+    help: 'Handles of a mirrored prefix by state (listed; since the last list checked: read if the record was too old; absent: without an entry in memory when they were checked, as all are in the first copy, later a sign that `cache.maxBytes` is too small; failed: not read in three attempts).',
   },
-  mirrorLooked: {
-    name: 'handle_proxy_mirror_checked_handles',
+  mirrorAge: {
+    name: 'handle_proxy_mirror_age_seconds',
     type: 'gauge',
-    labelNames: ['prefix'],
-    help: 'Handles of a mirrored prefix that have been checked since the last list, and read if their record was too old.',
-  },
-  mirrorAbsent: {
-    name: 'handle_proxy_mirror_absent_handles',
-    type: 'gauge',
-    labelNames: ['prefix'],
-    help: 'Handles of a mirrored prefix that had no entry in memory when they were checked after the last list: all during the first copy; later, if there are many, `cache.maxBytes` is too small.',
-  },
-  mirrorFailed: {
-    name: 'handle_proxy_mirror_failed_handles',
-    type: 'gauge',
-    labelNames: ['prefix'],
-    help: 'Handles of a mirrored prefix that could not be read since the last list, in three attempts.',
-  },
-  mirrorListAge: {
-    name: 'handle_proxy_mirror_list_age_seconds',
-    type: 'gauge',
-    labelNames: ['prefix'],
-    help: 'Time since the last list of a mirrored prefix was requested; `+Inf` before the first.',
+    labelNames: ['prefix', 'part'],
+    help: 'Age of a mirrored prefix by part (list: time since the last list; records: time since the last whole list of which every handle has been checked and none has failed), `+Inf` before the first.',
   },
   udpLimited: {
     name: 'handle_proxy_native_udp_limited_total',

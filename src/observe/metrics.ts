@@ -3,7 +3,6 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import { CATALOGUE } from '../errors.js';
 import { LastDay } from './last-day.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
-import { MIRROR_GAUGES } from './mirror-gauges.js';
 import { Recent } from './recent.js';
 
 interface RequestSample {
@@ -277,14 +276,22 @@ function createGauges(registry: Registry, recent: Recent) {
         ({ destination, length }: QueueUsage) => ({ labels: { destination }, value: length }),
       ],
     ]),
-    registerMirrors: addGauges(registry, MIRROR_GAUGES),
+    registerMirrorHandles: addGauges(registry, [
+      [METRICS.mirrorHandles, (reading: LabelledValue) => reading],
+    ]),
+    registerMirrorAges: addGauges(registry, [[METRICS.mirrorAge, (reading: LabelledValue) => reading]]),
     registerLimitedNetworks: addGauges(registry, [
       [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],
     ]),
   };
 }
 
-type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => { labels: Labels; value: number }];
+interface LabelledValue {
+  labels: Labels;
+  value: number;
+}
+
+type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => LabelledValue];
 
 /**
  * Returns a function that registers the source of the gauges. At each scrape, every source item sets each

@@ -49,18 +49,19 @@ const startMirror = ({ url }: { url: string }, env: Record<string, string> = {})
     ...env,
   });
 
-/** Returns the metrics of the mirror by name, without their common prefix. */
+/** Returns the numbers of handles by state, and the ages by part (s). */
 async function stateOf(proxy: Proxy): Promise<Record<string, number>> {
   const metrics = (await proxy.metrics()).filter(({ name }) => name.startsWith('handle_proxy_mirror_'));
+  const readings = metrics.flatMap(({ values }) => values);
   return Object.fromEntries(
-    metrics.map(({ name, values }) => [name.slice('handle_proxy_mirror_'.length), values[0]?.value ?? NaN]),
+    readings.map(({ labels, value }) => [labels['state'] ?? `${labels['part']} age`, value]),
   );
 }
 
 const whenComplete = (proxy: Proxy): Promise<void> =>
   expect
     .poll(() => stateOf(proxy))
-    .toMatchObject({ complete: 1, handles: LISTED, checked_handles: LISTED, failed_handles: 0 });
+    .toMatchObject({ 'records age': 0, listed: LISTED, checked: LISTED, failed: 0 });
 
 const pathOf = (name: string): string => `/api/handles/${name}`;
 
@@ -145,7 +146,7 @@ describe('the mirror of a prefix', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'mirror-')), 'snapshot');
     server.limit(40);
     const first = await startMirror(server, { CACHE_SNAPSHOT_FILE: file });
-    await expect.poll(async () => (await stateOf(first))['checked_handles']).toBeGreaterThan(10);
+    await expect.poll(async () => (await stateOf(first))['checked']).toBeGreaterThan(10);
     await first.close();
     server.heal();
     const asked = NAMES.filter((name) => server.askedFor(name) > 0).length;
@@ -163,7 +164,7 @@ describe('the mirror of a prefix', () => {
     server.fail('reset');
     const proxy = await startMirror(server);
     await expect.poll(() => server.asked).toBeGreaterThan(0);
-    expect(await stateOf(proxy)).toMatchObject({ complete: 0, list_age_seconds: Infinity });
+    expect(await stateOf(proxy)).toMatchObject({ listed: 0, 'list age': Infinity, 'records age': Infinity });
     server.heal();
     await whenComplete(proxy);
   });
@@ -172,7 +173,7 @@ describe('the mirror of a prefix', () => {
     const server = await startServer();
     server.limit(40);
     const proxy = await startMirror(server);
-    await expect.poll(async () => (await stateOf(proxy))['checked_handles']).toBeGreaterThan(10);
+    await expect.poll(async () => (await stateOf(proxy))['checked']).toBeGreaterThan(10);
     server.heal();
     server.fail('reset', { times: 10 });
     await whenComplete(proxy);
@@ -182,6 +183,6 @@ describe('the mirror of a prefix', () => {
     const server = await startServer();
     const proxy = await startMirror(server, { MIRROR_PASSWORD: 'wrong' });
     await expect.poll(() => server.asked).toBeGreaterThan(0);
-    expect(await stateOf(proxy)).toMatchObject({ complete: 0, handles: 0 });
+    expect(await stateOf(proxy)).toMatchObject({ listed: 0, 'records age': Infinity });
   });
 });

@@ -57,7 +57,7 @@ describe('a walk', () => {
         ...previous.filter((name) => !known.has(name)),
         ...listed.filter((name) => !isCurrent(name)),
       ]);
-      expect(walk.counts.looked).toBe(listed.length);
+      expect(walk.counts.checked).toBe(listed.length);
     },
   );
 
@@ -90,7 +90,7 @@ describe('a walk', () => {
     const entryOf = () => ({ kind: 'found' as const, requestedAt: NOW });
     const walk = new Walk(planOf({ names: namesOf(300), entryOf }));
     expect(walk.next(NOW, 0)).toEqual({ kind: 'rest' });
-    expect(walk.counts.looked).toBe(200);
+    expect(walk.counts.checked).toBe(200);
     expect(walk.next(NOW, 0)).toEqual({ kind: 'end' });
   });
 

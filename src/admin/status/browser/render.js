@@ -71,10 +71,10 @@ function audited({ compared, equal }) {
   return [`${part} % of ${plural(compared, 'audited hit')} in 24 h equal to the Handle server's record`];
 }
 
-function mirrored({ prefix, isComplete, handles, listAgeSeconds }) {
-  if (listAgeSeconds === null) return `${prefix}: not listed yet`;
-  const state = isComplete ? 'mirrored' : 'mirrored in part';
-  return `${prefix}: ${plural(handles, 'handle')} ${state}, listed ${span(listAgeSeconds)} ago`;
+function mirrored({ prefix, handles: { listed, checked }, recordsAgeSeconds }) {
+  const known = `mirror of ${prefix}: ${plural(listed, 'handle')}`;
+  if (recordsAgeSeconds === null) return `${known}, ${counted(checked)} copied`;
+  return `${known}, all read in the last ${span(recordsAgeSeconds)}`;
 }
 
 const others = ({ p50, p95 }) =>
