@@ -51,17 +51,12 @@ export function createMirror(
       ];
     }),
   );
-  const statuses = () => [...mirrors.values()].map((each) => each.status());
-  context.metrics.registerMirrorHandles(() =>
-    statuses().flatMap(({ prefix, handles }) =>
-      Object.entries(handles).map(([state, value]) => ({ labels: { prefix, state }, value })),
-    ),
-  );
-  context.metrics.registerMirrorAges(() =>
-    statuses().flatMap(({ prefix, ages }) =>
-      Object.entries(ages).map(([part, value]) => ({ labels: { prefix, part }, value })),
-    ),
-  );
+  const readings = (label: string, read: (each: PrefixMirror) => Record<string, number>) => () =>
+    [...mirrors].flatMap(([prefix, each]) =>
+      Object.entries(read(each)).map(([name, value]) => ({ labels: { prefix, [label]: name }, value })),
+    );
+  context.metrics.registerMirrorHandles(readings('state', (each) => each.handles()));
+  context.metrics.registerMirrorAges(readings('part', (each) => each.ages()));
   const start = async (): Promise<void> => {
     await whenRestored();
     await Promise.all([...mirrors.values()].map((each) => each.run()));

@@ -11,14 +11,6 @@ import { type HandleList, ListRefused } from './names.js';
 import { createPause } from './pause.js';
 import { type Visit, Walk } from './walk.js';
 
-interface MirrorStatus {
-  prefix: string;
-  /** Numbers of handles; all but `listed` since the last list. */
-  handles: Record<'listed' | 'checked' | 'absent' | 'failed', number>;
-  /** Ages (s); Infinity before the first list, or before the first complete copy. */
-  ages: Record<'list' | 'records', number>;
-}
-
 interface PrefixMirrorParts {
   prefix: string;
   /** Maximum age of a record (ms). */
@@ -47,7 +39,7 @@ export class PrefixMirror {
   #known: (HandleList & { listedAt: number }) | undefined;
   #walk: Walk | undefined;
   /** Time of the last whole list of which every handle has been read (ms since the epoch). */
-  #copiedAt = -Infinity;
+  #copiedAt: number | undefined;
   #isSpread = false;
   #isListFailing = false;
 
@@ -73,15 +65,16 @@ export class PrefixMirror {
     return Math.max(0, known.listedAt + this.#cycleMs - this.#context.clock.now());
   }
 
-  status(): MirrorStatus {
-    const now = this.#context.clock.now();
+  /** Returns the numbers of handles by state; all but `listed` since the last list. */
+  handles(): Record<'listed' | 'checked' | 'absent' | 'failed', number> {
     const counts = this.#walk?.counts ?? { checked: 0, absent: 0, failed: 0 };
-    const { names = NONE, listedAt = -Infinity } = this.#known ?? {};
-    return {
-      prefix: this.#parts.prefix,
-      handles: { listed: names.size, ...counts },
-      ages: { list: (now - listedAt) / 1000, records: (now - this.#copiedAt) / 1000 },
-    };
+    return { listed: this.#known?.names.size ?? 0, ...counts };
+  }
+
+  /** Returns the ages (s), Infinity before the first list, or before the first complete copy. */
+  ages(): Record<'list' | 'records', number> {
+    const ageOf = (at = -Infinity): number => (this.#context.clock.now() - at) / 1000;
+    return { list: ageOf(this.#known?.listedAt), records: ageOf(this.#copiedAt) };
   }
 
   async #runCycle(): Promise<void> {
@@ -154,7 +147,7 @@ export class PrefixMirror {
   #finish({ counts: { checked, absent, failed } }: Walk, startedAt: number): void {
     const { log, clock } = this.#context;
     const { prefix } = this.#parts;
-    const isFirst = this.#copiedAt === -Infinity;
+    const isFirst = this.#copiedAt === undefined;
     if (!isFirst && absent > checked * MAX_MISSING)
       log.warn({ prefix, absent, remedy: 'raise cache.maxBytes' }, 'mirrored records missing in memory');
     this.#isSpread = failed <= checked * MAX_MISSING;
