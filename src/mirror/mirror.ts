@@ -14,7 +14,7 @@ import { PAGE_SIZE, listNames } from './names.js';
 import { PrefixMirror } from './prefix-mirror.js';
 
 interface MirrorParts {
-  cache: Pick<Cache, 'memory'>;
+  cache: { memory: Pick<Cache['memory'], 'inspect'> };
   upstreams: Pick<Upstreams, 'findServers'>;
   refOf: (text: string) => HandleRef;
   /** Functions, because the resolver asks the mirror for TTLs, and restored records are not read again. */
