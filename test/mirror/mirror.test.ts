@@ -2,7 +2,9 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import request from 'supertest';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Statistics } from '../../src/admin/statistics.js';
 import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
 import { basic } from '../support/demo.js';
@@ -75,6 +77,15 @@ describe('the mirror of a prefix', () => {
     expect(NAMES.map(server.askedFor)).toEqual(NAMES.map(() => 1));
     expect((await proxy.ask(pathOf('21.T11998/n7'))).headers['cache-status']).toContain('hit');
     expect(server.askedFor(`${PREFIX}/N7`)).toBe(1);
+  });
+
+  it('is in the statistics with its age', async () => {
+    const proxy = await startMirror(await startServer());
+    await whenComplete(proxy);
+    proxy.pass(60_000);
+    const { mirrors } = (await request(proxy.app.admin).get('/stats').expect(200)).body as Statistics;
+    const handles = { listed: LISTED, checked: LISTED, absent: LISTED, failed: 0 };
+    expect(mirrors).toEqual([{ prefix: PREFIX, handles, listAgeSeconds: 60, recordsAgeSeconds: 60 }]);
   });
 
   it('serves every handle during an outage of any length', async () => {
