@@ -18,9 +18,11 @@ import {
 } from './config/upstream-servers.js';
 import type { Context } from './context.js';
 import { createCoordination } from './coordination/coordination.js';
+import { FOREVER_MS } from './config/fields.js';
 import { createMemoryBudget } from './http/request-body.js';
 import { createRunStepsOf } from './http/request-work.js';
 import type { NativeAnswer } from './native/answer.js';
+import { type Mirror, createMirror } from './mirror/mirror.js';
 import { createNative, type NativeListeners, createNativeListeners } from './native/native.js';
 import {
   type EventLoop,
@@ -88,10 +90,16 @@ interface AppSettings extends Config {
   servers: readonly ConfiguredServer[];
   /** Prefixes without a server. */
   unserved: readonly string[];
+  /** `cache.staleIfError`, and without end for mirrored prefixes that it does not name. */
+  staleIfError: Config['cache']['staleIfError'];
 }
 
 const settingsOf = (config: Config): AppSettings => ({
   ...config,
+  staleIfError: [
+    ...config.mirror.prefixes.map((prefix) => ({ prefixes: [prefix] as const, ms: FOREVER_MS })),
+    ...config.cache.staleIfError,
+  ],
   servers: upstreamServers(config),
   unserved: unservedPrefixes(config),
 });
@@ -104,7 +112,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const { context, closeTracing } = createContext(settings, deps);
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
-  const { cache, restoring, coordination, upstreams, changes, audit } = sources;
+  const { cache, restoring, coordination, upstreams, changes, audit, mirror } = sources;
   const reports = createReports(config, context, coordination.reportStore);
   const createPrepared = (): PreparedCache =>
     new PreparedCache(config.http.responseCache, { ...cache, onHit: audit.onPreparedHit });
@@ -140,6 +148,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     async close() {
       eventLoop.close();
       audit.close();
+      mirror.close();
       coordination.close();
       await Promise.all([listening.close(), upstreams.close(), restoring.close(), changes.close()]);
       await reports.close();
@@ -200,13 +209,13 @@ function createSources(
   shared: ReturnType<typeof createShared>,
 ) {
   const { servers, unserved, upstream } = settings();
-  const staleIfErrorMs = createFindPeriod(() => settings().cache.staleIfError);
+  const staleIfErrorMs = createFindPeriod(() => settings().staleIfError);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const isServed = createIsServed(servers, unserved);
   const cache = createCache(
     settings(),
     context,
-    cacheEvents(() => ({ resolver, restoring, audit })),
+    cacheEvents(() => ({ resolver, restoring, audit, mirror })),
   );
   const restoring = createRestoring(settings(), context, {
     memory: cache.memory,
@@ -227,17 +236,24 @@ function createSources(
     servers: upstreams.servers,
   });
   const audit = createAudit(settings(), context, { cache, reads: upstreams.reads, resolver: () => resolver });
-  const loading = { cache, upstream: upstreams.reads, limitMiss, refOf, staleIfErrorMs, onHit: audit.onHit };
-  const resolver: Resolver<unknown> = createResolver(settings, context, loading);
+  const { whenRestored } = restoring;
+  const mirroring = { cache, upstreams, refOf, resolver: () => resolver, whenRestored };
+  const mirror = createMirror(settings(), context, mirroring);
+  const loading = { cache, upstream: upstreams.reads, limitMiss, refOf, staleIfErrorMs };
+  const resolver: Resolver<unknown> = createResolver(settings, context, {
+    ...loading,
+    unknownTtlMs: mirror.unknownTtlMs,
+    onHit: audit.onHit,
+  });
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
-  return { cache, restoring, coordination, changes, upstreams, limitMiss, audit, resolver, originOf };
+  return { cache, restoring, coordination, changes, upstreams, limitMiss, audit, mirror, resolver, originOf };
 }
 
 /**
  * Connects cache events to their receivers. `parts` is a function, because the cache is created before them.
  */
 const cacheEvents = (
-  parts: () => { resolver: Resolver<unknown>; restoring: Restoring; audit: Audit },
+  parts: () => { resolver: Resolver<unknown>; restoring: Restoring; audit: Audit; mirror: Mirror },
 ): CacheEvents => ({
   onInvalidated(key) {
     parts().resolver.detachLoads(key);
@@ -249,7 +265,9 @@ const cacheEvents = (
     parts().restoring.recordDeletion(deleted);
   },
   onWritten(key) {
-    parts().audit.onWritten(key);
+    const { audit, mirror } = parts();
+    audit.onWritten(key);
+    mirror.onWritten(key);
   },
 });
 

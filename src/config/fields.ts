@@ -220,7 +220,7 @@ export interface PrefixPeriod {
 }
 
 /** Value of `forever`: 100 years, which Redis accepts as an expiry. */
-const FOREVER_MS = 36_500 * 86_400_000;
+export const FOREVER_MS = 36_500 * 86_400_000;
 const MAX_MS = 365 * 86_400_000;
 
 const DEFAULT = 'default';

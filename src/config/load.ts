@@ -232,14 +232,21 @@ function sourceOf(key: string, { tree, file, variables }: Given): string {
 
 const MAX_SHOWN = 80;
 
+/** Keys whose whole value is hidden. Lists of Redis nodes can contain a password anywhere. */
+const SECRETS = [
+  'admin.token',
+  'redis.cluster',
+  'redis.sentinels',
+  'changes.webhook.secret',
+  'mirror.password',
+];
+
 /** Masks secrets in a value. Hides invalid URLs entirely, because they may be bare passwords. */
 function maskValue(key: string, value: unknown): string {
   if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'a mapping';
   if (typeof value !== 'string') return JSON.stringify(value);
   if (key.endsWith('.url')) return parseUrl(value) ? `"${maskUrl(value)}"` : '(hidden)';
-  // Lists of Redis nodes can contain a password anywhere.
-  if (['admin.token', 'redis.cluster', 'redis.sentinels', 'changes.webhook.secret'].includes(key))
-    return '(hidden)';
+  if (SECRETS.includes(key)) return '(hidden)';
   return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value);
 }
 

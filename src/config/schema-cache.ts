@@ -1,4 +1,4 @@
-// Configuration keys for the cache: TTLs, memory and shared Redis.
+// Configuration keys for the cache: TTLs, memory, shared Redis and mirrored prefixes.
 import { readRedisNode, readRedisUrl } from './addresses.js';
 import {
   duration,
@@ -6,6 +6,7 @@ import {
   normalised,
   oneOf,
   prefixPeriods,
+  readPrefixPattern,
   reloadable,
   section,
   size,
@@ -118,5 +119,30 @@ export const redis = section({
   ),
   disconnectedMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
     "Maximum age of a response from memory while Redis is unreachable, because other instances' invalidations do not arrive.",
+  ),
+});
+
+const readPrefix = (given: string): string | undefined =>
+  given.includes('*') ? undefined : readPrefixPattern(given);
+
+export const mirror = section({
+  prefixes: list({ allowed: 'prefixes such as 21.T1', read: readPrefix })
+    .default([])
+    .describe(
+      'Prefixes whose handles are all read into the cache and served stale without end while the Handle server is away, separated by commas; without any, there is no mirror.',
+    ),
+  interval: duration({ min: '1s', max: '30d', byDefault: '1h' }).describe(
+    'Maximum age of the records of `mirror.prefixes`: handles are listed, and records read, after half of it.',
+  ),
+  user: text({ allowed: 'an identity such as 300:21.T1/ADMIN', pattern: /^[\x21-\x7e]+$/ })
+    .optional()
+    .describe(
+      'Identity with the right to list the handles of `mirror.prefixes`, such as `300:21.T1/ADMIN`; it is sent only to the server of the prefix, over https or to loopback.',
+    ),
+  password: text({ allowed: 'the password of mirror.user', pattern: /^.+$/s })
+    .optional()
+    .describe('Password of `mirror.user`.'),
+  maxHandles: wholeNumber({ min: 1, max: 10_000_000, byDefault: 1_000_000 }).describe(
+    'Maximum handles of a mirrored prefix, about 100 bytes each besides their records; a longer list is mirrored in part.',
   ),
 });

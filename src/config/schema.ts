@@ -1,7 +1,7 @@
 // Combines the schema of all sections, and adds rules across keys.
 import { z } from 'zod';
 import { isLoopback, readBaseUrl, readOrigin } from './addresses.js';
-import { cache, redis, seed } from './schema-cache.js';
+import { cache, mirror, redis, seed } from './schema-cache.js';
 import { audit, changes } from './schema-audit.js';
 import {
   batch,
@@ -33,6 +33,7 @@ const SECTIONS = {
   cache,
   audit,
   seed,
+  mirror,
   deletion,
   batch,
   reverseLookup,
@@ -89,6 +90,11 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
       webhook.url !== undefined && webhook.secret === undefined,
       'changes.webhook.secret',
       'set it, because changes.webhook.url is set',
+    ],
+    [
+      (config.mirror.user === undefined) !== (config.mirror.password === undefined),
+      'mirror.password',
+      'give mirror.user and this together',
     ],
     [minTtlMs > maxTtlMs, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
   ];

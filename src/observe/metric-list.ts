@@ -256,6 +256,18 @@ export const METRICS = {
     labelNames: [],
     help: 'Age of audited entries with the result older-within-ttl, which is an upper bound for the time since the record changed at the Handle server.',
   },
+  mirrorHandles: {
+    name: 'handle_proxy_mirror_handles',
+    type: 'gauge',
+    labelNames: ['prefix', 'state'],
+    help: 'Handles of a mirrored prefix by state (listed; since the last list checked: read if the record was too old; absent: without an entry in memory when they were checked, as all are in the first copy, later a sign that `cache.maxBytes` is too small; failed: not read in three attempts).',
+  },
+  mirrorAge: {
+    name: 'handle_proxy_mirror_age_seconds',
+    type: 'gauge',
+    labelNames: ['prefix', 'part'],
+    help: 'Age of a mirrored prefix by part (list: time since the last list; records: time since the last whole list of which every handle has been checked and none has failed), `+Inf` before the first.',
+  },
   udpLimited: {
     name: 'handle_proxy_native_udp_limited_total',
     type: 'counter',

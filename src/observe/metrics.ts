@@ -276,13 +276,22 @@ function createGauges(registry: Registry, recent: Recent) {
         ({ destination, length }: QueueUsage) => ({ labels: { destination }, value: length }),
       ],
     ]),
+    registerMirrorHandles: addGauges(registry, [
+      [METRICS.mirrorHandles, (reading: LabelledValue) => reading],
+    ]),
+    registerMirrorAges: addGauges(registry, [[METRICS.mirrorAge, (reading: LabelledValue) => reading]]),
     registerLimitedNetworks: addGauges(registry, [
       [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],
     ]),
   };
 }
 
-type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => { labels: Labels; value: number }];
+interface LabelledValue {
+  labels: Labels;
+  value: number;
+}
+
+type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => LabelledValue];
 
 /**
  * Returns a function that registers the source of the gauges. At each scrape, every source item sets each

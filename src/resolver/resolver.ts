@@ -60,6 +60,8 @@ interface ResolverParts extends Pick<LoaderDeps<unknown>, 'onHit'> {
   refOf: RefOf;
   /** Returns `cache.staleIfError` for a key. */
   staleIfErrorMs: (key: string) => number;
+  /** Returns the minimum TTL of a not-found answer for a key (ms); a `cache.notFound.ttl` of 0 wins. */
+  unknownTtlMs: (key: string) => number;
 }
 
 /** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
@@ -69,7 +71,7 @@ const MAX_FAILURES = 100_000;
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
   { clock: { now } }: Context,
-  { cache, upstream, limitMiss, refOf, staleIfErrorMs, onHit }: ResolverParts,
+  { cache, upstream, limitMiss, refOf, staleIfErrorMs, unknownTtlMs, onHit }: ResolverParts,
 ): Resolver<unknown> {
   const { retryAfterMs, staleAfterMs, mirrorMaxTtlMs } = settings().upstream;
   return new Resolver({
@@ -80,7 +82,8 @@ export function createResolver(
     failures: new ExpiringMap({ ttlMs: retryAfterMs, maxEntries: MAX_FAILURES, now }),
     ttlBoundsOf(key) {
       const { found, notFound } = settings().cache;
-      return { found, notFound, staleIfErrorMs: staleIfErrorMs(key), mirrorMaxTtlMs };
+      const ttlMs = notFound.ttlMs === 0 ? 0 : Math.max(notFound.ttlMs, unknownTtlMs(key));
+      return { found, notFound: { ttlMs }, staleIfErrorMs: staleIfErrorMs(key), mirrorMaxTtlMs };
     },
     get refreshAheadMinHits() {
       return settings().cache.refreshAhead.minHits;
@@ -168,6 +171,18 @@ export class Resolver<Ticket> {
     const { load, collapsed } = this.#join({ ...named, authoritative: false, newerThan: 0 });
     const answer = this.#answerInTime(named.handle.key, entry, load);
     return collapsed ? answer.then(asCollapsed) : answer;
+  }
+
+  /**
+   * Reads a handle unless an entry was requested after `newerThan` (ms), by any instance. Joins a load in flight.
+   *
+   * @throws ServiceError when the upstream fails, also if there is a stale entry
+   */
+  refresh(
+    handle: HandleRef,
+    { newerThan, caller }: Pick<LoadTask, 'newerThan' | 'caller'>,
+  ): Promise<Resolution> {
+    return this.#join({ handle, authoritative: false, newerThan, caller }).load.answer;
   }
 
   /**

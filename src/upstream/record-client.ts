@@ -48,6 +48,7 @@ export interface ListOptions {
   /** Page number, from 0. Without both `page` and `pageSize`, the server lists all handles. */
   page?: number;
   pageSize?: number;
+  caller?: Caller | undefined;
 }
 
 /** A read response with its values; undefined for a refusal. */
@@ -133,13 +134,14 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
         query: queryOf(indexes.map((index) => `index=${index}`)),
         ...given,
       }),
-    list: (prefix, { authorization, page, pageSize }) =>
+    list: (prefix, { authorization, caller, page, pageSize }) =>
       read({
         query: queryOf([
           `prefix=${encodeURIComponent(prefix)}`,
           ...(page === undefined || pageSize === undefined ? [] : [`page=${page}`, `pageSize=${pageSize}`]),
         ]),
         authorization,
+        caller,
       }),
   };
 }

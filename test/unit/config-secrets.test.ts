@@ -29,6 +29,7 @@ describe('password in the configuration', () => {
     [{ REDIS_URL: 'redis://redis:6379/1' }, '"redis://redis:6379/1"'],
     [{ REDIS_CLUSTER: 'redis://proxy:hunter2@n1:6379' }, '(hidden)'],
     [{ ADMIN_TOKEN: 'hunter2-hunter2-hunter2' }, '(hidden)'],
+    [{ MIRROR_USER: '300:21.T1/ADMIN', MIRROR_PASSWORD: 'hunter2' }, '(hidden)'],
   ])('is masked in the printed configuration (%o)', (env, shown) => {
     const upstream = { UPSTREAM_URL: 'https://handle.example.org' };
     const { keys } = loadStartConfig({ env: { ...upstream, ...env }, readFile: () => '' });

@@ -54,6 +54,8 @@ export interface Restoring {
   exportRecords: (prefix: string) => AsyncGenerator<string, number>;
   /** Returns whether records can be served: not while a proxy without a Handle server reads its seed. */
   isReady: () => boolean;
+  /** Settles once the snapshot and the seed have been read. */
+  whenRestored: () => Promise<void>;
   close: () => Promise<void>;
 }
 
@@ -109,7 +111,7 @@ export function createRestoring(
       await readSeed(seed.file, (lines, counts) => restoreLines(lines, counts, ticket), context);
     isSeeded = true;
   };
-  void start();
+  const restored = start();
   return {
     recordDeletion: (deleted) => snapshot?.recordDeletion(deleted),
     async importLines(text) {
@@ -120,6 +122,7 @@ export function createRestoring(
     },
     exportRecords: (prefix) => exportRecords(memory, prefix),
     isReady: () => hasServer || isSeeded,
+    whenRestored: () => restored,
     close: async () => snapshot?.close(),
   };
 }

@@ -39,7 +39,7 @@ export function render(stats) {
   putFigure(
     'hits',
     percent(lastMinute.hitRatio),
-    joined([sinceStart(requests), ...audited(stats.audit)], '\n'),
+    joined([sinceStart(requests), ...audited(stats.audit), ...stats.mirrors.map(mirrored)], '\n'),
   );
   const total = `${counted(requests.total)} in ${span(stats.uptimeSeconds)}`;
   putFigure('rate', [rate(lastMinute.requestsPerSecond)], total);
@@ -69,6 +69,12 @@ function audited({ compared, equal }) {
   if (compared === 0) return [];
   const part = Math.floor((equal / compared) * 1_000_000) / 10_000;
   return [`${part} % of ${plural(compared, 'audited hit')} in 24 h equal to the Handle server's record`];
+}
+
+function mirrored({ prefix, handles: { listed, checked }, recordsAgeSeconds }) {
+  const known = `mirror of ${prefix}: ${plural(listed, 'handle')}`;
+  if (recordsAgeSeconds === null) return `${known}, ${counted(checked)} copied`;
+  return `${known}, all read in the last ${span(recordsAgeSeconds)}`;
 }
 
 const others = ({ p50, p95 }) =>

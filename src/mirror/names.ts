@@ -1,0 +1,94 @@
+// Reads the list of a prefix's handles from its server, page by page.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { HandleRef } from '../handle/handle.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { RecordAnswer } from '../upstream/reply.js';
+
+export interface HandleList {
+  /** Keys of the listed handles. */
+  names: ReadonlySet<string>;
+  /**
+   * Whether all pages agree on the number of handles and contain it. Otherwise the list changed while it was
+   * read, or it is longer than `maxHandles`, and a handle may be missing in `names`.
+   */
+  isWhole: boolean;
+}
+
+interface NamesParts {
+  /** Upper-case prefix. */
+  prefix: string;
+  maxHandles: number;
+  refOf: (text: string) => HandleRef;
+  /** Keys of the last list. They are kept until a pass is whole. */
+  previous: ReadonlySet<string>;
+  readPage: (page: number) => Promise<RecordAnswer>;
+}
+
+/** Handles per page; a page is then smaller than 1 MiB with usual names. */
+export const PAGE_SIZE = 10_000;
+
+/** Maximum passes until one reads a list that does not change meanwhile. */
+const MAX_PASSES = 3;
+
+/** The reason that the server gives for sending no list. */
+export class ListRefused extends Error {}
+
+/**
+ * Lists the handles. If no pass is whole, returns the handles of all passes and of the last list.
+ *
+ * @throws ListRefused, ServiceError
+ */
+export async function listNames(parts: NamesParts): Promise<HandleList> {
+  const names = new Set<string>();
+  const keep = (key: string): void => {
+    if (names.size < parts.maxHandles) names.add(key);
+  };
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
+    const { counts, found } = await readPages(parts);
+    const [count, ...others] = counts;
+    if (others.length === 0 && found.size === count) return { names: found, isWhole: true };
+    await forEachInTurns(found, keep);
+    if (found.size >= parts.maxHandles) break;
+  }
+  await forEachInTurns(parts.previous, keep);
+  return { names, isWhole: false };
+}
+
+/** Reads one pass. `counts` contains each different number of handles that the pages report. */
+async function readPages({ prefix, maxHandles, refOf, readPage }: NamesParts) {
+  const found = new Set<string>();
+  const counts = new Set<number>();
+  const lastPage = Math.ceil(maxHandles / PAGE_SIZE);
+  for (let page = 0; page <= lastPage; page++) {
+    const { handles, totalCount } = handlesIn(await readPage(page));
+    const known = found.size;
+    counts.add(totalCount);
+    await forEachInTurns(handles, (text) => {
+      const handle = refOf(String(text));
+      if (handle.prefix === prefix && found.size < maxHandles) found.add(handle.key);
+    });
+    // A repository, which has no pages, sends the whole list each time.
+    if (handles.length !== PAGE_SIZE || found.size === known || found.size >= maxHandles) break;
+  }
+  return { counts, found };
+}
+
+/** Returns the handles of a page (recording "list: page=0&pageSize=3"). @throws ListRefused */
+function handlesIn({ status, responseCode, members }: RecordAnswer) {
+  const { handles, totalCount } = members;
+  if (status !== 200 || responseCode !== RESPONSE_CODE.success || !Array.isArray(handles))
+    throw new ListRefused(`status ${status}, response code ${responseCode ?? 'none'}`);
+  return { handles: handles as readonly unknown[], totalCount: Number(totalCount) };
+}
+
+/** Handles per turn of the event loop, which takes a few milliseconds. */
+const NAMES_PER_TURN = 2000;
+
+/** Calls `run` for each item, and lets requests run in between. */
+async function forEachInTurns<T>(items: Iterable<T>, run: (item: T) => void): Promise<void> {
+  let done = 0;
+  for (const item of items) {
+    run(item);
+    if (++done % NAMES_PER_TURN === 0) await nextTurn();
+  }
+}

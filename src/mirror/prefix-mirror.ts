@@ -1,0 +1,159 @@
+// Mirrors one prefix: lists its handles and reads each into the cache, again and again.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Cache } from '../cache/cache.js';
+import type { Entry } from '../cache/entry.js';
+import type { Context } from '../context.js';
+import { ServiceError } from '../errors.js';
+import { refOfKey } from '../handle/handle.js';
+import type { Resolver } from '../resolver/resolver.js';
+import { OWN_WORK } from '../upstream/caller.js';
+import { type HandleList, ListRefused } from './names.js';
+import { createPause } from './pause.js';
+import { type Visit, Walk } from './walk.js';
+
+interface PrefixMirrorParts {
+  prefix: string;
+  /** Maximum age of a record (ms). */
+  intervalMs: number;
+  /** Lists the handles; `previous` contains the keys of the last list. */
+  list: (previous: ReadonlySet<string>) => Promise<HandleList>;
+  memory: Pick<Cache['memory'], 'inspect'>;
+  resolver: () => Pick<Resolver<unknown>, 'refresh'>;
+}
+
+/** Concurrent reads; the class `background` has at most half of the slots anyway. */
+const MAX_IN_FLIGHT = 8;
+/** Share of the time until the next list over which a walk is spread. */
+const SPREAD = 0.9;
+/** Share of handles that may be missing: above it, the log has a warning, and the next walk does not wait. */
+const MAX_MISSING = 0.01;
+
+const NONE: ReadonlySet<string> = new Set();
+
+export class PrefixMirror {
+  readonly #parts: PrefixMirrorParts;
+  readonly #context: Context;
+  readonly #pause: ReturnType<typeof createPause>;
+  /** Half of the interval: a look at a handle may find an entry of this age, and the next look is this much later. */
+  readonly #cycleMs: number;
+  #known: (HandleList & { listedAt: number }) | undefined;
+  #walk: Walk | undefined;
+  /** Time of the last whole list of which every handle has been read (ms since the epoch). */
+  #copiedAt: number | undefined;
+  #isSpread = false;
+  #isListFailing = false;
+
+  constructor(parts: PrefixMirrorParts, context: Context) {
+    this.#parts = parts;
+    this.#context = context;
+    this.#pause = createPause(context.clock);
+    this.#cycleMs = parts.intervalMs / 2;
+  }
+
+  async run(): Promise<void> {
+    while (!this.#pause.isClosed()) await this.#runCycle();
+  }
+
+  close(): void {
+    this.#pause.close();
+  }
+
+  /** Returns how long a handle that the server does not know stays unknown (ms); 0 unless the list is whole and without it. */
+  unknownTtlMs(key: string): number {
+    const known = this.#known;
+    if (known === undefined || !known.isWhole || known.names.has(key)) return 0;
+    return Math.max(0, known.listedAt + this.#cycleMs - this.#context.clock.now());
+  }
+
+  /** Returns the numbers of handles by state; all but `listed` since the last list. */
+  handles(): Record<'listed' | 'checked' | 'absent' | 'failed', number> {
+    const counts = this.#walk?.counts ?? { checked: 0, absent: 0, failed: 0 };
+    return { listed: this.#known?.names.size ?? 0, ...counts };
+  }
+
+  /** Returns the ages (s), Infinity before the first list, or before the first complete copy. */
+  ages(): Record<'list' | 'records', number> {
+    const ageOf = (at = -Infinity): number => (this.#context.clock.now() - at) / 1000;
+    return { list: ageOf(this.#known?.listedAt), records: ageOf(this.#copiedAt) };
+  }
+
+  async #runCycle(): Promise<void> {
+    const { now, monotonic } = this.#context.clock;
+    const [listedAt, startedAt] = [now(), monotonic()];
+    const previous = this.#known?.names ?? NONE;
+    await this.#list(listedAt);
+    if (this.#known === undefined) return this.#pause.wait();
+    const walk = new Walk({
+      names: this.#known.names,
+      previous,
+      listedAt,
+      // The first copy is not spread: handles that it has not read yet are lost in an outage.
+      durationMs: this.#isSpread ? this.#cycleMs * SPREAD : 0,
+      minAgeMs: this.#cycleMs,
+      entryOf: (key): Entry | undefined => this.#parts.memory.inspect(key)?.entry,
+    });
+    this.#walk = walk;
+    await Promise.all(Array.from({ length: MAX_IN_FLIGHT }, () => this.#readInTurn(walk, startedAt)));
+    if (this.#pause.isClosed()) return;
+    this.#finish(walk, startedAt);
+    await this.#pause.sleep(Math.max(0, startedAt + this.#cycleMs - monotonic()));
+  }
+
+  /** Reads the list. After a failure, the last list stays. */
+  async #list(listedAt: number): Promise<void> {
+    try {
+      const list = await this.#parts.list(this.#known?.names ?? NONE);
+      this.#known = { ...list, listedAt };
+      this.#isListFailing = false;
+      this.#pause.reset();
+    } catch (failure) {
+      if (!(failure instanceof ServiceError || failure instanceof ListRefused)) throw failure;
+      this.#pause.extend();
+      const line = { prefix: this.#parts.prefix, reason: failure.message };
+      if (!this.#isListFailing) this.#context.log.warn(line, 'mirrored prefix not listed');
+      this.#isListFailing = true;
+    }
+  }
+
+  async #readInTurn(walk: Walk, startedAt: number): Promise<void> {
+    const { now, monotonic } = this.#context.clock;
+    for (;;) {
+      await this.#pause.wait();
+      const step = walk.next(now(), monotonic() - startedAt);
+      if (step.kind === 'end' || this.#pause.isClosed()) return;
+      if (step.kind === 'visit') await this.#read(step, walk);
+      else if (step.kind === 'wait') await this.#pause.sleep(step.ms);
+      else await nextTurn();
+    }
+  }
+
+  async #read(visit: Visit, walk: Walk): Promise<void> {
+    const { key, newerThan } = visit;
+    try {
+      const read = await this.#parts.resolver().refresh(refOfKey(key), { newerThan, caller: OWN_WORK });
+      // An older entry means that the server has failed for a different caller.
+      if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
+        this.#pause.reset();
+        return;
+      }
+    } catch (failure) {
+      if (!(failure instanceof ServiceError)) throw failure;
+      this.#pause.extend();
+    }
+    walk.fail(visit);
+  }
+
+  /** Ends a walk, and reports what is new to the operator. */
+  #finish({ counts: { checked, absent, failed } }: Walk, startedAt: number): void {
+    const { log, clock } = this.#context;
+    const { prefix } = this.#parts;
+    const isFirst = this.#copiedAt === undefined;
+    if (!isFirst && absent > checked * MAX_MISSING)
+      log.warn({ prefix, absent, remedy: 'raise cache.maxBytes' }, 'mirrored records missing in memory');
+    this.#isSpread = failed <= checked * MAX_MISSING;
+    if (failed > 0 || this.#known?.isWhole !== true) return;
+    this.#copiedAt = this.#known.listedAt;
+    const seconds = Math.round((clock.monotonic() - startedAt) / 1000);
+    if (isFirst) log.info({ prefix, handles: checked, seconds }, 'mirrored prefix copied');
+  }
+}

@@ -1,0 +1,51 @@
+// The login with which the handles of a mirrored prefix are listed.
+import nock from 'nock';
+import { describe, expect, it } from 'vitest';
+import { problemsFrom } from '../support/load-config.js';
+import { basic } from '../support/demo.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+
+useNock();
+
+const LOGIN = { MIRROR_USER: '300:21.T1/ADMIN', MIRROR_PASSWORD: 'pass:word' };
+const LIST = { responseCode: 1, prefix: '21.T1', totalCount: '0', handles: [] };
+
+/** Mocks a server that lists only for requests with (or without) a login. */
+const mockList = (url: string, options: nock.Options): nock.Scope =>
+  nock(url, options)
+    .get('/api/handles')
+    .query({ prefix: '21.T1', page: 0, pageSize: 10_000 })
+    .reply(200, LIST);
+
+const startMirror = (url: string) => startProxy({ UPSTREAM_URL: url, MIRROR_PREFIXES: '21.t1', ...LOGIN });
+
+describe('the login of a mirror', () => {
+  it('is sent with the list over https', async () => {
+    const url = 'https://upstream.test:8000';
+    const list = mockList(url, { reqheaders: { authorization: basic('300:21.T1/ADMIN', 'pass:word') } });
+    await startMirror(url);
+    await expect.poll(() => list.isDone()).toBe(true);
+  });
+
+  it('is not sent over plain http to a different machine', async () => {
+    const url = 'http://upstream.test:8000';
+    const list = mockList(url, { badheaders: ['authorization'] });
+    await startMirror(url);
+    await expect.poll(() => list.isDone()).toBe(true);
+  });
+
+  it.each([{ MIRROR_USER: '300:21.T1/ADMIN' }, { MIRROR_PASSWORD: 'secret' }])(
+    'needs both user and password (%o)',
+    (env) => {
+      const problems = problemsFrom({ env: { UPSTREAM_URL: 'https://upstream.test', ...env } }).join('\n');
+      expect(problems).toContain('give mirror.user and this together');
+      expect(problems).not.toContain('secret');
+    },
+  );
+
+  it('cannot be used for a pattern of prefixes', () => {
+    const env = { UPSTREAM_URL: 'https://upstream.test', MIRROR_PREFIXES: '21.T1.*' };
+    expect(problemsFrom({ env }).join('\n')).toContain('give prefixes such as 21.T1');
+  });
+});

@@ -1,0 +1,199 @@
+// A mirrored prefix, through the real app in front of the in-memory Handle server.
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import request from 'supertest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Statistics } from '../../src/admin/statistics.js';
+import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
+import { basic } from '../support/demo.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+const PREFIX = '21.T11998';
+const COUNT = 30;
+const NAMES = Array.from({ length: COUNT }, (_, at) => `${PREFIX}/N${at}`);
+/** The listed handles: those above and the user. */
+const LISTED = COUNT + 1;
+
+const recordOf = (url: string) => [textValue(1, 'URL', url), adminValue()];
+
+const SEED = {
+  [`0.NA/${PREFIX}`]: [
+    adminValue('111111111111'),
+    {
+      index: 200,
+      type: 'HS_VLIST',
+      data: { format: 'vlist', value: [{ handle: `${PREFIX}/USER01`, index: 300 }] },
+    },
+  ],
+  [`${PREFIX}/USER01`]: userRecord('password'),
+  ...Object.fromEntries(NAMES.map((name) => [name, recordOf('https://example.org/old')])),
+};
+
+const AUTHORIZATION = basic(`300:${PREFIX}/USER01`, 'password');
+const LOGIN = { MIRROR_USER: `300:${PREFIX}/USER01`, MIRROR_PASSWORD: 'password' };
+
+async function startServer(): Promise<DemoServer & { url: string }> {
+  const server = createDemoServer({ seed: SEED });
+  onTestFinished(() => server.close());
+  return Object.assign(server, await server.listen(0));
+}
+
+const startMirror = ({ url }: { url: string }, env: Record<string, string> = {}): Promise<Proxy> =>
+  startProxy({
+    UPSTREAM_URL: url,
+    UPSTREAM_BREAKER_OPEN_FOR: '10ms',
+    UPSTREAM_RETRY_AFTER: '0s',
+    UPSTREAM_FAILOVER_AFTER: '1s',
+    MIRROR_PREFIXES: PREFIX,
+    ...LOGIN,
+    ...env,
+  });
+
+/** Returns the numbers of handles by state, and the ages by part (s). */
+async function stateOf(proxy: Proxy): Promise<Record<string, number>> {
+  const metrics = (await proxy.metrics()).filter(({ name }) => name.startsWith('handle_proxy_mirror_'));
+  const readings = metrics.flatMap(({ values }) => values);
+  return Object.fromEntries(
+    readings.map(({ labels, value }) => [labels['state'] ?? `${labels['part']} age`, value]),
+  );
+}
+
+const whenComplete = (proxy: Proxy): Promise<void> =>
+  expect
+    .poll(() => stateOf(proxy))
+    .toMatchObject({ 'records age': 0, listed: LISTED, checked: LISTED, failed: 0 });
+
+const pathOf = (name: string): string => `/api/handles/${name}`;
+
+const DAY_MS = 86_400_000;
+
+describe('the mirror of a prefix', () => {
+  it('reads each listed handle once, and not again before half of the interval', async () => {
+    const server = await startServer();
+    const proxy = await startMirror(server);
+    await whenComplete(proxy);
+    expect(NAMES.map(server.askedFor)).toEqual(NAMES.map(() => 1));
+    expect((await proxy.ask(pathOf('21.T11998/n7'))).headers['cache-status']).toContain('hit');
+    expect(server.askedFor(`${PREFIX}/N7`)).toBe(1);
+  });
+
+  it('is in the statistics with its age', async () => {
+    const proxy = await startMirror(await startServer());
+    await whenComplete(proxy);
+    proxy.pass(60_000);
+    const { mirrors } = (await request(proxy.app.admin).get('/stats').expect(200)).body as Statistics;
+    const handles = { listed: LISTED, checked: LISTED, absent: LISTED, failed: 0 };
+    expect(mirrors).toEqual([{ prefix: PREFIX, handles, listAgeSeconds: 60, recordsAgeSeconds: 60 }]);
+  });
+
+  it('serves every handle during an outage of any length', async () => {
+    const server = await startServer();
+    const proxy = await startMirror(server);
+    await whenComplete(proxy);
+    server.fail('reset');
+    proxy.pass(1000 * DAY_MS);
+    const answers = await Promise.all(NAMES.map((name) => proxy.ask(pathOf(name))));
+    expect(answers.map(({ status }) => status)).toEqual(NAMES.map(() => 200));
+  });
+
+  it('reads a written handle again, so that an outage does not lose it', async () => {
+    const server = await startServer();
+    const proxy = await startMirror(server);
+    await whenComplete(proxy);
+    const [name = ''] = NAMES;
+    const written = await proxy.ask(`${pathOf(name)}?index=various`, {
+      method: 'PUT',
+      headers: { authorization: AUTHORIZATION, 'content-type': 'application/json' },
+      body: JSON.stringify({ values: [textValue(1, 'URL', 'https://example.org/written')] }),
+    });
+    expect(written.status).toBe(200);
+    await expect.poll(() => server.askedFor(name)).toBe(3);
+    server.fail('reset');
+    await expect.poll(async () => (await proxy.ask(pathOf(name))).text).toContain('/written');
+  });
+
+  it('asks the server once about an unlisted handle until the next list', async () => {
+    const server = await startServer();
+    const proxy = await startMirror(server, { MIRROR_INTERVAL: '1h' });
+    await whenComplete(proxy);
+    const first = await proxy.ask(pathOf(`${PREFIX}/unlisted`));
+    proxy.pass(1_799_000);
+    const last = await proxy.ask(pathOf(`${PREFIX}/unlisted`));
+    expect([first.status, last.status, server.askedFor(`${PREFIX}/unlisted`)]).toEqual([404, 404, 1]);
+    expect(last.headers['cache-status']).toContain('hit; ttl=1');
+  });
+
+  it('keeps the usual TTL for an unlisted handle of a different prefix', async () => {
+    const server = await startServer();
+    const proxy = await startMirror(server, { MIRROR_INTERVAL: '1h' });
+    await whenComplete(proxy);
+    for (const wait of [0, 31_000]) {
+      proxy.pass(wait);
+      await proxy.ask(pathOf('0.NA/unlisted'));
+    }
+    expect(server.askedFor('0.NA/unlisted')).toBe(2);
+  });
+
+  it('shows writes, deletions and new handles that bypassed the proxy after the interval', async () => {
+    const server = await startServer();
+    const proxy = await startMirror(server, { MIRROR_INTERVAL: '1s' });
+    await whenComplete(proxy);
+    const [changed = '', removed = ''] = NAMES;
+    const created = `${PREFIX}/CREATED`;
+    expect((await proxy.ask(pathOf(created))).status).toBe(404);
+    server.put(changed, recordOf('https://example.org/new'));
+    server.put(created, recordOf('https://example.org/created'));
+    server.remove(removed);
+    proxy.pass(1000);
+    await expect.poll(async () => (await proxy.ask(pathOf(changed))).text).toContain('/new');
+    await expect.poll(async () => (await proxy.ask(pathOf(removed))).status).toBe(404);
+    await expect.poll(async () => (await proxy.ask(pathOf(created))).status).toBe(200);
+  });
+
+  it('continues after a restart without reading the restored records again', async () => {
+    const server = await startServer();
+    const file = join(mkdtempSync(join(tmpdir(), 'mirror-')), 'snapshot');
+    server.limit(40);
+    const first = await startMirror(server, { CACHE_SNAPSHOT_FILE: file });
+    await expect.poll(async () => (await stateOf(first))['checked']).toBeGreaterThan(10);
+    await first.close();
+    server.heal();
+    const asked = NAMES.filter((name) => server.askedFor(name) > 0).length;
+    server.reset();
+    const second = await startMirror(server, { CACHE_SNAPSHOT_FILE: file });
+    await whenComplete(second);
+    const again = NAMES.filter((name) => server.askedFor(name) > 0).length;
+    // Reads in flight at the restart are lost.
+    expect(again).toBeLessThanOrEqual(COUNT - asked + 8);
+    expect(again).toBeLessThan(COUNT);
+  });
+
+  it('waits for a server that is away at the start', async () => {
+    const server = await startServer();
+    server.fail('reset');
+    const proxy = await startMirror(server);
+    await expect.poll(() => server.asked).toBeGreaterThan(0);
+    expect(await stateOf(proxy)).toMatchObject({ listed: 0, 'list age': Infinity, 'records age': Infinity });
+    server.heal();
+    await whenComplete(proxy);
+  });
+
+  it('finishes the first copy after an outage in its middle', async () => {
+    const server = await startServer();
+    server.limit(40);
+    const proxy = await startMirror(server);
+    await expect.poll(async () => (await stateOf(proxy))['checked']).toBeGreaterThan(10);
+    server.heal();
+    server.fail('reset', { times: 10 });
+    await whenComplete(proxy);
+  });
+
+  it('reports a prefix whose list is refused as incomplete', async () => {
+    const server = await startServer();
+    const proxy = await startMirror(server, { MIRROR_PASSWORD: 'wrong' });
+    await expect.poll(() => server.asked).toBeGreaterThan(0);
+    expect(await stateOf(proxy)).toMatchObject({ listed: 0, 'records age': Infinity });
+  });
+});

@@ -1,0 +1,93 @@
+// Lists of a prefix, which the server sends in pages of 10,000 handles.
+import { describe, expect, it } from 'vitest';
+import { handleRef } from '../../src/handle/handle.js';
+import { PAGE_SIZE, listNames } from '../../src/mirror/names.js';
+import type { RecordAnswer } from '../../src/upstream/reply.js';
+
+const namesOf = (count: number): string[] => Array.from({ length: count }, (_, at) => `21.t1/${at}`);
+
+const answerOf = (members: Record<string, unknown>, status = 200): RecordAnswer => ({
+  ...{ status, responseCode: status === 200 ? 1 : 402, members },
+  ...{ body: '', retryAfter: undefined, challenge: undefined },
+});
+
+interface Listing {
+  /** Returns the whole list at the time of a request. */
+  listAt: (request: number) => readonly string[];
+  maxHandles?: number;
+  previous?: ReadonlySet<string>;
+}
+
+async function listFrom({ listAt, maxHandles = 1_000_000, previous = new Set() }: Listing) {
+  let requests = 0;
+  const readPage = (page: number): Promise<RecordAnswer> => {
+    const all = listAt(requests++);
+    const handles = all.slice(page * PAGE_SIZE, (page + 1) * PAGE_SIZE);
+    return Promise.resolve(answerOf({ totalCount: String(all.length), handles }));
+  };
+  const refOf = (text: string) => handleRef(text, false);
+  const list = await listNames({ prefix: '21.T1', maxHandles, refOf, previous, readPage });
+  return { ...list, requests };
+}
+
+describe('the list of a prefix', () => {
+  it.each([0, 1, PAGE_SIZE, 2 * PAGE_SIZE + 1])('is whole with %i handles', async (count) => {
+    const { names, isWhole } = await listFrom({ listAt: () => namesOf(count) });
+    expect([names.size, isWhole]).toEqual([count, true]);
+  });
+
+  it('contains keys in upper case', async () => {
+    const { names } = await listFrom({ listAt: () => ['21.t1/abc'] });
+    expect([...names]).toEqual(['21.T1/ABC']);
+  });
+
+  it('is read again if it changes between two pages', async () => {
+    const [before, after] = [namesOf(PAGE_SIZE + 5), namesOf(PAGE_SIZE + 5).slice(1)];
+    const { names, isWhole, requests } = await listFrom({ listAt: (at) => (at === 0 ? before : after) });
+    expect([names.size, isWhole, requests]).toEqual([after.length, true, 4]);
+  });
+
+  it('is not whole, and keeps the previous handles, if it changes in each pass', async () => {
+    const all = namesOf(PAGE_SIZE + 5);
+    const { names, isWhole } = await listFrom({
+      listAt: (at) => all.slice(at % 2),
+      previous: new Set(['21.T1/PREVIOUS']),
+    });
+    expect(isWhole).toBe(false);
+    expect(names.has('21.T1/PREVIOUS')).toBe(true);
+    expect(names.size).toBeGreaterThanOrEqual(all.length);
+  });
+
+  it('drops previous handles once it is whole', async () => {
+    const { names } = await listFrom({ listAt: () => namesOf(2), previous: new Set(['21.T1/PREVIOUS']) });
+    expect([...names]).toEqual(['21.T1/0', '21.T1/1']);
+  });
+
+  it('is cut at the maximum number of handles', async () => {
+    const { names, isWhole, requests } = await listFrom({
+      listAt: () => namesOf(30_000),
+      maxHandles: 12_000,
+    });
+    expect([names.size, isWhole, requests]).toEqual([12_000, false, 2]);
+  });
+
+  it('ignores handles of other prefixes, and is then not whole', async () => {
+    const { names, isWhole } = await listFrom({ listAt: () => ['21.T1/A', '21.T2/A'] });
+    expect([[...names], isWhole]).toEqual([['21.T1/A'], false]);
+  });
+
+  it('ends with the first page of a server that sends the same page again', async () => {
+    const page = namesOf(PAGE_SIZE);
+    const readPage = () => Promise.resolve(answerOf({ totalCount: PAGE_SIZE, handles: page }));
+    const refOf = (text: string) => handleRef(text, false);
+    const parts = { prefix: '21.T1', maxHandles: 1_000_000, refOf, previous: new Set<string>(), readPage };
+    expect((await listNames(parts)).names.size).toBe(PAGE_SIZE);
+  });
+
+  it('is missing if the server refuses it', async () => {
+    const readPage = () => Promise.resolve(answerOf({}, 401));
+    const refOf = (text: string) => handleRef(text, false);
+    const parts = { prefix: '21.T1', maxHandles: 10, refOf, previous: new Set<string>(), readPage };
+    await expect(listNames(parts)).rejects.toThrow('status 401, response code 402');
+  });
+});

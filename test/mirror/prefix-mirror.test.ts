@@ -1,0 +1,153 @@
+// One mirrored prefix by a manual clock: the age of its records, its schedule and its pauses.
+import { describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/errors.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { type HandleRef, handleRef } from '../../src/handle/handle.js';
+import { createMirror } from '../../src/mirror/mirror.js';
+import { PrefixMirror } from '../../src/mirror/prefix-mirror.js';
+import type { FromEntry } from '../../src/resolver/resolution.js';
+import { testContext } from '../support/context.js';
+import { createManualClock, settled } from '../support/manual-clock.js';
+
+const INTERVAL_MS = 100_000;
+const NAMES = new Set(Array.from({ length: 50 }, (_, at) => `21.T1/${at}`));
+
+/** Starts a mirror of a server that answers each read immediately. */
+function startMirror() {
+  const clock = createManualClock();
+  const context = testContext({ clock });
+  const entries = new Map<string, FromEntry['entry']>();
+  let reads = 0;
+  let isAway = false;
+  const failIfAway = (): void => {
+    if (isAway) throw new ServiceError('UPSTREAM_CONNECT_FAILED');
+  };
+  const mirror = new PrefixMirror(
+    {
+      prefix: '21.T1',
+      intervalMs: INTERVAL_MS,
+      list: async () => {
+        failIfAway();
+        return Promise.resolve({ names: NAMES, isWhole: true });
+      },
+      memory: {
+        inspect: (key) => {
+          const entry = entries.get(key);
+          return entry && { entry, hits: 0, bytes: 1 };
+        },
+      },
+      resolver: () => ({
+        refresh: async ({ key }: HandleRef): Promise<FromEntry> => {
+          reads++;
+          failIfAway();
+          const requestedAt = clock.now();
+          const times = { requestedAt, staleAt: requestedAt, deleteAt: requestedAt };
+          const entry = { kind: 'found' as const, values: toBytes('[]'), message: '', ...times };
+          entries.set(key, entry);
+          return Promise.resolve({ kind: 'entry', entry, from: 'upstream', collapsed: false });
+        },
+      }),
+    },
+    context,
+  );
+  void mirror.run();
+  return {
+    clock,
+    mirror,
+    lines: context.lines,
+    entries,
+    reads: () => reads,
+    setAway: (away: boolean) => {
+      isAway = away;
+    },
+    oldestMs: () =>
+      Math.max(...[...NAMES].map((name) => clock.now() - (entries.get(name)?.requestedAt ?? -Infinity))),
+  };
+}
+
+describe('a mirrored prefix', () => {
+  it('has no record older than the interval, and reads each twice per interval at most', async () => {
+    const { clock, oldestMs, reads, entries } = startMirror();
+    await clock.pass(1000);
+    for (let step = 0; step < 100; step++) {
+      await clock.pass(INTERVAL_MS / 10);
+      // A reader loads a record at a different time than the mirror.
+      const entry = entries.get(`21.T1/${step % 50}`);
+      if (entry) entries.set(`21.T1/${step % 50}`, { ...entry, requestedAt: clock.now() });
+      expect(oldestMs()).toBeLessThanOrEqual(INTERVAL_MS);
+    }
+    expect(reads()).toBeLessThanOrEqual(21 * NAMES.size);
+  });
+
+  it('spreads the reads after the first copy over the time until the next list', async () => {
+    const { clock, reads } = startMirror();
+    await clock.pass(1000);
+    expect(reads()).toBe(NAMES.size);
+    await clock.pass(INTERVAL_MS / 2 + (INTERVAL_MS / 2) * 0.45);
+    expect(reads() / NAMES.size).toBeGreaterThan(1.3);
+    expect(reads() / NAMES.size).toBeLessThan(1.7);
+  });
+
+  it('asks an absent server about once a minute, and catches up when it is back', async () => {
+    const { clock, mirror, reads, setAway, oldestMs, lines } = startMirror();
+    await clock.pass(1000);
+    setAway(true);
+    await clock.pass(1_000_000);
+    const readsBefore = reads();
+    await clock.pass(1_000_000);
+    expect(reads() - readsBefore).toBeLessThan(8 * 20);
+    expect(mirror.ages().records).toBeGreaterThan(1900);
+    expect(lines.filter(({ msg }) => msg === 'mirrored prefix not listed')).toHaveLength(1);
+    setAway(false);
+    await clock.pass(INTERVAL_MS + 61_000);
+    expect(oldestMs()).toBeLessThanOrEqual(INTERVAL_MS);
+    expect(mirror.ages().records).toBeLessThanOrEqual(INTERVAL_MS / 1000);
+  });
+
+  it('gives an unlisted handle a TTL until the next list, and a listed handle none', async () => {
+    const { clock, mirror } = startMirror();
+    expect(mirror.unknownTtlMs('21.T1/NEW')).toBe(0);
+    await clock.pass(10_000);
+    expect(mirror.unknownTtlMs('21.T1/NEW')).toBe(INTERVAL_MS / 2 - 10_000);
+    expect(mirror.unknownTtlMs('21.T1/0')).toBe(0);
+  });
+
+  it('warns of records that do not stay in memory', async () => {
+    const { clock, entries, lines } = startMirror();
+    await clock.pass(1000);
+    entries.clear();
+    await clock.pass(INTERVAL_MS);
+    expect(lines).toContainEqual(
+      expect.objectContaining({ msg: 'mirrored records missing in memory', absent: NAMES.size }),
+    );
+  });
+
+  it('stops when it is closed', async () => {
+    const { clock, mirror, reads } = startMirror();
+    await clock.pass(1000);
+    mirror.close();
+    await clock.pass(10 * INTERVAL_MS);
+    expect(reads()).toBe(NAMES.size);
+  });
+});
+
+describe('the mirrors', () => {
+  it('begin when the snapshot has been restored', async () => {
+    const context = testContext({ clock: createManualClock() });
+    let restored = (): void => undefined;
+    const whenRestored = new Promise<void>((resolve) => (restored = resolve));
+    const mirror = { prefixes: ['21.T1'], intervalMs: INTERVAL_MS, maxHandles: 10 };
+    createMirror({ mirror: { ...mirror, user: undefined, password: undefined } }, context, {
+      cache: { memory: { inspect: () => undefined } },
+      upstreams: { findServers: () => [] },
+      refOf: (text) => handleRef(text, false),
+      resolver: () => ({ refresh: () => Promise.reject(new Error('no handle is listed')) }),
+      whenRestored: () => whenRestored,
+    });
+    await settled();
+    expect(context.lines).toEqual([]);
+    restored();
+    await settled();
+    expect(context.lines.map(({ msg }) => msg)).toEqual(['mirrored prefix not listed']);
+  });
+});
