@@ -77,6 +77,6 @@ describe('resolve -', () => {
 
   test('rejects --direct as invalid usage, because a Handle server has no batches', async () => {
     const { code, stderr } = await cliWith(DEMO, ['resolve', '-', '--direct', demo.url]);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('--direct resolves one handle')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--direct and --native resolve one handle')]);
   });
 });
