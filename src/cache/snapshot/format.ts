@@ -1,5 +1,5 @@
-// The snapshot format: a head, blocks of entries with checksums, and an end. Damaged blocks are rejected, and
-// the rest is read.
+// The snapshot format: a head, blocks of entries with checksums, and an end. A block with a damaged payload
+// is skipped; a damaged block head ends the reading.
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { type Cursor, maxEncodedBytes, readEntry, writeEntry } from '../entry.js';
