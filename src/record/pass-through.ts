@@ -108,8 +108,8 @@ export interface ForwardReadDeps extends RepositoryReadDeps {
 }
 
 /**
- * Forwards reads, including reads of public values with a login, because a wrong password must get 401. Reads
- * of a handle count as misses unless the server checks the login.
+ * Forwards reads, including reads of public values that carry a login, because a wrong password must get 401.
+ * Reads of a handle count as misses unless the server checks the login.
  */
 export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
   const { passThrough, limitMiss, checksLogin } = deps;

@@ -70,7 +70,7 @@ export async function readResponseBody(response: IncomingMessage, maxBytes: numb
 }
 
 /**
- * Reads the body. Returns undefined if it exceeds `maxBytes`; the response can then still be relayed. @throws
+ * Reads the body. Returns undefined if it exceeds `maxBytes`; it can then still be relayed. @throws
  * ServiceError if it is aborted
  */
 export async function peekResponseBody(

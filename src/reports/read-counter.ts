@@ -27,7 +27,7 @@ interface ReadCounterDeps {
 }
 
 /**
- * Maximum number of prepared responses with uncounted hits; each is kept in memory until they are counted.
+ * Maximum number of prepared responses with uncounted hits; each stays in memory until its hits are counted.
  */
 const MAX_UNCOUNTED = 16_384;
 

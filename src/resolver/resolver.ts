@@ -132,8 +132,8 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Resolves a handle. If `authoritative` is set, it is always read from the upstream, and the outcome is
-   * stored.
+   * Resolves a handle. If `authoritative` is set, the handle is always read from the upstream, and the
+   * outcome is stored.
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */

@@ -170,7 +170,8 @@ export class Member implements Membership {
   }
 
   /**
-   * Has the group numbers read again once the lease has ended: senders have not waited for this member since.
+   * Once the lease has ended, marks the group numbers to be read again, because senders no longer wait for
+   * this member.
    */
   #noticeEndOfLease(): void {
     if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;

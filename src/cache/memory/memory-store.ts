@@ -125,8 +125,8 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * Restores an entry from a file without revalidation. `kept`: memory already has an entry, or the key is
-   * fenced or was invalidated since the ticket.
+   * Restores an unrevalidated entry from a file. `kept`: memory already has an entry, or the key is fenced or
+   * was invalidated since the ticket.
    */
   restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
     if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';

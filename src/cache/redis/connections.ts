@@ -25,8 +25,8 @@ export interface RedisAddress {
 }
 
 /**
- * Returns the configured Redis address; undefined without Redis. @throws Error when the PEM file cannot be
- * read
+ * Returns the configured Redis address; undefined if none is configured. @throws Error when the PEM file
+ * cannot be read
  */
 export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddress | undefined {
   const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
