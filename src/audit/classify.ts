@@ -23,8 +23,8 @@ export interface KnownWrites {
 export type AuditResult = Exclude<LabelValue<'auditResult'>, 'skipped'>;
 
 /**
- * Returns `older-after-acknowledged-write` only for an entry that was loaded before a write and served after it.
- * Any other difference is attributed to a write that bypassed the proxy.
+ * Returns `older-after-acknowledged-write` only for an entry that was loaded before a write and served after
+ * it. Any other conclusive difference is attributed to a write that bypassed the proxy.
  */
 export function classify({ served: { entry, at }, record, writes }: AuditedAnswer): AuditResult {
   if (record === undefined || record.kind === 'refused') return 'inconclusive';

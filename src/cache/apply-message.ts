@@ -15,7 +15,7 @@ interface MessageApplierDeps {
   onWritten?: ((key: string) => void) | undefined;
 }
 
-/** An entry deleted by a write or an operator, or all entries with a prefix. */
+/** What a write or an operator has deleted: one entry, or all entries with a prefix. */
 export type Deleted = { key: string } | { prefix: string };
 
 export interface MessageApplier {

@@ -19,7 +19,7 @@ import type { Store } from './store.js';
 import { TieredStore, type TieredTicket } from './tiered-store.js';
 
 export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
-  /** Maximum age of a fresh entry in memory without a lease (ms). */
+  /** Age up to which an entry in memory counts as fresh while there is no lease (ms). */
   disconnectedMaxAgeMs: number;
   disconnectedWrites: DisconnectedWrites;
 }

@@ -49,8 +49,9 @@ export function isStorable(entry: Entry, now: number): boolean {
 const WITHOUT_END_MS = 36_500 * 86_400_000;
 
 /**
- * Adapts an entry restored from a file without revalidation. It becomes stale or, without a server to
- * revalidate it, permanently fresh. Its stale-if-error time grows if `staleIfErrorMs` was raised since.
+ * Adapts an entry that is restored from a file and has not been revalidated. It becomes stale or, if no
+ * server can revalidate it, permanently fresh. Its stale-if-error time grows if `staleIfErrorMs` was raised
+ * since.
  */
 export function makeUncheckedEntry(
   entry: Entry,
@@ -62,7 +63,10 @@ export function makeUncheckedEntry(
   return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfErrorMs) });
 }
 
-/** Returns the smallest TTL of the public values, clamped to the bounds, or the TTL of a not-found answer. */
+/**
+ * Returns the smallest TTL of the public values: 0 if it has expired, otherwise clamped to the bounds. An
+ * answer without public values has the TTL of a not-found answer.
+ */
 function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBounds): number {
   if (answer.kind !== 'found') return notFound.ttlMs;
   // Math.min with all TTLs as arguments would overflow the stack for a record with very many values.

@@ -26,7 +26,10 @@ export interface Webhook {
   close: () => Promise<void>;
 }
 
-/** Starts the webhook; undefined without a URL. With Redis, one instance posts the changes of all instances. */
+/**
+ * Starts the webhook; returns undefined if no URL is configured. With Redis, one instance posts the changes
+ * of all instances.
+ */
 export function createWebhook(
   { url, secret = '' }: Config['changes']['webhook'],
   { feed, clock, onDropped, onFailing }: WebhookDeps,

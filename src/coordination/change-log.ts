@@ -158,6 +158,6 @@ function createSharedChangeLog(deps: ChangeLogDeps, shared: SharedCommands): Cha
   };
 }
 
-/** Creates the log in Redis, or in memory without Redis. */
+/** Creates the log: in Redis if it is configured, otherwise in memory. */
 export const createChangeLog = (deps: ChangeLogDeps, shared: SharedCommands | undefined): ChangeLog =>
   shared ? createSharedChangeLog(deps, shared) : createLocalChangeLog(deps);

@@ -31,7 +31,7 @@ interface LocalLock extends Pick<LockGrant, 'freeSince'> {
 }
 
 interface KeyLockOptions {
-  /** Maximum time in the queue (ms). */
+  /** Maximum wait for the lock, in the queue and in Redis (ms). */
   waitMs: number;
   /** Acquires the lock across all instances; undefined without Redis. */
   acquireShared?: AcquireRedisLock;

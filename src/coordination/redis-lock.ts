@@ -104,7 +104,7 @@ class RedisLock {
   readonly #key: string;
   readonly #instance: string;
   readonly #token = randomUUID();
-  /** TTL of the lock in Redis. It covers a write sent at the last moment, with clocks that drift and step. */
+  /** TTL of the lock in Redis. It covers a write sent at the last moment, even if clocks drift and step. */
   readonly #lifeMs: number;
   readonly #traceMs: number;
   /** Undefined until a request has been sent. */

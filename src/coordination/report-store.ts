@@ -4,13 +4,13 @@ import type { RedisCommands } from '../cache/redis/commands.js';
 /** Counts of names, of which only the most frequent are kept. */
 export interface NameCounts {
   names: [name: string, count: number][];
-  /** The maximum difference between a count and the exact one; 0 if every name has its exact count. */
+  /** Maximum difference between a listed count and the exact count; 0 if all listed counts are exact. */
   maxError: number;
 }
 
 /** The counts of a prefix. */
 export interface PrefixCounts {
-  /** Reads by interface, and those of unknown names and of robots. */
+  /** Reads by interface, reads of unknown names, and reads by robots. */
   totals: Record<string, number>;
   /** Handles that exist. */
   handles: NameCounts;
@@ -26,7 +26,10 @@ export interface CountedReads extends PrefixCounts {
   prefix: string;
 }
 
-/** Row of the prefixes beyond the maximum. Prefixes are in capitals, so it is none of them. */
+/**
+ * Name of the row that counts all prefixes beyond the maximum. It equals no prefix, because prefixes are in
+ * capitals.
+ */
 export const OTHER_PREFIXES = 'other';
 
 /** Maximum names in a top list. */
@@ -38,7 +41,7 @@ export interface ReportStore {
    * `sequence`, which must increase with each addition: an addition that was stored after all is not repeated.
    */
   add: (reads: CountedReads, sequence: number) => Promise<boolean>;
-  /** Ends a series of additions. */
+  /** Saves the counts after a series of additions. */
   save?: () => Promise<void>;
   /** Returns the sum of all additions; undefined while the store is unavailable. */
   read: (prefix: string, month: string) => Promise<PrefixCounts | undefined>;
@@ -93,7 +96,7 @@ for _, key in ipairs({ KEYS[1], KEYS[2], KEYS[row], KEYS[row + 1], KEYS[row + 2]
 end
 return 1`;
 
-/** Creates a store in Redis. All keys of a month share a slot of a cluster. */
+/** Creates a store in Redis. All keys of a month share a cluster slot. */
 export function createReportStore({ shared, maxPrefixes, runId }: ReportStoreDeps): ReportStore {
   const ofMonth = (month: string, name: string): string => `${shared.keyPrefix}{report:${month}}:${name}`;
   const rowOf = (prefix: string, month: string): [totals: string, handles: string, unknown: string] => [

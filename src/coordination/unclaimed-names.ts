@@ -10,7 +10,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 /** Unclaimed names by `request`, a digest of the request in one word. */
 export interface UnclaimedNames {
   add: (request: string, name: string) => Promise<void>;
-  /** Removes and returns the oldest name of the request; undefined without any. */
+  /** Removes and returns the oldest name of the request; undefined if there is none. */
   take: (request: string) => Promise<string | undefined>;
 }
 

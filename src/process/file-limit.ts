@@ -56,7 +56,7 @@ function clientFiles(config: Config, limit: number): number {
 /**
  * Lowers the connection limits if the file limit requires it. Without free files, Node.js drops new
  * connections without an event, even on the admin listener. The limits instead close idle connections first,
- * and log each close.
+ * and log when they drop new connections.
  */
 export function fitToFileLimit(
   config: Config,

@@ -83,7 +83,7 @@ function withoutCredentials(url: string): string {
 
 const CERTIFICATE = { defaultPort: 6379, timeoutMs: 2000 };
 
-/** Probes Redis. Reports the certificate only of a single server, because a cluster has several. */
+/** Probes Redis. Reports the certificate only for a single server, because a cluster has several. */
 async function tryRedis(address: RedisAddress, keyPrefix: string): Promise<ProbeReport> {
   const startedAt = performance.now();
   const { url = '' } = address;
@@ -130,8 +130,8 @@ const CERTIFICATE_MS = 3_600_000;
 const ANSWER_READS: readonly ProbeTarget[] = ['upstream', 'mirror'];
 
 /**
- * Probes every server and logs each result. Repeats until a server can serve reads, then checks only
- * certificates. Returns a cancel function.
+ * Probes every server, and logs a result if it has changed. Repeats until a server can serve reads, then
+ * checks only certificates. Returns a cancel function.
  */
 export function startProbes({ probes, logger, metrics, onAnswered }: StartProbesDeps): () => void {
   const cancelled = new AbortController();

@@ -76,5 +76,5 @@ export function planReload(running: Config, next: Config): ReloadPlan {
   return { config, changed: changed.map(({ key }) => key), needRestart };
 }
 
-/** Whether two values are equal. Values are strings, numbers, booleans and lists of these. */
+/** Whether two values are equal. Values are JSON. */
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);

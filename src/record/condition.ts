@@ -1,4 +1,4 @@
-// The ETag of a record as its caller sees it, and the preconditions of writes (`If-Match`, `If-None-Match`).
+// The ETag of a record as the caller sees it, and the preconditions of writes (`If-Match`, `If-None-Match`).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
@@ -110,8 +110,8 @@ function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
 }
 
 /**
- * Converts a refusal to an error. A wrong login is refused without Handle JSON (recording "create: wrong
- * password").
+ * Converts a refusal to an error. The refusal of a wrong login contains no Handle JSON (recording "create:
+ * wrong password").
  */
 function refusedRead({ status, responseCode, members, retryAfter, challenge }: RecordRead): ServiceError {
   const { handle, ...others } = members;

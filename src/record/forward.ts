@@ -17,8 +17,8 @@ import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
 /**
- * Forwards a request with the given target and body. `beforeSend` runs just before it is sent, and prevents
- * that by throwing. Rejects with a ServiceError.
+ * Forwards a request with the given target and body. `beforeSend` runs just before the request is sent, and
+ * prevents the sending by throwing. Rejects with a ServiceError.
  */
 export type Forward = (
   req: Request,
@@ -83,8 +83,8 @@ class ForwardedRequest extends Readable {
   }
 
   /**
-   * Sends the body; call it once connected. http-proxy pipes this stream, and Node sends the head with the
-   * first bytes.
+   * Sends the body; call it once `sent` has a socket. http-proxy pipes this stream, and Node sends the head
+   * with the first bytes.
    */
   sendBy(sent: ClientRequest): void {
     // http-proxy has merged repeated slashes in the path, so the original target is restored.
@@ -208,8 +208,8 @@ function toForwardError(error: unknown): ServiceError {
 }
 
 /**
- * Forwards under a concurrency limit. A request holds its slot until its response is fully read, or is
- * preempted by a waiting request because its client has stopped reading.
+ * Forwards under a concurrency limit. A request holds its slot until its response is fully read, or until a
+ * waiting request preempts it because its client has stopped reading.
  */
 export function createLimitedForward(
   forward: Forward,

@@ -69,7 +69,7 @@ export interface Hop {
   bodyBytes: number;
   /** Whether the server receives `Authorization` and `Cookie`. */
   withCredentials: boolean;
-  /** Request id in the log; the id of an untrusted client may be forged. */
+  /** The request id that this proxy logs; an id sent by an untrusted client may be forged. */
   requestId: string;
 }
 

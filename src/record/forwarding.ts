@@ -88,7 +88,8 @@ function routeForwards(parts: ForwardingParts): Forward {
 }
 
 /**
- * Returns the server of a request: for a list the server of its prefix, and without a handle the main server.
+ * Returns the server of a request: the server of its handle, of the handle that it verifies or of the prefix
+ * that it lists, otherwise the main server.
  */
 function serverFor(
   { handle, target, match }: RequestContext,

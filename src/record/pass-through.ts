@@ -65,7 +65,7 @@ export function createPassThrough({
   };
 }
 
-/** Invalidates the entry of a handle that does not exist. Returns the body if it was read. */
+/** Invalidates the entry if a 404 shows that the handle does not exist. Returns the body if it was read. */
 async function learnFrom(
   response: IncomingMessage,
   { handle }: RequestContext,
@@ -108,8 +108,8 @@ export interface ForwardReadDeps extends RepositoryReadDeps {
 }
 
 /**
- * Forwards reads, including public reads whose wrong password must get 401. They count as misses unless the
- * server checks the login.
+ * Forwards reads, including reads of public values that carry a login, because a wrong password must get 401.
+ * Reads of a handle count as misses unless the server checks the login.
  */
 export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
   const { passThrough, limitMiss, checksLogin } = deps;

@@ -1,4 +1,4 @@
-// The read path: GET and HEAD of a record without credentials, from the request headers to the reply.
+// The read path: anonymous GET and HEAD requests for a record, from the request headers to the reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';

@@ -1,4 +1,4 @@
-// Relays an upstream response unchanged: status, headers (including repeated headers) and body.
+// Relays an upstream response: status, end-to-end headers (including repeated headers) and body.
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
@@ -19,7 +19,7 @@ const OURS = new Set([
   'access-control-expose-headers',
 ]);
 
-/** Relays a response as `no-store`, because it belongs to a write or to a request with credentials. */
+/** Relays a response as `no-store`, because it belongs to a write or to a read that is never cached. */
 export async function relayResponse(
   response: IncomingMessage,
   res: Response,
@@ -70,8 +70,8 @@ export async function readResponseBody(response: IncomingMessage, maxBytes: numb
 }
 
 /**
- * Reads the body; undefined if it exceeds `maxBytes`, and can then still be relayed. @throws ServiceError if
- * it is aborted
+ * Reads the body. Returns undefined if it exceeds `maxBytes`; it can then still be relayed. @throws
+ * ServiceError if it is aborted
  */
 export async function peekResponseBody(
   response: IncomingMessage,

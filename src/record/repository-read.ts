@@ -14,7 +14,7 @@ export interface RepositoryReadDeps {
   runStepsOf: RunStepsOf;
 }
 
-/** Serves a record or a list; returns false without a response if a Handle server is responsible. */
+/** Serves a record or a list; returns false, and sends no response, if a Handle server is responsible. */
 export async function readAtRepository(
   req: Request,
   res: Response,

@@ -78,7 +78,7 @@ const conditions = z.object({
 
 const values = z.array(sentValue);
 
-/** Describes a route without a handle (recordings "empty handle: …"). */
+/** Describes a route whose path names no handle (recordings "empty handle: …"). */
 const withoutHandle = <const Id extends string>(id: Id) => ({
   id,
   handler: 'passThrough' as const,

@@ -22,7 +22,7 @@ interface FileStoreOptions {
 
 type RowsByPrefix = Map<string, PrefixRow>;
 
-/** Holds the counts of one month in memory, normally the current one. */
+/** Holds the counts of one month, normally the current month, in memory. */
 export class FileReportStore implements ReportStore {
   readonly #options: FileStoreOptions;
   readonly #log: Context['log'];

@@ -2,7 +2,7 @@
 import { type NameCounts, type PrefixCounts, MAX_REPORTED_NAMES } from '../coordination/report-store.js';
 import { TopCounts } from '../observe/top-counts.js';
 
-/** Longer handles are cut in top lists (characters). */
+/** Maximum length of a handle in a top list (characters); longer handles are cut. */
 const MAX_NAME_CHARS = 250;
 
 export class PrefixRow {

@@ -26,7 +26,9 @@ interface ReadCounterDeps {
   caseSensitive: boolean;
 }
 
-/** Maximum prepared hits with uncounted reads; each is kept in memory until it is counted. */
+/**
+ * Maximum number of prepared responses with uncounted hits; each stays in memory until its hits are counted.
+ */
 const MAX_UNCOUNTED = 16_384;
 
 export class ReadCounter {
@@ -53,7 +55,7 @@ export class ReadCounter {
     row.addName(key, exists, times);
   }
 
-  /** Counts a prepared hit at the next `countHits`, which costs a repeated hit an increment only. */
+  /** Adds a prepared hit, which the next `countHits` counts. A repeated hit costs only an increment. */
   addHit(hit: PreparedHit): void {
     if (hit.uncounted++ > 0) return;
     this.#uncounted.push(hit);
@@ -95,7 +97,10 @@ export class ReadCounter {
     return row;
   }
 
-  /** Reserves half of the rows for prefixes with a handle, because names that do not exist can be invented. */
+  /**
+   * Reserves half of the rows for prefixes of handles that exist, because names that do not exist can be
+   * invented.
+   */
   #admits(prefix: string, exists: boolean): boolean {
     if (this.#prefixes.has(prefix)) return true;
     const isFull = this.#prefixes.size * (exists ? 1 : 2) >= this.#deps.maxPrefixes;

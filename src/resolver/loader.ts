@@ -36,7 +36,7 @@ export interface LoaderDeps<Ticket> {
   now: () => number;
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
-  /** Called for each response served from an entry. */
+  /** Called when a fresh entry is served. */
   onHit?: ((handle: HandleRef, entry: Entry) => void) | undefined;
 }
 
@@ -136,8 +136,8 @@ export class Loader<Ticket> {
   }
 
   /**
-   * Whether to store an entry. A TTL of 0 or an authoritative "not found" evicts the stored entry instead
-   * (HDLProxy would serve the deleted record again).
+   * Whether to store an entry. An answer with a TTL of 0, or an authoritative answer without public values,
+   * evicts the stored entry instead (HDLProxy would serve the deleted record again).
    */
   #isKept({ authoritative }: LoadTask, entry: Entry): boolean {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
@@ -164,7 +164,10 @@ interface LoadedEntry<Ticket> {
   kept: Lookup<Ticket>;
 }
 
-/** Ignores an unconfirmed invalidation after a read, which has changed nothing. Rethrows other failures. */
+/**
+ * Ignores a ServiceError, such as an unconfirmed invalidation after a read, which has changed nothing.
+ * Rethrows other errors.
+ */
 export function exceptServiceError(failure: unknown): void {
   if (!(failure instanceof ServiceError)) throw failure;
 }

@@ -28,7 +28,7 @@ const parsed = new LRUCache<Bytes, ParsedValues>({
 /** The last loaded record, whose values are usually read next, by the same request. */
 let loaded: { text: Bytes; values: ParsedValues } = { text: '' as Bytes, values: NO_VALUES };
 
-/** Retains the parsed values of a loaded record until the next load. */
+/** Retains the parsed values of a loaded record, unless it is large, until the next such load. */
 export function keepLoaded(text: Bytes, values: ParsedValues): void {
   if (text.length <= LARGE_CHARS) loaded = { text, values };
 }

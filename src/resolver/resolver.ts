@@ -113,8 +113,8 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Reads a handle: first memory, then the traffic rules, then a load. Synchronous for a fresh entry in
-   * memory.
+   * Resolves a handle: reads memory, then applies the traffic rules, then loads. Synchronous for a fresh
+   * entry in memory.
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
     const fresh = options.authoritative ? undefined : this.fromMemory(handle);
@@ -135,7 +135,8 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Resolves a handle. `authoritative` always reads from the upstream and stores the outcome.
+   * Resolves a handle. If `authoritative` is set, the handle is always read from the upstream, and the
+   * outcome is stored.
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */

@@ -132,8 +132,8 @@ export class MissWindow {
   #quiet = new Map<string, MissCounts>();
 
   /**
-   * Counts misses. Returns the counts of the network including these, and the misses of all networks under
-   * pressure.
+   * Counts misses. Returns the counts of the network including these, and the number of misses that arrived
+   * from all networks while the upstream was under pressure.
    */
   count(
     network: string,

@@ -65,8 +65,8 @@ export interface TrafficPolicy {
    */
   admitMessage: (address: string, handle: HandleRef) => Caller | Promise<Caller>;
   /**
-   * Judges a single handle of a request that names it in its body or names many handles, by handle and prefix
-   * rules. Undefined without such rules.
+   * Judges, by handle and prefix rules, a single handle of a request that names it in its body or names many
+   * handles. Undefined without such rules.
    */
   refusalOfHandle: RefusalOfHandle | undefined;
   /**
@@ -90,7 +90,7 @@ interface Applied {
 interface Judgement {
   facts: TrafficFacts;
   caller: Caller;
-  /** Result of the deciding rule; undefined if no rule matches. */
+  /** Result of the deciding rule; undefined if no rule decides. */
   applied: Applied | undefined;
 }
 
@@ -281,7 +281,10 @@ function admitted({ caller, applied }: Judgement): Caller {
 const isAnonymousRead = ({ reads, credentials }: TrafficFacts): boolean =>
   reads !== undefined && credentials === undefined;
 
-/** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
+/**
+ * Creates the function that counts and logs rule results. `limited` includes refusals by rules without a
+ * limit.
+ */
 function createReport({ metrics, log, reads }: Context) {
   return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';

@@ -106,8 +106,8 @@ function decode(rawHandle: string): string | undefined {
 }
 
 /**
- * Classifies a read. Reads with credentials, authoritative reads, lists and batches count as misses, because
- * they go to the Handle server.
+ * Classifies a read. Reads with credentials, authoritative reads and lists count as misses, because they go
+ * to the Handle server, and so do batches, because any of their handles may need it.
  */
 function readsOf(
   facts: Omit<NamedByTarget, 'handle'> & Pick<TrafficFacts, 'method' | 'credentials' | 'handle'>,

@@ -18,7 +18,9 @@ interface LockedWork<Current, Result> {
   /** Reads the record with the caller's login; throws if the login is refused. */
   read: () => Promise<Current>;
   work: (current: Current, held: Held) => Promise<Result>;
-  /** Works without the lock if the Handle server makes the work atomic; otherwise returns undefined. */
+  /**
+   * Does the work without the lock if the Handle server makes the work atomic; otherwise returns undefined.
+   */
   unlocked?: (current: Current) => Promise<Result | undefined> | undefined;
 }
 
@@ -35,8 +37,8 @@ interface HandleLockParts {
 
 /**
  * Creates a handle lock that reads the record before it acquires the lock: a caller whose login is refused
- * gets no place in the queue. Over plain HTTP the server refuses only the write, and `LockPlaces` bounds that
- * cost. The record is read again if a different client has held the lock since.
+ * gets no place in the queue. Over plain HTTP the server refuses only the write, and `LockPlaces` bounds the
+ * cost of such writes. The record is read again if a different client has held the lock since.
  */
 export function createHandleLock({ coordination: { lock }, findClient }: HandleLockParts): HandleLock {
   const places = new LockPlaces(() => performance.now());

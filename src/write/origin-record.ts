@@ -23,8 +23,8 @@ import { assertFound, type HandleServer } from '../upstream/upstreams.js';
 type Without<Options> = Omit<Options, 'authorization' | 'caller'>;
 
 /**
- * A record at its Handle server. Each response tells the cache whether the handle exists, so that later
- * readers get no older state.
+ * A record at its Handle server. A read that does not find the handle, or a PUT refused because it exists,
+ * invalidates a cache entry that says otherwise.
  */
 export interface OriginRecord {
   handle: HandleRef;
@@ -153,7 +153,7 @@ export function assertWritable(server: HandleServer | undefined): void {
 
 /**
  * Reads the values visible to the caller. If a value is not visible, the server refuses the whole read, and
- * only the public values are read.
+ * then only the public values are read.
  */
 export async function readVisible(
   record: Pick<OriginRecord, 'get'>,

@@ -22,7 +22,7 @@ export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
   origin: OriginRecord;
   /** The scope of a deletion, and the reply if deletion is disabled. */
   deletion?: { scope: 'handle' | 'values'; refuse: () => Promise<Result> } | undefined;
-  /** Receives the body before it locks or fences the handle, because the body may arrive slowly. */
+  /** Receives the body before the handle is locked or fenced, because the body may arrive slowly. */
   withBody: <T>(work: (body: Body) => Promise<T>) => Promise<T>;
   /**
    * Reads the record that the write depends on, as seen by the caller; undefined for an unconditional write.

@@ -40,7 +40,7 @@ export class Bans {
     return this.#bans.some((known) => known.number === number);
   }
 
-  /** Adds a ban. Returns false if it is known or covered by a newer ban. */
+  /** Adds a ban. Returns false if it is known, or covered by a newer ban or by the floor. */
   add(ban: NumberedBan): boolean {
     if (this.#isCovered(ban)) return false;
     this.#bans = [...this.#bans.filter((known) => !covers(ban, known)), ban];

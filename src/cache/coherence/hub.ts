@@ -35,8 +35,8 @@ export interface Membership {
   /** Publishes a change; resolves to undefined if Redis has not confirmed it. */
   publish: (change: Change) => Promise<Published | undefined>;
   /**
-   * Resolves to true once Redis is back with all pending invalidations, or to false `afterRenewalMs` after
-   * the last renewal.
+   * Resolves to true once Redis is back and all pending invalidations have been published, or to false
+   * `afterRenewalMs` after the last renewal.
    */
   waitForReturn: (afterRenewalMs: number) => Promise<boolean>;
 }
@@ -59,7 +59,7 @@ interface Remote {
   member: Membership;
   pending: PendingInvalidations;
   disconnectedWrites: DisconnectedWrites;
-  /** Maximum age of a fresh entry without a lease (ms). */
+  /** Age up to which an entry counts as fresh while there is no lease (ms). */
   disconnectedMaxAgeMs: number;
 }
 

@@ -51,7 +51,7 @@ export interface KnownBans {
   bans: NumberedBan[];
 }
 
-/** `distrust`: messages of the group, or of any group if undefined, may have been missed. */
+/** `distrust`: messages of `group`, or of any group if `group` is undefined, may have been missed. */
 export type Message = Change | KnownBans | { kind: 'distrust'; group?: number };
 
 /** A change received from Redis. */
@@ -91,7 +91,10 @@ const fenceOf = (change: KeyChange): string => ('fence' in change ? change.fence
  */
 const LINE = /^(\d{1,16}) (\S+) (\S+) (\S+) (\S+) (\d+) ([^]*)$/;
 
-/** Parses a message; undefined for an unknown kind, which a different release may have published. */
+/**
+ * Parses a message; undefined for a malformed message, or for an unknown kind, which a different release may
+ * have published.
+ */
 export function parseMessage(line: string): ReceivedMessage | undefined {
   const [whole, number, member = '', call = '', kind, name = '', life, key = ''] = LINE.exec(line) ?? [];
   if (whole === undefined) return undefined;

@@ -58,8 +58,8 @@ const NO_MEMBERS: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
 /**
  * Waits until each member has acknowledged the call or lost its lease. Returns the members that renewed
  * without acknowledging, and so missed the message; undefined if the member list could not be read. Members
- * that join later read the current numbers first, so they need no acknowledgement. An empty `call` only waits
- * for the lease time.
+ * that join later read the current numbers first, so they need no acknowledgement. With an empty `call`,
+ * waits only for the lease time.
  */
 export async function awaitAcknowledgements(
   { clock, list, acknowledgements }: BarrierDeps,

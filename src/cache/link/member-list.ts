@@ -23,8 +23,8 @@ const LEASES = ['none', 'new', 'long'] as const;
 interface RenewalOptions {
   joins: boolean;
   /**
-   * `long`: held for longer than a membership. This member has handled all earlier lapses, so Redis removes
-   * those members.
+   * `long`: held for longer than a membership. Redis then removes the members that lapsed more than a
+   * membership ago, which this member has handled.
    */
   lease: (typeof LEASES)[number];
 }
@@ -73,8 +73,8 @@ export class MemberList {
   }
 
   /**
-   * Send time of the last renewal, or the start of this member (monotonic, ms). Redis may have run it without
-   * a reply.
+   * Send time of the last renewal, or the start of this member (monotonic, ms). Redis may have executed the
+   * renewal even if no reply has arrived.
    */
   get renewedAt(): number {
     return this.#renewedAt;
@@ -144,7 +144,7 @@ export class MemberList {
   }
 
   /**
-   * Expels members: they learn it from their next renewal, and all others treat their membership as ended.
+   * Expels members: they learn of it from their next renewal, and all others treat their membership as ended.
    */
   async expel(members: readonly string[]): Promise<void> {
     await this.#commands.script(EXPEL, [this.#name], members);

@@ -30,7 +30,10 @@ interface MemberPublication {
   run: string;
 }
 
-/** Consecutive failed renewals that reopen the subscriptions, or failed joins that count as an outage. */
+/**
+ * Number of consecutive failed renewals after which the subscriptions are reopened, and number of failed
+ * joins after which Redis counts as unavailable.
+ */
 const MAX_FAILURES = 4;
 /** Maximum number of groups to distrust separately; above it, the whole cache is distrusted. */
 const MAX_DISTRUSTED_GROUPS = 64;
@@ -166,7 +169,10 @@ export class Member implements Membership {
     });
   }
 
-  /** Schedules a reread of the group numbers after the lease: senders no longer waited for this member. */
+  /**
+   * Once the lease has ended, marks the group numbers to be read again, because senders no longer wait for
+   * this member.
+   */
   #noticeEndOfLease(): void {
     if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;
     this.#resumedAt = Infinity;
@@ -185,7 +191,10 @@ export class Member implements Membership {
     commands.rediscover();
   }
 
-  /** Returns the server run whose era is entered; undefined if no change can be published or confirmed. */
+  /**
+   * Returns the server run whose era this member has entered; undefined if no change can be published or
+   * confirmed.
+   */
   #enteredRun(): string | undefined {
     const { commands } = this.#deps;
     this.#noticeEndOfLease();
@@ -193,7 +202,10 @@ export class Member implements Membership {
     return run === this.#entered.run ? run : undefined;
   }
 
-  /** Enters this server's era before any publication; a server that missed the last era starts a new one. */
+  /**
+   * Enters this server's era before any publication; a server that does not know the member's last era starts
+   * a new one.
+   */
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };
@@ -300,7 +312,10 @@ export class Member implements Membership {
     return await untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }
 
-  /** Waits for all members. Resolves to false after a failover, which may have lost the publication. */
+  /**
+   * Waits for all members. Resolves to false if they are unconfirmed, for example after a failover, which may
+   * have lost the publication.
+   */
   async #runBarrier(publication: MemberPublication): Promise<boolean> {
     return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
   }
@@ -311,7 +326,8 @@ export class Member implements Membership {
   }
 
   /**
-   * Resends the change to members that renewed without acknowledging, and expels those that miss it twice.
+   * Publishes the change again if members renewed without acknowledging it, and expels those that miss it
+   * twice.
    */
   async #awaitMembers({ change, call, run }: MemberPublication): Promise<boolean> {
     const late = await this.#awaitCall(call, run);
@@ -325,7 +341,10 @@ export class Member implements Membership {
     return expel({ clock: this.#deps.clock, list: this.#list }, stillLate);
   }
 
-  /** Returns the members that missed the change; undefined after a failover, which may have lost it. */
+  /**
+   * Returns the members that missed the change; undefined if the member list cannot be read, or after a
+   * failover, which may have lost the change.
+   */
   async #awaitCall(call: string, run: string): Promise<string[] | undefined> {
     const acknowledgements = this.#acknowledgements;
     const barrier = { clock: this.#deps.clock, list: this.#list, acknowledgements };
@@ -349,13 +368,19 @@ export class Member implements Membership {
     }
   }
 
-  /** Publishes a pending change, and invalidates the copy of the outdated Redis entry in memory. */
+  /**
+   * Publishes a pending change, and applies it to memory, which may contain a copy of the outdated Redis
+   * entry.
+   */
   async #report(change: Change): Promise<void> {
     const { seq: number } = await this.#send(change, '');
     this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
   }
 
-  /** Checks a message for a gap, applies a change from a different member and acknowledges it. */
+  /**
+   * Checks whether earlier messages were missed, then applies and acknowledges a change from a different
+   * member.
+   */
   #receive(text: string): void {
     const received = parseMessage(text);
     if (received === undefined) return;
@@ -389,7 +414,7 @@ export class Member implements Membership {
     });
   }
 
-  /** Runs a step of a renewal. @throws Error when it fails or times out, or this member was closed */
+  /** Runs a step of a renewal. @throws Error when it fails or times out, or this member has been closed */
   async #step<T>(promise: Promise<T>): Promise<T> {
     const result = await untilDeadline(promise, LEASE_MS, timeoutError, this.#deps.clock);
     if (this.#isClosed) throw new Error('the link is closed');

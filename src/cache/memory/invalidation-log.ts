@@ -2,8 +2,8 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * A moment is a counter of invalidations. When a key is evicted from the log, its moment becomes the floor:
- * older tickets of every key are refused from then on, which causes extra loads.
+ * A moment is the number of invalidations so far. When a key is evicted from the log, its moment becomes the
+ * floor: older tickets of every key are refused from then on, which causes extra loads.
  */
 export class InvalidationLog {
   #moment = 0;

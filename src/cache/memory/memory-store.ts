@@ -125,8 +125,8 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * Restores an entry from a file without revalidation. `kept`: memory already has an entry, or the key was
-   * invalidated since the ticket.
+   * Restores an unrevalidated entry from a file. `kept`: memory already has an entry, or the key is fenced or
+   * was invalidated since the ticket.
    */
   restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
     if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';
@@ -169,7 +169,7 @@ export class MemoryStore implements PinnedEntries {
     this.#index.delete(key);
   }
 
-  /** Raises the fence of a write on any instance. Loads that started before the write are not stored. */
+  /** Raises the fence of a write by any instance. Loads that started before the write are not stored. */
   raiseFence(key: string, writer: string, until: number): void {
     this.#expireOldFences();
     this.#log.add(key);

@@ -124,8 +124,8 @@ export class RowStore {
   }
 
   /**
-   * Counts a use and returns true if the pinned entry was already used in this tick and its bans have been
-   * applied.
+   * Counts a use and returns true if the pinned entry is unchanged, was already used in this tick, and all
+   * bans have been applied to it.
    */
   touchIfUnchanged(
     { at, stamp }: EntryPin,
@@ -174,8 +174,8 @@ export class RowStore {
   }
 
   /**
-   * Reads a field. A row number from before `clear` may be out of range: it reads 0, which is no entry's
-   * stamp.
+   * Reads a field. A row number from before `clear` may be out of range: the result is then 0, which is no
+   * entry's stamp.
    */
   #read(at: number, field: number): number {
     return this.#pages[at >> ROWS_PER_PAGE_LOG2]?.[rowOf(at) + field] ?? 0;

@@ -68,8 +68,8 @@ local function writeFences(state, key, fences)
 end`;
 
 /**
- * Drops expired fences and the older half of the changes. Loads that started before those changes are
- * refused.
+ * Above the maximum number of fields, drops expired fences and the older half of the changes. Loads that
+ * started before those changes are refused.
  */
 const TRIM = `
 local function trim(state)
@@ -94,10 +94,10 @@ end`;
 const FENCED_ENTRY_MS = 3000;
 
 /**
- * Publishes a change of a key, which voids all older loads in the same step. KEYS: entry, state. ARGV: run,
- * kind, key, fence, fence lifetime (ms), sender's wall clock (ms), channel, publishing command, message
- * without its number; for an authoritative answer also its ticket number, the entry and the entry's TTL (ms).
- * Returns the number, and 1 if the answer was stored.
+ * Publishes a change of a key. Every kind except `unchanged` voids all older loads in the same step. KEYS:
+ * entry, state. ARGV: run, kind, key, fence, fence lifetime (ms), sender's wall clock (ms), channel,
+ * publishing command, message without its number; for an authoritative answer also its ticket number, the
+ * entry and the entry's TTL (ms). Returns the message number, and 1 if the answer was stored.
  */
 export const CHANGE = `${NOW}${OPEN_STATE}${ENTRY}${FENCES}${WRITE_FENCES}${TRIM}
 local state, change, key, fence = KEYS[2], ARGV[2], ARGV[3], ARGV[4]

@@ -107,8 +107,8 @@ export class RedisCommands {
   }
 
   /**
-   * Whether the command connection was ever refused, lost or unresponsive; otherwise it is still being
-   * opened.
+   * Whether the command connection was ever refused, lost or unresponsive. A connection that is still being
+   * opened has not failed.
    */
   hasFailed(): boolean {
     return this.#hasFailed;

@@ -13,7 +13,7 @@ const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') 
 export interface RedisAddress {
   /** Command timeout (ms). */
   commandTimeoutMs: number;
-  /** Address of a single server, or credentials for the master with Sentinels. Unused in a cluster. */
+  /** Address of a single server or, with Sentinels, the credentials for the master. Unused in a cluster. */
   url?: string | undefined;
   /** The only trusted certificate authority (PEM). */
   ca?: string | undefined;
@@ -25,8 +25,8 @@ export interface RedisAddress {
 }
 
 /**
- * Returns the configured Redis address; undefined without Redis. @throws Error when the PEM file cannot be
- * read
+ * Returns the configured Redis address; undefined if none is configured. @throws Error when the PEM file
+ * cannot be read
  */
 export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddress | undefined {
   const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
@@ -159,7 +159,7 @@ function openCluster(
       // different nodes.
       enableAutoPipelining: true,
       clusterRetryStrategy: retryStrategy,
-      // Retries are few, because a command that runs after its timeout could overtake newer commands.
+      // Retries are few, because a command that runs after its timeout may run after newer commands.
       maxRedirections: 3,
       retryDelayOnFailover: 20,
       retryDelayOnClusterDown: 20,

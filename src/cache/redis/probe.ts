@@ -36,7 +36,8 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
 }
 
 /**
- * Rejects a replica, whose writes its master lacks, and a single cluster node, which holds only some keys.
+ * Rejects a replica, because writes to it do not reach its master, and a single cluster node, because it
+ * holds only some keys.
  */
 function assertWritable(info: string, isCluster: boolean): void {
   if (/^role:slave/m.test(info)) throw new Error('READONLY it is a replica');

@@ -1,5 +1,5 @@
-// The snapshot format: a head, blocks of entries with checksums, and an end. Damaged blocks are rejected, and
-// the rest is read.
+// The snapshot format: a head, blocks of entries with checksums, and an end. If a payload is damaged, only
+// its block is rejected; if a block head is damaged, the rest of the file is rejected.
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { type Cursor, maxEncodedBytes, readEntry, writeEntry } from '../entry.js';

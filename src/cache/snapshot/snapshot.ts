@@ -26,7 +26,8 @@ export interface SnapshotOptions {
   identity: string;
   memory: Pick<MemoryStore, 'moment' | 'readFrom'>;
   /**
-   * Restores an entry without revalidation. Returns false if it is unusable, or was deleted since the ticket.
+   * Restores an entry without revalidation. Returns whether it was stored; an entry that was deleted since
+   * the ticket is not.
    */
   restore: (kept: KeyedEntry, ticket: number) => boolean;
 }

@@ -39,7 +39,7 @@ interface ElementRequest {
 
 /**
  * Maximum total length of the records read for a batch with a selection (characters), because the response
- * length does not reflect this work. A thousand typical records have 0.7 MB.
+ * length does not reflect this work. A thousand typical records take 0.7 MB in total.
  */
 const MAX_SELECTED_CHARS = 64 * 1024 * 1024;
 

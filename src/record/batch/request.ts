@@ -68,8 +68,8 @@ function readBatch(handles: readonly string[], parameters: URLSearchParams, max:
     throw new ServiceError('BATCH_TOO_LARGE', { detail });
   }
   const query = readRecordQuery(parameters);
-  // Neither option can be served from the cache, so a batch would cause a thousand requests to the Handle
-  // server.
+  // Neither option can be served from the cache, so a batch would cause up to a thousand requests to the
+  // Handle server.
   if (query.authoritative || !query.publicOnly) {
     const detail =
       'auth=true and publicOnly=false are for single handles, a batch is answered from the cache';

@@ -35,7 +35,7 @@ interface BatchWork {
   runSteps: RunSteps;
 }
 
-/** The record sizes are not known before they are read, so the work always runs in slices. */
+/** The sizes of records are not known before they are read, so the work always runs in slices. */
 const MAX_WORK = Infinity;
 
 /** Yields the comma-separated elements in chunks. */
@@ -158,7 +158,9 @@ class LookAhead {
 
 type InSlot = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Creates separate slots for each server, so that loads do not wait for a server that hangs. */
+/**
+ * Creates separate slots for each server, so that loads from one server do not wait for another that hangs.
+ */
 function createSlotsByServer(
   total: number,
 ): <T>(server: string | undefined, work: () => Promise<T>) => Promise<T> {
