@@ -157,7 +157,7 @@ const page = (status: number, title: string, headers: [string, string][] = []): 
   html: `<!DOCTYPE html><title>${title}</title><h1>${title}</h1>`,
 });
 
-/** Redirects `/<handle>` to the first URL of the record, or shows the record with `?noredirect`. */
+/** Redirects `/<handle>` to the record's first public URL; a page for `?noredirect` or if it has none. */
 export function redirectPage(
   { path, query }: DemoTarget,
   { store, now }: { store: RecordStore; now: () => number },

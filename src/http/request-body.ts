@@ -58,7 +58,8 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
     holders,
     add(bytes) {
       usedBytes += bytes;
-      // A holder with progress moves to the end, and releases only if the others do not suffice.
+      // A holder that has made progress moves to the end, and gives up its memory only if the others do not
+      // free enough.
       for (const oldest of holders) {
         if (usedBytes <= maxTotalBytes) return;
         holders.delete(oldest);

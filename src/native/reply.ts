@@ -118,7 +118,7 @@ export interface NativeOutcome {
   entry?: Entry;
 }
 
-/** Creates an outcome with a text only, often empty, as on a Handle server. */
+/** Creates an outcome with only a text, often empty, as on a Handle server. */
 export const refusal = (responseCode: number, result: Result, text = ''): NativeOutcome => ({
   responseCode,
   body: { kind: 'text', text },

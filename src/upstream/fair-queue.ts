@@ -121,7 +121,7 @@ export class FairQueue<W extends Waiter> {
     return this.#classes[CLASSES.indexOf(caller.class)] as QueuedClass<W>;
   }
 
-  /** Advances the virtual time of a class that was idle, which earns no credit for slots used meanwhile. */
+  /** Advances the virtual time of a class that was idle, so that it earns no credit for that time. */
   #catchUp(queued: QueuedClass<W>): void {
     const waiting = this.#classes.filter(({ clients }) => clients.size > 0);
     if (waiting.length === 0) return;

@@ -65,7 +65,11 @@ function textsIn(response: UpstreamResponse): string[] {
   throw invalidResponse('no JSON array of strings', response, { remedy: SWITCH });
 }
 
-/** Ignores patterns such as `*`. @throws ServiceError if the response lists none of the configured prefixes */
+/**
+ * Checks the listed prefixes against the configured ones, ignoring patterns such as `*`.
+ *
+ * @throws ServiceError if the response lists none of the configured prefixes
+ */
 function checkPrefixes(response: UpstreamResponse, prefixes: readonly string[]): void {
   const served = textsIn(response).map(upperAscii);
   const wanted = prefixes.filter((pattern) => !pattern.includes('*'));

@@ -29,7 +29,7 @@ export function createTemplateSource({ url: template, existenceCheck }: SourceSe
   };
 }
 
-/** Whether the landing page exists. @throws ServiceError for a status that does not tell */
+/** Whether the landing page exists. @throws ServiceError for an inconclusive status */
 function exists(reply: UpstreamReply): boolean {
   const { status } = reply;
   if (status >= 200 && status < 400) return true;
