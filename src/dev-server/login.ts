@@ -7,7 +7,7 @@ import type { RecordStore } from './store.js';
 import { decodePublicKey } from '../handle/predefined-data.js';
 import type { Session, SessionStore } from './session-store.js';
 
-/** The login of a request. A `failed` login gets 401, except at `/api/sessions` or with a client certificate. */
+/** The login of a request. A `failed` login gets 401, except at `/api/sessions` or for `clientCert`. */
 export interface DemoLogin {
   failed: boolean;
   /** Whether a 401 offers Basic. */

@@ -125,7 +125,7 @@ export const refusal = (responseCode: number, result: Result, text = ''): Native
   result,
 });
 
-/** Whether the handle exists; undefined unless the outcome is that of an anonymous read. */
+/** Whether the handle exists; undefined unless the request is an anonymous read. */
 export function existsBy({ result, responseCode }: NativeOutcome): boolean | undefined {
   if (!READS.includes(result)) return undefined;
   return responseCode !== RESPONSE_CODE.handleNotFound;

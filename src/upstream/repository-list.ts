@@ -20,7 +20,10 @@ interface ListParts {
   slicer: TimeSlicer;
 }
 
-/** The received list, which may include longer prefixes (`1234567` for `123456`). `handles`: undefined if hidden. */
+/**
+ * The received list, which may include longer prefixes (`1234567` for `123456`). `handles` is undefined if
+ * the repository hides its lists.
+ */
 interface Listed {
   handles: string[] | undefined;
   chars: number;
