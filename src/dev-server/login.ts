@@ -15,7 +15,7 @@ export interface DemoLogin {
   identity?: ValueReference | undefined;
   session?: Session | undefined;
   error?: string | undefined;
-  /** The client's nonce, if it requests a proof from the server. */
+  /** The client's nonce, sent to request a proof from the server. */
   cnonce?: string | undefined;
   /** Whether the login uses a TLS client certificate, which the demo server does not support. */
   clientCert?: boolean;

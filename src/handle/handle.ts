@@ -80,7 +80,7 @@ export function handleToPath(handle: string): string {
   return isFoldedByUrlParsers(handle) ? encoded : encoded.replaceAll('%2F', '/');
 }
 
-/** Matches paths that need no escaping: unreserved characters (RFC 3986 §2.3), no leading dot in a segment. */
+/** Matches paths that need no escaping: unreserved characters (RFC 3986 §2.3), no leading dot. */
 const UNRESERVED_PATH = /^[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*$/;
 
 const isFoldedByUrlParsers = (handle: string): boolean => /(^|\/)(\.{0,2}\/|\.{1,2}$)/.test(handle);

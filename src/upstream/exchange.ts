@@ -62,7 +62,7 @@ export function requestHeaders(of: {
 
 /**
  * Sends a request and reads the response, without following redirects. A GET or HEAD whose connection failed
- * is retried once on a new connection, because the server may have just closed the idle one (RFC 9110 §9.2.2).
+ * is retried once on a new connection, because the server may have closed the idle one (RFC 9110 §9.2.2).
  *
  * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_INVALID_RESPONSE
  */

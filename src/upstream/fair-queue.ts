@@ -149,8 +149,8 @@ export class FairQueue<W extends Waiter> {
 }
 
 /**
- * Returns the first runnable waiter of the client with the fewest running
- * requests, then least recently served.
+ * Returns the first runnable waiter of the client with the fewest running requests; ties go to the least
+ * recently served client.
  */
 function nextOf<W extends Waiter>(
   { clients }: QueuedClass<W>,

@@ -81,8 +81,8 @@ const NO_LISTS = answer(501, {
 const HANDLES_PER_STEP = 1000;
 
 /**
- * Returns one page of the prefix's handles, or all handles unless both numbers are set (recording "list:
- * page=0&pageSize=3").
+ * Returns one page of the prefix's handles if `page` and `pageSize` are set, else all of them (recording
+ * "list: page=0&pageSize=3").
  */
 function* pageOf(
   listed: readonly string[],
