@@ -12,8 +12,8 @@ import {
 } from './response.js';
 
 /**
- * The used part of undici's Dispatcher, which tests replace. `reset` requests a new
- * connection, closed after the response.
+ * The part of undici's Dispatcher that the proxy uses and tests replace. `reset` requests a new connection,
+ * closed after the response.
  */
 export type UpstreamDispatcher = Pick<Dispatcher, 'dispatch'>;
 

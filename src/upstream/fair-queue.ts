@@ -32,7 +32,7 @@ interface QueuedClass<W> {
 
 const newClass = <W>(name: CallerClass): QueuedClass<W> => ({ name, clients: new Map(), virtualTime: 0 });
 
-/** Cap on idle time that raises precedence, so that new clients cannot starve the others. */
+/** Maximum idle time (ms) that counts for precedence, so that new clients cannot starve the others. */
 const MAX_CREDIT_MS = 1000;
 
 /**
