@@ -14,18 +14,18 @@ export interface Seen {
 
 const SITE = '/api/site';
 
-/** Whether the request is a probe of a starting proxy: for a probed path, with the proxy's User-Agent. */
+/** Whether the request is a probe from a starting proxy: for a probed path, with the proxy's User-Agent. */
 const isProbe = ({ target, headers }: Seen): boolean =>
   [SITE, '/api/handles/0.NA/0.NA'].includes(target) && headers['user-agent'] === 'handle-resolver-proxy';
 
 /**
- * Controls a demo server. Probes of starting proxies arrive at unpredictable times, so they are counted
+ * Controls a demo server. Probes from starting proxies arrive at unpredictable times, so they are counted
  * separately and do not use up a limited number of faults.
  */
 export interface DemoControl {
   /** Number of requests since the start or the last `reset()`, including failed requests. */
   readonly asked: number;
-  /** Number of probes since the start. */
+  /** Number of probes since the start, counted by their requests for `/api/site`. */
   readonly probed: number;
   readonly lastRequest: Seen | undefined;
   /** Returns the number of requests for a handle, in any spelling. */
@@ -163,7 +163,7 @@ export class Hold {
     return this.#held.length;
   }
 
-  /** Holds back later responses to requests of this method, which are executed. */
+  /** Holds back later responses to requests with this method; the requests are still executed. */
   begin(method: string): void {
     this.#methods.add(method);
   }

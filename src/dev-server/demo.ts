@@ -11,7 +11,7 @@ import { createDemoServer } from './server.js';
 
 const NATIVE_PORT = 2641;
 
-/** The Handle server needs a fixed port, because the proxy rejects a snapshot of a different address. */
+/** The Handle server's port is fixed, because the proxy rejects snapshots from a different upstream. */
 const { HANDLE_SERVER_PORT = '21998' } = process.env;
 const SNAPSHOT = fileURLToPath(
   new URL('../node_modules/.cache/handle-resolver-proxy/demo-snapshot', import.meta.url),

@@ -1,7 +1,7 @@
 // JSON as Gson reads it in lenient mode, with bare words, single quotes and the error texts of Gson.
 import { BadInput } from './bad-input.js';
 
-/** Parses JSON text. Returns null for empty text. Throws BadInput with the error message of the real server. */
+/** Parses JSON text; returns null for empty text. @throws BadInput with the real server's error message */
 export function readJson(text: string): unknown {
   if (text.trim() === '') return null;
   try {

@@ -7,7 +7,7 @@ import type { RecordStore } from './store.js';
 import { decodePublicKey } from '../handle/predefined-data.js';
 import type { Session, SessionStore } from './session-store.js';
 
-/** The identity of a request. `failed` requests always get 401. */
+/** The login of a request. A `failed` login gets 401, except at `/api/sessions` or for `clientCert`. */
 export interface DemoLogin {
   failed: boolean;
   /** Whether a 401 offers Basic. */
@@ -15,7 +15,7 @@ export interface DemoLogin {
   identity?: ValueReference | undefined;
   session?: Session | undefined;
   error?: string | undefined;
-  /** The client's nonce, if it requests a proof from the server. */
+  /** The client's nonce, sent to request a proof from the server. */
   cnonce?: string | undefined;
   /** Whether the login uses a TLS client certificate, which the demo server does not support. */
   clientCert?: boolean;
@@ -61,7 +61,7 @@ function basicLogin(encoded: string, { store }: Keys): DemoLogin {
     : { failed: true, basic: true, error };
 }
 
-/** Verifies a session, a response to its challenge, or both in one request. */
+/** Looks up the session, and verifies the challenge response if the request contains one. */
 export function handleLogin(parameters: HandleParameters, { store, sessions }: Keys): DemoLogin {
   if (parameters.clientCert === 'true') return { failed: true, basic: false, clientCert: true };
   const { sessionId, cnonce, id, type, alg, signature } = parameters;
@@ -82,7 +82,7 @@ export function handleLogin(parameters: HandleParameters, { store, sessions }: K
   return { failed: false, basic: false, session, identity: session.identity };
 }
 
-/** Parses names and quoted values. */
+/** Parses `name="value"` pairs. */
 function parametersOf(text: string): HandleParameters {
   const pairs = [...text.matchAll(/(?<!\w)(\w+)\s*=\s*"([^"]*)"/g)];
   const parameters: HandleParameters = Object.fromEntries(

@@ -78,7 +78,7 @@ export function removeHandle(
   return succeed({ handle });
 }
 
-/** Lists the handles of `prefix`. Without both page and pageSize, lists all handles and echoes neither. */
+/** Lists the handles of `prefix`: one page if page and pageSize are set, else all, without echoing either. */
 export function listHandles({ parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
   const prefix = parameters.get('prefix') ?? '';
   const [page, pageSize] = ['page', 'pageSize'].map((name) => parseJavaInt(parameters.get(name) ?? '-1'));

@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
-/** Returns the port, or 0 for a free port if the port is in use. */
+/** Returns the port, or 0, which selects any free port, if the port is in use. */
 export async function portIfFree(protocol: 'tcp' | 'udp', host: string, port: number): Promise<string> {
   const isFree = await (protocol === 'tcp' ? canListen(host, port) : canBind(host, port));
   return String(isFree ? port : 0);

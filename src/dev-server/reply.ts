@@ -4,7 +4,7 @@ import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { ValueReference } from '../handle/value.js';
 import type { RecordStore, Rights } from './store.js';
 
-/** A response before serialisation: JSON without callback and indentation, a page, or an empty body. */
+/** A response before serialisation: JSON without callback or indentation, a page, or an empty body. */
 export interface DemoReply {
   status: number;
   json?: Record<string, unknown>;
@@ -50,7 +50,7 @@ export function refuse(
   };
 }
 
-/** Returns a success with the members of the operation in this order. */
+/** Returns a success with the operation's members in the given order. */
 export function succeed(members: Record<string, unknown>, status = 200): DemoReply {
   return { status, json: { responseCode: RESPONSE_CODE.success, ...members } };
 }
@@ -58,7 +58,7 @@ export function succeed(members: Record<string, unknown>, status = 200): DemoRep
 export const notHere = (handle: string): DemoReply =>
   refuse(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
 
-/** Returns an error that is reported as a protocol error with a separate status. */
+/** Returns a protocol error (code 4) with the given HTTP status. */
 export function protocolError(status: number, message: string): DemoReply {
   return { status, json: { responseCode: RESPONSE_CODE.protocolError, message } };
 }
@@ -69,7 +69,7 @@ export function containerError(status: number, reason: string): DemoReply {
   return { status, html, charset: 'iso-8859-1', headers: [['Connection', 'close']] };
 }
 
-/** A request whose caller is known. */
+/** A request after its login has been checked; the caller may be anonymous. */
 export interface DemoCall {
   method: string;
   /** The handle in the spelling of this request. */
@@ -94,7 +94,7 @@ export interface DemoRequest {
   target: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** Whether it arrived over TLS, or on a listener that is treated as secure. */
+  /** Whether the request arrived over TLS, or on a listener that is treated as secure. */
   secure: boolean;
 }
 

@@ -33,7 +33,7 @@ export interface Household extends World {
 
 type DemoRoute = (target: DemoTarget, request: DemoRequest, login: DemoLogin) => DemoReply;
 
-/** Longest request target. A longer target does not fit the 8 KiB of Jetty's header buffer. */
+/** Maximum length of a request target; a longer one does not fit into Jetty's 8 KiB header buffer. */
 const MAX_TARGET = 8000;
 const SERVLET_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'OPTIONS'];
 
@@ -157,7 +157,9 @@ const page = (status: number, title: string, headers: [string, string][] = []): 
   html: `<!DOCTYPE html><title>${title}</title><h1>${title}</h1>`,
 });
 
-/** Redirects `/<handle>` to the first URL of the record, or shows the record with `?noredirect`. */
+/**
+ * Redirects `/<handle>` to the record's first public URL. Sends a page if none exists, or for `?noredirect`.
+ */
 export function redirectPage(
   { path, query }: DemoTarget,
   { store, now }: { store: RecordStore; now: () => number },

@@ -66,7 +66,7 @@ const LOCATIONS =
 
 const url = (path: string): Record<string, unknown> => textValue(1, 'URL', `https://example.org/${path}`);
 
-/** Returns all records by handle. The absolute TTL is an hour after `now`. */
+/** Returns all records by handle. The only absolute TTL ends an hour after `now`. */
 export function demoRecords(now: number): Record<string, RecordInput> {
   const records: Record<string, RecordInput> = {
     page: [url('page'), adminValue()],

@@ -1,4 +1,4 @@
-// Sessions: the session store, /api/sessions, and random ids.
+// The session resources: /api/sessions and /api/sessions/this.
 import { type KeyPairKeyObjectResult, sign } from 'node:crypto';
 import type { ValueReference } from '../handle/value.js';
 import { readJson } from './lenient-json.js';

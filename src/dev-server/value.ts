@@ -35,7 +35,7 @@ export function valueToJson(value: StoredValue): HandleValue {
   };
 }
 
-/** Parses a value of a request. Its timestamp must be a date, and is then ignored. */
+/** Parses a value from a request. A timestamp given as text must be a date; every timestamp is ignored. */
 export function valueFromJson(json: unknown, timestampSeconds: number): StoredValue {
   if (json === null || typeof json !== 'object') {
     throw badValue(`java.lang.IllegalStateException: Not a JSON Object: ${JSON.stringify(json)}`);

@@ -88,7 +88,7 @@ function mayCreateHandle(handle: string, identity: ValueReference, { store, righ
 
 const hasRights = (rights: number, needed: number): boolean => (rights & needed) === needed;
 
-/** Returns the permissions needed for the differences. Unchanged values need none. */
+/** Returns the permissions needed to replace `old` with `values`. Unchanged values need none. */
 function neededForReplacing(old: StoredValue[], values: StoredValue[]): number {
   const kept = new Set(values.map(({ index }) => index));
   const removed = old.filter(({ index }) => !kept.has(index));

@@ -1,4 +1,4 @@
-// Decodes a value's bytes to data in a Handle server's JSON: the inverse of src/handle.
+// Decodes a value's bytes to data in a Handle server's JSON: the inverse of value-data.ts.
 import { isUtf8 } from 'node:buffer';
 import { ByteReader, tryDecode } from './bytes.js';
 import { adminToJson, decodeAdmin, decodePublicKey, decodeVlist } from './predefined-data.js';

@@ -26,7 +26,7 @@ export const refOfKey = (key: string): HandleRef => ({
   prefix: key.slice(0, key.indexOf('/')),
 });
 
-/** Returns the prefix record of a handle: `0.NA/21.T1` for `21.T1/abc`. */
+/** Returns the reference to a handle's prefix record: `0.NA/21.T1` for `21.T1/abc`. */
 export function prefixRecordOf({ text, prefix }: HandleRef): HandleRef {
   const [spelled = ''] = text.split('/', 1);
   return { text: PREFIX_RECORDS + spelled, key: PREFIX_RECORDS + prefix, prefix: GLOBAL_PREFIX };
@@ -80,7 +80,7 @@ export function handleToPath(handle: string): string {
   return isFoldedByUrlParsers(handle) ? encoded : encoded.replaceAll('%2F', '/');
 }
 
-/** Matches paths that need no escaping: unreserved characters (RFC 3986 §2.3), no segment with a leading dot. */
+/** Matches paths that need no escaping: unreserved characters (RFC 3986 §2.3), no leading dot. */
 const UNRESERVED_PATH = /^[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*$/;
 
 const isFoldedByUrlParsers = (handle: string): boolean => /(^|\/)(\.{0,2}\/|\.{1,2}$)/.test(handle);
@@ -123,7 +123,7 @@ const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
 const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
 
 /**
- * Removes leading slashes, surrounding space and one resolver or scheme from a decoded path. In a URN, a
+ * Removes leading slashes, surrounding space, a resolver URL and a scheme from a decoded path. In a URN, a
  * first colon without a preceding slash counts as the slash (recordings "redirect: hdl: prefix" to "leading
  * spaces/trailing nbsp"; HDLProxy 9.3.1 resolves `urn:hdl:21.T11998/uc:a@x`).
  *
@@ -149,7 +149,7 @@ export function withoutSlashesAtEnd(text: string): string {
 
 const ZERO_WIDTH_SPACE = '\u200B';
 
-/** Trims space, including the zero-width spaces in text copied from a page or PDF, which `trim` keeps. */
+/** Trims space, including trailing zero-width spaces from a copied page or PDF, which `trim` keeps. */
 function trimCopied(text: string): string {
   let end = text.length;
   while (end > 0 && (text[end - 1] === ZERO_WIDTH_SPACE || text[end - 1]?.trim() === '')) end--;

@@ -74,8 +74,7 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
   return (given) => {
     const type = upperAscii(given);
     if (exact.has(type) || families.has(type)) return true;
-    // Looks up only prefixes with a family's length: neither a thousand families nor a
-    // thousand dots cost more.
+    // Looks up only prefixes as long as a family, so that a thousand families or dots cost little.
     for (let dot = type.indexOf('.'); dot !== -1; dot = type.indexOf('.', dot + 1)) {
       if (lengths.has(dot) && families.has(type.slice(0, dot))) return true;
     }
@@ -95,8 +94,8 @@ export interface PublicValues {
 const SMALL_CHARS = 16 * 1024;
 
 /**
- * Filters the public values in a `values` array, given as text and parsed, or the values accepted by
- * `isKept`. Copies each value byte for byte, except if the server wrote it over several lines.
+ * Filters a `values` array, given as text and parsed, by `isKept` (default: public values). Copies each value
+ * byte for byte, except if the server wrote it over several lines.
  *
  * @throws TypeError for an element that is not a handle value
  */
@@ -123,7 +122,7 @@ export function* publicValues(
     chars += slice.length + ','.length;
     ttls.push(value.ttl ?? 86_400);
   }
-  // Equal lengths (brackets instead of the last comma) mean that no value and no whitespace was removed.
+  // Equal lengths (the last comma counts for the opening bracket) mean that nothing was removed.
   const isWhole = isAsWritten && chars + ']'.length === valuesJson.length;
   return { values: toBytes(isWhole ? valuesJson : `[${kept.join(',')}]`), ttls, parsed: keptValues };
 }

@@ -7,7 +7,7 @@ import { type HeaderLines, linesOf } from './raw-response.js';
 /** This cache's name in Cache-Status (RFC 9211 §2). */
 const CACHE_NAME = 'handle-resolver-proxy';
 
-/** Makes downstream caches store callers, encodings and CORS headers separately. */
+/** Makes downstream caches store responses separately by encoding, login and origin. */
 export const VARY = 'Accept-Encoding, Authorization, Origin';
 
 /** Returns `Vary` with additional header names. */
@@ -17,7 +17,7 @@ export const varyOf = (names: readonly string[] = []): string =>
 /** Returns headers for downstream caches (Cache-Control, optionally Expires) for a remaining TTL. */
 export type Freshness = (ttlSeconds: number, now: number) => Record<string, string>;
 
-/** Maximum reuse times in addition to the remaining TTL; 0 forbids reuse. */
+/** Maximum reuse times; the remaining TTL also limits reuse. `sharedMaxAgeMs` 0 omits `s-maxage`. */
 type ReuseLimits = Pick<Config['http'], 'clientMaxAgeMs' | 'sharedMaxAgeMs'>;
 
 /**
@@ -106,7 +106,8 @@ const SHARED_SECONDS = 1 << 15;
 const MAX_SHARED = 4096;
 
 /**
- * Creates the header lines for fresh memory hits; entries with equal age and TTL share lines within a second.
+ * Creates the function that returns the header lines of a fresh memory hit. Entries with equal age and TTL
+ * share lines within a second.
  */
 export function createHitLines(freshness: Freshness): (entry: Times, now: number) => HeaderLines {
   const shared = new Map<number, HeaderLines>();

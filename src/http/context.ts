@@ -30,7 +30,7 @@ export interface RequestContext extends Place {
   /** Undefined until the path is parsed. */
   handle?: HandleRef | undefined;
   result: Result;
-  /** Whether the handle exists; undefined unless the response is that of an anonymous read. */
+  /** Whether the handle exists; undefined unless the request is an anonymous read. */
   exists?: boolean | undefined;
   /** Caller for upstream limits; undefined until the traffic rules have run. */
   caller?: Caller;

@@ -63,7 +63,7 @@ function exposedOf(names: readonly string[]): string {
   return [...new Set([...titled, 'Content-Length'])].join(',');
 }
 
-/** Responds to a preflight, or to any other OPTIONS request with the path's methods in `Allow`. */
+/** Responds to a preflight; any other OPTIONS request gets the path's methods in `Allow`. */
 export function answerOptions(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {
   if (isPreflight(req)) {
     const requested = req.headers['access-control-request-headers']?.toLowerCase() ?? '';

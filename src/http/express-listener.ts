@@ -1,4 +1,4 @@
-// Wraps Express apps as listeners for any request target, and their error handler.
+// Wraps an Express app as a listener for any request target, and an error sender as its error handler.
 import type { ErrorRequestHandler, Express, NextFunction, Request, Response } from 'express';
 import { hasContext } from './context.js';
 import type { SendError } from './error-reply.js';

@@ -33,8 +33,8 @@ export function evaluatePreconditions(headers: ConditionHeaders, state: Resource
 }
 
 /**
- * Whether the request is a PUT with `If-None-Match: *`: it needs neither read nor lock, because the Handle
- * server checks and writes atomically.
+ * Whether the request is a PUT whose only write condition is `If-None-Match: *`. It needs neither read nor
+ * lock, because the Handle server checks and writes atomically.
  */
 export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean =>
   method === 'PUT' &&

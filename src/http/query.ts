@@ -60,7 +60,7 @@ function readIndex(value: string): number {
   return index;
 }
 
-/** Replaces invalid name characters by `_` (recording "callback with bad characters"). */
+/** Replaces invalid name characters with `_` (recording "callback with bad characters"). */
 function cleanCallback(name: string): string {
   return name.replace(/[^]/g, (char, at: number) => (isNameCharacter(char, at) ? char : '_'));
 }

@@ -85,7 +85,7 @@ export type SendMade = (
   recipient: Recipient,
 ) => void;
 
-/** Sends each representation in a single write. `now` is the wall clock (ms). */
+/** Creates the function that sends a representation in a single write. `now` is the wall clock (ms). */
 export function createSendMade(now: () => number): SendMade {
   const sendRaw = createSendRaw();
   return function sendMade(res, head, made, { method, headers: { ifNoneMatch, origin } }) {

@@ -21,7 +21,7 @@ const RETRY_AFTER_MS = 1000;
 
 /** A memory holder, such as an upload, that can release its memory. */
 interface MemoryHolder {
-  /** Whether the holder has progressed since the previous call; if so, others release first. */
+  /** Whether the holder has progressed since the previous call; if so, others release theirs first. */
   hasMoved?: () => boolean;
   giveWay: () => void;
 }
@@ -58,7 +58,8 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
     holders,
     add(bytes) {
       usedBytes += bytes;
-      // A holder with progress moves to the end, and releases only if the others do not suffice.
+      // A holder that has made progress moves to the end, and gives up its memory only if the others do not
+      // free enough.
       for (const oldest of holders) {
         if (usedBytes <= maxTotalBytes) return;
         holders.delete(oldest);
@@ -72,7 +73,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   };
 }
 
-/** Creates the error for an upload that releases its memory. */
+/** Creates the error for an upload that must release its memory. */
 export const tooManyBodies = (): ServiceError =>
   new ServiceError('OVERLOADED', {
     detail: 'too many bodies are on their way',

@@ -35,7 +35,7 @@ export function createRequestLog(
       });
       const { address, network } = findClient(req);
       metrics.recent.countClient({
-        // A disconnected client may have lost its address.
+        // The address of a disconnected client may be unknown.
         network: isIP(address) === 0 ? undefined : network,
         agent: req.headers['user-agent'] ?? '',
         result,

@@ -115,8 +115,8 @@ function createReadExchange({ refOf }: AnswerParts['resolver']) {
 }
 
 /**
- * Creates the function that encodes an outcome. Unlike a Handle server, it never exceeds the length that
- * clients accept (recording "300,000 bytes").
+ * Creates the function that encodes an outcome. Unlike a Handle server's, the message never exceeds the
+ * length that clients accept (recording "300,000 bytes").
  */
 function createFinish(site: SiteInfo, now: () => number) {
   return function finish(exchange: Exchange, outcome: NativeOutcome): AnsweredMessage {
@@ -172,8 +172,8 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
   }
 
   /**
-   * Resolves the handle unless a traffic rule rejects it; the client then tries a
-   * different site, as after a failure.
+   * Resolves the handle unless a traffic rule rejects it; after a rejection, the client tries a different
+   * site, as after a failure.
    */
   async function refuseOr(exchange: Exchange, handle: HandleRef): Promise<NativeOutcome> {
     const refused = await exchange.refusalOf?.(handle);

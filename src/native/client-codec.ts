@@ -29,7 +29,7 @@ interface Response {
   body: ResponseBody;
 }
 
-/** Decodes a response. `hasDigest` is the flag of the response, or before protocol 2.1 of the request. */
+/** Decodes a response. `hasDigest` is the response's flag; before protocol 2.1, the request's. */
 export function decodeResponse(
   message: NativeMessage,
   { hasDigest }: { hasDigest: boolean },

@@ -26,7 +26,7 @@ export function decoded<T>(read: () => T): Decoded<T> {
 export const ENVELOPE_BYTES = 20;
 /** Maximum bytes after the envelope: clients reject longer messages (hdllib Common.MAX_MESSAGE_LENGTH). */
 export const MAX_MESSAGE_BYTES = 262_144;
-/** Header without body; Handle servers reject shorter messages. */
+/** Length of a message without body (bytes); Handle servers reject shorter messages. */
 export const MIN_MESSAGE_BYTES = 24;
 
 export interface Version {

@@ -76,7 +76,7 @@ export class PreparedMessages {
     return bytes;
   }
 
-  /** Prepares the response to a request, if created from a fresh entry in memory. */
+  /** Prepares the response to a request, if it was created from a fresh entry in memory. */
   prepare({ received, transport }: RawRequest, request: Request, answered: AnsweredMessage): void {
     const { reply, handle, outcome } = answered;
     const { entry, responseCode: status } = outcome;

@@ -118,14 +118,14 @@ export interface NativeOutcome {
   entry?: Entry;
 }
 
-/** Creates an outcome with a text only, often empty, as on a Handle server. */
+/** Creates an outcome with only a text, often empty, as on a Handle server. */
 export const refusal = (responseCode: number, result: Result, text = ''): NativeOutcome => ({
   responseCode,
   body: { kind: 'text', text },
   result,
 });
 
-/** Whether the handle exists; undefined unless the outcome is that of an anonymous read. */
+/** Whether the handle exists; undefined unless the request is an anonymous read. */
 export function existsBy({ result, responseCode }: NativeOutcome): boolean | undefined {
   if (!READS.includes(result)) return undefined;
   return responseCode !== RESPONSE_CODE.handleNotFound;

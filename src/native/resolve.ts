@@ -80,7 +80,8 @@ export function createResolve(
 }
 
 /**
- * Whether a handle can exist: clients reject longer ones, and a server's JSON cannot represent other bytes.
+ * Whether a handle can exist: clients reject a handle above the maximum length, and a server's JSON
+ * represents only UTF-8 without NUL.
  */
 const canExist = (handle: Buffer): boolean =>
   handle.length > 0 && handle.length <= MAX_HANDLE_BYTES && !handle.includes(0) && isUtf8(handle);

@@ -125,7 +125,7 @@ function bytesOfTunnelled(rawHeaders: readonly string[]): number | undefined {
   return length === undefined ? undefined : Number(length);
 }
 
-/** Returns the first header with a name. Avoids `req.headers`, which builds an object of all headers. */
+/** Returns the value of the first header with this name. Avoids building `req.headers`. */
 function first(rawHeaders: readonly string[], name: string): string | undefined {
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const given = rawHeaders[at];

@@ -63,7 +63,7 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   const reassembly = new Reassembly();
   const send: SendPacket = (packet, { port, address }) => {
     limit.count(address, packet.length);
-    // No callback, which would cost a tick; clients resend lost requests anyway.
+    // Passes no callback, because one would cost a tick; clients resend lost requests anyway.
     socket.send(packet, port, address);
   };
   const sendPrepared = createSendPrepared(parts, send);

@@ -21,7 +21,7 @@ interface ConnectionParts {
 
 /**
  * Unused: no byte received. Idle: all requests answered. Busy: a response is pending. Receiving: part of a
- * request received; closable, because nothing was executed and the client tries a different site.
+ * request received; closable, because nothing was executed and the client can try a different site.
  */
 export type Use = 'unused' | 'idle' | 'receiving' | 'busy';
 

@@ -20,7 +20,7 @@ export function trackConnections(server: NetServer): ReadonlySet<Socket> {
 export const currentResponse = (socket: Duplex): ServerResponse | undefined =>
   (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 
-/** Calls `prepare` before the listeners of every request, which must already be registered. */
+/** Calls `prepare` for every request, before its listeners, which must already be registered. */
 export function prependToRequests(
   server: Server,
   prepare: (req: IncomingMessage, res: ServerResponse) => void,

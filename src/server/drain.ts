@@ -13,7 +13,7 @@ const IDLE_GRACE_MS = 1000;
 
 const CHECK_INTERVAL_MS = 50;
 
-/** Period without new connections (ms) after which all clients that reconnect per response are held. */
+/** Period without new connections (ms) after which every client that reconnects after a response is held. */
 const QUIET_MS = 20;
 
 /** Maximum time for which new connections keep a listener open while its queue is empty (ms). */
@@ -169,7 +169,8 @@ export function waitingConnections(server: NetServer): number {
 }
 
 /**
- * Returns the inode of the listening socket, from Node's descriptor; undefined if it has none or is closed.
+ * Returns the inode of the listening socket, from Node's descriptor; undefined if the server is closed or has
+ * no descriptor.
  */
 function inodeOf(server: NetServer): number | undefined {
   const { fd = -1 } = (server as { _handle?: { fd?: number } | null })._handle ?? {};

@@ -63,7 +63,7 @@ function problemOf({
   // HTTP/0.9 has neither status line nor framing (RFC 9112 §3); HTTP/2 is a binary protocol.
   if (httpVersionMajor !== 1) return 'only HTTP/1.1 and HTTP/1.0 are read';
   if (seen.codings > 0) {
-    // HTTP/1.0 servers expect no body with this header (RFC 9112 §6.1).
+    // HTTP/1.0 does not define this header, so the framing is ambiguous (RFC 9112 §6.1).
     if (httpVersionMinor === 0) return 'HTTP/1.0 has no Transfer-Encoding';
     // Other codings are not decoded, and a coding before chunked hides the body from other
     // servers (RFC 9112 §6.1, §6.3).

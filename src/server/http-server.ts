@@ -105,7 +105,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
 
 /** Applies workarounds for Node. Call it after adding the listeners. */
 function repair(server: Server): Server {
-  // Node silently drops fields beyond its limit; a limit of ours plus one reveals an excess.
+  // Node silently drops fields beyond its limit; setting it one above our own limit reveals an excess.
   server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
   allowHalfClosed(server);
   server.on('connect', refuseConnect);

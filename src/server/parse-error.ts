@@ -1,4 +1,4 @@
-// Responds to bytes that Node's parser rejects with a JSON error, then closes the connection.
+// Responds with a JSON error to bytes that Node's parser rejects, then closes the connection.
 import type { Duplex } from 'node:stream';
 import { type IncomingMessage, METHODS, STATUS_CODES } from 'node:http';
 import { ServiceError } from '../errors.js';

@@ -14,8 +14,8 @@ import { type ListenerName, createDropReport } from './connection-bounds.js';
 const MIN_BYTES = 64 * 1024;
 
 /**
- * Returns the bytes of the last write not yet accepted by the kernel. Node's
- * socket timeout reads the same field.
+ * Returns how many bytes of the last write the kernel has not yet accepted. Node's socket timeout reads the
+ * same field.
  */
 export const leftOfWrite = (socket: Socket): number | undefined =>
   (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize;

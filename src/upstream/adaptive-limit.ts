@@ -75,7 +75,7 @@ export class LimitTuner {
     return this.#state.limit;
   }
 
-  /** Records a completed request, which `running` includes. */
+  /** Records a completed request; `running` is the concurrency, including this request. */
   observe(latencyMs: number, { running, now }: { running: number; now: number }): void {
     if (this.#latenciesMs.length === 0) this.#startedAt = now - (latencyMs === Infinity ? 0 : latencyMs);
     this.#latenciesMs.push(latencyMs);

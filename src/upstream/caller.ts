@@ -25,7 +25,7 @@ export const newPseudonym = (): string => `handle-resolver-proxy-${randomBytes(4
 const PSEUDONYM = /\bhandle-resolver-proxy-[\w-]{1,64}/g;
 
 /**
- * Maximum names to forward: the last ones, because clients can forge the others.
+ * Maximum number of names to forward. Only the last ones count, because clients can forge the others.
  * The timeout ends longer loops.
  */
 const MAX_PROXIES = 10;

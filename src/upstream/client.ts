@@ -48,7 +48,9 @@ export interface HandleRead {
 export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
   resolve: (read: HandleRead) => Promise<Outcome>;
-  /** Clears the cached failure of a handle before and after a write, and routes its reads to the primary. */
+  /**
+   * Called before and after a write: clears the handle's cached failure, and routes its reads to the primary.
+   */
   detachLoads: (key: string) => void;
   /** Clears the cached failures of all handles under a prefix. */
   detachLoadsUnder: (prefix: string) => void;
@@ -176,7 +178,7 @@ function createFailureMemory(options: { ttlMs: number; now: () => number }) {
   };
 }
 
-/** Errors from an unreachable or busy server, which the circuit breaker handles. */
+/** Errors that say nothing about the handle: a busy or paused server, or this proxy's own limits. */
 const NOT_OF_HANDLE: readonly unknown[] = ['UPSTREAM_BACKOFF', 'UPSTREAM_BUSY', 'OVERLOADED'];
 
 const isOfHandle = (failure: ServiceError): boolean =>

@@ -174,7 +174,8 @@ export interface Certificate {
 }
 
 /**
- * Reads a server's certificate unverified, so that a rejected certificate can be compared; sends no request.
+ * Reads a server's certificate without verifying it, so that a rejected one can be compared. Sends no
+ * request.
  */
 export function presentedCertificate(
   url: string,

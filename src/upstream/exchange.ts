@@ -12,8 +12,8 @@ import {
 } from './response.js';
 
 /**
- * The used part of undici's Dispatcher, which tests replace. `reset` requests a new
- * connection, closed after the response.
+ * The part of undici's Dispatcher that the proxy uses and tests replace. `reset` requests a new connection,
+ * closed after the response.
  */
 export type UpstreamDispatcher = Pick<Dispatcher, 'dispatch'>;
 
@@ -61,8 +61,8 @@ export function requestHeaders(of: {
 }
 
 /**
- * Sends a request and reads the response, without following redirects. A GET or HEAD whose connection failed is
- * retried once on a new connection, because the server may have just closed the idle one (RFC 9110 §9.2.2).
+ * Sends a request and reads the response, without following redirects. A GET or HEAD whose connection failed
+ * is retried once on a new connection, because the server may have closed the idle one (RFC 9110 §9.2.2).
  *
  * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_INVALID_RESPONSE
  */

@@ -32,7 +32,7 @@ interface QueuedClass<W> {
 
 const newClass = <W>(name: CallerClass): QueuedClass<W> => ({ name, clients: new Map(), virtualTime: 0 });
 
-/** Cap on idle time that raises precedence, so that new clients cannot starve the others. */
+/** Maximum idle time (ms) that counts for precedence, so that new clients cannot starve the others. */
 const MAX_CREDIT_MS = 1000;
 
 /**
@@ -121,7 +121,7 @@ export class FairQueue<W extends Waiter> {
     return this.#classes[CLASSES.indexOf(caller.class)] as QueuedClass<W>;
   }
 
-  /** Advances the virtual time of a class that was idle, which earns no credit for slots used meanwhile. */
+  /** Advances the virtual time of a class that was idle, so that it earns no credit for that time. */
   #catchUp(queued: QueuedClass<W>): void {
     const waiting = this.#classes.filter(({ clients }) => clients.size > 0);
     if (waiting.length === 0) return;
@@ -149,8 +149,8 @@ export class FairQueue<W extends Waiter> {
 }
 
 /**
- * Returns the first runnable waiter of the client with the fewest running
- * requests, then least recently served.
+ * Returns the first runnable waiter of the client with the fewest running requests; ties go to the least
+ * recently served client.
  */
 function nextOf<W extends Waiter>(
   { clients }: QueuedClass<W>,

@@ -45,13 +45,13 @@ export interface RemoveOptions extends SendOptions {
 
 export interface ListOptions {
   authorization?: string | undefined;
-  /** Page number, from 0. Without both `page` and `pageSize`, the server lists all handles. */
+  /** Page number, from 0. The server lists all handles unless both `page` and `pageSize` are set. */
   page?: number;
   pageSize?: number;
   caller?: Caller | undefined;
 }
 
-/** A read response with its values; undefined for a refusal. */
+/** A read response; `values` is undefined for a refusal. */
 export interface RecordRead extends RecordAnswer {
   values: HandleValue[] | undefined;
 }

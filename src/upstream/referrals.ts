@@ -35,7 +35,8 @@ const MAX_HOPS = 8;
 
 export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: ReferralDeps): ReadReferred {
   /**
-   * Returns the sites in the values, else the sites of the service in the values; undefined without a record.
+   * Returns the sites in the values, else those of the service that the values name; undefined if the
+   * record, or the service's record, does not exist.
    */
   async function sitesOf(referral: Referral | undefined, hops: number): Promise<SiteJson[] | undefined> {
     if (referral === undefined) return undefined;

@@ -20,7 +20,10 @@ interface ListParts {
   slicer: TimeSlicer;
 }
 
-/** The received list, which may include longer prefixes (`1234567` for `123456`). `handles`: undefined if hidden. */
+/**
+ * The received list, which may include longer prefixes (`1234567` for `123456`). `handles` is undefined if
+ * the repository hides its lists.
+ */
 interface Listed {
   handles: string[] | undefined;
   chars: number;
@@ -78,8 +81,8 @@ const NO_LISTS = answer(501, {
 const HANDLES_PER_STEP = 1000;
 
 /**
- * Returns one page of the prefix's handles, or all handles unless both numbers are set (recording "list:
- * page=0&pageSize=3").
+ * Returns one page of the prefix's handles if `page` and `pageSize` are set, else all of them (recording
+ * "list: page=0&pageSize=3").
  */
 function* pageOf(
   listed: readonly string[],

@@ -23,7 +23,7 @@ export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: s
 const NO_HANDLE_SERVER =
   'check that a Handle server answers at this address over HTTP, not a gateway or another service';
 
-/** Parses Handle JSON. @throws ServiceError UPSTREAM_INVALID_RESPONSE for any other body */
+/** Parses a JSON body. @throws ServiceError UPSTREAM_INVALID_RESPONSE for invalid or deeply nested JSON */
 export function parseBody(response: UpstreamResponse, remedy: string): unknown {
   try {
     return parseJson(response.body);

@@ -192,7 +192,10 @@ export function createIsServed(
 
 export type RefOf = (text: string) => HandleRef;
 
-/** Creates a parser of handles whose cache keys retain the case of suffixes at case-sensitive servers. */
+/**
+ * Creates the function that parses a handle. The cache key retains the suffix's case if `caseSensitive` is
+ * set, or if the handle's server is a repository.
+ */
 export function createRefOf(servers: readonly Routed[], caseSensitive: boolean): RefOf {
   const refOf: RefOf = (text) => handleRef(text, caseSensitive);
   if (caseSensitive || !servers.some(({ isRepository }) => isRepository)) return refOf;

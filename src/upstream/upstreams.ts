@@ -20,7 +20,8 @@ export interface Upstreams {
   reads: UpstreamClient;
   servers: readonly HandleServer[];
   /**
-   * Serves requests without a handle, such as those for sessions: the first writable server, else the first.
+   * Serves requests without a handle, such as those for sessions: the first writable server, else the first
+   * that is not a repository.
    */
   main: HandleServer | undefined;
   /** Returns the responsible servers in order of preference. */
@@ -127,7 +128,7 @@ export interface HandleServer extends Pick<
   records: RecordClient;
   /** Lists the handles of a prefix at a repository. */
   list: RecordClient['list'];
-  /** Agent of forwarded requests, which share the limiter with `records`. */
+  /** Agent for forwarded requests, which share the limiter with `records`. */
   writeAgent: Connections['writeAgent'];
   limiter: ConcurrencyLimiter;
   sessions: Sessions;

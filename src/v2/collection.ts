@@ -172,7 +172,7 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
   if (reverseLookup === undefined) return pageOf(await scanPrefix(deps, call, search), search);
   assertPathSegment(search.prefix);
   const { limit, page } = search;
-  // Services number pages from 0 or from 1, so request a single first page that is long enough.
+  // Some services number pages from 0, others from 1: this requests a single first page that is long enough.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
   if (!reverseLookup.forwardsLogin) await checkLogin(deps, call);
@@ -195,7 +195,7 @@ const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
 /**
- * Lists with the caller's rights and reads each public record through the cache.
+ * Lists handles with the caller's rights and reads each public record through the cache.
  * One failure fails the search.
  */
 async function scanPrefix(

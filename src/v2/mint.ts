@@ -21,8 +21,8 @@ const MAX_NAMES = 5;
 type MakeName = (uuid: string) => string;
 
 /**
- * Mints the name and creates the handle with overwrite=false, so that the handle can be looked up after
- * a timeout. A repeated POST gets the same handle: always with the same `Idempotency-Key`, otherwise
+ * Mints the name itself, so that the handle can be looked up after a timeout, and creates the handle with
+ * overwrite=false. A repeated POST gets the same handle: always with the same `Idempotency-Key`, otherwise
  * only if the response was lost.
  */
 export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
@@ -131,7 +131,7 @@ interface RandomMint {
   makeName: MakeName;
 }
 
-/** Mints a random name, or reuses the unclaimed name of an equal earlier POST. */
+/** Mints a random name, or reuses the unclaimed name from an equal earlier POST. */
 async function mintRandom(
   deps: V2Deps,
   call: V2Call,

@@ -168,8 +168,8 @@ function* membersOf(record: readonly HandleValue[], group: ValueReference): Step
 }
 
 /**
- * Whether an administrator matches. Index 0 matches any index. Suffixes compare
- * case-sensitively, although logins ignore case.
+ * Whether an administrator is this identity. Index 0 matches any index. The case of suffixes matters,
+ * although logins ignore it.
  */
 const matches = (admin: ValueReference, identity: ValueReference): boolean =>
   isSameHandle(admin.handle, identity.handle) && (admin.index === 0 || admin.index === identity.index);

@@ -166,8 +166,8 @@ export const validatorHeaders = ({ etag, lastModified: date }: Validators): Reco
 });
 
 /**
- * Evaluates preconditions against the record as visible to the caller; undefined
- * if the handle does not exist.
+ * Evaluates preconditions against `record`, as visible to the caller (undefined if the handle does not
+ * exist).
  *
  * @throws ServiceError PRECONDITION_FAILED
  */

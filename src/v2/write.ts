@@ -55,8 +55,8 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
     withBody: (work) => withInputs(deps, call, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     ...(!isNew && { read: () => readCurrent(call, target.origin) }),
-    // A creation is atomic too. A replacement responds under the lock, so that the
-    // ETag is that of this write.
+    // The Handle server makes any creation atomic. A replacement responds under the lock, so that the ETag
+    // belongs to this write.
     isAtomic: (current) => current === undefined,
     plan: (body, current) =>
       current === undefined
@@ -264,14 +264,14 @@ function locationOf(
   { handle, rawHandle }: { handle: string; rawHandle: string | undefined },
 ): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
-  // Encodes the handle's trailing slash, because requests ignore a plain one.
+  // Encodes the handle's trailing slash, because a plain one is ignored in request paths.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
   return `${publicUrl ?? baseUrlOf(req)}/api/v2/handles/${path}`;
 }
 
 /**
- * Returns the origin as Express derives it: from `X-Forwarded-Proto` and `-Host` if the
- * peer is in `http.trustedProxies`.
+ * Returns the request's base URL: the origin that Express derives (from `X-Forwarded-Proto` and `-Host` if
+ * the peer is in `http.trustedProxies`), and the forwarded prefix.
  */
 function baseUrlOf(req: Request): string {
   const host = isHost(req.host) ? req.host : addressOf(req);

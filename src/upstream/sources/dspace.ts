@@ -1,4 +1,4 @@
-// DSpace: the Handle resolver in its backend (version 7 and later) or in its user interface (versions 4 to 6).
+// DSpace: the Handle resolver in its backend (version 7 and later) or its user interface (versions 4 to 6).
 import { handleToPath, upperAscii } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { Steps } from '../../time-slicer.js';
@@ -52,8 +52,8 @@ const isRejectedName = (handle: string): boolean =>
 
 /**
  * Returns the strings of a JSON array. `null` means "none", both as the body and as an element. DSpace 6 and
- * older report a database error as 200 with an empty body. A 404 means that the resolver is disabled, not that
- * the handle does not exist.
+ * older report a database error as 200 with an empty body. A 404 means that the resolver is disabled, not
+ * that the handle does not exist.
  *
  * @throws ServiceError UPSTREAM_INVALID_RESPONSE
  */
@@ -65,7 +65,11 @@ function textsIn(response: UpstreamResponse): string[] {
   throw invalidResponse('no JSON array of strings', response, { remedy: SWITCH });
 }
 
-/** Ignores patterns such as `*`. @throws ServiceError if the response lists none of the configured prefixes */
+/**
+ * Checks the listed prefixes against the configured ones, ignoring patterns such as `*`.
+ *
+ * @throws ServiceError if the response lists none of the configured prefixes
+ */
 function checkPrefixes(response: UpstreamResponse, prefixes: readonly string[]): void {
   const served = textsIn(response).map(upperAscii);
   const wanted = prefixes.filter((pattern) => !pattern.includes('*'));

@@ -19,7 +19,7 @@ export interface RecordSource {
   read: (handle: HandleRef, authoritative: boolean) => SourceRequest | Outcome;
   /** @throws ServiceError UPSTREAM_* for a failure */
   outcomeOf: (reply: UpstreamReply) => Steps<Outcome>;
-  /** Lists handles at a repository; undefined if unsupported. Lists from Handle servers are relayed instead. */
+  /** Lists handles at a repository; undefined if unsupported. Handle servers' lists are relayed instead. */
   list?: {
     pathOf: (prefix: string) => string;
     /** Returns the listed handles; undefined if lists are hidden. @throws ServiceError UPSTREAM_* */

@@ -29,7 +29,7 @@ export function createTemplateSource({ url: template, existenceCheck }: SourceSe
   };
 }
 
-/** Whether the landing page exists. @throws ServiceError for a status that does not tell */
+/** Whether the landing page exists. @throws ServiceError for an inconclusive status */
 function exists(reply: UpstreamReply): boolean {
   const { status } = reply;
   if (status >= 200 && status < 400) return true;
@@ -42,8 +42,8 @@ function exists(reply: UpstreamReply): boolean {
 const pathOf = (url: string): string => /^https?:\/\/[^/?#]+([^#]*)/.exec(url)?.[1] ?? '/';
 
 /**
- * Fills `{handle}`, `{prefix}` and `{suffix}`. URL delimiters are escaped, except slashes in the path. Returns
- * undefined if the path contains dot segments, which clients would remove (RFC 3986 §5.2.4).
+ * Fills `{handle}`, `{prefix}` and `{suffix}`. URL delimiters are escaped, except slashes in the path.
+ * Returns undefined if the path contains dot segments, which clients would remove (RFC 3986 §5.2.4).
  */
 export function fillTemplate(template: string, handle: string): string | undefined {
   const slash = handle.indexOf('/');

@@ -11,7 +11,7 @@ import {
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;
 
-/** Integer field; accepts digit strings, which EPICify sends. */
+/** Creates an integer field that also accepts digit strings, which EPICify sends. */
 export function integerField(min = INT32_MIN, max = INT32_MAX) {
   const error = `give a whole number from ${min} to ${max}`;
   const fromText = (given: unknown) =>
@@ -38,7 +38,7 @@ export function arrayField<T extends z.ZodType>(element: T, error = 'give an arr
 /** Creates an error for one property; `advice` describes a valid value. */
 export type Reject = (advice: string) => ServiceError;
 
-/** Rejects a property of the value at `position`, naming both as in JSON: `[0].ttl`. */
+/** Creates the `Reject` for a property of the value at `position`, naming both as in JSON: `[0].ttl`. */
 export function rejectAt(position: number, property: string): Reject {
   return (advice) => bodyError(`[${position}].${property}: ${advice}`);
 }
@@ -158,8 +158,8 @@ const referenceObject = z
   .transform(({ idx, handle }): ValueReference => ({ handle, index: idx }));
 
 /**
- * Accepts `""` for no references, as EPICify sends; the original service silently
- * drops strings and quoted indexes.
+ * Accepts `""`, which EPICify sends for no references, and also strings and quoted indexes, which the
+ * original service silently drops.
  */
 export const referencesField = z.preprocess(
   (given) => (given === '' ? [] : given),

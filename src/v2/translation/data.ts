@@ -1,5 +1,5 @@
-// Value data in ePIC v2: bytes ↔ v2 `data` and `parsed_data`; bytes ↔ `{format,
-// value}` of the record interface.
+// Value data in ePIC v2: bytes ↔ v2 `data` and `parsed_data`; bytes ↔ the record interface's
+// `{format, value}`.
 import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
