@@ -79,7 +79,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
     },
     /** Returns the current request's trace, from AsyncLocalStorage. */
     current: (): RequestTrace | undefined => storage.getStore(),
-    /** Records a call of the current request that has just ended. */
+    /** Adds a span for a call that has just ended to the current request's trace. */
     addCall({ name, durationMs, result, isFailure }: EndedCall): void {
       const request = storage.getStore();
       if (request?.isSampled !== true) return;

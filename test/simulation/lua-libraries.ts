@@ -103,7 +103,7 @@ function tableToJson(table: LuaTable): string {
 }
 
 function fromJson(text: string): LuaValue {
-  // Text bytes stay unchanged: only "\u" escapes would become UTF-8.
+  // JSON.parse leaves bytes unchanged, except for "\u" escapes, which cjson converts to UTF-8.
   if (/\\u/.test(text)) throw new NotSimulated('cjson.decode of \\u');
   try {
     return toLua(JSON.parse(text));

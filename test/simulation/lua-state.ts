@@ -1,4 +1,5 @@
-// A Lua 5.1 state: the C library compiled to WebAssembly, called through its C API. Texts are bytes (latin1).
+// A Lua 5.1 state: the C library compiled to WebAssembly, called through its C API. Strings are byte
+// strings (latin1, one character per byte).
 import { LuaApi } from 'wasmoon-lua5.1';
 
 const GLOBALS = -10_002;

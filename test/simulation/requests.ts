@@ -88,7 +88,7 @@ export class Requests {
     });
   }
 
-  /** Changes the record without the proxy, and reads the record authoritatively. */
+  /** Changes the record directly at the Handle server, and reads it authoritatively through the proxy. */
   refresh(target: Target): void {
     const { instance, server, handle } = target;
     this.#world.upstream.change(handle);
@@ -104,7 +104,7 @@ export class Requests {
     });
   }
 
-  /** Changes the record without the proxy, and purges the record like an operator. */
+  /** Changes the record directly at the Handle server, and purges it as an operator would. */
   purge(target: Target, isSoft: boolean, prefix?: string): void {
     const { server, handle } = target;
     const version = this.#world.upstream.change(handle);

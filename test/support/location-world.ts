@@ -41,7 +41,7 @@ export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: P
   return { demo, proxy };
 }
 
-/** Writes a record directly to the Handle server, which bypassed HDLProxy in the recording too. */
+/** Writes a record directly to the Handle server, because the recorded writes bypassed HDLProxy too. */
 export function putRecorded(demo: DemoServer, { request }: Recording): void {
   if (request.method !== 'PUT') return;
   const body = JSON.parse(request.body ?? '') as unknown[] | { values: unknown[] };
