@@ -526,7 +526,8 @@ proctype Process(byte i) {
   :: atomic { RUNS(i) && STEP(i, published) && GIVES_UP(i) -> write[i].isUnread = 1; write[i].wait = LEASE_WAIT; write[i].step = awaiting }
   :: atomic { RUNS(i) && STEP(i, awaiting) && HAS_WAITED(i) && HAS_ROOM -> end_of_round(i) }
   :: atomic { RUNS(i) && STEP(i, expelling) && !write[i].wait -> acknowledge(i) }
-  /* Acknowledges without Redis if all others know the fence or all are cut off, or else by exception 1. */
+  /* Acknowledges without Redis if all others know the fence or all are cut off. Otherwise the exception for
+   * `redis.disconnectedWrites: wait` in the README applies. */
   :: atomic { RUNS(i) && STEP(i, away) && write[i].sinceRenewal == UNKNOWN ->
        if :: write[i].isRaised || ALL_ARE_CUT_OFF -> acknowledge(i) :: else -> end_write(i) fi }
   /* Redis executes a renewal, even if the process no longer waits for it. */

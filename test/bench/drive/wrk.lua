@@ -1,5 +1,6 @@
--- Requests the targets in a file cyclically, and prints wrk's results as JSON. Target prefixes: `+` sends credentials;
--- `!` sends a PUT with the body after the space; `~` sends If-None-Match with the ETag after the space.
+-- Requests the targets in a file cyclically, and prints wrk's results as JSON. Target prefixes: `+` sends
+-- credentials; `!` sends a PUT with the body after the space; `~` sends If-None-Match with the ETag after the
+-- space.
 -- Arguments: file, credentials, and `once` to stop after the last target.
 local ffi = require('ffi')
 ffi.cdef('int getpid(void); int kill(int pid, int signal);')
