@@ -43,7 +43,7 @@ export async function readStatistics(
     recentErrors: recent.errors(),
     redis: { state: redis, errors: sum(await read(METRICS.redisErrors)) },
     memory,
-    /** Counts for the last 24 hours; zeros without `audit.hits`. */
+    /** Counts for the last 24 hours; zeros if `audit.hits` is 0. */
     audit: auditsOfLastDay(),
     logLevel,
     process: { pid: process.pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelaySeconds },
@@ -80,7 +80,7 @@ async function readRequests(read: ReadMetric) {
     misses,
     stale,
     errors,
-    /** Ratio of hits and stale hits to cacheable reads; null without reads. */
+    /** Ratio of hits and stale hits to cacheable reads; null if there were none. */
     hitRatio: hitRatio({ hits, misses, stale }),
     byResult,
     /** Requests by interface, for example `record`, `redirect` or `native-udp`. */
@@ -170,7 +170,7 @@ interface Histogram {
   buckets: readonly Bucket[];
 }
 
-/** Latency percentiles in seconds; null without measurements. */
+/** Latency percentiles in seconds; null if there are no measurements. */
 interface Percentiles {
   p50: number | null;
   p95: number | null;
@@ -185,7 +185,7 @@ export const percentilesOf = (histogram: Histogram): Percentiles => ({
 
 /**
  * Interpolates a quantile (seconds) within its bucket. Returns the last bound for values beyond it, and null
- * without measurements.
+ * if there are no measurements.
  */
 function quantile({ count, buckets }: Histogram, rank: number): number | null {
   if (count === 0) return null;

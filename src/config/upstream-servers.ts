@@ -8,7 +8,10 @@ type ListedServer = z.output<typeof upstreams>[number];
 export interface ServerConfig extends Omit<ListedServer, 'kind' | 'url'> {
   kind: Exclude<ListedServer['kind'], 'none'>;
   url: string;
-  /** Whether the server mints its own handles, accepts no writes or logins, and distinguishes case. */
+  /**
+   * Whether the server mints its own handles, accepts neither writes nor logins, and has case-sensitive
+   * suffixes.
+   */
   isRepository: boolean;
 }
 

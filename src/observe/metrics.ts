@@ -214,7 +214,7 @@ function createAuditMetrics(registry: Registry, now: () => number) {
   const staleAge = new Histogram({ ...METRICS.auditStaleAge, registers, buckets: STALE_AGE_BUCKETS });
   const lastDay = new LastDay<LabelValue<'auditResult'>>(now);
   return {
-    /** `ageMs`: age of the audited entry; 0 without an entry. */
+    /** `ageMs` is the age of the audited entry, or 0 if there was no entry. */
     countAudit({ sample, result, ageMs }: AuditSample): void {
       audits.inc({ sample, result });
       if (sample === 'hit') lastDay.add(result);

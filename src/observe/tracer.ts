@@ -26,7 +26,7 @@ type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 interface TracerDeps {
   sender: { add: (span: Span) => void };
-  /** Percentage of requests without a `traceparent` to trace. */
+  /** Percentage of requests to trace among those that have no `traceparent`. */
   samplePercent: number;
   random: () => number;
   now: () => number;

@@ -14,7 +14,7 @@ export function numberOf(value: LuaValue): number {
   return number;
 }
 
-/** Converts a value to text. @throws ReplyError if the value is not text */
+/** Converts a value to a string. @throws ReplyError if the value is neither a string nor a number */
 export function textOf(value: LuaValue): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return formatNumber(value, 14);

@@ -1,4 +1,5 @@
-// Tracks instances that are cut off from Redis. Exceptions in the specification depend on how many are.
+// Tracks which instances are cut off from Redis, because exceptions in the specification depend on how many
+// are cut off.
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Times } from '../../src/cache/entry.js';
 import type { Instance } from './instance.js';

@@ -160,7 +160,7 @@ const isStored = (record: FromEntry | undefined): boolean =>
 
 const isRefusal = ({ record, hasFailed }: OtherRecord): boolean => record === undefined && !hasFailed;
 
-/** Whether every client would see the failure; other failures are limits of a single client. */
+/** Whether the failure affects every client; other failures result from the limits of a single client. */
 const isOfServer = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code.startsWith('UPSTREAM_');
 

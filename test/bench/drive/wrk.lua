@@ -24,7 +24,7 @@ end
 function request()
   at = at + 1
   if at > #requests then
-    -- Interrupts wrk, because `wrk.thread:stop()` ends the thread while wrk sleeps for the rest of its duration.
+    -- Interrupts wrk, because `wrk.thread:stop()` ends only the thread, and wrk sleeps until its duration ends.
     if once then ffi.C.kill(ffi.C.getpid(), SIGINT) end
     at = 1
   end
