@@ -46,25 +46,22 @@ describe('simulated process', () => {
     ['stopped', 1100, 1100, 1100],
     ['suspended', 1100, 100, 1600],
     ['unnoticed', 100, 100, 1600],
-  ])(
-    'has correct clocks and timers after a pause of one second: %s',
-    async (kind, wallMs, monotonicMs, firedAt) => {
-      const { world, process } = await worldWith();
-      const { clock } = process;
-      const [wall, started] = [clock.now(), clock.monotonic()];
-      let fired = 0;
-      clock.after(600, () => (fired = world.scheduler.now));
-      await world.scheduler.runFor(100);
-      process.pause(kind);
-      await world.scheduler.runFor(1000);
-      expect(fired).toBe(0);
-      process.resume();
-      expect(clock.now() - wall).toBe(wallMs);
-      expect(clock.monotonic() - started).toBeCloseTo(monotonicMs);
-      await world.scheduler.runFor(1000);
-      expect(fired).toBeCloseTo(firedAt);
-    },
-  );
+  ])('has correct clocks and timers after a pause (%s)', async (kind, wallMs, monotonicMs, firedAt) => {
+    const { world, process } = await worldWith();
+    const { clock } = process;
+    const [wall, started] = [clock.now(), clock.monotonic()];
+    let fired = 0;
+    clock.after(600, () => (fired = world.scheduler.now));
+    await world.scheduler.runFor(100);
+    process.pause(kind);
+    await world.scheduler.runFor(1000);
+    expect(fired).toBe(0);
+    process.resume();
+    expect(clock.now() - wall).toBe(wallMs);
+    expect(clock.monotonic() - started).toBeCloseTo(monotonicMs);
+    await world.scheduler.runFor(1000);
+    expect(fired).toBeCloseTo(firedAt);
+  });
 
   test('runs no timer from before a kill, even after a restart', async () => {
     const { world, process } = await worldWith();
@@ -105,19 +102,16 @@ describe('simulated process', () => {
     ['stopped', 1100, -Infinity],
     ['suspended', 1100, -Infinity],
     ['unnoticed', 1600, 700],
-  ])(
-    'computes isEarlierUntil and unnoticedUntil after a pause: %s',
-    async (kind, earlierUntil, unnoticedUntil) => {
-      const { world, process } = await worldWith();
-      await world.scheduler.runFor(100);
-      process.stepWallClock(-1000);
-      await world.scheduler.runFor(100);
-      process.pause(kind);
-      await world.scheduler.runFor(500);
-      process.resume();
-      expect([process.isEarlierUntil, process.unnoticedUntil]).toEqual([earlierUntil, unnoticedUntil]);
-    },
-  );
+  ])('computes isEarlierUntil after a pause (%s)', async (kind, earlierUntil, unnoticedUntil) => {
+    const { world, process } = await worldWith();
+    await world.scheduler.runFor(100);
+    process.stepWallClock(-1000);
+    await world.scheduler.runFor(100);
+    process.pause(kind);
+    await world.scheduler.runFor(500);
+    process.resume();
+    expect([process.isEarlierUntil, process.unnoticedUntil]).toEqual([earlierUntil, unnoticedUntil]);
+  });
 
   test('ignores an unnoticed pause while it is already stopped', async () => {
     const { world, process } = await worldWith();
