@@ -71,7 +71,7 @@ export interface App {
   nativeListeners: NativeListeners;
   /** Handles requests on the admin listener. */
   admin: RequestListener;
-  /** The checks of `/readyz` on the admin listener. */
+  /** Checks for `/readyz` on the admin listener. */
   readiness: Readiness;
   /** Adds readiness checks for the first contact with Redis, and for an upstream or records to serve. */
   addStartChecks: () => StartChecks;

@@ -117,7 +117,7 @@ export const CATALOGUE = {
 export type ErrorCode = keyof typeof CATALOGUE;
 
 /**
- * Errors that the record interface sends in the form of a Handle server, without `code` (recordings "unknown:
+ * Errors that the record interface sends in a Handle server's format, without `code` (recordings "unknown:
  * …", "empty handle: …").
  */
 const OF_HANDLE_SERVER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -171,7 +171,7 @@ interface ErrorDetails {
 }
 
 /**
- * An error with a code of the catalogue. `message` and `detail` are for the client, `diagnosis` and `cause`
+ * An error with a code from the catalogue. `message` and `detail` are for the client, `diagnosis` and `cause`
  * for the operator.
  */
 export class ServiceError extends Error {

@@ -1,3 +1,3 @@
 #!/usr/bin/env node
-// Entry point of the image, the systemd unit and `npm start`: runs the command, by default `serve`.
+// Entry point for the image, the systemd unit and `npm start`: runs the command, by default `serve`.
 import './cli/main.js';

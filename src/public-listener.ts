@@ -1,5 +1,5 @@
-// Creates the public listener: requests pass traffic rules, the read path, the tunnel, and the handler of
-// their route.
+// Creates the public listener, which passes each request to the traffic rules, the read path, the tunnel and
+// the route's handler, until one of them responds.
 import type { RequestListener } from 'node:http';
 import type { Cache } from './cache/cache.js';
 import type { PreparedCache } from './cache/prepared-cache.js';

@@ -56,8 +56,8 @@ export class TimeSlicer {
   }
 
   /**
-   * Runs all steps. Returns the value if the steps fit into this event-loop turn, otherwise a promise, which
-   * rejects with the abort reason of the signal.
+   * Runs all steps. Returns the value if the steps fit into this event-loop turn, otherwise a promise. If
+   * `signal` is aborted, the promise rejects with its reason.
    */
   run<T>(steps: Steps<T>, { client, signal }: Job): T | Promise<T> {
     signal?.throwIfAborted();

@@ -78,7 +78,7 @@ export function createAdmin(
   return guard(expressListener(app), onUnexpected);
 }
 
-/** Recreates the page after a configuration reload, which may change its title and branding. */
+/** Recreates the OpenAPI page after a configuration reload, which may change its title and branding. */
 function createCurrentOpenApi(settings: () => AdminSettings): RequestHandler {
   let current = settings();
   let openApi = createOpenApi(current, DESCRIPTION);
@@ -93,7 +93,7 @@ function createCurrentOpenApi(settings: () => AdminSettings): RequestHandler {
 
 interface HandlerDeps extends AdminParts {
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
-  /** Serves the admin listener's OpenAPI document. */
+  /** Serves the admin listener's OpenAPI document and its page. */
   openApi: RequestHandler;
   onUnexpected: (error: unknown) => void;
 }

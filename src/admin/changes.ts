@@ -14,7 +14,7 @@ const HEARTBEAT_MS = 15_000;
 /** Maximum time for a subscriber to read a batch. */
 const STALL_MS = 10_000;
 
-/** Creates the handler of `GET /changes`. `feed`: undefined if the feed is disabled. */
+/** Creates the handler of `GET /changes`. `feed` is undefined if the feed is disabled. */
 export function createChangeStream(feed: ChangeLog | undefined): RequestHandler {
   let subscribers = 0;
   return async function streamChanges(req: Request, res: Response): Promise<void> {

@@ -21,7 +21,7 @@ import { type Statistics, readRules, readStatistics } from './statistics.js';
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
 
 interface PurgeResult {
-  /** False while Redis is unavailable; Redis and other instances are then invalidated after its recovery. */
+  /** False while Redis is unavailable; it and the other instances are invalidated after it recovers. */
   isShared: boolean;
 }
 

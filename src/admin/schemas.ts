@@ -53,7 +53,7 @@ export const cacheCopies = z
   })
   .meta({ id: 'CacheCopies' });
 
-/** Misses in the last five to ten minutes, including rejected requests but excluding the response cache. */
+/** Requests in the last five to ten minutes that reached the Handle server, or would have if not rejected. */
 const clients = z.array(z.object({ name: z.string(), misses: z.int() }));
 
 export const trafficReport = z.object({

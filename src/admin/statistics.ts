@@ -43,7 +43,7 @@ export async function readStatistics(
     recentErrors: recent.errors(),
     redis: { state: redis, errors: sum(await read(METRICS.redisErrors)) },
     memory,
-    /** Counts for the last 24 hours; zeros without `audit.hits`. */
+    /** Counts for the last 24 hours; zeros if `audit.hits` is 0. */
     audit: auditsOfLastDay(),
     mirrors: await readMirrors(read),
     logLevel,
@@ -81,7 +81,7 @@ async function readRequests(read: ReadMetric) {
     misses,
     stale,
     errors,
-    /** Ratio of hits and stale hits to cacheable reads; null without reads. */
+    /** Ratio of hits and stale hits to cacheable reads; null if there were none. */
     hitRatio: hitRatio({ hits, misses, stale }),
     byResult,
     /** Requests by interface, for example `record`, `redirect` or `native-udp`. */
@@ -190,7 +190,7 @@ interface Histogram {
   buckets: readonly Bucket[];
 }
 
-/** Latency percentiles in seconds; null without measurements. */
+/** Latency percentiles in seconds; null if there are no measurements. */
 interface Percentiles {
   p50: number | null;
   p95: number | null;
@@ -205,7 +205,7 @@ export const percentilesOf = (histogram: Histogram): Percentiles => ({
 
 /**
  * Interpolates a quantile (seconds) within its bucket. Returns the last bound for values beyond it, and null
- * without measurements.
+ * if there are no measurements.
  */
 function quantile({ count, buckets }: Histogram, rank: number): number | null {
   if (count === 0) return null;

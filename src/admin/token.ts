@@ -1,5 +1,5 @@
-// Restricts the admin listener to token holders, or without a token to loopback, and rejects cross-origin
-// requests.
+// Restricts the admin listener to token holders, or to loopback if no token is configured, and rejects
+// cross-origin requests.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { isLoopback } from '../config/addresses.js';
@@ -7,7 +7,7 @@ import { ServiceError } from '../errors.js';
 import { callOf } from './call.js';
 import { isProbe } from './routes.js';
 
-/** Creates the access check. Without a token, it allows only requests to a loopback host. */
+/** Creates the access check. If no token is configured, it allows only requests to a loopback host. */
 export function createTokenCheck(token: string | undefined): RequestHandler {
   const isExpected = token === undefined ? undefined : secretEquals(token);
   return function checkToken(req: Request, res: Response, next: NextFunction): void {

@@ -88,7 +88,7 @@ async function measureOne(pool: Pool, path: string, measured: Measurements): Pro
 
 type BenchReport = ReturnType<typeof createReport>;
 
-/** Creates the report. `hitRatio` is between 0 and 1; both it and `latencyMs` are null without responses. */
+/** Creates the report. `hitRatio` is between 0 and 1; it and `latencyMs` are null if no response came. */
 function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements) {
   const sorted = Float64Array.from(latenciesMs).sort();
   const responses = sorted.length;

@@ -14,7 +14,10 @@ export async function askAdmin(options: AdminOptions, path: string, body?: objec
   return (await callAdmin(options, path, body && { body: JSON.stringify(body) })).json();
 }
 
-/** Sends POST with a body, or GET without. @throws Failure for a non-2xx or missing response */
+/**
+ * Sends a POST if `body` is given, otherwise a GET, unless `method` is given. @throws Failure for a non-2xx
+ * or missing response
+ */
 export async function callAdmin(
   { admin }: AdminOptions,
   path: string,

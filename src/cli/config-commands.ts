@@ -88,7 +88,7 @@ interface SiteRecordOptions extends ConfigOption {
  * Prints this instance's site record, either as a prefix record value, which makes the instance a mirror, or
  * as a file that makes it the only site of its clients.
  *
- * @throws Failure for a site without a public address or an interface
+ * @throws Failure if the site has no public address or no native interface
  */
 export async function printSiteRecord({
   index,

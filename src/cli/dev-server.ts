@@ -13,7 +13,7 @@ export interface DevServerOptions {
   port: number;
   /** File with one record per line. */
   seed?: string;
-  /** Port of the native protocol over UDP and TCP. */
+  /** Port for the native protocol over UDP and TCP. */
   nativePort?: number;
 }
 
@@ -46,7 +46,7 @@ interface NativeOptions {
   stopped: () => Promise<void>;
 }
 
-/** Serves the native protocol through an uncached proxy, so that writes are visible immediately. */
+/** Serves the native protocol through a proxy that caches nothing, so that writes are visible immediately. */
 async function serveNative({ host, nativePort, url, stopped }: NativeOptions): Promise<Service> {
   const port = String(nativePort);
   const config = loadConfig({

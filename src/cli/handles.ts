@@ -107,7 +107,7 @@ function listFailure(status: number, { message }: HandlePage, authorization: str
   return new Failure(parts.join('; '), isMissing ? EXIT.usage : EXIT.failed);
 }
 
-/** Takes no password argument, because arguments are visible to every user of the machine. */
+/** Accepts no password as an argument, because arguments are visible to every user of the machine. */
 function authorizationFor({ proxy, user, passwordFile }: ListSource): string | undefined {
   if (user === undefined || user === '') return undefined;
   const { protocol, hostname } = new URL(proxy);

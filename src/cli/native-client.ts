@@ -92,7 +92,7 @@ async function exchangeTcp(request: Buffer, target: ListenerAddress): Promise<Na
   }
 }
 
-/** Sends once: a lost packet is a timeout. Packets arrive in any order. */
+/** Sends the request once, so a lost packet causes a timeout. Response packets may arrive in any order. */
 async function exchangeUdp(request: Buffer, { host, port }: ListenerAddress): Promise<NativeMessage> {
   const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
   const signal = AbortSignal.timeout(TIMEOUT_MS);

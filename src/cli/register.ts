@@ -56,7 +56,7 @@ async function readService({ serial, ...given }: RegisterOptions): Promise<Handl
   };
 }
 
-/** Prompts for values without an option if standard input is a terminal; otherwise applies their defaults. */
+/** Prompts for values not given as options if standard input is a terminal; otherwise applies defaults. */
 async function readAnswers(given: Partial<Record<FieldName, string>>): Promise<Record<FieldName, string>> {
   const terminal = process.stdin.isTTY ? openTerminal() : undefined;
   const answers: [string, string][] = [];

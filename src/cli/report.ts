@@ -26,7 +26,7 @@ export async function report({ prefix, month, csv, json, ...options }: ReportOpt
   print(`Written to ${printable(csv)}: summary.csv, top.csv, failed.csv`);
 }
 
-/** Maximum handles of a list in the text; JSON and CSV have all. */
+/** Maximum handles per list in the text report; JSON and CSV contain all of them. */
 const MAX_SHOWN = 10;
 
 function reportText({ topHandles, topUnknown, ...totals }: ResolutionReport): string {

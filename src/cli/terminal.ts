@@ -31,7 +31,7 @@ const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u206
 export const countOf = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
-/** Formats each row as a line with aligned columns; `rightAligned` lists the indexes of right-aligned columns. */
+/** Formats each row as a line with aligned columns; `rightAligned` lists the columns to right-align. */
 export function tableLines(
   rows: readonly (readonly string[])[],
   rightAligned: readonly number[] = [],

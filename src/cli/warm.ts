@@ -78,7 +78,7 @@ const freshSeconds = (headers: Headers): number =>
 /** Matches only this proxy's list member; caches in front add their own (RFC 9211 §2). */
 const OUR_TTL = /(?:^|,)\s*handle-resolver-proxy;[^,]*\bttl=(-?\d+)/;
 
-/** Counts failed handles as left, because the next run retries them. */
+/** Counts failed handles as `left`, because the next run retries them. */
 function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo: number): void {
   const left = todo - warmed - notFound;
   for (const { handle, reason } of failures.slice(0, MAX_PRINTED_FAILURES))

@@ -20,8 +20,8 @@ export function readBaseUrl(text: string): string | undefined {
 
 /**
  * Normalises the address of a Handle server or DSpace. Returns a template with placeholders (`{handle}`)
- * unchanged, and undefined for any other text. Placeholders are not allowed in the host, so that handles cannot
- * choose where requests are sent.
+ * unchanged, and undefined for any other text. Placeholders are not allowed in the host, so that handles
+ * cannot choose where requests are sent.
  */
 export function readServerAddress(text: string): string | undefined {
   if (!text.includes('{')) return readBaseUrl(text);

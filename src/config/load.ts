@@ -149,7 +149,7 @@ function readGiven({ env, readFile }: ConfigSources): Given {
   return { tree, file, variables, mistaken: [...hidden, ...removedVariables(env)] };
 }
 
-/** Parses YAML, which includes JSON. The schema reports text that is neither. */
+/** Parses YAML, which includes JSON. Returns any other text unchanged, so that the schema reports it. */
 function parseVariable(text = ''): unknown {
   try {
     return parseYaml(text);

@@ -150,7 +150,7 @@ const address = normalised({
   read: readServerAddress,
 });
 
-/** The kinds of servers. All but a Handle server mint their handles themselves. */
+/** The kinds of servers. `dspace` and `template` servers mint their own handles; `none` means no server. */
 const KINDS = ['handle-server', 'dspace', 'template', 'none'] as const;
 
 const PREFIXES = 'prefixes such as 21.T11998, 21.T11998.* for those derived from it, or * for all others';

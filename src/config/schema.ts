@@ -1,4 +1,4 @@
-// Combines the schema of all sections, and adds rules across keys.
+// Combines the schemas of all sections, and adds rules that involve several keys.
 import { z } from 'zod';
 import { isLoopback, readBaseUrl, readOrigin } from './addresses.js';
 import { cache, mirror, redis, seed } from './schema-cache.js';

@@ -66,7 +66,7 @@ function failureOf(failed: string, check: () => string | undefined): string | un
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Checks access only, because the file may have gigabytes and is parsed later. */
+/** Checks access only, because the file may be gigabytes long and is parsed later. */
 function seedProblem(path: string | undefined): string | undefined {
   if (path === undefined) return undefined;
   return failureOf(`${path} cannot be read`, () => {

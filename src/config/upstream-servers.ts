@@ -8,7 +8,10 @@ type ListedServer = z.output<typeof upstreams>[number];
 export interface ServerConfig extends Omit<ListedServer, 'kind' | 'url'> {
   kind: Exclude<ListedServer['kind'], 'none'>;
   url: string;
-  /** Whether the server mints its own handles, accepts no writes or logins, and has case-sensitive suffixes. */
+  /**
+   * Whether the server mints its own handles, accepts neither writes nor logins, and has case-sensitive
+   * suffixes.
+   */
   isRepository: boolean;
 }
 
@@ -24,7 +27,7 @@ export interface UpstreamSections {
   upstreams: ListedServer[];
 }
 
-/** Whether the configuration has a server or `upstream.url: none`. */
+/** Whether the configuration sets `upstream.url` (possibly to `none`) or lists `upstreams`. */
 export const isUpstreamGiven = ({ upstream, upstreams }: UpstreamSections): boolean =>
   upstream.url !== undefined || upstreams.length > 0;
 

@@ -49,7 +49,10 @@ export const removedVariables = (env: Environment): (VariableProblem & { key: st
     .filter(([key]) => (env[variableOf(key)] ?? '').trim() !== '')
     .map(([key, text]) => ({ key, source: `variable ${variableOf(key)}`, text }));
 
-/** Variables that set no key: for curl and Go, systemd (`CacheDirectory=`), and our own commands. */
+/**
+ * Variables that have a section's prefix but are meant for curl and Go, systemd (`CacheDirectory=`), or our
+ * own commands.
+ */
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
 
 /** Returns variables with a section's prefix that set none of its keys. */

@@ -110,7 +110,8 @@ function renderFooter({ footer, footerUrl, footerLinks }: PageBranding): Html {
 }
 
 /**
- * Builds headers that forbid framing and restrict loading to `sources`, by Content-Security-Policy directive.
+ * Builds headers that forbid framing and restrict loading. `sources` contains the allowed sources by
+ * Content-Security-Policy directive.
  */
 export const securityHeaders = (sources: Record<string, string>): Record<string, string> => ({
   'Content-Security-Policy': [

@@ -71,9 +71,9 @@ export function addStartChecks(
 }
 
 /**
- * Time for which a block is reported. It equals the default probe interval of Kubernetes, which restarts a
- * container after three consecutive failures: a single block fails at most one probe, and repeated blocks
- * fail every probe.
+ * Time for which a block is still reported after its end. It equals the default probe interval of Kubernetes,
+ * which restarts a container after three consecutive failures: a single block fails at most one probe, and
+ * repeated blocks fail every probe.
  */
 const REMEMBERED_MS = 10_000;
 

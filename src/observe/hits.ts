@@ -106,9 +106,9 @@ const FLUSH_CHARS = 16_384;
 const FLUSH_MS = 100;
 
 /**
- * Logs hits faster than pino, whose log call costs a large part of a response. Buffers lines, and caches all
- * but the times and the id per `PreparedHit`. Uses `pino.symbols`, documented for integrations, because
- * nothing else gives access to the stream and the bindings.
+ * Logs hits faster than pino, whose log call costs a large part of a response. Buffers lines, and caches
+ * everything except the times and the request id for each `PreparedHit`. Uses `pino.symbols`, documented for
+ * integrations, because nothing else gives access to the stream and the bindings.
  */
 function createHitLog(logger: Logger, now: () => number) {
   const { [pino.symbols.streamSym]: stream, [pino.symbols.chindingsSym]: bindings } =

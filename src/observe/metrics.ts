@@ -54,8 +54,8 @@ interface QueueUsage {
 }
 
 /**
- * Default prom-client gauges with a counter suffix, which promtool rejects; other gauges report the same by
- * type.
+ * Default prom-client gauges whose names end like a counter's, which promtool rejects; other default gauges
+ * report the same numbers by type.
  */
 const MISNAMED = [
   'nodejs_active_handles_total',
@@ -102,8 +102,8 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       requests.inc({ interface: family, result, status });
       seconds.add(family, result, ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
-      // A relayed upstream 5xx has a different result. Over TCP and UDP, the status is a response code and
-      // the path undefined.
+      // A relayed upstream 5xx does not have the result `error`. Over native TCP and UDP, the status is a
+      // response code, and the path is undefined.
       const isFailure = result === 'error' || (path !== undefined && status >= 500);
       if (isFailure) recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
     },
@@ -214,13 +214,13 @@ function createAuditMetrics(registry: Registry, now: () => number) {
   const staleAge = new Histogram({ ...METRICS.auditStaleAge, registers, buckets: STALE_AGE_BUCKETS });
   const lastDay = new LastDay<LabelValue<'auditResult'>>(now);
   return {
-    /** `ageMs`: age of the audited entry; 0 without an entry. */
+    /** `ageMs` is the age of the audited entry, or 0 if there was no entry. */
     countAudit({ sample, result, ageMs }: AuditSample): void {
       audits.inc({ sample, result });
       if (sample === 'hit') lastDay.add(result);
       if (result === 'older-within-ttl') staleAge.observe(ageMs / 1000);
     },
-    /** Returns how many hits were audited in the last 24 hours, and how many were equal. */
+    /** Returns how many hits were compared in the last 24 hours, and how many of them were equal. */
     auditsOfLastDay() {
       const equal = lastDay.count('equal');
       const older = lastDay.count('older-within-ttl') + lastDay.count('older-after-acknowledged-write');

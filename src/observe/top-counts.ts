@@ -13,12 +13,12 @@ export class TopCounts {
     this.#maxNames = maxNames;
   }
 
-  /** The maximum difference between a count and the exact one; 0 if every name has its exact count. */
+  /** Maximum difference between a stored count and the exact count; 0 if every count is exact. */
   get floor(): number {
     return this.#floor;
   }
 
-  /** Takes over the floor of other counts that are added to these, which lack the names dropped there. */
+  /** Adds the floor of other counts that are merged into these, because they lack the names dropped there. */
   raiseFloor(by: number): void {
     this.#floor += by;
   }
@@ -26,7 +26,7 @@ export class TopCounts {
   add(name: string, count: number): void {
     this.counts.set(name, (this.counts.get(name) ?? this.#floor) + count);
     if (this.counts.size < 2 * this.#maxNames) return;
-    // Sorts only the counts, which is faster than sorting names. Of equal counts the oldest are dropped.
+    // Sorts only the counts, which is faster than sorting names. Among equal counts, the oldest are dropped.
     const ascending = Float64Array.from(this.counts.values()).sort();
     const dropped = ascending.at(-this.#maxNames - 1) ?? 0;
     this.#floor = Math.max(this.#floor, dropped);

@@ -26,7 +26,7 @@ type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 interface TracerDeps {
   sender: { add: (span: Span) => void };
-  /** Percentage of requests without a `traceparent` to trace. */
+  /** Percentage of requests to trace among those that have no `traceparent`. */
   samplePercent: number;
   random: () => number;
   now: () => number;
@@ -79,7 +79,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
     },
     /** Returns the current request's trace, from AsyncLocalStorage. */
     current: (): RequestTrace | undefined => storage.getStore(),
-    /** Records a call of the current request that has just ended. */
+    /** Adds a span for a call that has just ended to the current request's trace. */
     addCall({ name, durationMs, result, isFailure }: EndedCall): void {
       const request = storage.getStore();
       if (request?.isSampled !== true) return;

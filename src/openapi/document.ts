@@ -86,7 +86,7 @@ export function createDocument(
     info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
     tags: [...new Map(routes.map(({ tag }) => [tag.name, tag])).values()],
-    // Operations without `security` need no login by default.
+    // Operations without their own `security` need no login.
     security: [{}],
     paths,
     components: { schemas: writer.schemas, securitySchemes: Object.fromEntries(securitySchemes) },
@@ -200,7 +200,7 @@ const converted = new WeakMap<z.ZodType, JsonSchema>();
 function convert(validator: z.ZodType): JsonSchema {
   const known = converted.get(validator);
   if (known !== undefined) return known;
-  // Converts zod's references to local definitions to references to components.
+  // Turns zod's references to local definitions into references to components.
   const text = JSON.stringify(z.toJSONSchema(validator, OPTIONS));
   const schema = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonSchema;
   // Removed, because OpenAPI 3.1 declares the dialect once for the whole document.
@@ -243,7 +243,7 @@ const unique = <T>(list: readonly T[]): T[] => [
   ...new Map(list.map((each) => [JSON.stringify(each), each])).values(),
 ];
 
-/** Merges parameters; the result is required only if both routes require it. */
+/** Merges parameters; a merged parameter is required only if both routes require it. */
 function mergeParameters(one: readonly Parameter[], other: readonly Parameter[]): Parameter[] {
   const isSame = (a: Parameter) => (b: Parameter) => a.name === b.name && a.in === b.in;
   const all = [...one, ...other.filter((parameter) => !one.some(isSame(parameter)))];

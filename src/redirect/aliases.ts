@@ -88,8 +88,8 @@ export const earlierOf = (one: FromEntry, other: FromEntry): FromEntry =>
   expiryOf(other) < expiryOf(one) ? other : one;
 
 /**
- * Sorts stale entries before fresh ones. After a missed invalidation, the `staleAt` of a stale entry may be
- * in the future.
+ * Returns a sort key that puts stale entries before fresh ones. After a missed invalidation, the `staleAt` of
+ * a stale entry may be in the future.
  */
 const expiryOf = ({ entry, stale }: FromEntry): number =>
   stale === undefined ? entry.staleAt : entry.staleAt - entry.deleteAt;

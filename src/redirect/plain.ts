@@ -29,8 +29,8 @@ const MAX_CHARS = 16 * 1024;
 const OTHER_TYPES = /10320\/|HS_ALIAS/i;
 
 /**
- * Finds the redirect for a request without parameters. Returns undefined without a redirect target, or if an
- * alias, a list, the prefix or request headers may affect the result.
+ * Finds the redirect for a request without parameters. Returns undefined if the record has no valid redirect
+ * target, or if an alias, a list, the prefix or request headers may affect the result.
  */
 export function plainRedirect(
   { entry, stale }: FromEntry,

@@ -234,13 +234,13 @@ async function sendLinkset(request: ResolvedRequest, signposts: Signposts): Prom
   });
 }
 
-/** Returns headers with which clients revalidate pages and link sets. */
+/** Returns headers that make clients revalidate pages and link sets before reuse. */
 const pageHeaders = (request: FoundRecord): Record<string, string> => ({
   ...headersOf(request, request.deps.freshness),
   'Cache-Control': 'no-cache',
 });
 
-/** Redirects an alias permanently to the last handle on this proxy; returns false if nothing was sent. */
+/** Redirects an alias permanently to this proxy's URL for the last handle; returns false if none was sent. */
 async function sendAlias(request: FoundRecord): Promise<boolean> {
   const { req, res, handle, aliases, deps } = request;
   if (request.query.show !== 'redirect' || aliases.length === 0 || req.method === 'POST') return false;

@@ -47,7 +47,7 @@ export interface Plan {
   capacityPerSecond: number;
   /** Commit to measure as an additional peer. */
   compare?: string;
-  /** URL of an HDLProxy on this machine, an additional peer in `redirect-tail`, `redirect-cold` and `tail`. */
+  /** URL of an HDLProxy on this machine to measure in `redirect-tail`, `redirect-cold` and `tail`. */
   hdlproxy?: string;
   json: string;
 }

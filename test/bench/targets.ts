@@ -96,7 +96,7 @@ export function mixedTargets({
   return Array.from({ length }, one);
 }
 
-/** Returns a resolver's typical requests: mostly redirects for a long tail of handles, some of them unknown. */
+/** Returns a resolver's typical requests: mostly redirects for a long tail of handles, some unknown. */
 export function tailTargets({ handles, length, seed }: Size): string[] {
   const random = createRandom(seed);
   const draw = createZipf(handles, random, 0.7);

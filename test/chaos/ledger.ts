@@ -26,7 +26,7 @@ export interface Shown {
 export interface LedgerOptions {
   /** Maximum time (ms) for which an old record may count as fresh while messages are lost. */
   boundMs: number;
-  /** Time (ms) without stores after a write with unknown outcome. */
+  /** Time (ms) after a write of unknown outcome during which no entry is stored. */
   fenceMs: number;
   /** Whether messages between proxies may have been lost or late within the period. */
   wasRedisTroubled: (fromMs: number, toMs: number) => boolean;

@@ -2,13 +2,13 @@
  * Model of cache coherence with one key, N instances and one Redis server, as specified in
  * src/cache/coherence/README.md. coherence.test.ts explores all its states with Spin.
  *
- * Every step of a process and of Redis may be delayed indefinitely, so slow connections, frozen processes and a
- * frozen or unreachable Redis need no separate fault. -D selects faults, which occur at most FAULTS times: LOSE
- * (a message), CUT (a connection), RESTART (empty, or with earlier data from an old dump or a stale replica),
- * EVICT (the group state or the member list), KILL, PAUSE (a virtual machine), FAILBACK (the master hangs, is
- * replaced, and returns unchanged). With LATE, the last instance starts at any time. With AUTH, the first writer
- * is an authoritative read of a record that was changed elsewhere. -DNO_... omits a protocol rule, and Spin must
- * then find an old response.
+ * Every step of a process and of Redis may be delayed indefinitely, so slow connections, frozen processes and
+ * a frozen or unreachable Redis need no separate fault. -D selects faults, which occur at most FAULTS times:
+ * LOSE (a message), CUT (a connection), RESTART (empty, or with earlier data from an old dump or a stale
+ * replica), EVICT (the group state or the member list), KILL, PAUSE (a virtual machine), FAILBACK (the master
+ * hangs, is replaced, and returns unchanged). With LATE, the last instance starts at any time. With AUTH, the
+ * first writer is an authoritative read of a record that was changed elsewhere. -DNO_... omits a protocol
+ * rule, and Spin must then find an old response.
  *
  * The model excludes clocks with different rates, more than 128 members, bans, clusters with several masters,
  * and the expiry of a fence.
@@ -64,13 +64,13 @@ bit isHung, isReturned;
 bit isDumped, wasStarted;
 byte delayed, cut; /* bit sets of instances: with unbounded delay, and cut off from Redis */
 byte server, newest = 1; /* current server run; highest message number of all runs */
-/* Time until each membership is removed, which is MEMBERSHIP after it has lapsed; NEVER for unlisted instances. */
+/* Time until each membership is removed, MEMBERSHIP after it has lapsed; NEVER for unlisted instances. */
 byte listRun, listAge = LEASE_WAIT, member[N] = NEVER, expelled, leased = BIT(N) - 1, eras = 1;
 
 typedef Instance {
   bit isUp; bit isPaused; mtype link; byte known; byte knownRun; byte era; byte numberRead; byte lease; byte returning; byte pending;
   byte memory; bit isFresh; byte fences; byte watched; /* bit sets of writers: with a fence, and watched until their membership lapses */
-  /* Load: 1 started, 2 received from the upstream, 3 stored in memory but not in Redis yet, 4 read from Redis. */
+  /* Load: 1 started, 2 received from the upstream, 3 stored in memory only so far, 4 read from Redis. */
   byte load; byte loaded; bit isCurrent; bit isAuthCurrent; byte ticketSeq; byte ticketRun;
   /* Renewal: 1 sent, 2 reply received. */
   byte renewal; byte renewalAge; bit isIgnored; bit isPonged; bit isRenewed; bit isAbsent; bit isLate; byte lapsedNow; bit isVouched
@@ -441,7 +441,7 @@ inline end_write(i) {
   write[i].wait = 0; write[i].listWait = 0
 }
 
-/* Members that have renewed after the list was read without acknowledging have missed the message. */
+/* Members that have renewed since the list was read, but have not acknowledged, have missed the message. */
 inline end_of_round(i) {
   write[i].others = MISSING(i) & write[i].renewed & ~write[i].gone; write[i].renewed = 0; write[i].gone = 0; write[i].acked = 0;
   if
@@ -526,7 +526,8 @@ proctype Process(byte i) {
   :: atomic { RUNS(i) && STEP(i, published) && GIVES_UP(i) -> write[i].isUnread = 1; write[i].wait = LEASE_WAIT; write[i].step = awaiting }
   :: atomic { RUNS(i) && STEP(i, awaiting) && HAS_WAITED(i) && HAS_ROOM -> end_of_round(i) }
   :: atomic { RUNS(i) && STEP(i, expelling) && !write[i].wait -> acknowledge(i) }
-  /* Acknowledges without Redis if all others know the fence, or all are cut off; otherwise the first documented exception applies. */
+  /* Acknowledges without Redis if all others know the fence or all are cut off. Otherwise the exception for
+   * `redis.disconnectedWrites: wait` in the README applies. */
   :: atomic { RUNS(i) && STEP(i, away) && write[i].sinceRenewal == UNKNOWN ->
        if :: write[i].isRaised || ALL_ARE_CUT_OFF -> acknowledge(i) :: else -> end_write(i) fi }
   /* Redis executes a renewal, even if the process no longer waits for it. */

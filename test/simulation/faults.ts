@@ -135,7 +135,7 @@ export class Faults {
     this.#laterAt(old, () => {
       this.#world.promote(old.replica(this.#random.between(0, MAX_LAG_MS)));
       const { redis } = this.#world;
-      // Sentinels notify their clients of a failover. A moved address does not.
+      // Sentinels notify clients of a failover; if only an address moves, nothing notifies them.
       if (this.#random.chance(0.5)) this.#resetConnections(old);
       this.#later(() => {
         this.#world.after(Math.max(0, mayReturnAt - this.#world.now), 'a former master returns', () => {

@@ -11,12 +11,12 @@ acknowledge(2, 200, 'cut off');
 acknowledge(3, 300, 'alone');
 
 describe('history oracle', () => {
-  test('permits different instances to serve earlier loads after a write acknowledged without Redis', () => {
+  test('permits other instances to serve records loaded before a write that was acknowledged without Redis', () => {
     expect(history.oldest('other', 'h', 250, 150)).toBe(1);
     expect(history.oldest('other', 'h', 250, 200)).toBe(2);
   });
 
-  test('requires the writing instance to serve a write that it acknowledged without Redis', () => {
+  test('requires the writing instance to serve the version that it acknowledged without Redis', () => {
     expect(history.oldest('writer', 'h', 400, 150)).toBe(3);
   });
 
@@ -24,7 +24,7 @@ describe('history oracle', () => {
     expect(history.oldest('other', 'h', 250, 50)).toBe(1);
   });
 
-  test('does not require other instances to serve a write that one instance acknowledged alone', () => {
+  test('does not require other instances to serve a version that one instance acknowledged alone', () => {
     expect(history.oldest('other', 'h')).toBe(2);
   });
 });

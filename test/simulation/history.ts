@@ -54,7 +54,7 @@ export class History {
     return oldestOf(this.#everywhere, handle, Infinity);
   }
 
-  /** Records that other instances no longer wait for a report of this instance. */
+  /** Records that other instances no longer wait for a report from this instance. */
   isAlone(instance: string): void {
     this.#awaited.delete(instance);
   }

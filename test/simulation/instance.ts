@@ -22,7 +22,7 @@ export class Instance {
   readonly process: Process;
   readonly #deps: InstanceDeps;
   #server: Server | undefined;
-  /** Time of its start, or of its last lease if later. */
+  /** Time at which the instance was started, or last had a lease if that is later. */
   linkedAt = 0;
   /**
    * Whether a different instance has held a lease since `linkedAt`, and no longer waits for this instance.

@@ -1,4 +1,4 @@
-// Mutation: disables the clock-skew correction of entries stored by an instance with a fast clock.
+// Mutation: disables the clock-skew correction for entries stored by an instance with a fast clock.
 import type { Redis } from 'ioredis';
 import type { Times } from '../../src/cache/entry.js';
 import { type CommandName, RedisCommands } from '../../src/cache/redis/commands.js';

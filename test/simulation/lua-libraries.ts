@@ -14,7 +14,7 @@ export function numberOf(value: LuaValue): number {
   return number;
 }
 
-/** Converts a value to text. @throws ReplyError if the value is not text */
+/** Converts a value to a string. @throws ReplyError if the value is neither a string nor a number */
 export function textOf(value: LuaValue): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return formatNumber(value, 14);
@@ -103,7 +103,7 @@ function tableToJson(table: LuaTable): string {
 }
 
 function fromJson(text: string): LuaValue {
-  // Text bytes stay unchanged: only "\u" escapes would become UTF-8.
+  // JSON.parse leaves bytes unchanged, except for "\u" escapes, which cjson converts to UTF-8.
   if (/\\u/.test(text)) throw new NotSimulated('cjson.decode of \\u');
   try {
     return toLua(JSON.parse(text));

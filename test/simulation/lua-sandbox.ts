@@ -1,5 +1,5 @@
 // The part of Lua and Redis available to scripts, written in Lua and run once. Any other name is an error, as
-// is a new global. The sandbox lacks math.random, os.clock, cmsgpack and loadstring of Redis 7.
+// is a new global. Unlike Redis 7, the sandbox has no math.random, os.clock, cmsgpack or loadstring.
 
 export const SANDBOX = `
 local seen = { _VERSION = _VERSION }

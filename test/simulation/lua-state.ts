@@ -1,4 +1,5 @@
-// A Lua 5.1 state: the C library compiled to WebAssembly, called through its C API. Texts are bytes (latin1).
+// A Lua 5.1 state: the C library compiled to WebAssembly, called through its C API. Strings are byte
+// strings (latin1, one character per byte).
 import { LuaApi } from 'wasmoon-lua5.1';
 
 const GLOBALS = -10_002;
@@ -73,7 +74,7 @@ export class LuaState {
     return new LuaState(api.module);
   }
 
-  /** Compiles a chunk and pushes it. @returns false if an error text was pushed instead */
+  /** Compiles a chunk and pushes it. @returns false if an error message was pushed instead */
   load(source: string, chunkName: string): boolean {
     this.pushText(source);
     const bytes = this.c._lua_tolstring(this.pointer, -1, 0);
@@ -103,7 +104,7 @@ export class LuaState {
     return this.c._lua_type(this.pointer, index);
   }
 
-  /** Returns the text at an index. A number at the index is converted to text in place. */
+  /** Returns the string at an index. A number there is converted to a string in place. */
   textAt(index: number): string {
     const from = this.c._lua_tolstring(this.pointer, index, 0);
     if (from === 0) return '';
@@ -120,7 +121,7 @@ export class LuaState {
     this.c._lua_pushlstring(this.pointer, this.#scratch, text.length);
   }
 
-  /** Returns a pointer to a null-terminated text that is never freed. */
+  /** Returns a pointer to a null-terminated string that is never freed. */
   name(text: string): number {
     const known = this.#names.get(text);
     if (known !== undefined) return known;

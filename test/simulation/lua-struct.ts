@@ -1,4 +1,4 @@
-// The struct library that Redis adds to Lua, without alignment ("!"): packs numbers and texts into bytes.
+// The struct library that Redis adds to Lua, without alignment ("!"): packs numbers and strings into bytes.
 import type { LuaValue } from './lua-values.js';
 import { NotSimulated, ReplyError } from './redis-reply.js';
 

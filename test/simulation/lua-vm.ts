@@ -79,7 +79,7 @@ export class LuaVm {
     return { reference };
   }
 
-  /** Sets a list of texts as a field of the table on top of the stack. */
+  /** Sets a list of strings as a field of the table on top of the stack. */
   #setTexts(name: string, texts: readonly string[]): void {
     const lua = this.#lua;
     lua.c._lua_createtable(lua.pointer, texts.length, 0);

@@ -83,7 +83,7 @@ describe('connection to a simulated Redis', () => {
     expect(await world.scheduler.settle(answer)).toBe('PONG');
   });
 
-  test('closes with its server, which restarts without data', async () => {
+  test('closes when its server is killed, which then restarts without data', async () => {
     await ask('SET', 'k', 'v');
     const { runId } = redis;
     const pending = commands.command('GET', 'k');
@@ -98,7 +98,7 @@ describe('connection to a simulated Redis', () => {
     expect(redis.runId).not.toBe(runId);
   });
 
-  test('reads the data of an old dump', async () => {
+  test('returns old data after the server was restarted from an old dump', async () => {
     await ask('SET', 'k', 'old');
     const dump = redis.dump();
     await ask('SET', 'k', 'new');
@@ -108,7 +108,7 @@ describe('connection to a simulated Redis', () => {
     expect(await ask('GET', 'k')).toEqual(Buffer.from('old'));
   });
 
-  test('reads the replicated data after a failover', async () => {
+  test('returns the replicated data after a failover', async () => {
     await ask('SET', 'k', 'old', 'PX', '60000');
     await world.scheduler.runFor(1000);
     await ask('SET', 'k', 'new');
@@ -121,7 +121,7 @@ describe('connection to a simulated Redis', () => {
     expect(await ask('PTTL', 'k')).toBeLessThan(60_000);
   });
 
-  test('seems open to the client until its next send, when only the server has closed it', async () => {
+  test('seems open to the client until its next send if only the server has closed it', async () => {
     for (const connection of world.network.connections(process)) connection.forgetAtServer();
     await world.scheduler.runFor(1000);
     expect(closed).toEqual([]);
@@ -138,14 +138,14 @@ describe('connection to a simulated Redis', () => {
     expect(world.network.connections()).toEqual([]);
   });
 
-  test('reports a killed process to the server', async () => {
+  test('closes at the server when the client process is killed', async () => {
     process.kill();
     await world.scheduler.runFor(100);
     expect(world.network.connections()).toEqual([]);
     expect(redis.subscriptions.publish('news', 'text', false)).toBe(0);
   });
 
-  test('sees keys expire by the server clock', async () => {
+  test('finds no key that has expired on the clock of the server', async () => {
     await ask('SET', 'k', 'v', 'PX', '500');
     await world.scheduler.runFor(300);
     expect(await ask('EXISTS', 'k')).toBe(1);
@@ -153,13 +153,13 @@ describe('connection to a simulated Redis', () => {
     expect(await ask('EXISTS', 'k')).toBe(0);
   });
 
-  test('cannot write to a server demoted to replica', async () => {
+  test('rejects writes to a server that was demoted to a replica', async () => {
     redis.isReadOnly = true;
     await expect(ask('SET', 'k', 'v')).rejects.toThrow('READONLY');
     expect(await ask('GET', 'k')).toBeNull();
   });
 
-  test('fails the test on a command that is not simulated', async () => {
+  test('fails the test when it receives a command that is not simulated', async () => {
     void commands.command('XADD', 'k');
     await expect(world.scheduler.runFor(100)).rejects.toThrow('does not have: the command XADD');
   });

@@ -1,11 +1,12 @@
-// Tracks instances that are cut off from Redis. Exceptions of the specification depend on their number.
+// Tracks which instances are cut off from Redis, because exceptions in the specification depend on how many
+// are cut off.
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Times } from '../../src/cache/entry.js';
 import type { Instance } from './instance.js';
 import type { Process } from './process.js';
 import type { World } from './world.js';
 
-/** Time for which a returning instance waits for reports of others, on a fast clock. */
+/** Time for which a returning instance with a fast clock waits for reports from the others. */
 const AWAITED_MS = MEMBERSHIP_MS / 1.05;
 
 /** Maximum upstream latency in ms. */

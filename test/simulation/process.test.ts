@@ -9,7 +9,7 @@ async function worldWith(options: ProcessOptions = {}): Promise<{ world: Simulat
 }
 
 describe('simulated process', () => {
-  test('has clocks that follow virtual time', async () => {
+  test('has clocks that follow virtual time at its own rate', async () => {
     const { world, process } = await worldWith({ wallOffsetMs: 5000, clockRate: 1.1 });
     const [wall, monotonic] = [process.clock.now(), process.clock.monotonic()];
     await world.scheduler.runFor(1000);
@@ -46,7 +46,7 @@ describe('simulated process', () => {
     ['stopped', 1100, 1100, 1100],
     ['suspended', 1100, 100, 1600],
     ['unnoticed', 100, 100, 1600],
-  ])('shows on its clocks that it was %s for a second', async (kind, wallMs, monotonicMs, firedAt) => {
+  ])('has correct clocks and timers after a pause (%s)', async (kind, wallMs, monotonicMs, firedAt) => {
     const { world, process } = await worldWith();
     const { clock } = process;
     const [wall, started] = [clock.now(), clock.monotonic()];
@@ -102,7 +102,7 @@ describe('simulated process', () => {
     ['stopped', 1100, -Infinity],
     ['suspended', 1100, -Infinity],
     ['unnoticed', 1600, 700],
-  ])('extends isEarlierUntil when it was %s', async (kind, earlierUntil, unnoticedUntil) => {
+  ])('computes isEarlierUntil after a pause (%s)', async (kind, earlierUntil, unnoticedUntil) => {
     const { world, process } = await worldWith();
     await world.scheduler.runFor(100);
     process.stepWallClock(-1000);
@@ -113,7 +113,7 @@ describe('simulated process', () => {
     expect([process.isEarlierUntil, process.unnoticedUntil]).toEqual([earlierUntil, unnoticedUntil]);
   });
 
-  test('is paused unnoticed only if it was running', async () => {
+  test('ignores an unnoticed pause while it is already stopped', async () => {
     const { world, process } = await worldWith();
     process.pause('stopped');
     process.pause('unnoticed');
@@ -127,7 +127,7 @@ describe('simulated process', () => {
     expect(process.unnoticedUntil).toBe(300);
   });
 
-  test('fails when an event throws', async () => {
+  test('fails the run when one of its events throws', async () => {
     const { world, process } = await worldWith();
     process.clock.after(1, () => {
       throw new Error('broken');

@@ -5,7 +5,7 @@ import { LOCK, RENEW_LOCK, UNLOCK } from '../../src/coordination/redis-lock.js';
 import { STORE_UNCLAIMED } from '../../src/coordination/unclaimed-names.js';
 import { LIFE_STEP_MS } from './redis-pair.js';
 
-/** A command, or a script with its keys and arguments. Texts are bytes. */
+/** A command, or a script with its keys and arguments, as byte strings (latin1, one character per byte). */
 export type Step = readonly [name: string, ...args: string[]];
 
 const bytes = fc.uint8Array({ maxLength: 6 }).map((data) => Buffer.from(data).toString('latin1'));
@@ -138,7 +138,7 @@ const entry = fc
     return data.subarray(0, length).toString('latin1');
   });
 
-/** Replaces TIME in a script by a constant, because both servers must run it at the same time. */
+/** Replaces TIME in a script with a constant, because both servers must run it at the same time. */
 const atSomeTime = (source: string): Texts =>
   fc.constantFrom('1700000000', '1700020000').map((seconds) => {
     return source.replace("redis.call('TIME')", `{ '${seconds}', '123456' }`);

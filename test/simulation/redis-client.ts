@@ -9,7 +9,7 @@ import type { RedisServer } from './redis.js';
 export type Argument = string | number | Uint8Array;
 
 /**
- * Bulk replies are Buffers, statuses such as OK are texts, nil is null. Errors inside an array stay errors.
+ * Bulk replies are Buffers, statuses such as OK are strings, nil is null. Errors inside an array stay errors.
  */
 export type Answer = Buffer | number | string | null | ReplyError | Answer[];
 

@@ -1,4 +1,4 @@
-// All commands of the simulated Redis with a single reply. This file defines generic and server commands.
+// All commands of the simulated Redis that send one reply. This file defines generic and server commands.
 import { type Command, type ServerView, command } from './redis-command.js';
 import { HASH_COMMANDS, LIST_COMMANDS } from './redis-hashes.js';
 import type { Keyspace } from './redis-keyspace.js';

@@ -38,7 +38,7 @@ describeWithRedis('simulated and real Redis', () => {
   );
 
   property.prop([fc.array(scriptCalls, { minLength: 5, maxLength: 30 })], { numRuns: 200 })(
-    'give equal replies to the scripts of the cache',
+    "give equal replies to the cache's scripts",
     async (steps) => {
       await bothAnswer(steps);
     },
@@ -61,14 +61,14 @@ describeWithRedis('simulated and real Redis', () => {
   });
 
   property.prop([fc.maxSafeInteger(), fc.double({ noNaN: true, min: -1e15, max: 1e15 })])(
-    'convert numbers to integers without their fraction',
+    'truncate numbers in script results to integers',
     async (whole, real) => {
       await lua('return { tonumber(ARGV[1]), tonumber(ARGV[2]), -0.5 }', [], [String(whole), String(real)]);
     },
   );
 
   property.prop([fc.integer(), fc.double({ noNaN: true }), fc.string({ unit: 'binary', maxLength: 10 })])(
-    'pack numbers and texts identically',
+    'pack and unpack numbers and strings identically',
     async (whole, real, text) => {
       const args = [String(whole), String(real), Buffer.from(text).toString('latin1')];
       await lua(
@@ -82,7 +82,7 @@ describeWithRedis('simulated and real Redis', () => {
   );
 
   property.prop([fc.integer(), fc.integer(), fc.nat({ max: 40 })])(
-    'shift bits identically',
+    'combine and shift bits identically',
     async (a, b, count) => {
       await lua(
         `local a, b, count = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -114,7 +114,7 @@ describeWithRedis('simulated and real Redis', () => {
     ['a table ends at its first nil', 'return { 1, nil, 3 }', [1]],
     ['true is 1 and false is nil', 'return { true, false, 2 }', [1, null, 2]],
     ['nil is nil', 'return nil', null],
-    ['nothing is nil', 'local a = 1', null],
+    ['a missing return value is nil', 'local a = 1', null],
     ['a nil reply is false', "return redis.call('GET', 'nothing') == false", 1],
     ['a status is a table', "return redis.call('SET', 'a', 'b').ok", 'OK'],
     ['a status can be returned', "return redis.status_reply('FINE')", 'FINE'],
@@ -127,15 +127,15 @@ describeWithRedis('simulated and real Redis', () => {
     ],
     ['strings may contain any byte', "return string.char(0, 255, 10) .. '\\0'", '\0\xff\n\0'],
     ['strings are compared by bytes', "return { 'a' < 'b', 'Z' < 'a', '10' < '9' }", [1, 1, 1]],
-    ['a command name may be in any case', "return redis.call('sEt', 'a', 1.5)", 'OK'],
+    ['a command name may be in any letter case', "return redis.call('sEt', 'a', 1.5)", 'OK'],
     ['SHA-1 sums are equal', "return redis.sha1hex('abc')", 'a9993e364706816aba3e25717850c26c9cd0d89d'],
     [
-      'an error can be caught',
+      'an error can be caught with redis.pcall',
       "return redis.pcall('INCR', 'a', 'b').err",
       'ERR Wrong number of args calling Redis command from script',
     ],
     [
-      'an error can be caught by pcall',
+      'an error can be caught with pcall',
       "redis.call('SET', 'a', 'b') local ok = pcall(redis.call, 'INCR', 'a') return ok",
       null,
     ],
@@ -155,8 +155,12 @@ describeWithRedis('simulated and real Redis', () => {
     ['a call without a command fails', 'return redis.call()', 'error ERR'],
     ['a script cannot run a script', "return redis.call('EVAL', 'return 1', 0)", 'error ERR'],
     ['files cannot be read', "return dofile('a')", 'error ERR'],
-    ['the members of an array are counted', "return #redis.call('HMGET', 'a', 'b', 'c')", 2],
-    ['the server run is known', "return #string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')", 40],
+    ['the length of a reply includes its nil members', "return #redis.call('HMGET', 'a', 'b', 'c')", 2],
+    [
+      'INFO contains a run id of 40 digits',
+      "return #string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')",
+      40,
+    ],
     [
       'TIME has two parts',
       "local t = redis.call('TIME') return { type(t[1]), type(t[2]), #t }",
@@ -181,13 +185,13 @@ describeWithRedis('simulated and real Redis', () => {
     expect(await bothAnswer([['SCRIPT', 'LOAD', 'return 1']])).toBe(sha);
   });
 
-  test('reject a script with fewer keys than its key count', async () => {
+  test('reject a script with an invalid key count', async () => {
     expect(await bothAnswer([['EVAL', 'return 1', '2', 'a']])).toBe('error ERR');
     expect(await bothAnswer([['EVAL', 'return 1', '-1']])).toBe('error ERR');
     expect(await bothAnswer([['EVAL', 'return 1', 'a']])).toBe('error ERR');
   });
 
-  test('run a script that first frees memory when memory is full', async () => {
+  test('agree on which scripts run when memory is full', async () => {
     await pair.run('SET', 'a', '1');
     await pair.real.config('SET', 'maxmemory', '1', 'maxmemory-policy', 'noeviction');
     pair.simulated.isFull = true;

@@ -39,7 +39,10 @@ export class RedisPair {
     await this.#server.stop();
   }
 
-  /** Runs a command on both servers, after setting the simulated clock. Texts are bytes. */
+  /**
+   * Sets the simulated clock, then runs a command on both servers. Strings are byte strings (latin1, one
+   * character per byte).
+   */
   async run(name: string, ...args: readonly string[]): Promise<Replies> {
     const { host } = this.simulated;
     host.stepWallClock(Date.now() - host.wallMs);
@@ -103,7 +106,8 @@ function ordered(name: string, items: Comparable[]): Comparable[] {
 }
 
 /**
- * Returns a comparable error: only the code for scripts, to which Redis adds the script and Lua the position.
+ * Returns a comparable error. For scripts, it contains only the code, because Redis adds the script and Lua
+ * the position to the message.
  */
 function errorOf(name: string, { message }: Error): string {
   return name.startsWith('EVAL') ? `error ${message.split(' ')[0] ?? ''}` : `error ${message}`;

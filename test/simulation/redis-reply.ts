@@ -1,5 +1,5 @@
-// Command results of the simulated Redis, and the Redis rules for reading and writing numbers. Texts are
-// bytes: each character is one byte (latin1).
+// Command results of the simulated Redis, and the Redis rules for reading and writing numbers. Strings are
+// byte strings (latin1, one character per byte).
 
 /** A status reply like +OK. */
 export class Status {

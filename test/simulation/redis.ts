@@ -83,7 +83,7 @@ export class RedisServer {
     return this.#scriptCount;
   }
 
-  /** Runs a client command. Texts are bytes. */
+  /** Runs a client command, given as byte strings (latin1, one character per byte). */
   execute(session: Session, [name = '', ...args]: readonly string[]): Reply {
     const upper = name.toUpperCase();
     this.#keyspace.now = this.#nowMs;
@@ -103,7 +103,7 @@ export class RedisServer {
     return this.#keyspace.copy();
   }
 
-  /** Restarts after a kill with a new run id, empty or from an old dump, without scripts and subscribers. */
+  /** Restarts after a kill with a new run id, empty or from an old dump, without scripts or subscribers. */
   restart(dump = new Keyspace()): void {
     this.host.start();
     this.#runId = this.#random.hex(40);

@@ -88,7 +88,7 @@ export class Requests {
     });
   }
 
-  /** Changes the record without the proxy, and reads the record authoritatively. */
+  /** Changes the record directly at the Handle server, and reads it authoritatively through the proxy. */
   refresh(target: Target): void {
     const { instance, server, handle } = target;
     this.#world.upstream.change(handle);
@@ -96,7 +96,7 @@ export class Requests {
     this.#run(target, { label: `refreshes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
       const { version, isFresh } = await server.read(handle, true);
       this.counts.refreshes++;
-      // Without Redis the read waits only if it changes the entry, which may already equal the new record.
+      // Without Redis, the read waits only if it changes the entry, which may already equal the new record.
       const wasReadable = instance.withoutRedisAt < startedAt && server.cache.isRedisReadable();
       const hasWaited = wasReadable || this.#world.now - startedAt > MIN_LOST_MS;
       if (isFresh && hasWaited) this.#acknowledged(target, version);
@@ -104,7 +104,7 @@ export class Requests {
     });
   }
 
-  /** Changes the record without the proxy, and purges the record like an operator. */
+  /** Changes the record directly at the Handle server, and purges it as an operator would. */
   purge(target: Target, isSoft: boolean, prefix?: string): void {
     const { server, handle } = target;
     const version = this.#world.upstream.change(handle);
@@ -171,7 +171,7 @@ export class Requests {
     history.acknowledged({ handle, version, instance: instance.name, at: now, by });
   }
 
-  /** Checks the age of a response, with the exceptions of the table in coherence/README.md. */
+  /** Checks the age of a response, and allows the exceptions that coherence/README.md lists. */
   #checkAge(
     target: Target,
     { version, entry }: Answered,
@@ -188,7 +188,7 @@ export class Requests {
     throw new Violation('no older answer after an acknowledgement', detail);
   }
 
-  /** Whether the response may be old: without Redis an instance serves recently loaded entries. */
+  /** Whether the response may be old: without Redis, an instance serves recently loaded entries. */
   #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
     const { history, now, options } = this.#world;
     const { disconnectedMaxAgeMs } = options;

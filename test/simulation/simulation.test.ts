@@ -49,7 +49,7 @@ describe('simulator', () => {
     expect(found?.violation).toBeDefined();
   });
 
-  test('detects the cost of marking all entries stale for one late command', async () => {
+  test('detects the cost of marking all entries stale after one late command', async () => {
     const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
     const options = { seconds: 10, ...(faults && { faults }) };
     // Several seeds are needed because the cost depends on the event order: 1.2 to 2.1 times as many reads.

@@ -36,7 +36,7 @@ export class Upstream {
     return this.#versions.get(handle) ?? 0;
   }
 
-  /** Changes a record, as a write or a change without the proxy does. */
+  /** Changes a record, as a write through the proxy or a direct change does. */
   change(handle: string): number {
     const version = this.version(handle) + 1;
     this.#versions.set(handle, version);

@@ -51,13 +51,13 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       expect(sent.toLowerCase()).toContain('content-length 2');
     });
 
-    test('have no response body for HEAD', async () => {
+    test('have an empty body in the response to HEAD', async () => {
       const server = await listenHttp((_request, response) => response.setHeader('Content-Length', 5).end());
       const { status, headers, body } = await open(server)({ method: 'HEAD' });
       expect([status, headers['content-length'], body]).toEqual([200, '5', '']);
     });
 
-    test('skip an interim response', async () => {
+    test('are not ended by an interim response', async () => {
       const server = await listenRaw((socket) => socket.write(`HTTP/1.1 103 Early Hints\r\n\r\n${OK}`));
       expect(await open(server)()).toMatchObject({ status: 200, body: 'ok' });
     });
@@ -67,7 +67,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
     test.each([
       ['before the headers', ''],
       ['in the middle of the body', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok'],
-    ])('abort a request %s on timeout and close its connection', async (_when, bytes) => {
+    ])('close the connection of a request that times out %s', async (_when, bytes) => {
       const sockets = new Set<net.Socket>();
       const server = await listenRaw((socket) => {
         socket.write(sockets.has(socket) ? bytes : OK);
@@ -82,7 +82,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       await closed;
     });
 
-    test('abort a body over the limit and close its connection', async () => {
+    test('abort a response whose body is over the limit and close its connection', async () => {
       let closed: Promise<unknown> | undefined;
       const server = await listenRaw((socket) => {
         closed = new Promise((resolve) => socket.once('close', resolve));
@@ -116,15 +116,15 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
     });
 
     test.each([
-      ['GET', 2],
-      ['PUT', 1],
-    ] as const)('are replaced after a reset until a %s has used %i in total', async (method, times) => {
+      ['GET', '2 resets', 2],
+      ['PUT', '1 reset', 1],
+    ] as const)('are opened for a %s until it fails after %s', async (method, _resets, times) => {
       const server = await listenRaw((socket) => socket.resetAndDestroy());
       await expect(open(server)({ method })).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
       expect(server.connections()).toBe(times);
     });
 
-    test('are reported as unreachable when refused', async () => {
+    test('are reported as UPSTREAM_UNREACHABLE when refused', async () => {
       const server = net.createServer().listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as net.AddressInfo;

@@ -26,7 +26,7 @@ export function exampleDocuments(name: string): unknown[] {
   );
 }
 
-/** Returns the maximum seconds until a stopped proxy exits, including one for its last log lines. */
+/** Returns the maximum time in seconds until a stopped proxy exits, including 1 s for its last log lines. */
 export const shutdownSeconds = ({ server }: Config): number => server.shutdownTimeoutMs / 1000 + 1;
 
 export interface Probe {

@@ -14,8 +14,8 @@ export interface ExpensiveRequest {
   /** Sizes to compare with each other, by default 500 and 1,000. */
   sizes?: readonly [number, number];
   /**
-   * Largest size, by default 10,000. Limits are 1 MiB for records, 20,000 for lists, 1,000 for batches, 16
-   * KiB for headers.
+   * Largest size, by default 10,000. The proxy's limits are 1 MiB for records, 20,000 locations for lists,
+   * 1,000 handles for batches, and 16 KiB for headers.
    */
   largest?: number;
   /** Returns the number of record reads, by default 1. */

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 
 /** Excludes the kernel's ephemeral ports, which connections and listeners on port 0 could take meanwhile. */
 const PORTS = { from: 15_000, to: 31_000 };
-/** Concurrent test processes use separate ranges, because a port is often bound long after it was returned. */
+/** Concurrent test processes use separate ranges, because a returned port is often bound much later. */
 const RANGES = 8;
 const RANGE_SIZE = (PORTS.to - PORTS.from) / RANGES;
 const range = Number(process.env['VITEST_POOL_ID'] ?? 0) % RANGES;

@@ -154,7 +154,7 @@ function chainFrom(head: Version): Chain {
 
 const readsOf = (versions: readonly Version[]): Operation[] => versions.flatMap(({ reads }) => reads);
 
-/** Reports requests for a version that started after the acknowledgement of its replacement. */
+/** Reports requests for a version if they started after its replacement was acknowledged. */
 function checkChain({ versions }: Chain, faults: Fault[]): void {
   versions.forEach(({ write, reads }, at) => {
     const later = earliest(versions.slice(at + 1).map((version) => version.write));

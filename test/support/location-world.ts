@@ -26,7 +26,7 @@ export const isSetup = ({ name }: Recording): boolean => name.startsWith('setup'
 /** Whether the recording covers a Handle server API endpoint. */
 export const isOfApi = ({ name }: Recording): boolean => /^path: server: .*\/api/.test(name);
 
-/** Starts both without records, which `putRecorded` writes, and closes them when the test ends. */
+/** Starts the server and the proxy without records (see `putRecorded`); closes them when the test ends. */
 export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: Proxy }> {
   const demo = createDemoServer({
     prefixes: [...DEMO_PREFIXES, ...'ABCDEFGHIJKLM'.replace(/./g, ' 21.T7NS$&').trim().split(' ')],
@@ -41,7 +41,7 @@ export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: P
   return { demo, proxy };
 }
 
-/** Writes a record directly to the Handle server, which bypassed HDLProxy in the recording too. */
+/** Writes a record directly to the Handle server, because the recorded writes bypassed HDLProxy too. */
 export function putRecorded(demo: DemoServer, { request }: Recording): void {
   if (request.method !== 'PUT') return;
   const body = JSON.parse(request.body ?? '') as unknown[] | { values: unknown[] };

@@ -6,7 +6,7 @@ export interface NativeExchange {
   name: string;
   transport: 'tcp' | 'udp' | 'http';
   /**
-   * Hexadecimal bytes: one text per UDP packet, otherwise a single text; empty if no message was sent or
+   * Hexadecimal bytes: one string per UDP packet, otherwise a single string; empty if no message was sent or
    * returned.
    */
   request: string[];

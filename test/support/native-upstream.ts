@@ -1,4 +1,4 @@
-// Mocks the JSON interface of the Handle server behind the recorded messages with nock.
+// Uses nock to mock the JSON interface of the Handle server behind the recorded messages.
 import { type Answer, mockUpstream } from './upstream.js';
 import { native } from './native-recordings.js';
 

@@ -1,4 +1,4 @@
-// A dispatcher over node:http, which nock replaces, because nock does not intercept undici's connections.
+// A dispatcher over node:http for tests with nock, which does not intercept undici's connections.
 import http from 'node:http';
 import https from 'node:https';
 import { urlToHttpOptions } from 'node:url';

@@ -41,7 +41,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 export async function writeThroughOutage({ name, redis, away, back }: Outage): Promise<void> {
   const demo = await startDemoServer();
   for (const handle of [...BUSY, ...QUIET]) demo.put(handle, numbered(0));
-  // Starts half a heartbeat apart, so that one proxy reconnects before the other.
+  // Starts the proxies half a heartbeat apart, so that one proxy reconnects before the other.
   const proxies = [await startOne(redis, demo.url), await startOne(redis, demo.url, HEARTBEAT_MS / 2)];
   const history = new History();
   const load = startLoad(proxies, history);

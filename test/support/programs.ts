@@ -1,4 +1,4 @@
-// Defines tests that need a program of the distribution, for example promtool or nginx.
+// Defines tests that need a program from the distribution, for example promtool or nginx.
 import { spawnSync } from 'node:child_process';
 import { it } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
@@ -56,7 +56,7 @@ export function itWithRoot(
 
 /**
  * Defines an `it` for two instances on one port. It is skipped and listed if Node.js or the system lacks
- * support, even with `CI`.
+ * support, even if `CI` is set.
  */
 export function testWithReusePort(name: string, test: () => Promise<void>): void {
   if (canReusePort()) {

@@ -1,4 +1,4 @@
-// HTTP servers on loopback that answer with JSON by path: resolvers and repositories of the example pages.
+// HTTP servers on loopback that answer with JSON by path: resolvers and repositories for the example pages.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +10,7 @@ export interface JsonReply {
   body: unknown;
 }
 
-/** Starts a server; closed when the test ends. Returns its URL. */
+/** Starts a server, closes it when the test ends, and returns its URL. */
 export async function startJsonServer(reply: (path: string) => JsonReply): Promise<string> {
   const server = createServer((req, res) => {
     const [path = ''] = (req.url ?? '').split('?', 1);
@@ -26,7 +26,7 @@ export async function startJsonServer(reply: (path: string) => JsonReply): Promi
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Replies as a Handle server with these URLs by handle. */
+/** Returns a Handle server's reply; `urls` maps each existing handle to its URL. */
 export function recordReply(path: string, urls: Readonly<Record<string, string>>): JsonReply {
   const handle = path.slice('/api/handles/'.length);
   const value = urls[handle];

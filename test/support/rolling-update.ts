@@ -93,14 +93,14 @@ export async function updateOneByOne(update: Update): Promise<string[]> {
       UPSTREAM_URL: demo.url,
       REDIS_URL: redis.url,
       HTTP_TRUSTED_PROXIES: 'loopback',
-      // On a busy machine an instance may lose Redis, and would then return an old record.
+      // On a busy machine, an instance may lose Redis, and would then return an old record.
       REDIS_DISCONNECTED_MAX_AGE: '0s',
       ...env,
     });
   for (const writer of [0, 1]) for (const at of [0, 1, 2]) demo.put(handleOf(writer, at), numbered(0));
   const instances = await Promise.all(places.map(start));
   const front = await startBalancer(update.front, places);
-  // Keeps loads and writes in flight when a signal arrives.
+  // Slows the server down, so that loads and writes are in flight when a signal arrives.
   demo.delay(20);
   const history = new History();
   const load = startLoad(front, history);

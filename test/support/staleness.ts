@@ -31,7 +31,7 @@ export class History {
   }
 
   /**
-   * Returns for each acknowledged write the delay (ms) until the start of the last read that returned an
+   * Returns, for each acknowledged write, the delay (ms) until the start of the last read that returned an
    * older record.
    */
   delays(): number[] {

@@ -81,7 +81,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toEqual(gone);
     });
 
-    test('retains an authoritative load over an earlier load', async () => {
+    test('retains the entry of an authoritative load, and rejects a load that started earlier', async () => {
       const key = freshKey();
       const before = await opened.store.get(key);
       const { ticket } = await opened.store.get(key);
@@ -145,7 +145,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await put(key, entryOf('begun after'))).toBe(true);
     });
 
-    test('returns a fresh entry during a write and evicts it after a success', async () => {
+    test('returns a fresh entry during a write, and invalidates it when the write succeeds', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const fence = await opened.store.fence(key);
@@ -154,7 +154,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('retains a fresh entry after a refused write and accepts a load started during it', async () => {
+    test('retains a fresh entry after a refused write, and accepts a load that started during the write', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const fence = await opened.store.fence(key);
@@ -172,7 +172,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await opened.store.set(key, entryOf('begun before'), ticket)).toBe(false);
     });
 
-    test('retains a stale entry after an unknown write outcome, even with a later refusal', async () => {
+    test('retains an entry as stale after a write of unknown outcome, even if a concurrent write is refused later', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const [one, other] = [await opened.store.fence(key), await opened.store.fence(key)];
@@ -201,7 +201,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await put(key, entryOf('after both'))).toBe(true);
     });
 
-    test('rejects loads after an unknown write outcome', async () => {
+    test('rejects loads after a write of unknown outcome', async () => {
       const key = freshKey();
       const fence = await opened.store.fence(key);
       await fence.unknown();
@@ -230,7 +230,10 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect((await read(key))?.kind).toBe('found');
     });
 
-    test.each([false, true])('bans all keys with the prefix (soft: %s)', async (isSoft) => {
+    test.each([
+      ['hard', false],
+      ['soft', true],
+    ])('bans all keys with the prefix (%s)', async (_kind, isSoft) => {
       const prefix = `${freshKey()}%{`;
       const [one, other, unrelated] = [`${prefix}1`, `${prefix}2`, freshKey()] as const;
       await put(one, entryOf('one'));

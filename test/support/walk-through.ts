@@ -55,10 +55,10 @@ export function createShell(): (commands: string) => Promise<string> {
 }
 
 /**
- * Runs all steps of a page in a folder where the command of the package is installed, and compares what they print. Returns
- * the number of compared steps.
+ * Runs all steps of a page in a folder where the package's command is installed, and compares their output
+ * with the page. Returns the number of compared steps.
  *
- * @param variables replace those that the page exports
+ * @param variables values to use instead of those that the page exports
  */
 export async function walkThrough(page: string, variables: Record<string, string>): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));

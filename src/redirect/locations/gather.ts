@@ -137,7 +137,7 @@ async function includedHandles(includes: readonly Include[], reader: ListReader)
 const readAll = (handles: readonly string[], reader: ListReader): Promise<HandleLists[]> =>
   mapInGroups(handles, (handle) => reader.readLists(handle));
 
-/** Runs the groups in sequence, to bound memory: each of 200 records may have a megabyte. */
+/** Runs the groups in sequence, to bound memory: each of 200 records may be a megabyte long. */
 async function mapInGroups<Given, Made>(
   all: readonly Given[],
   make: (one: Given) => Promise<Made>,

@@ -110,7 +110,7 @@ function includeOf(kind: Include['kind'], text: string | undefined): Include | u
 const YES: readonly string[] = ['yes', 'true', '1'];
 
 /**
- * Accepts `yes`, `true` and `1` in any case; all else means no (recording "legacy: showurls with
+ * Accepts `yes`, `true` and `1` in any letter case; all other text means no (recording "legacy: showurls with
  * no_legacy="x"").
  */
 export const isYes = (text = ''): boolean => text.length <= 4 && YES.includes(text.toLowerCase());
@@ -200,7 +200,8 @@ export const countElements = ({ lists, links, headers }: HandleLists): number =>
   );
 
 /**
- * Whether a value is a URL or 10320/loc (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL alone").
+ * Whether any value is a URL or 10320/loc (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL
+ * alone").
  */
 export const mayRedirect = (values: readonly HandleValue[]): boolean =>
   values.some((value) => isFamily(value, 'URL') || isFamily(value, '10320/LOC'));

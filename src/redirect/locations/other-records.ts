@@ -160,7 +160,7 @@ const isStored = (record: FromEntry | undefined): boolean =>
 
 const isRefusal = ({ record, hasFailed }: OtherRecord): boolean => record === undefined && !hasFailed;
 
-/** Whether every client would see the failure; other failures are limits of a single client. */
+/** Whether the failure affects every client; other failures result from the limits of a single client. */
 const isOfServer = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code.startsWith('UPSTREAM_');
 
@@ -285,6 +285,6 @@ function isPlain({ record, hasFailed }: OtherRecord): boolean {
   return !hasFailed && !isInactive && listHandles.length === 0;
 }
 
-/** Skips parsing keys and sites of prefix records without HS_NAMESPACE, which most are. */
+/** Parses only records with HS_NAMESPACE, because most prefix records contain only keys and sites. */
 export const namespaceOf = (entry: Entry | undefined): Namespace =>
   entry !== undefined && /HS_NAMESPACE/i.test(entry.values) ? namespaceIn(valuesOf(entry)) : NO_NAMESPACE;

@@ -130,7 +130,7 @@ const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
   ['hreflang', 'hreflang'],
 ];
 
-/** Returns undefined without a `rel`, or if the address is not a valid redirect target. */
+/** Returns undefined if `rel` is missing, or if the address is not a valid redirect target. */
 function linkOf(attributes: Attributes, context: LinkContext): string | undefined {
   if (!attributes.has('rel')) return undefined;
   const target = targetOf(attributes, context.forms);

@@ -1,5 +1,5 @@
-// Runs several instances on one Redis as links and hubs, without proxies. The parent process drives it over
-// IPC.
+// Runs several instances on one Redis as links and hubs, without proxies. The parent process drives
+// this program over IPC.
 import { type Instance, createInstance } from '../../../src/cache/cache.js';
 
 export type Order =

@@ -211,7 +211,7 @@ async function runDriver<T>(command: readonly string[]): Promise<T> {
   }
 }
 
-/** Collects a child's output: first the first line, and at the end the whole output. */
+/** Collects a child's output: `begun` resolves at the first output, `whole` with all of it at the end. */
 function outputOf({ process: { stdout }, process: child }: Child): {
   begun: Promise<unknown>;
   whole: Promise<string>;

@@ -1,5 +1,6 @@
--- Requests the targets in a file cyclically, and prints wrk's results as JSON. Target prefixes: `+` sends credentials;
--- `!` sends a PUT with the body after the space; `~` sends If-None-Match with the ETag after the space.
+-- Requests the targets in a file cyclically, and prints wrk's results as JSON. Target prefixes: `+` sends
+-- credentials; `!` sends a PUT with the body after the space; `~` sends If-None-Match with the ETag after the
+-- space.
 -- Arguments: file, credentials, and `once` to stop after the last target.
 local ffi = require('ffi')
 ffi.cdef('int getpid(void); int kill(int pid, int signal);')
@@ -23,7 +24,7 @@ end
 function request()
   at = at + 1
   if at > #requests then
-    -- Interrupts wrk, because `wrk.thread:stop()` ends the thread while wrk sleeps for the rest of its duration.
+    -- Interrupts wrk, because `wrk.thread:stop()` ends only the thread, and wrk sleeps until its duration ends.
     if once then ffi.C.kill(ffi.C.getpid(), SIGINT) end
     at = 1
   end

@@ -33,7 +33,7 @@ async function openDemo(): Promise<Upstream> {
   };
 }
 
-/** Matches handles created by `nameOf`, in any case. */
+/** Matches handles created by `nameOf`, in any letter case. */
 const FOUND = new RegExp(`^${PREFIX}/H`, 'i');
 
 async function openBare(): Promise<Upstream> {

@@ -26,7 +26,7 @@ type FigureOf = (peer: string, column: Column) => number | undefined;
 const divided = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined || other === undefined ? undefined : one / other;
 
-/** Returns the ratio of responses per second to a peer's. */
+/** Returns the ratio of this proxy's responses per second to a peer's. */
 const timesOf =
   (peer: string, ours = OURS): Goal['figure'] =>
   (of) =>

@@ -1,4 +1,4 @@
-// first: the first requests after a start, before V8 has optimized the code; half of them are for new handles.
+// first: the first requests after a start, before V8 has optimized the code; half are for new handles.
 import { driveOnce, writeTargets } from '../drive/drive.js';
 import { OURS, type Peer } from '../peers/peer.js';
 import { startProxy } from '../peers/proxy.js';

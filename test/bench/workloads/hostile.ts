@@ -35,7 +35,7 @@ export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }
     const record = [...expensive.record(sizesOf(expensive).largest), admin];
     const { status, text } = await put(`${upstream.url}${targetPath(NAME)}?overwrite=true`, record);
     if (status >= 300) throw new Error(`the Handle server does not take the record of ${row}: ${text}`);
-    // Replaces the old record in the cache by an authoritative read.
+    // Replaces the old record in the cache, because the read is authoritative.
     await fetch(`${proxy.url}${targetPath(NAME)}?auth=true`);
     for (let round = 0; round < rounds; round++) {
       const driven = await besideHostile({ url: proxy.url, row, connections: CONNECTIONS }, () =>

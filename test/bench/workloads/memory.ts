@@ -18,13 +18,13 @@ export const OVERFLOWING = `${OURS}, overflowing`;
 const MIB = 1024 ** 2;
 const MOST_SECONDS = 60;
 const SETTLE_MS = 2000;
-/** Number of warm-up requests, enough for the memory of a busy process. */
+/** Number of warm-up requests, enough for a process to use as much memory as when busy. */
 const WORK = 20_000;
 
 export const memory: Workload = async (bench) => {
   const { plan, crew } = bench;
   const upstream = await crew.start(startUpstream('bare'));
-  // Allows all records in memory; the small proxy receives more than twice its bound.
+  // Enough memory for all records; the small proxy receives more than twice its bound.
   const roomMiB = Math.max(16, Math.ceil((plan.records * 1500) / MIB));
   const open = (name: string, maxMiB: number): Promise<Proxy> =>
     crew.start(startProxy({ upstreamUrl: upstream.url, name, env: { CACHE_MAX_BYTES: `${maxMiB}MiB` } }));

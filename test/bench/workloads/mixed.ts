@@ -1,5 +1,5 @@
-// mixed: realistic requests in front of an upstream with 1,000 requests per second. servers: the same load
-// over three prefixes, each on a separate Handle server.
+// mixed: realistic requests in front of an upstream limited to 1,000 requests per second. servers: the same
+// load over three prefixes, each on a separate Handle server.
 import { startNginx, startRoutingNginx } from '../peers/nginx.js';
 import type { Peer } from '../peers/peer.js';
 import { startCompared, startProxy } from '../peers/proxy.js';

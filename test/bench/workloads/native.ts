@@ -1,4 +1,4 @@
-// native: hits over the native protocol, compared with HTTP hits of the same record from the same load
+// native: hits over the native protocol, compared with HTTP hits on the same record from the same load
 // driver.
 import { isDeepStrictEqual } from 'node:util';
 import { readMessage } from '../../../src/native/codec.js';
