@@ -18,7 +18,7 @@ const records = {
 
 describe('redirect and page caching', () => {
   test.each(['true', 'false'])(
-    'sends Age and max-age of the record on a redirect (prepared responses: %s)',
+    'sends the record’s Age and max-age on a redirect (HTTP_RESPONSE_CACHE_ENABLED=%s)',
     async (enabled) => {
       const leads = await startLeads(records, {
         HTTP_RESPONSE_CACHE_ENABLED: enabled,

@@ -40,7 +40,7 @@ describe('redirect of a hostile record', () => {
         for (let times = 0; times < 20; times++)
           expect(await leads.to(`${name}?x=${times}`), name).toEqual(PLAIN);
       });
-      // The record is parsed once; each request still costs its own work and the surrounding JSON.
+      // The location list is parsed once, but each request still pays for its own work and the record JSON.
       expect(ms / 20, name).toBeLessThan(100);
     }
   });
