@@ -177,7 +177,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     expect([refused.status, demo.asked]).toEqual([403, 0]);
   });
 
-  test('counts a guess even after reads that failed without a response', async () => {
+  test('counts guesses, but not failed reads', async () => {
     const proxy = await start();
     const forwarded = (name: string): string => `/api/handles/${name}?publicOnly=false`;
     demo.fail('error');

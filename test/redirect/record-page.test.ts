@@ -11,7 +11,7 @@ const admin = (permissions: string) => ({
   ttl: 86400,
 });
 
-/** Returns the text of the record page for these values. */
+/** Returns the text of the record page for `values`. */
 async function textOfPage(values: unknown[]): Promise<string> {
   const leads = await startLeads({ abc: values });
   const { text } = await leads.get('abc?noredirect');
@@ -71,7 +71,7 @@ describe('record page', () => {
     expect(await textOfPage([admin(permissions)])).toContain(`200: 0.NA/21.T11998 ${words} (${permissions})`);
   });
 
-  test('shows rights that are not twelve digits unchanged', async () => {
+  test('shows rights unchanged if they are not twelve digits', async () => {
     expect(await textOfPage([admin('1111')])).toContain('200: 0.NA/21.T11998 1111 ');
   });
 });
