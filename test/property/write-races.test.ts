@@ -1,4 +1,4 @@
-// No reader receives a record older than the last acknowledged one, however reads and writes interleave.
+// No reader receives a record older than the last acknowledged write, however reads and writes interleave.
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -28,7 +28,7 @@ describe('race of reads and writes', () => {
     await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
   });
 
-  /** Returns a fence that only deletes the key after a write with one of these outcomes. */
+  /** Returns a fence that only deletes the key after a write with one of `outcomes`. */
   const forgetting =
     (...outcomes: (keyof Fence)[]) =>
     (memory: MemoryStore, key: string): Promise<Fence> => {

@@ -60,7 +60,7 @@ describe('circuit breaker', () => {
       expect(state()).toBe('closed');
     });
 
-    test('receives all requests again after a probe with an error response', async () => {
+    test('receives all requests again after a probe that returns an error response', async () => {
       const { client, states } = createWatched();
       await refuse(client, 3);
       pass(OPEN_FOR_MS);
