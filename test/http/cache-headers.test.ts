@@ -27,7 +27,7 @@ describe('caching headers', () => {
     });
   });
 
-  test('let shared caches reuse a record for http.sharedMaxAge, at most its remaining TTL', async () => {
+  test('let shared caches reuse a record for http.sharedMaxAge, but at most for its remaining TTL', async () => {
     mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
     const proxy = await startProxy({ HTTP_SHARED_MAX_AGE: '40s', CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
     const control = async (path = PATH) => (await proxy.ask(path)).headers['cache-control'];

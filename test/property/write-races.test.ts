@@ -24,7 +24,7 @@ function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.
 }
 
 describe('race of reads and writes', () => {
-  test('lets a read that starts after an acknowledged write return only this write or a later one', async () => {
+  test('lets a read that starts after an acknowledged write return only its record or a later one', async () => {
     await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
   });
 

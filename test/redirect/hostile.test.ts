@@ -115,8 +115,10 @@ describe('redirect of a hostile record', () => {
     expect(text).not.toMatch(/<img|<b>|<i>|<u1>|onerror=a[^&]*"|private/);
     expect(text.match(/<tr role="row">/g)).toHaveLength(10);
   });
+});
 
-  test('parses location lists correctly beyond the limit of their cache', () => {
+describe('cached location list parser', () => {
+  test('parses lists correctly beyond the limit of its cache', () => {
     const parse = createLocationListParser();
     const read = (text: string) => finish(parse(text));
     const xml = (number: number): string =>

@@ -31,7 +31,7 @@ const PAGE_TYPES = [
 const accepting = (accept: string | undefined): Record<string, string> =>
   accept === undefined ? {} : { Accept: accept };
 
-describe('content negotiation (Accept)', () => {
+describe('redirect endpoint (Accept)', () => {
   test('returns JSON for ?noredirect when Accept prefers it', async () => {
     const leads = await startLeads(records);
     const { text: expected } = await leads.ask('/api/handles/21.T11998/abc');
@@ -60,7 +60,7 @@ describe('content negotiation (Accept)', () => {
     });
   });
 
-  test('does not affect a redirect', async () => {
+  test('redirects to a URL value regardless of Accept', async () => {
     const leads = await startLeads(records);
     for (const accept of [...JSON_TYPES, ...PAGE_TYPES]) {
       expect(await leads.to('abc', { headers: accepting(accept) })).toEqual([302, 'https://example.org/abc']);

@@ -36,7 +36,7 @@ describe('record page', () => {
     expect(await textOfPage([value(1, 'DESC', 'text', ttl)])).toContain(` text ${words} 2026-11-21`);
   });
 
-  test('shows permissions common to all values below the table', async () => {
+  test('shows permissions below the table when they are common to all values', async () => {
     const text = await textOfPage([
       value(1, 'DESC', 'one'),
       { ...value(2, 'DESC', 'two'), permissions: '1110' },
@@ -46,7 +46,7 @@ describe('record page', () => {
     );
   });
 
-  test('shows different permissions next to each value', async () => {
+  test('shows permissions next to each value when they differ', async () => {
     const text = await textOfPage([
       value(1, 'DESC', 'one'),
       { ...value(2, 'DESC', 'two'), permissions: '0010' },

@@ -28,7 +28,7 @@ afterEach(() => {
 
 describe('circuit breaker', () => {
   describe('server that refuses connections', () => {
-    test('receives no request for upstream.retryAfter after three failures', async () => {
+    test('receives no request for upstream.breaker.openFor after three failures', async () => {
       const { client, states } = createWatched();
       await refuse(client, 3);
       const upstream = mockUpstream();

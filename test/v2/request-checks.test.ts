@@ -77,8 +77,10 @@ describe('ePIC v2 path validation', () => {
       expect(read(answer)).toMatchObject({ code: 'UNKNOWN_ENDPOINT', responseCode: 4 });
     },
   );
+});
 
-  test('is replaced by a record interface 404 when v2.enabled is false', async () => {
+describe('ePIC v2 interface', () => {
+  test('returns a record interface 404 when v2.enabled is false', async () => {
     const proxy = await startProxy({ V2_ENABLED: 'false' });
     const answer = await proxy.ask(`/api/v2/handles/${NAME}`);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
