@@ -90,7 +90,7 @@ describe('admin API', () => {
   });
 
   test.each<[what: string, body: string | object]>([
-    ['nothing', {}],
+    ['no target', {}],
     ['invalid JSON', '{"handle":'],
     ['a string', '"all"'],
     ['an empty handle', { handle: '' }],
@@ -98,10 +98,10 @@ describe('admin API', () => {
     ['an empty list', { handles: [] }],
     ['an overlong list', { handles: Array.from({ length: 10_001 }, () => 'a') }],
     ['all: false', { all: false }],
-    ['two kinds together', { all: true, handle: '21.T1/a' }],
+    ['two targets', { all: true, handle: '21.T1/a' }],
     ['soft as a string', { handle: '21.T1/a', soft: 'true' }],
     ['an overlong handle', { handle: '21.T1/'.padEnd(2049, 'x') }],
-  ])('rejects a purge of %s without purging anything', async (_what, body) => {
+  ])('rejects a purge request with %s, and purges nothing', async (_what, body) => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -158,7 +158,7 @@ describe('admin API', () => {
       .expect(200);
   });
 
-  test.each(['/cache', '/cache?handle='])('returns 400 for %s without a handle', async (path) => {
+  test.each(['/cache', '/cache?handle='])('returns 400 for %s, which names no handle', async (path) => {
     const proxy = await startProxy();
     const { body } = (await request(proxy.app.admin).get(path).expect(400)) as { body: unknown };
     expect(body).toMatchObject({ code: 'BAD_PARAMETER' });

@@ -1,4 +1,4 @@
-// Resolution reports of the real app: every interface, compared with a ledger of the sent reads.
+// Resolution reports from the real app cover every interface and match a ledger of the sent reads.
 import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const PREFIX = '21.T1';
 const MESSAGE = 'application/x-hdl-message';
 const ROBOT = { 'User-Agent': 'ExampleBot/1' };
 
-/** Sends a read of the handle; the interface as the report names it. */
+/** Functions that send a read of `handle`, keyed by the interface name in the report. */
 const SEND: Record<string, (proxy: Proxy, handle: string, at: number) => Promise<unknown>> = {
   record: ({ ask }, handle, at) => ask(`/api/handles/${handle}${['', '?type=URL', '?pretty'][at % 3] ?? ''}`),
   redirect: ({ ask }, handle) => ask(`/${handle}`),
@@ -39,7 +39,7 @@ const SEND: Record<string, (proxy: Proxy, handle: string, at: number) => Promise
 const folder = (): string => mkdtempSync(join(tmpdir(), 'reports-'));
 
 describe('resolution reports', () => {
-  it('equal a ledger of reads by every interface, prepared and not', async () => {
+  it('equal a ledger of reads through every interface, including prepared responses', async () => {
     mockUpstream(answerByHandle);
     const native = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
     const proxy = await startProxy({ ...ON, ...native, V2_ANONYMOUS_READ: 'true' });
@@ -84,7 +84,7 @@ describe('resolution reports', () => {
     await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 4, robots: 3 });
   });
 
-  it('start again each month, and keep the months before', async () => {
+  it('start again each month, and retain previous months', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy({ ...ON, REPORTS_FOLDER: folder() });
     await proxy.ask('/21.T1/a');
@@ -97,7 +97,7 @@ describe('resolution reports', () => {
     expect(await reportOf(proxy, PREFIX, '2025-01')).toMatchObject({ resolutions: 0 });
   });
 
-  it('survive a restart in their folder', async () => {
+  it('are restored from their folder after a restart', async () => {
     mockUpstream(answerByHandle);
     const env = { ...ON, REPORTS_FOLDER: folder() };
     const ledger = new ReadLedger();
@@ -116,7 +116,7 @@ describe('resolution reports', () => {
     expect(await reportOf(proxy, PREFIX)).toMatchObject(ledger.figures());
   });
 
-  it('start at zero when their file is damaged, which is renamed', async () => {
+  it('start at zero when their file is damaged, and rename the file', async () => {
     mockUpstream(answerByHandle);
     const damaged = folder();
     writeFileSync(join(damaged, 'reports-2026-11.ndjson'), '{"prefix":');
@@ -126,7 +126,7 @@ describe('resolution reports', () => {
     expect(readdirSync(damaged).sort()).toEqual(['reports-2026-11.ndjson', 'reports-2026-11.ndjson.damaged']);
   });
 
-  it('count on when their folder cannot be written', async () => {
+  it('continue to count reads when their folder cannot be written', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy({ ...ON, REPORTS_FOLDER: '/nonexistent/folder' });
     for (const times of [1, 2]) {
@@ -135,7 +135,7 @@ describe('resolution reports', () => {
     }
   });
 
-  it('are 404 unless enabled, and 400 for an invalid prefix or month', async () => {
+  it('return 404 unless enabled, and 400 for an invalid prefix or month', async () => {
     const off = await startProxy();
     expect((await request(off.app.admin).get('/reports?prefix=21.T1').expect(404)).text).toContain(
       'REPORTS_DISABLED',

@@ -29,7 +29,7 @@ async function listen(listener: RequestListener): Promise<{ url: string; close: 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
-/** Starts the admin listener alone, with call counting for the statistics. */
+/** Starts the admin listener alone; `stats` counts how often the statistics are collected. */
 async function listenAlone(stats = vi.fn(noOperations.stats)) {
   const onUnexpected = vi.fn();
   const app = createAdminAlone({ operations: { ...noOperations, stats }, onUnexpected });

@@ -138,7 +138,7 @@ describeInBrowser('page layout', (open) => {
     },
   );
 
-  test.each(['front', 'missing', 'openapi'])('is identical without scripts: %s', async (name) => {
+  test.each(['front', 'missing', 'openapi'])('is identical with and without scripts: %s', async (name) => {
     const url = await urlOf(PAGES[name] as Place);
     const { page: scripted } = await open({ javaScriptEnabled: true });
     const { page: plain } = await open({ javaScriptEnabled: false });

@@ -13,7 +13,7 @@ const shown = (value: Default): string =>
   value === undefined ? '–' : value === null ? 'none' : `\`${value}\``;
 
 describe('CHANGELOG.md', () => {
-  it('starts with the version of package.json', () => {
+  it('starts with the version in package.json', () => {
     expect(newest.split('\n')[0]).toMatch(
       new RegExp(`^${version.replaceAll('.', '\\.')} – \\d{4}-\\d\\d-\\d\\d$`),
     );

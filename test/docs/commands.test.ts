@@ -1,9 +1,9 @@
-// Every documented command is run by a test or listed here with the reason.
+// Every documented command is run by a test, or listed here with the reason why none runs it.
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { documents, readDocument, shellBlocks } from '../support/markdown.js';
 
-/** Maps a document and the first words of a block to the test that runs it, or to the reason for its absence. */
+/** Maps a document and the start of a block to the test that runs it, or to the reason why none does. */
 const CLAIMS: [document: string, begins: string, claim: { by: string } | { reason: string }][] = [
   ['README.md', 'npm ci && npm run demo', { by: 'test/live/readme-commands.test.ts' }],
   ['README.md', 'curl -i http://127.0.0.1:8080/', { by: 'test/live/readme-commands.test.ts' }],

@@ -20,7 +20,7 @@ function isBroken(from: string, link: string): boolean {
 }
 
 describe('documents', () => {
-  it.each(documents())('have no broken links in %s', (path) => {
+  it.each(documents())('have no broken links: %s', (path) => {
     const links = [...readDocument(path).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
       .map(([, link, image]) => link ?? image ?? '')
       .filter((link) => !/^[a-z]+:/.test(link));
@@ -34,7 +34,7 @@ describe('documents', () => {
     .split('\n');
   const readmes = documents().filter((path) => /^src\/.*README\.md$/.test(path));
 
-  it.each(readmes)('name existing files in %s', (path) => {
+  it.each(readmes)('name only existing files: %s', (path) => {
     const named = [...readDocument(path).matchAll(/`([\w./-]+\.(?:ts|js|cjs|pml))`/g)].map(
       ([, name = '']) => name,
     );

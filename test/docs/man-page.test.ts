@@ -17,7 +17,7 @@ describe('manual page', () => {
     expect(page).toBe(manPage(createProgram()));
   });
 
-  test('lists every command with its options in the package', () => {
+  test('is in the package, and lists every command with its options', () => {
     const { man, files } = JSON.parse(readDocument('package.json')) as { man: string; files: string[] };
     expect([man, files]).toEqual([FILE, expect.arrayContaining(['config/man'])]);
     const shown = page.replaceAll('\\-', '-');

@@ -1,4 +1,4 @@
-// config/troubleshooting.md quotes existing messages, codes and keys, and covers every warning of the proxy.
+// config/troubleshooting.md quotes existing messages, codes and keys, and covers every logged warning.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

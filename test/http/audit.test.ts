@@ -1,4 +1,4 @@
-// The staleness audit compares hits and writes with the Handle server; results are read from the app's metrics.
+// The staleness audit compares cache entries with the Handle server's records after hits and writes.
 import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
 import type { Statistics } from '../../src/admin/statistics.js';
@@ -21,7 +21,7 @@ const startAudited = (env: Record<string, string> = {}): Promise<Proxy> =>
 const metricsOf = async (proxy: Proxy): Promise<string> =>
   (await request(proxy.app.admin).get('/metrics')).text;
 
-/** Returns the non-zero counts by `sample result`. */
+/** Returns the non-zero audit counts, keyed by `sample result`. */
 async function auditsOf(proxy: Proxy): Promise<Record<string, number>> {
   const lines = (await metricsOf(proxy)).matchAll(
     /^handle_proxy_audit_total\{sample="(.+)",result="(.+)"\} ([1-9]\d*)/gm,
@@ -49,7 +49,7 @@ describe('audit of hits', () => {
   it.each([
     ['redirect', '/21.T11998/abc'],
     ['batch', '/api/handles?handle=21.T11998%2Fabc'],
-  ])('includes the hits of a %s', async (_what, target) => {
+  ])('includes hits from a %s', async (_what, target) => {
     mockUpstream(old);
     const proxy = await startAudited();
     await proxy.ask(PATH);
@@ -67,7 +67,7 @@ describe('audit of hits', () => {
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit; ttl=3540');
   });
 
-  it('reports a write that bypassed the proxy as older-within-ttl, and replaces the entry', async () => {
+  it('counts a hit as older-within-ttl after a write that bypassed the proxy, and replaces the entry', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
     await proxy.ask(PATH);
@@ -79,7 +79,7 @@ describe('audit of hits', () => {
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/new');
   });
 
-  it('reports a deletion that bypassed the proxy as older-within-ttl', async () => {
+  it('counts a hit as older-within-ttl after a deletion that bypassed the proxy', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
     await proxy.ask(PATH);
@@ -162,7 +162,7 @@ describe('audit of hits', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  it('reports in GET /stats how many hits of the last 24 hours were equal to the Handle server’s record', async () => {
+  it('reports in GET /stats how many hits in the last 24 hours were equal to the Handle server’s record', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
     const audit = async () => ((await request(proxy.app.admin).get('/stats')).body as Statistics).audit;
@@ -180,7 +180,7 @@ describe('audit of hits', () => {
 });
 
 describe('audit of writes', () => {
-  it('counts a write as equal, without a read, if no entry remains', async () => {
+  it('counts a write as equal if no entry remains, without querying the Handle server', async () => {
     const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startProxy({ AUDIT_WRITES: '1' });

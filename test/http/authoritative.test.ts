@@ -23,7 +23,7 @@ describe('authoritative read (auth=true)', () => {
   );
 
   test.each(['?auth=false', '?auth=1', '?auth=on'])(
-    'does not include %s, which is an ordinary read from the cache',
+    'is not triggered by %s, which reads the cached record',
     async (query) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
@@ -116,7 +116,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('prevents downstream caches from reusing the response', async () => {
+  test('prevents downstream caches from reusing the response without revalidation', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(`${PATH}?auth=true`);

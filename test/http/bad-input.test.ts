@@ -52,7 +52,7 @@ describe('invalid input', () => {
     });
   });
 
-  test('is logged up to the first 2,000 characters of the path', async () => {
+  test('is logged with the path truncated to 2,000 characters', async () => {
     const lines: string[] = [];
     const destination = { write: (text: string): unknown => lines.push(text) };
     const proxy = await startProxy({}, { logger: createLogger({ level: 'info', destination }) });

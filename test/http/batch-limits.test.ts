@@ -1,4 +1,4 @@
-// A batch is rejected as a whole, counts each handle, and uses a share of upstream concurrency.
+// A batch is rejected as a whole, counts each handle, and uses a bounded share of upstream concurrency.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';
@@ -51,7 +51,7 @@ describe('batch endpoint', () => {
       ['no body', '', 400, /not valid UTF-8 JSON/],
       ['deeply nested lists', `{"handles":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 400, /handles\.0: /],
       ['an invalid index', '{"handles":["21.T1/a"],"index":"1,2"}', 400, /index has to be a whole number/],
-      // The cost of filtering is handles × values × filters.
+      // The cost of filtering is proportional to handles × values × filters.
       ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],
       [
         '101 indexes',

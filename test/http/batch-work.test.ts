@@ -9,7 +9,7 @@ import { mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
 
-/** Serves every handle a record with about this many characters of JSON. */
+/** Mocks a server that returns a record of about `chars` characters of JSON for every handle. */
 function mockLargeRecords(chars: number): void {
   const values = Array.from({ length: Math.ceil(chars / 100) }, (_, at) => ({
     ...(urlValue(`https://example.org/${at}`) as object),
@@ -34,7 +34,7 @@ describe('batch work', () => {
       const proxy = await startWithLarge();
       const parse = vi.spyOn(JSON, 'parse');
       const answer = await postBatch(proxy, { handles: repeated(20), index: 1 });
-      // The request body and small texts are also parsed, but far fewer than 10,000 values × 20.
+      // The request body and small strings are also parsed, but nowhere near 20 × 10,000 values.
       expect(parse.mock.calls.length).toBeLessThan(100);
       expect(elementsOf(answer).map(({ body }) => body.values?.length)).toEqual(Array(20).fill(1));
     });

@@ -68,7 +68,7 @@ describe('batch of handles', () => {
       ]);
     });
 
-    test('returns the error of a failed load, or the stale record', async () => {
+    test('returns the stale record when a load fails, or the error if there is none', async () => {
       const upstream = mockUpstream(recordOf([urlValue('https://example.org/', 60)]));
       const proxy = await startProxy();
       await proxy.ask(PATH);
@@ -91,20 +91,17 @@ describe('batch of handles', () => {
       ['type=EMAIL&type=URL.MIRROR', { type: ['EMAIL', 'URL.MIRROR'] }],
       ['type=URL.&index=2', { type: ['URL.'], index: [2] }],
       ['type=NOSUCH', { type: 'NOSUCH' }],
-    ])(
-      'interprets %s in the query as for a GET, and the same members in the body',
-      async (query, members) => {
-        mockUpstream();
-        const proxy = await startProxy();
-        const single = JSON.parse((await proxy.ask(`${PATH}?${query}`)).text) as unknown;
-        const [byQuery] = elementsOf(await proxy.ask(batchTarget([HANDLE], `&${query}`)));
-        const [byBody] = elementsOf(await postBatch(proxy, { handles: [HANDLE], ...members }));
-        expect([byQuery?.body, byBody?.body]).toEqual([single, single]);
-      },
-    );
+    ])('interprets %s as a single GET does, both in the query and in the body', async (query, members) => {
+      mockUpstream();
+      const proxy = await startProxy();
+      const single = JSON.parse((await proxy.ask(`${PATH}?${query}`)).text) as unknown;
+      const [byQuery] = elementsOf(await proxy.ask(batchTarget([HANDLE], `&${query}`)));
+      const [byBody] = elementsOf(await postBatch(proxy, { handles: [HANDLE], ...members }));
+      expect([byQuery?.body, byBody?.body]).toEqual([single, single]);
+    });
   });
 
-  test('is indented as a whole with pretty, and wrapped with callback', async () => {
+  test('is indented as a whole for ?pretty, and wrapped in a function call for ?callback', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy();
     const plain = elementsOf(await proxy.ask(batchTarget([A, NONE])));
@@ -144,7 +141,7 @@ describe('batch of handles', () => {
     expect(body.length).toBeLessThan(identity.body.length / 2);
   });
 
-  test('sends Cache-Control: no-store and Vary: Accept-Encoding', async () => {
+  test('is returned with Cache-Control: no-store and Vary: Accept-Encoding', async () => {
     mockUpstream(answerByHandle);
     const { headers } = await (await startProxy()).ask(batchTarget([A]));
     expect(headers['cache-control']).toBe('no-store');
@@ -183,7 +180,7 @@ describe('batch of handles', () => {
     expect(upstream.targets).toEqual([target]);
   });
 
-  test('is not read when the path contains a handle, which takes precedence over the query', async () => {
+  test('is not returned when the path contains a handle, which takes precedence over the query', async () => {
     mockUpstream(recordOf(VALUES));
     const { text } = await (await startProxy()).ask(`${PATH}?handle=21.T1/b`);
     expect(JSON.parse(text)).toMatchObject({ responseCode: 1, handle: HANDLE });

@@ -27,7 +27,7 @@ describe('caching headers', () => {
     });
   });
 
-  test('let shared caches reuse a record for http.sharedMaxAge, at most its remaining TTL', async () => {
+  test('let shared caches reuse a record for http.sharedMaxAge, but at most for its remaining TTL', async () => {
     mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
     const proxy = await startProxy({ HTTP_SHARED_MAX_AGE: '40s', CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
     const control = async (path = PATH) => (await proxy.ask(path)).headers['cache-control'];
@@ -37,7 +37,7 @@ describe('caching headers', () => {
     expect(await control(`${PATH}?auth=true`)).toBe('no-cache');
   });
 
-  test('expire a record with an absolute TTL at that time', async () => {
+  test('reflect an absolute TTL, at whose end the record is loaded again', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/', '2026-11-21T10:00:10Z')]));
     const proxy = await startProxy();
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('ttl=10;');
@@ -59,7 +59,7 @@ describe('caching headers', () => {
     ]);
   });
 
-  test('let a matching If-None-Match return 304 without a body', async () => {
+  test('allow a 304 response without a body for a matching If-None-Match', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH);
@@ -86,7 +86,7 @@ describe('caching headers', () => {
     expect(new Set([...tags, zipped.headers.etag]).size).toBe(targets.length + 1);
   });
 
-  test('include Content-Encoding: gzip for at least http.gzipMinBytes sent to a client that accepts gzip', async () => {
+  test('include Content-Encoding: gzip for bodies of at least http.gzipMinBytes if the client accepts gzip', async () => {
     mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(2000)}`)]));
     const proxy = await startProxy();
     const plain = await proxy.ask(PATH);

@@ -75,7 +75,7 @@ describe('CORS', () => {
     expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
-  test('lists the methods for OPTIONS without an Origin', async () => {
+  test('lists the allowed methods for an OPTIONS request that has no Origin', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(PATH, { method: 'OPTIONS' });

@@ -1,4 +1,4 @@
-// Every error response format and the request log contain the error code.
+// The request log and every error response format contain the error code, except Handle server bodies.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// A fence of unknown outcome lasts upstream.queueTimeout + upstream.writeTimeout + 15 s.
+// The fence of a write with an unknown outcome lasts for upstream.queueTimeout + writeTimeout + 15 s.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -29,7 +29,7 @@ async function isStored({ upstream, proxy }: World): Promise<boolean> {
 }
 
 describe('fence of a write with an unknown outcome', () => {
-  test('prevents loads from being stored for 47 s', async () => {
+  test('prevents loaded records from being stored for 47 s by default', async () => {
     const world = await writeWithUnknownEnd();
     expect(await isStored(world)).toBe(false);
     world.proxy.pass(46_999);
@@ -38,7 +38,7 @@ describe('fence of a write with an unknown outcome', () => {
     expect(await isStored(world)).toBe(true);
   });
 
-  test('lasts for the configured write timeouts plus 15 s', async () => {
+  test('lasts for the configured queue and write timeouts plus 15 s', async () => {
     const world = await writeWithUnknownEnd({ UPSTREAM_WRITE_TIMEOUT: '5s', UPSTREAM_QUEUE_TIMEOUT: '1s' });
     world.proxy.pass(20_999);
     expect(await isStored(world)).toBe(false);

@@ -1,4 +1,4 @@
-// Hits served from prepared responses are counted in the latency histogram and logged.
+// Hits served from prepared responses are counted in the latency histogram and the statistics.
 import { describe, expect, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';

@@ -1,4 +1,4 @@
-// Any page could load private values through a JSONP script with the browser's cached login.
+// With the browser's cached login, any page could load private values through a JSONP script.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -42,7 +42,7 @@ describe('JSONP with a login', () => {
     });
   });
 
-  test('is not rejected if either the login or the callback is missing', async () => {
+  test('is rejected, but a login alone or a callback alone is accepted', async () => {
     const upstream = mockUpstream(secret);
     const proxy = await startProxy();
     expect((await proxy.ask(`${PATH}?${callback}`)).text).toMatch(/^steal\(.*\);$/s);

@@ -18,7 +18,7 @@ describe('proxy with a seed file and no upstream', () => {
   test.each([
     ['plain', (text: string) => text],
     ['compressed', (text: string) => gzipSync(text)],
-  ])('serves the records of a %s seed as fresh forever', async (_, pack) => {
+  ])('serves records from a %s seed file as fresh forever', async (_, pack) => {
     const SEED_FILE = fileOf(pack(`${recordLine(HANDLE)}\n`));
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE });
     await whenRead(proxy);

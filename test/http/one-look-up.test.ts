@@ -1,4 +1,5 @@
-// Each request outside the fast reads is looked up once, and enters Express only if its route requires it.
+// Each request that the fast read path does not serve is looked up once in the route table, and enters
+// Express only if its route requires it.
 import express from 'express';
 import nock from 'nock';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
@@ -31,12 +32,12 @@ describe('route table lookup', () => {
       0,
     ],
     ['OPTIONS', PATH, 'a preflight', {}, 200, 0],
-    ['GET', '/api/nothing', 'a path that is not there', {}, 404, 0],
+    ['GET', '/api/nothing', 'an unknown path', {}, 404, 0],
     ['PATCH', '/api/site', 'an unknown method', {}, 501, 0],
-    ['DELETE', '/api/site', 'a method that is not there', {}, 405, 0],
+    ['DELETE', '/api/site', 'an unsupported method', {}, 405, 0],
     ['PUT', PATH, 'a write', { body: '[]', headers: { Authorization: 'Basic eDp5' } }, 201, 1],
     ['GET', '/api/v2/handles/21.T11998/abc', 'ePIC v2', {}, 401, 1],
-    ['GET', '/openapi.json', 'a description', {}, 200, 1],
+    ['GET', '/openapi.json', 'the API description', {}, 200, 1],
   ])('runs once for %s %s (%s)', async (method, target, _what, question, status, entered) => {
     const lookUps = vi.spyOn(RouteTable.prototype, 'at');
     const entries = vi.spyOn(express.application as unknown as { handle: () => void }, 'handle');

@@ -9,7 +9,7 @@ import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
 vi.mock('../../src/handle/handle.js', { spy: true });
 useNock();
 
-/** Returns the arguments of all calls that parse or fold this handle or its prefix. */
+/** Returns the arguments of all calls that parse or fold `HANDLE` or its prefix. */
 function foldings(): unknown[] {
   const { handleRef, recordKey, foldHandle, upperAscii } = vi.mocked(parsing);
   return [handleRef, recordKey, foldHandle, upperAscii]
@@ -27,7 +27,7 @@ describe('handle parsing', () => {
     ['a batch element', ({ ask }) => ask(batch)],
     ['an ePIC v2 read', ({ ask }) => ask(`/api/v2/handles/${HANDLE}`)],
     ['a native message', ({ app }) => askNative(app.native, HANDLE, { transport: 'udp' })],
-  ])('runs once for an uncached read of %s', async (_what, read) => {
+  ])('runs once on a cache miss: %s', async (_what, read) => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false', V2_ANONYMOUS_READ: 'true' });
     vi.clearAllMocks();

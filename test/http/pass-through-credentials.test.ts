@@ -1,4 +1,4 @@
-// Requests with credentials are always forwarded, never served from the cache and never stored.
+// Requests with credentials are always forwarded; their responses are never cached.
 import { brotliCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -21,7 +21,7 @@ describe('requests with credentials', () => {
       ['with publicOnly=false', `${PATH}?publicOnly=false`, {}],
       ['with both', `${PATH}?publicOnly=false&index=2`, { Authorization }],
     ])(
-      'is always forwarded %s, and its response is neither stored nor shared',
+      'is always forwarded (%s), and its response is neither stored nor shared',
       async (_what, target, headers) => {
         const upstream = mockUpstream(open);
         const proxy = await startProxy();
@@ -40,19 +40,22 @@ describe('requests with credentials', () => {
 
     const json = Buffer.from(JSON.stringify(secret.body));
     test.each([
-      ['gzip', 'of a body that is not compressed', json],
-      ['br', 'of a record in another coding', brotliCompressSync(json)],
-    ])('returns Content-Encoding %s %s unchanged, without an ETag', async (coding, _what, body) => {
-      mockUpstream({ ...secret, body, headers: { 'Content-Encoding': coding } });
-      const proxy = await startProxy();
-      const answer = await proxy.ask(PATH, { headers: { Authorization } });
-      expect([answer.status, answer.headers['content-encoding'], answer.headers.etag]).toEqual([
-        200,
-        coding,
-        undefined,
-      ]);
-      expect(answer.body).toEqual(body);
-    });
+      ['gzip', 'an uncompressed record', json],
+      ['br', 'a Brotli-compressed record', brotliCompressSync(json)],
+    ])(
+      'returns Content-Encoding %s and the body unchanged for %s, and omits the ETag',
+      async (coding, _what, body) => {
+        mockUpstream({ ...secret, body, headers: { 'Content-Encoding': coding } });
+        const proxy = await startProxy();
+        const answer = await proxy.ask(PATH, { headers: { Authorization } });
+        expect([answer.status, answer.headers['content-encoding'], answer.headers.etag]).toEqual([
+          200,
+          coding,
+          undefined,
+        ]);
+        expect(answer.body).toEqual(body);
+      },
+    );
 
     test('does not join the load of a concurrent anonymous GET', async () => {
       let release: (value: unknown) => void = () => undefined;
@@ -100,7 +103,7 @@ describe('requests with credentials', () => {
     });
   });
 
-  test('are forwarded as HEAD if they are HEAD', async () => {
+  test('keep the HEAD method when they are forwarded', async () => {
     const sent = mockWrites(
       { status: 200, rawHeaders: ['Content-Type', 'application/json', 'Content-Length', '99'] },
       { methods: ['HEAD'] },

@@ -35,7 +35,7 @@ describe('pass-through endpoints', () => {
     });
   });
 
-  test('exclude all other paths from forwarding', async () => {
+  test('do not include other paths, which return 404', async () => {
     const sent = mockWrites(undefined, { methods: ['GET', 'POST', 'PUT'], path: /^/ });
     const proxy = await startProxy({ REDIRECT_ENABLED: 'false' });
     for (const target of ['/api/foo', '/api', '/api/sitemap', '/apis/site', '/api/v3', '/hrls/handles']) {

@@ -14,7 +14,7 @@ describe('reverse lookup', () => {
     expect((await proxy.ask(TARGET)).status).toBe(404);
   });
 
-  test('is forwarded with credentials to the service only, and is not cached', async () => {
+  test('is forwarded with credentials only to the configured service, and is not cached', async () => {
     const answer = { status: 200, body: '["21.T11998/A"]', rawHeaders: ['Content-Type', 'application/json'] };
     const origin = 'http://reverse.test:8080';
     const sent = mockWrites(answer, { methods: ['GET'], origin, path: /^\/hrls/ });

@@ -16,7 +16,7 @@ const cacheStatus = async (proxy: Proxy, path: string): Promise<unknown> =>
 
 describe('path case', () => {
   describe('read', () => {
-    test.each(SPELLINGS)('behaves the same under %s on every route', async (base) => {
+    test.each(SPELLINGS)('returns the same response under %s for a miss and for hits', async (base) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       const path = `${base}/${HANDLE}`;

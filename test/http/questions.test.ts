@@ -65,7 +65,7 @@ describe('record representations', () => {
     expect(answer.headers['content-type']).toBe('application/javascript;charset=utf-8');
   });
 
-  test('have the same headers for HEAD as for GET, without a body', async () => {
+  test('have the same headers for HEAD as for GET, but no body', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const [get, head] = [await proxy.ask(PATH), await proxy.ask(PATH, { method: 'HEAD' })];

@@ -1,4 +1,4 @@
-// Reads that bypass Express are logged and counted.
+// Reads that bypass Express are counted in the statistics.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -42,7 +42,7 @@ describe('reporting of reads', () => {
     await expect.poll(() => resultsOf(proxy)).toEqual({ miss: 1, stale: 1 });
   });
 
-  test('counts a client that disconnects during a load, whose record is still stored', async () => {
+  test('counts a read whose client disconnects before the record is loaded and stored', async () => {
     let answer = (): void => undefined;
     const after = new Promise<void>((resolve) => (answer = resolve));
     const upstream = mockUpstream({ ...recordOf(), after });

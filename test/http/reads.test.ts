@@ -18,7 +18,7 @@ function countEntries(): () => number {
   return () => handle.mock.calls.length;
 }
 
-describe('anonymous reads', () => {
+describe('reads', () => {
   test.each([
     [{}],
     [{ Via: '1.1 Caddy' }],
@@ -75,10 +75,10 @@ describe('anonymous reads', () => {
   });
 
   test.each([
-    ['credentials', PATH, { Authorization: 'Basic eDp5' }],
+    ['a login', PATH, { Authorization: 'Basic eDp5' }],
     ['private values', `${PATH}?publicOnly=false`, {}],
     ['a list', '/api/handles?prefix=21.T11998', {}],
-  ])('are handled by Express with %s', async (_what, target, headers) => {
+  ])('enter Express for %s', async (_what, target, headers) => {
     mockUpstream();
     const entries = countEntries();
     const proxy = await startProxy();

@@ -80,23 +80,26 @@ describe('proxy that follows referrals', () => {
     expect(far.asked).toBe(1);
   });
 
-  test('accepts only a server that has the key in its site record', async () => {
+  test('accepts only a server whose key matches its site record', async () => {
     const { read } = await start();
     expect((await read('99.TLS/page')).body).toContain('https://example.org/tls');
     expect(await read('99.WRONG/page')).toMatchObject({ status: 502 });
     expect(secure.askedFor('99.WRONG/page')).toBe(0);
   });
 
-  test('returns no handles under a prefix that has no record', async () => {
+  test('returns 404 for a handle whose prefix has no record', async () => {
     const { read } = await start();
     expect(await read('99.NOBODY/page')).toMatchObject({ status: 404 });
   });
 
-  test.each(['99.NATIVE', '99.LOOP'])('fails for %s, which refers to no HTTP server', async (prefix) => {
-    const { read } = await start();
-    expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
-    expect(far.asked).toBe(0);
-  });
+  test.each(['99.NATIVE', '99.LOOP'])(
+    'returns 502 for %s, which refers to no HTTP server',
+    async (prefix) => {
+      const { read } = await start();
+      expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
+      expect(far.asked).toBe(0);
+    },
+  );
 
   test('rejects a private network address by default', async () => {
     const { read } = await start({ UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'false' });
@@ -104,7 +107,7 @@ describe('proxy that follows referrals', () => {
     expect(far.asked).toBe(0);
   });
 
-  test('sends no credentials to a referred server', async () => {
+  test('rejects a read with credentials instead of sending them to a referred server', async () => {
     const { read } = await start();
     const login = { Authorization: basic('300:21.T1/USER', 'secret') };
     expect(await read('99.FAR/page', login)).toMatchObject({ status: 400 });
@@ -121,7 +124,7 @@ describe('proxy that follows referrals', () => {
     expect(root.askedFor('21.T1/page')).toBe(0);
   });
 
-  test('follows none when upstream.followReferrals is false', async () => {
+  test('follows no referral when upstream.followReferrals is false', async () => {
     const { read } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
     expect(await read('99.FAR/page')).toMatchObject({ status: 400 });
     expect(root.asked).toBe(0);

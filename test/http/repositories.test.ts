@@ -40,7 +40,7 @@ const VALUE = {
 };
 
 describe('DSpace handle', () => {
-  it('has the same single value as with DSpace’s plugin for the Java server, and is read once', async () => {
+  it('has the same single value as with DSpace’s plugin for the Java server, and is loaded once', async () => {
     dspaceAnswers('/server/resolve/123456/1', [PAGE]);
     const { ask } = await start();
     for (const target of ['/api/handles/123456/1', '/api/handles/123456/1?index=100&index=1']) {

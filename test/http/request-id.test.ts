@@ -23,7 +23,7 @@ async function startLogged(env: Record<string, string> = {}) {
     for (const line of text.trimEnd().split('\n')) lines.push(JSON.parse(line) as Line);
   };
   const proxy = await startProxy(env, { logger: createLogger({ level: 'info', destination: { write } }) });
-  /** Waits for this number of request log lines and returns their ids. */
+  /** Waits for `count` request log lines and returns their ids. */
   const logged = async (count: number): Promise<unknown[]> => {
     const ids = (): unknown[] =>
       lines.filter(({ msg }) => msg === 'request').map(({ requestId }) => requestId);
@@ -38,7 +38,7 @@ const from = (id: string | string[]): Question => ({ headers: { 'X-Request-Id': 
 const INTERFACES = [PATH, `/${HANDLE}`, PATH.replace('/api/', '/api/v2/'), '/api/unknown'];
 
 describe('request id of an error', () => {
-  test.each(INTERFACES)('matches the log line on %s', async (path) => {
+  test.each(INTERFACES)('matches the log line for %s', async (path) => {
     mockUpstream(FAILURE);
     const { proxy, logged } = await startLogged();
     const { status, headers } = await proxy.ask(path);
@@ -47,7 +47,7 @@ describe('request id of an error', () => {
     expect(await logged(1)).toEqual([headers['x-request-id']]);
   });
 
-  test.each(INTERFACES)('is accepted from a trusted proxy on %s', async (path) => {
+  test.each(INTERFACES)('is accepted from a trusted proxy for %s', async (path) => {
     mockUpstream(FAILURE);
     const { proxy, logged } = await startLogged(TRUSTED);
     expect((await proxy.ask(path, from(GIVEN))).headers['x-request-id']).toBe(GIVEN);
@@ -106,7 +106,7 @@ describe('request id', () => {
     expect(await logged(4)).toEqual([expect.stringMatching(UUID), 'one', 'two', undefined]);
   });
 
-  test('replaces the id of an untrusted client in the forwarded request', async () => {
+  test('is replaced in the forwarded request when the client is not trusted', async () => {
     const sent = mockWrites();
     const { proxy, logged } = await startLogged();
     await proxy.ask(PATH, { method: 'PUT', body: '[]', ...from(GIVEN) });

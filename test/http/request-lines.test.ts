@@ -56,17 +56,17 @@ async function askEverything({ ask, tcpPort }: Awaited<ReturnType<typeof startPr
 
 describe('request log (log.requests)', () => {
   test.each([
-    ['without a setting', {}, MISSES_AND_ERRORS],
-    ['with misses-and-errors', { LOG_REQUESTS: 'misses-and-errors' }, MISSES_AND_ERRORS],
-    ['with all', { LOG_REQUESTS: 'all' }, [...HITS, ...MISSES_AND_ERRORS]],
-    ['with none', { LOG_REQUESTS: 'none' }, []],
+    ['by default', {}, MISSES_AND_ERRORS],
+    ['for misses-and-errors', { LOG_REQUESTS: 'misses-and-errors' }, MISSES_AND_ERRORS],
+    ['for all', { LOG_REQUESTS: 'all' }, [...HITS, ...MISSES_AND_ERRORS]],
+    ['for none', { LOG_REQUESTS: 'none' }, []],
   ])('contains the selected requests %s', async (_name, env, lines) => {
     const { proxy, logged } = await start(env);
     await askEverything(proxy);
     expect(await logged()).toEqual([...lines].sort());
   });
 
-  test('follows log.requests after a reload', async () => {
+  test('applies a changed log.requests after a reload', async () => {
     const { proxy, logged } = await start({ LOG_REQUESTS: 'all' });
     await proxy.ask(PATH);
     await proxy.ask(PATH);

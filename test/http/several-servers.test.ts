@@ -101,7 +101,7 @@ describe('proxy with several upstream servers', () => {
     }
   });
 
-  test('serves a prefix record from the server for its prefix or from the default server', async () => {
+  test('reads a prefix record from the server for its prefix, and otherwise from the default server', async () => {
     const { ask } = await start();
     expect((await ask('/api/handles/0.NA/20.500.99')).status).toBe(200);
     expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
@@ -120,7 +120,7 @@ describe('proxy with several upstream servers', () => {
   });
 
   test.each(['/api/handles', '/api/v2/handles'])(
-    'rejects a write through %s to a read-only server, without an upstream request',
+    'rejects a write through %s to a read-only server, without forwarding it',
     async (path) => {
       const { put } = await start();
       const body = path === '/api/handles' ? WRITE : V2_WRITE;

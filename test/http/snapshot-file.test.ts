@@ -20,13 +20,13 @@ useNock();
 
 const broken = { status: 502, body: '<html>' };
 
-/** Returns the offset after the first block, which contains the identity. */
+/** Returns the offset after the first block, which identifies the upstream. */
 function firstEntriesAt(bytes: Buffer): number {
   const head = decodeBlockHead(bytes.subarray(MAGIC_BYTES, MAGIC_BYTES + BLOCK_HEAD_BYTES));
   return MAGIC_BYTES + BLOCK_HEAD_BYTES + (head?.payloadBytes ?? 0);
 }
 
-/** Returns the decompressed content of all blocks after the identity. */
+/** Returns the decompressed content of all blocks after the first block. */
 function contentOf(file: string): string {
   const bytes = readFileSync(file);
   let at = firstEntriesAt(bytes);
@@ -63,7 +63,7 @@ describe('snapshot file', () => {
     await expect.poll(() => proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 1 });
   });
 
-  test('is complete, without a temporary file, when the proxy stops during a write', async () => {
+  test('is complete, and leaves no temporary file, when the proxy stops while writing it', async () => {
     mockUpstream();
     const folder = newFolder();
     const proxy = await startLogged(join(folder, 'snapshot'), { CACHE_SNAPSHOT_EVERY: '1s' });
@@ -188,7 +188,7 @@ describe('snapshot file', () => {
         chmodSync(join(file, '..'), 0o500);
       },
     ],
-  ])('affects no request, and is reported once, when it %s', async (_, spoil) => {
+  ])('affects no request, and is reported at most once, when it %s', async (_, spoil) => {
     const folder = join(newFolder(), 'within');
     mkdirSync(folder);
     const file = join(folder, 'snapshot');

@@ -1,4 +1,5 @@
-// Records from the snapshot are served stale until loaded again, or are not restored.
+// Records restored from a snapshot are served stale until they are loaded again. Records that were written or
+// purged since the snapshot are not restored.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -71,7 +71,7 @@ describe('expired record', () => {
     expect(answer.headers['cache-control']).toBe('no-store');
   });
 
-  test('is served stale for the period of its prefix, without limit for "forever"', async () => {
+  test('is served stale for the period configured for its prefix, and indefinitely for "forever"', async () => {
     const upstream = mockUpstream((target) => recordOf(VALUES, target.replace('/api/handles/', '')));
     const periods = '{default: 1m, 21.t1: forever, 21.T1.*: 2m, 10.1000: 0s}';
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: periods, UPSTREAM_RETRY_AFTER: '0s' });
@@ -93,7 +93,7 @@ describe('expired record', () => {
     expect(headers['cache-status']).toMatch(/; hit; ttl=-\d+; detail=error$/);
   });
 
-  test('is not served after an invalidation, even with "forever"', async () => {
+  test('is not served after an invalidation, even if cache.staleIfError is "forever"', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: 'forever' });
     await proxy.ask(PATH);

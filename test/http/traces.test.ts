@@ -1,4 +1,4 @@
-// Each request sends one trace to the configured collector, without affecting the response.
+// Each sampled request is exported as one trace to the configured collector; responses are unaffected.
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../src/observe/tracer.js';
 import { useNock } from '../support/nock.js';
@@ -56,7 +56,7 @@ describe('tracing', () => {
 
   it.each([
     ['an unsampled request', { TRACING_SAMPLE_PERCENT: '0' }, {}],
-    ['a request unsampled by its caller', {}, { traceparent: `00-${TRACE}-${PARENT}-00` }],
+    ['a request that its caller did not sample', {}, { traceparent: `00-${TRACE}-${PARENT}-00` }],
   ])('does not export %s', async (_what, env, headers) => {
     mockUpstream();
     const collector = await startOtlpReceiver();

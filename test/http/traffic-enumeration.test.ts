@@ -14,7 +14,7 @@ import { textValue } from '../../src/dev-server/seed.js';
 
 const PAGE = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
-/** The same server on plain HTTP, where it ignores logins. */
+/** The same server as `demo`, on plain HTTP, where it ignores logins. */
 const plain = await demo.listenInsecurely(0);
 const { key, cert, fingerprint } = await createCertificate();
 const overTls = await startDemoServer({ tls: { key, cert } });
@@ -41,7 +41,7 @@ const from = (address: string, question: Question = {}): Question => ({
 let guesses = 0;
 const guess = (): string => `21.T11998/guess-${++guesses}`;
 
-/** Requests this number of unknown names. */
+/** Requests `times` unknown handles. */
 async function guessNames(proxy: Proxy, address: string, times = 6): Promise<Asked[]> {
   const answers = [];
   for (let count = 0; count < times; count++) {
@@ -52,7 +52,7 @@ async function guessNames(proxy: Proxy, address: string, times = 6): Promise<Ask
 
 const statusesOf = (answers: readonly Asked[]): number[] => answers.map(({ status }) => status);
 
-/** Whether a miss from this address is rejected without an upstream request. */
+/** Whether a miss from `address` is rejected without an upstream request. */
 async function isLimited(proxy: Proxy, address: string, server = demo): Promise<boolean> {
   server.reset();
   const { status } = await proxy.ask(`/api/handles/${guess()}`, from(address));
@@ -85,7 +85,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     expect(await isLimited(proxy, GUESSER)).toBe(false);
   });
 
-  test('counts template includes as misses and still serves cached locations', async () => {
+  test('counts uncached includes as misses and still serves cached locations', async () => {
     const proxy = await start();
     const list = (xml: string) => [textValue(1, '10320/loc', `<locations>${xml}</locations>`)];
     const include = (handle: string): string => `<include>${handle}</include>`;
@@ -115,7 +115,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     ['ePIC v2', () => [`/api/v2/handles/${guess()}`]],
     ['POST of a handle', () => [`/api/handles/${guess()}`, { method: 'POST' }]],
     ['a conditional PUT', () => [`/api/handles/${guess()}`, conditional]],
-  ])('counts and rejects guesses by %s', async (_interface, guessed) => {
+  ])('counts and rejects guesses through %s', async (_interface, guessed) => {
     const proxy = await start();
     for (let times = 0; times < 6; times++) {
       const [path, question] = guessed();
@@ -153,7 +153,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     });
   });
 
-  test('counts each guess in a batch, and later rejects its misses but not its hits', async () => {
+  test('counts each guess in a batch, and rejects only the misses of a later batch', async () => {
     const proxy = await start();
     await proxy.ask(PAGE, from(OTHER));
     await proxy.ask(
@@ -177,7 +177,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
     expect([refused.status, demo.asked]).toEqual([403, 0]);
   });
 
-  test('counts a guess even after reads that failed without a response', async () => {
+  test('counts guesses, but not failed reads', async () => {
     const proxy = await start();
     const forwarded = (name: string): string => `/api/handles/${name}?publicOnly=false`;
     demo.fail('error');
@@ -218,7 +218,7 @@ describe('enumeration limit (traffic.enumeration)', () => {
       expect(await isLimited(proxy, OTHER, overTls)).toBe(false);
     });
 
-    test('include local programs, and every client while the key is unset', async () => {
+    test('include local programs, and every client while the limit is 0', async () => {
       const proxy = await start({ HTTP_TRUSTED_PROXIES: '10.0.0.0/8' });
       for (let times = 0; times < 20; times++) await proxy.ask(`/api/handles/${guess()}`);
       expect((await proxy.ask(`/api/handles/${guess()}`)).status).toBe(404);

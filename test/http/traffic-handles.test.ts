@@ -1,4 +1,4 @@
-// Traffic rules also match handles outside the request line.
+// Traffic rules also match handles in batches, tunnelled messages and forms.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { elementsOf, postBatch } from '../support/batch.js';
@@ -12,7 +12,7 @@ const [HIDDEN, OTHER] = ['21.T11998/page', '21.T11998/DEMO'];
 const start = (rule: object): Promise<Proxy> =>
   startProxy({ UPSTREAM_URL: demo.url, TRAFFIC_RULES: JSON.stringify([{ name: 'tested', ...rule }]) });
 
-/** Starts a proxy with a rule that rejects the handle, whose record is cached. */
+/** Starts a proxy with a rule that rejects `match`, and caches the record of `OTHER`. */
 async function startRefusing(match: object): Promise<Proxy> {
   const proxy = await start({ match, answer: 403 });
   await postBatch(proxy, { handles: [OTHER] });

@@ -9,7 +9,7 @@ import { USER01, USER02 } from '../support/v2.js';
 
 const PATH = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
-/** The same server on plain HTTP, where it ignores logins. */
+/** The same server as `demo`, on plain HTTP, where it ignores logins. */
 const plain = await demo.listenInsecurely(0);
 const { key, cert, fingerprint } = await createCertificate();
 const overTls = await startDemoServer({ tls: { key, cert } });
@@ -150,7 +150,7 @@ describe('traffic limit (rate limit)', () => {
     UPSTREAMS: JSON.stringify([{ url: overTls.url, fingerprint, prefixes: '*', readOnly: true }]),
   };
 
-  /** Sends one unverified name twice, then two others once each. */
+  /** Requests `path` twice with one unverified name, then once with each of two others. */
   async function askWithMadeUpNames(proxy: Proxy, path: string): Promise<number[]> {
     const statuses: number[] = [];
     for (const name of ['300:21.T1/1', '300:21.T1/1', '300:21.T1/2', '300:21.T1/3']) {
@@ -163,8 +163,8 @@ describe('traffic limit (rate limit)', () => {
   test.each([
     ['over plain HTTP', { UPSTREAM_URL: plain.url }, PATH],
     ['over plain HTTP through ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
-    ['at a server without logins', READ_ONLY, PATH],
-    ['at a server without logins, through ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
+    ['at a read-only server', READ_ONLY, PATH],
+    ['at a read-only server, through ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
   ])('does not verify names through a read %s (by: identity)', async (_where, env, path) => {
     const proxy = await start(env, { by: 'identity', perMinute: 3 });
     const statuses = await askWithMadeUpNames(proxy, path);
@@ -172,10 +172,10 @@ describe('traffic limit (rate limit)', () => {
   });
 
   test.each([
-    ['the Handle server has refused', PATH, 401],
-    ['the Handle server did not check', '/21.T11998/page', 302],
+    ['the Handle server has refused it', PATH, 401],
+    ['the Handle server did not check it', '/21.T11998/page', 302],
   ])(
-    'returns a name that %s to the shared bucket of its network (by: identity)',
+    'puts a name in the shared bucket of its network when %s (by: identity)',
     async (_what, path, status) => {
       const proxy = await start({}, { by: 'identity', perMinute: 3 });
       const statuses = await askWithMadeUpNames(proxy, path);
@@ -207,7 +207,7 @@ describe('traffic limit (rate limit)', () => {
     expect(statuses.map((status) => status === 429)).toEqual([false, false, true, true]);
   });
 
-  test('counts ePIC v2 and redirects, and rejects them in the format of each interface', async () => {
+  test('counts redirects and ePIC v2 requests in the same bucket', async () => {
     const proxy = await start({ V2_ENABLED: 'true' });
     await proxy.ask('/21.T11998/page');
     await proxy.ask('/21.T11998/page');

@@ -21,7 +21,7 @@ const start = (rules: readonly object[], env: Record<string, string> = {}): Prom
     ...env,
   });
 
-/** Whether a rule with this match rejects the request. */
+/** Whether a rule with `match` rejects the request. */
 async function isMatched(match: object, target: string, question?: Question): Promise<boolean> {
   const proxy = await start([{ name: 'tested', match, answer: 403 }]);
   return (await proxy.ask(target, question)).status === 403;
@@ -36,29 +36,29 @@ describe('traffic rules', () => {
     test.each<[string, object, string, Question | undefined, boolean]>([
       ['an address', { network: '192.0.2.7' }, PAGE, from('192.0.2.7'), true],
       ['a network', { network: ['198.51.100.0/24', '192.0.2.0/24'] }, PAGE, from('192.0.2.7'), true],
-      ['no different network', { network: '192.0.2.0/24' }, PAGE, from('192.0.3.7'), false],
+      ['no other network', { network: '192.0.2.0/24' }, PAGE, from('192.0.3.7'), false],
       ['an IPv6 network', { network: '2001:db8::/32' }, PAGE, from('2001:db8:7::1'), true],
       ['an IPv4 address as IPv6', { network: '192.0.2.0/24' }, PAGE, from('::ffff:192.0.2.7'), true],
       ['an agent in any case', { userAgent: '*gptbot*' }, PAGE, agent('Mozilla GPTBot/1.2'), true],
-      ['no different agent', { userAgent: '*gptbot*' }, PAGE, agent('curl/8'), false],
+      ['no other agent', { userAgent: '*gptbot*' }, PAGE, agent('curl/8'), false],
       ['a missing agent', { userAgent: '*' }, PAGE, undefined, true],
       ['a method', { method: 'POST' }, '/api/sessions', { method: 'POST' }, true],
-      ['no different method', { method: ['PUT', 'DELETE'] }, PAGE, undefined, false],
+      ['no other method', { method: ['PUT', 'DELETE'] }, PAGE, undefined, false],
       ['the record interface', { interface: 'record' }, PAGE, undefined, true],
       ['ePIC v2', { interface: 'v2' }, '/api/v2/handles/21.T11998/page', undefined, true],
       ['redirects', { interface: 'redirect' }, '/21.T11998/page', undefined, true],
       ['lists', { interface: 'list' }, '/api/handles?prefix=21.T11998', undefined, true],
       ['native messages', { interface: 'native' }, '/', { method: 'POST', headers: MESSAGE }, true],
       ['no ordinary POST as a native message', { interface: 'native' }, '/', { method: 'POST' }, false],
-      ['no different interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
+      ['no other interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
       ['a prefix', { prefix: '21.t11998' }, PAGE, undefined, true],
       ['a derived prefix', { prefix: '21.*' }, PAGE, undefined, true],
       ['no prefix with the same first characters', { prefix: '21.T1' }, PAGE, undefined, false],
       ['a handle', { handle: '21.T11998/PA*' }, PAGE, undefined, true],
       ['a handle, percent-encoded', { handle: '21.T11998/page' }, '/21.T11998%2Fpag%65', undefined, true],
-      ['no different handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
+      ['no other handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
       ['misses', { reads: 'misses' }, PAGE, undefined, true],
-      ['no miss for a rule for hits', { reads: 'hits' }, PAGE, undefined, false],
+      ['no miss when it is limited to hits', { reads: 'hits' }, PAGE, undefined, false],
       ['credentials', { credentials: true }, PAGE, { headers: { Authorization: 'Basic eDp4' } }, true],
       ['missing credentials', { credentials: false }, PAGE, undefined, true],
       ['everything', {}, PAGE, undefined, true],
@@ -68,7 +68,7 @@ describe('traffic rules', () => {
     });
   });
 
-  test('match a POST of any Content-Type to a redirect while the tunnel is disabled', async () => {
+  test('match a POST of a native message as a redirect while the tunnel is disabled', async () => {
     const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
     const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
     const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });
@@ -120,7 +120,7 @@ describe('traffic rules', () => {
     });
 
     test.each(['/api/handles/21.T11998/no1', '/21.T11998/no1', '/api/v2/handles/21.T11998/no1'])(
-      'counts %s',
+      'counts a miss for %s',
       async (target) => {
         const proxy = await start([CRAWLERS]);
         await ask(proxy, PAGE);
@@ -156,7 +156,7 @@ describe('traffic rules', () => {
     });
   });
 
-  test('log each matching request with log: true', async () => {
+  test('log each matching request when log is true', async () => {
     const lines: string[] = [];
     const to = new Writable({
       write(chunk: Buffer, _encoding, done) {

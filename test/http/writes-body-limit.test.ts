@@ -22,7 +22,7 @@ describe('http.maxBodySize', () => {
       expect(sent[0]?.body).toHaveLength(MIB);
     });
 
-    test('returns 413 and evicts nothing at 1 MiB and one byte', async () => {
+    test('is rejected with 413, and evicts nothing, at 1 MiB and one byte', async () => {
       const upstream = mockUpstream();
       const sent = mockWrites();
       const proxy = await startProxy();

@@ -1,4 +1,4 @@
-// The record of a conditional write may be empty, or hidden by the Handle server.
+// The record that a conditional write depends on may be empty, or hidden by the Handle server.
 import { assert, describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -43,15 +43,18 @@ describe('conditional write (If-Match)', () => {
       502,
       { responseCode: 2, handle: HANDLE },
     ],
-  ])('relays %s when it replaces the record, and writes nothing', async (_what, read, status, members) => {
-    const { answer, sent } = await putIf(read, { 'If-Match': '*' });
-    expect(answer.status).toBe(status);
-    expect(JSON.parse(answer.text)).toMatchObject(members);
-    expect('handle' in (JSON.parse(answer.text) as object)).toBe('handle' in members);
-    expect(sent).toEqual([]);
-  });
+  ])(
+    'returns an error and writes nothing when the read results in %s',
+    async (_what, read, status, members) => {
+      const { answer, sent } = await putIf(read, { 'If-Match': '*' });
+      expect(answer.status).toBe(status);
+      expect(JSON.parse(answer.text)).toMatchObject(members);
+      expect('handle' in (JSON.parse(answer.text) as object)).toBe('handle' in members);
+      expect(sent).toEqual([]);
+    },
+  );
 
-  test('relays the challenge and Retry-After of a server that denies the record', async () => {
+  test('relays the challenge and Retry-After from a server that denies access to the record', async () => {
     const headers = { 'WWW-Authenticate': 'Basic realm="handle"', 'Retry-After': '7' };
     const { answer } = await putIf(
       { status: 401, body: { responseCode: 402 }, headers },

@@ -1,4 +1,4 @@
-// Path, query, headers and body of a write are forwarded byte for byte.
+// The handle, query and body of a write are forwarded unchanged, as are the caller's headers.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -77,7 +77,7 @@ describe('forwarded write', () => {
     ['a backslash', '21.T11998/a%5Cb', '21.T11998/a%5Cb'],
     ['non-ASCII letters', '21.T11998/gr%C3%B6%C3%9Fe', '21.T11998/gr%C3%B6%C3%9Fe'],
     ['only a prefix', '0.NA%2F21.T11998', '0.NA/21.T11998'],
-  ])('preserves the handle with %s', async (_what, path, expected) => {
+  ])('preserves a handle with %s', async (_what, path, expected) => {
     const sent = mockWrites();
     const proxy = await startProxy();
     await proxy.ask(`/api/handles/${path}`, { method: 'PUT', body: '[]' });

@@ -19,8 +19,8 @@ const CONNECTION_HEADERS = {
   Upgrade: 'h2c',
 };
 
-describe('hop-by-hop and forwarding headers', () => {
-  test('are removed from the request', async () => {
+describe('forwarded headers', () => {
+  test('exclude hop-by-hop headers in a request', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     await proxy.ask(PATH, { method: 'PUT', headers: { ...CONNECTION_HEADERS, 'X-Kept': 'yes' }, body: '[]' });
@@ -40,7 +40,7 @@ describe('hop-by-hop and forwarding headers', () => {
     expect(headers['x-kept']).toBe('yes');
   });
 
-  test('are removed from the response', async () => {
+  test('exclude hop-by-hop headers in a response', async () => {
     mockWrites({
       status: 200,
       rawHeaders: [
@@ -64,7 +64,7 @@ describe('hop-by-hop and forwarding headers', () => {
     expect(headers['x-kept']).toBe('yes');
   });
 
-  test('exclude required end-to-end headers, even when Connection names them', async () => {
+  test('include required end-to-end headers, even when Connection names them', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const headers = { Connection: 'Content-Type, Content-Length', 'Content-Type': 'application/json' };
@@ -72,7 +72,7 @@ describe('hop-by-hop and forwarding headers', () => {
     expect(sent[0]?.body).toBe('[1]');
   });
 
-  test('include a Via to which the proxy is appended', async () => {
+  test('include Via, with the proxy appended', async () => {
     const sent = mockWrites();
     const upstream = mockUpstream();
     const proxy = await startProxy();
@@ -158,7 +158,7 @@ describe('hop-by-hop and forwarding headers', () => {
     },
   );
 
-  test('are correct for an HTTP/1.0 response', async () => {
+  test('do not prevent the relay of an upstream response with Connection: close', async () => {
     mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), rawHeaders: ['Connection', 'close'] });
     const proxy = await startProxy();
     expect((await proxy.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(200);

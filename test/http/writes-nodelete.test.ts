@@ -59,14 +59,14 @@ describe('DELETE (nodelete)', () => {
     expect(sent).toEqual([]);
   });
 
-  test('applies pretty and callback to the rejection', async () => {
+  test('is rejected as JSONP when the query contains a callback', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { text } = await proxy.ask(`${PATH}?callback=f`, { method: 'DELETE' });
     expect(text).toMatch(/^f\(\{.*"responseCode":400.*\}\);$/);
   });
 
-  test('is rejected for an empty index, which could bypass the rule', async () => {
+  test('never reaches the server without an index when only values may be deleted', async () => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy({ DELETION_VALUES: 'true' });

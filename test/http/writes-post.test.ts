@@ -8,7 +8,7 @@ import { jsonAnswer, mockWrites } from '../support/writes.js';
 useNock();
 
 describe('POST of a handle', () => {
-  test('is forwarded each time and leaves the entry fresh', async () => {
+  test('is forwarded each time and leaves the cache entry fresh', async () => {
     const upstream = mockUpstream();
     const sent = mockWrites(jsonAnswer(200, { responseCode: 1, values: [] }));
     const proxy = await startProxy();

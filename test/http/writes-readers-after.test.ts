@@ -44,7 +44,7 @@ interface Written {
   proxy: Proxy;
 }
 
-/** Caches several representations of a record, then writes it with this outcome. */
+/** Caches several representations of a record, then sends a write that returns `answer`. */
 async function writeAfterRead(answer: WriteAnswer, method: string): Promise<Written> {
   const upstream = mockUpstream(old);
   mockWrites(answer);

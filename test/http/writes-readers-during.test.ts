@@ -1,4 +1,4 @@
-// The old record is current until a write is acknowledged, so clients cannot evict a record by sending writes.
+// The old record is current until a write is acknowledged, so sending a write cannot evict a record.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';
@@ -35,7 +35,7 @@ describe('read during a write', () => {
       expect((await proxy.ask(PATH)).text).toContain('/new');
     });
 
-    test('causes a miss to have no "stored" in Cache-Status', async () => {
+    test('prevents "stored" in the Cache-Status of a miss', async () => {
       const upstream = mockUpstream(old);
       const { opened, open } = gate();
       const sent = mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), after: opened });
@@ -125,7 +125,7 @@ describe('read during a write', () => {
     });
   });
 
-  test('has no "stored" in Cache-Status after a write of unknown outcome', async () => {
+  test('has no "stored" in Cache-Status while the outcome of the write is unknown', async () => {
     const upstream = mockUpstream(old);
     mockWrites(jsonAnswer(500, { responseCode: 2 }));
     const proxy = await startProxy();

@@ -65,7 +65,7 @@ describe.each([
 const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };
 
 describe('OpenAPI admin document', () => {
-  it.each(['/healthz', '/readyz'])('requires no token: %s', (path) => {
+  it.each(['/healthz', '/readyz'])('declares that no token is required: %s', (path) => {
     const { security, responses = {} } = ADMIN_DOCUMENT.paths[path]?.get ?? {};
     expect(security).toEqual([{}]);
     expect(Object.keys(responses)).toEqual(['200', '405', '503']);

@@ -101,7 +101,7 @@ describe('OpenAPI conformance', () => {
     ['/21.T11998/alias', 301],
     ['/21.T11998/nothing', 404],
     ['/99.T1/nothing', 404],
-  ])('holds for %s with status %d, as a page or in a format other than JSON', async (target, status) => {
+  ])('holds for the redirect endpoint: %s with status %d', async (target, status) => {
     const { url } = await before();
     expect(await checked(url, target)).toBe(status);
   });

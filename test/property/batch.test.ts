@@ -69,7 +69,7 @@ async function singleGets(proxy: Proxy, handles: string[], query: string): Promi
 }
 
 describe('batch equivalence', () => {
-  test('holds for single GETs, by query and by body, cold and warm', async () => {
+  test('holds with single GETs, by query and by body, for a cold and a warm cache', async () => {
     const env = { UPSTREAM_BREAKER_FAILURES: '10000', HTTP_MAX_REQUEST_LINE: '64KiB' };
     const [single, batch] = [await startProxy(env), await startProxy(env)];
     let known: ((handle: string) => Answer)[] = [];

@@ -1,4 +1,4 @@
-// Serialized changes: exactly one line each for any line reader, and no members except those of a change.
+// Each serialized change is exactly one line for any line reader, and contains only members of a change.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { type RecordedChange, formatChange, formatGap, isGap } from '../../src/changes/change.js';
@@ -54,7 +54,7 @@ describe('change line', () => {
   );
 
   test.prop([fc.stringMatching(/^[^:]{0,20}$/u), fc.uuid()])(
-    'contains the identity without its password',
+    'contains the identity but not its password',
     (name, password) => {
       const login = `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
       const identity = identityOf(login);

@@ -132,7 +132,7 @@ describe('cache entry lifetime', () => {
       expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
     });
 
-    test('does not supersede an entry loaded less than mirrorMaxTtlMs earlier', () => {
+    test('prevents the replacement of an entry loaded less than mirrorMaxTtlMs earlier', () => {
       const entry = makeEntry(found([3600]), ASKED_AT, bounds);
       expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
       expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);

@@ -63,7 +63,7 @@ function costs(write: (at: number) => string, work: (list: LocationList) => Step
 
 const facts = { attributes: [], country: 'us', address: '10.0.0.1', random: 0.5 };
 const HOSTILE: Record<string, [(at: number) => string, (list: LocationList) => Steps<unknown>]> = {
-  'the selection by every selector': [
+  'selection by every selector': [
     (at) => `<location href="https://e/${at}" id="${at}" country="us" score="1" addresses="10.0.0.0/8"/>`,
     ({ locations }) =>
       selectLocation(locations, ['locatt', 'address', 'country', 'score'], {
@@ -71,11 +71,11 @@ const HOSTILE: Record<string, [(at: number) => string, (list: LocationList) => S
         attributes: times(10, String).map((value) => ({ name: 'id', value: `x${value}`, by: 'locatt' })),
       }),
   ],
-  'links with an anchor-id that nothing has': [
+  'links with an unmatched anchor-id': [
     (at) => `<location href="https://e/${at}" rel="a" id="${at}" anchor-id="none"/>`,
     (made) => responseHeaders(alone(listsOf(made)), { handle: 'h', allowed: [] }),
   ],
-  'the XML of locations': [
+  'location XML': [
     () => '<location href_template="{hdl}"/>',
     ({ locations }) => writeLocations(locations, 'h'),
   ],
@@ -160,7 +160,7 @@ describe('location list cost', () => {
       expect(isInRanges(readAddress('::')!, finish(readRanges('::0.0.0.0/81')))).toBe(true);
     });
 
-    example('requires logarithmically many range reads', () => {
+    example('requires a logarithmic number of range reads', () => {
       const ranges = finish(readRanges(times(16_384, (at) => address(at * 2)).join()));
       expect(ranges).toHaveLength(16_384);
       let reads = 0;
@@ -208,7 +208,7 @@ describe('location list cost', () => {
       }
     });
 
-    example('skips long numbers of a list without slow parsing', () => {
+    example('skips long numbers in a list', () => {
       const long = [`0x${'d'.repeat(100_000)}`, '1'.repeat(100_000), `${' '.repeat(100_000)}x`];
       const read = parse(list(long.map((text) => `<location score="${text}" weight="${text}"/>`)));
       expect(read?.locations.map(({ score, weight }) => [score, weight])).toEqual([
@@ -274,17 +274,19 @@ describe('location list cost', () => {
     });
   });
 
-  example('reads at most 200 allowed header lines, and rejects others in steps', () => {
-    const headersOf = (text: string) => {
-      const own = { lists: [], links: [], headers: [text] };
-      return countSteps(responseHeaders(alone(own), { handle: 'h', allowed: ['link'] }));
-    };
-    const short = headersOf(times(20_000, () => 'Link: <>\n').join(''));
-    expect(short.value).toHaveLength(200);
-    expect(short.steps).toBeLessThan(10);
-    const refused = headersOf(times(20_000, () => 'X: y\r\n').join(''));
-    expect(refused.value).toEqual([]);
-    expect(refused.steps).toBeGreaterThan(100);
+  describe('record headers', () => {
+    example('include at most 200 allowed lines, and reject others in steps', () => {
+      const headersOf = (text: string) => {
+        const own = { lists: [], links: [], headers: [text] };
+        return countSteps(responseHeaders(alone(own), { handle: 'h', allowed: ['link'] }));
+      };
+      const short = headersOf(times(20_000, () => 'Link: <>\n').join(''));
+      expect(short.value).toHaveLength(200);
+      expect(short.steps).toBeLessThan(10);
+      const refused = headersOf(times(20_000, () => 'X: y\r\n').join(''));
+      expect(refused.value).toEqual([]);
+      expect(refused.steps).toBeGreaterThan(100);
+    });
   });
 
   test.prop([
@@ -306,10 +308,13 @@ describe('location list cost', () => {
   });
 });
 
-example.each([0, 1])('location XML keeps surrogate pairs together when writing in pieces (%i)', (before) => {
-  const text = '.'.repeat(before) + '😀'.repeat(10_000);
-  expect(finish(writeLocations([{ attributes: new Map([['href', text]]) }], 'h'))).toContain(`"${text}"`);
-});
+example.each([0, 1])(
+  'location XML keeps surrogate pairs together when written in pieces (offset %i)',
+  (before) => {
+    const text = '.'.repeat(before) + '😀'.repeat(10_000);
+    expect(finish(writeLocations([{ attributes: new Map([['href', text]]) }], 'h'))).toContain(`"${text}"`);
+  },
+);
 
 example('location lookup of an absent attribute reads no location', () => {
   const made = counted(parse(list(times(1000, (at) => `<location id="${at}" role=""/>`)))!);

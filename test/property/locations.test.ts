@@ -146,7 +146,7 @@ describe('location list properties', () => {
       },
     );
 
-    test.prop([scored, chains, facts])('returns the only location', (place, chain, fact) => {
+    test.prop([scored, chains, facts])('selects the only location', (place, chain, fact) => {
       const [only] = locationsOf([place]);
       expect(choose([only!], readChooseBy(chain.join(',')), fact)?.location).toBe(only);
     });
@@ -167,16 +167,18 @@ describe('location list properties', () => {
     );
   });
 
-  test.prop([fc.oneof(noise, jumble), fc.oneof(noise, jumble), noise])(
-    'include that content negotiation accepts any header',
-    (accept, acceptLanguage, userAgent) => {
-      for (const wantsMetadata of [true, false]) {
-        const wanted = negotiatedAttributes({ accept, acceptLanguage, userAgent, wantsMetadata });
-        expect(wanted.length).toBeLessThanOrEqual(160);
-        for (const { name } of wanted) {
-          expect(['role', 'http_role', 'ctype', 'media-type', 'language']).toContain(name);
+  describe('content negotiation', () => {
+    test.prop([fc.oneof(noise, jumble), fc.oneof(noise, jumble), noise])(
+      'accepts any header',
+      (accept, acceptLanguage, userAgent) => {
+        for (const wantsMetadata of [true, false]) {
+          const wanted = negotiatedAttributes({ accept, acceptLanguage, userAgent, wantsMetadata });
+          expect(wanted.length).toBeLessThanOrEqual(160);
+          for (const { name } of wanted) {
+            expect(['role', 'http_role', 'ctype', 'media-type', 'language']).toContain(name);
+          }
         }
-      }
-    },
-  );
+      },
+    );
+  });
 });

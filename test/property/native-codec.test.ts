@@ -1,4 +1,4 @@
-// Encoding and decoding are inverse, and arbitrary bytes never cause a crash.
+// Decoding is the inverse of encoding, and arbitrary bytes never cause a crash.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';
@@ -118,7 +118,7 @@ describe('native codec', () => {
     );
 
     test.prop([bodies, headers, version(fc.constantFrom(1, 2, 5)), bytes, fc.boolean()])(
-      'preserves a response body with and without digest',
+      'preserves a response body with and without a digest',
       ({ opCode, responseCode, body }, header, asked, digested, hasDigest) => {
         const digest = hasDigest ? encodeDigest(asked, digested) : Buffer.alloc(0);
         const message = {
@@ -172,7 +172,7 @@ describe('native codec', () => {
     );
 
     test.prop([resolutions, fc.nat()])(
-      'decode with zero padding after truncation on TCP and UDP, and fail in the tunnel',
+      'decode as if padded with zeros when truncated on TCP and UDP, but fail in the tunnel',
       (resolution, cut) => {
         const header = {
           opCode: 1,

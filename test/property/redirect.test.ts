@@ -39,14 +39,17 @@ describe('redirect properties', () => {
       expect(new URL(address.url).hostname).toMatch(/^(?:[^/]+\.)?example\.org\.?$/);
     });
 
-    test.prop([addresses, jumble], { numRuns: 300 })('keeps its host after any append', (value, text) => {
-      const base = toRedirectUrl(value, anyHost);
-      const whole = appendToUrl(value, text);
-      fc.pre(base.ok && whole !== undefined && !/^\s*mailto:/i.test(value));
-      const address = toRedirectUrl(whole, anyHost);
-      if (!address.ok) return;
-      expect(new URL(address.url).origin).toBe(new URL(base.url).origin);
-    });
+    test.prop([addresses, jumble], { numRuns: 300 })(
+      'keeps its host for any appended text',
+      (value, text) => {
+        const base = toRedirectUrl(value, anyHost);
+        const whole = appendToUrl(value, text);
+        fc.pre(base.ok && whole !== undefined && !/^\s*mailto:/i.test(value));
+        const address = toRedirectUrl(whole, anyHost);
+        if (!address.ok) return;
+        expect(new URL(address.url).origin).toBe(new URL(base.url).origin);
+      },
+    );
   });
 
   describe('redirect request', () => {
@@ -62,7 +65,7 @@ describe('redirect properties', () => {
       ' \u00a0',
     ];
     test.prop([fc.constantFrom(...forms), fc.stringMatching(/^[0-9.]{1,8}\/[!-9;-~]{1,20}$/)])(
-      'resolves the handle after any prefix notation',
+      'contains the handle after any accepted scheme or resolver URL',
       (form, handle) => {
         expect(handleInUrl(form + handle)).toBe(handle);
       },
@@ -75,9 +78,11 @@ describe('redirect properties', () => {
     });
   });
 
-  test.prop([texts])('include that text is escaped on a page', (text) => {
-    const written = html`<p title="${text}">${[text, undefined, text]}</p>`.text;
-    expect(written.match(/[<>"']/g)?.join('')).toBe('<""><>');
-    expect(written).not.toMatch(/&(?!#\d+;)/);
+  describe('text on a page', () => {
+    test.prop([texts])('is escaped', (text) => {
+      const written = html`<p title="${text}">${[text, undefined, text]}</p>`.text;
+      expect(written.match(/[<>"']/g)?.join('')).toBe('<""><>');
+      expect(written).not.toMatch(/&(?!#\d+;)/);
+    });
   });
 });

@@ -18,7 +18,7 @@ const TEMPLATES = [
 
 describe('filled URL template', () => {
   test.prop([fc.constantFrom(...TEMPLATES), handles])(
-    'retains the host, and the boundaries of query and fragment',
+    'retains the host and the boundaries of its query and fragment',
     (template, handle) => {
       const filled = fillTemplate(template, handle);
       if (filled === undefined) return;

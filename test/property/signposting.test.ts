@@ -1,4 +1,4 @@
-// FAIR Signposting for any record: valid headers, the same links in each format, linear work.
+// FAIR Signposting of any record has valid headers, the same links in each format, and a linear cost.
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import LinkHeader from 'http-link-header';

@@ -106,7 +106,7 @@ describe('snapshot', () => {
     expect(await read(bytes)).toEqual([{ rejected: 'unknown' }]);
   });
 
-  test('causes allocations of at most its real size, even when a block claims more', async () => {
+  test('is rejected when a block inflates to more bytes than it declares', async () => {
     const bomb = deflateRawSync(Buffer.alloc(1024 ** 2));
     const bytes = Buffer.concat([encodeHead(IDENTITY), encodeBlock(bomb, 10), END]);
     expect(await read(bytes)).toEqual([{ rejected: 'damaged' }]);

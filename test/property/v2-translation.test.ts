@@ -1,4 +1,4 @@
-// Translating ePIC v2 values to record values and back is the identity, also through a Handle server.
+// Translating ePIC v2 values to record values and back is the identity, even through a Handle server.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
@@ -13,7 +13,7 @@ const handles = fc.oneof(
   texts.map((text) => `21.T1/${text}`),
   fc.constantFrom('0.NA/21.T1', '1:a/b:c', 'a/b\nc', ''),
 );
-/** Seconds and times stored by ePIC v2, never negative. */
+/** Generates the non-negative seconds that ePIC v2 stores as TTLs and dates. */
 const uint31 = fc.nat(2 ** 31 - 1);
 const isoDates = uint31.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));
 
@@ -48,7 +48,7 @@ const lives = fc.oneof(
   fc.record({ ttl_type: fc.constant(1 as const), ttl: isoDates }),
 );
 
-/** Generates every value that GET can return. */
+/** Generates any value that GET can return. */
 const v2Values: fc.Arbitrary<V2Value> = fc
   .record({
     idx: fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 2 ** 31 - 1 })),
@@ -72,7 +72,7 @@ const v2Records = fc
   .uniqueArray(v2Values, { selector: ({ idx }) => idx, minLength: 1, maxLength: 5 })
   .map((values) => values.sort((one, other) => one.idx - other.idx));
 
-/** Translates a list without the added administrator. */
+/** Translates a list, and drops the administrator value that the translation adds. */
 const translated = (body: readonly object[]): HandleValue[] =>
   toRecord(readInputs(JSON.parse(JSON.stringify(body))), { automaticAdmin }).slice(0, body.length);
 

@@ -1,4 +1,4 @@
-// No reader receives a record older than the last acknowledged one, however reads and writes interleave.
+// No reader receives a record older than the last acknowledged write, however reads and writes interleave.
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -24,11 +24,11 @@ function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.
 }
 
 describe('race of reads and writes', () => {
-  test('lets a read that starts after an acknowledged write return only this write or a later one', async () => {
+  test('lets a read that starts after an acknowledged write return only its record or a later one', async () => {
     await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
   });
 
-  /** Returns a fence that only deletes the key after a write with one of these outcomes. */
+  /** Returns a fence that only deletes the key after a write with one of `outcomes`. */
   const forgetting =
     (...outcomes: (keyof Fence)[]) =>
     (memory: MemoryStore, key: string): Promise<Fence> => {

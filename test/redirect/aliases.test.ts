@@ -36,7 +36,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(await leads.to('two', { method: 'POST' })).toEqual([302, 'https://example.org/page']);
   });
 
-  test('shows the aliases and the values of the final handle with noredirect', async () => {
+  test('shows the aliases and the final handle’s values for ?noredirect', async () => {
     const leads = await startLeads(records);
     const { status, text } = await leads.get('two?noredirect');
     expect(status).toBe(200);
@@ -46,7 +46,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(text).toContain('https://example.org/page');
   });
 
-  test('shows its own record with ignore_aliases', async () => {
+  test('shows its own record for ?ignore_aliases', async () => {
     const leads = await startLeads(records);
     const { status, text } = await leads.get('one?ignore_aliases');
     expect([status, text.includes('HS_ALIAS'), text.includes('an alias')]).toEqual([200, true, true]);
@@ -54,7 +54,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('returns 404 for an unknown handle or a loop', async () => {
+  test('returns 404 for an unknown target or a loop', async () => {
     const leads = await startLeads(records);
     const dead = await leads.get('dead');
     expect([dead.status, dead.text.includes('21.T11998/dead is an alias of 21.T11998/nobody')]).toEqual([

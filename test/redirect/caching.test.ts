@@ -18,7 +18,7 @@ const records = {
 
 describe('redirect and page caching', () => {
   test.each(['true', 'false'])(
-    'sends Age and max-age of the record on a redirect (prepared responses: %s)',
+    'sends the record’s Age and max-age on a redirect (HTTP_RESPONSE_CACHE_ENABLED=%s)',
     async (enabled) => {
       const leads = await startLeads(records, {
         HTTP_RESPONSE_CACHE_ENABLED: enabled,
@@ -65,7 +65,7 @@ describe('redirect and page caching', () => {
     expect((await leads.get('until')).headers.expires).toBe('Sat, 21 Nov 2026 10:00:30 GMT');
   });
 
-  test('lets shared caches reuse a redirect for http.sharedMaxAge, at most its remaining TTL', async () => {
+  test('lets shared caches reuse a redirect for http.sharedMaxAge, but at most for its remaining TTL', async () => {
     const leads = await startLeads(records, { HTTP_SHARED_MAX_AGE: '10m', HTTP_CLIENT_MAX_AGE: '7s' });
     const control = async (path: string) => (await leads.get(path)).headers['cache-control'];
     for (let times = 0; times < 3; times++) {

@@ -97,7 +97,7 @@ describe('location content negotiation', () => {
     expect(await leads.to('roles?metadata')).toEqual(at('any'));
   });
 
-  test('lists only the headers that affect the target in Vary', async () => {
+  test('lists in Vary only the headers that affect the target', async () => {
     const OWN = 'Accept-Encoding, Authorization, Origin';
     const leads = await startLeads({
       negotiated,

@@ -73,7 +73,7 @@ describe('location selection by country', () => {
     expect(await leads.to('abroad')).toEqual(at('us'));
   });
 
-  test('prevents startup with an invalid country database', () => {
+  test('rejects an invalid country database at startup', () => {
     expect(() => loadStartConfig(sourcesOf('another format', 'GeoIP.dat'))).toThrow(
       /redirect\.countryDatabase .*GeoIP\.dat is not a database in the MaxMind format/,
     );

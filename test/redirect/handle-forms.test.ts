@@ -9,7 +9,7 @@ const HERE = 'https://example.org/here';
 const records = { abc: [value(1, 'URL', HERE)], 'a/b c?#ä': [value(1, 'URL', 'https://example.org/odd')] };
 
 describe('redirect endpoint', () => {
-  test('strips one prefix such as hdl: or doi:', async () => {
+  test('accepts a handle after a scheme, a URN namespace or a resolver URL', async () => {
     const leads = await startLeads(records);
     const forms = [
       '/21.T11998/abc',
@@ -42,7 +42,7 @@ describe('redirect endpoint', () => {
     expect(leads.upstream.asked).toBe(1);
   });
 
-  test('treats a colon after the slash of a URN as part of the handle', async () => {
+  test('treats colons in the suffix of a URN as part of the handle', async () => {
     const leads = await startLeads({ 'uc:a@x': [value(1, 'URL', HERE)] });
     for (const form of [
       '/urn:hdl:21.T11998/uc:a@x',

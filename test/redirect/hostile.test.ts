@@ -40,7 +40,7 @@ describe('redirect of a hostile record', () => {
         for (let times = 0; times < 20; times++)
           expect(await leads.to(`${name}?x=${times}`), name).toEqual(PLAIN);
       });
-      // The record is parsed once; each request still costs its own work and the surrounding JSON.
+      // The location list is parsed once, but each request still pays for its own work and the record JSON.
       expect(ms / 20, name).toBeLessThan(100);
     }
   });
@@ -115,8 +115,10 @@ describe('redirect of a hostile record', () => {
     expect(text).not.toMatch(/<img|<b>|<i>|<u1>|onerror=a[^&]*"|private/);
     expect(text.match(/<tr role="row">/g)).toHaveLength(10);
   });
+});
 
-  test('parses location lists correctly beyond the limit of their cache', () => {
+describe('cached location list parser', () => {
+  test('parses lists correctly beyond the limit of its cache', () => {
     const parse = createLocationListParser();
     const read = (text: string) => finish(parse(text));
     const xml = (number: number): string =>

@@ -29,13 +29,13 @@ const shown = async (leads: Leads, path: string): Promise<number | undefined> =>
   (await leads.get(`${path}?action=showurls`)).text.match(/<location /g)?.length;
 
 const REFUSALS = {
-  'in another place': { status: 400, body: { responseCode: 301 } },
+  'foreign prefix': { status: 400, body: { responseCode: 301 } },
   forbidden: { status: 403, body: { responseCode: 400 } },
 };
 
 describe('included record', () => {
   test.each(Object.entries(REFUSALS))(
-    'is requested once when two hundred includes are rejected (%s)',
+    'is requested only once, even when 200 includes are rejected (%s)',
     async (_name, refusal) => {
       const leads = await startLeads({});
       leads.upstream.answers((target) =>
@@ -88,7 +88,7 @@ describe('included record', () => {
     expect(askedFor(leads, 'short')).toBe(2);
   });
 
-  test('is requested once for ?auth, with at most 25 includes per request', async () => {
+  test('is loaded once per ?auth request, which loads at most 25 includes', async () => {
     const names = suffixes.slice(0, 60);
     const leads = await startLeads({
       all: including([...names, ...names]),

@@ -7,7 +7,7 @@ useNock();
 const plain = value(9, 'URL', 'https://example.org/');
 
 describe('Link and record headers of a redirect', () => {
-  test('include a location with rel regardless of the selected location', async () => {
+  test('include each location that has a rel, whichever location is selected', async () => {
     const leads = await startLeads({
       linked: [
         value(
@@ -75,7 +75,7 @@ describe('Link and record headers of a redirect', () => {
     ].join('\n'),
   );
 
-  test('exclude 10320/headers that are not allowed', async () => {
+  test('exclude 10320/headers fields that are not in redirect.allowedHeaders', async () => {
     const leads = await startLeads(
       { headed: [headers, plain] },
       { REDIRECT_ALLOWED_HEADERS: 'Link,X-Licence' },
@@ -109,7 +109,7 @@ describe('Link and record headers of a redirect', () => {
     'X-Accel-Redirect',
     'a b',
     '',
-  ])('never include %j', async (name) => {
+  ])('cannot be configured to include %j', async (name) => {
     await expect(startLeads({}, { REDIRECT_ALLOWED_HEADERS: `Link,${name}` })).rejects.toThrow(
       /allowedHeaders/,
     );

@@ -20,8 +20,8 @@ describe('HDLProxy location list', () => {
     ['nshdl is ignored when the prefix names lists', '/21.T7NSA/nshdl', 'own data'],
     ['suppressNsHeaders does not affect locations', '/21.T7NSA/sup', 'own data'],
     ['prefix locations are last', '/21.T7NSK/y', 'own url=0.0 nsw'],
-    ['all <locs>, each followed by its includes', '/21.T7NSB/own3', 'own own2 nsb nsc inc3'],
-    ['a prefix list with includes', '/21.T7NSM/nshdl', 'own nsc inc3'],
+    ['all <locs> are shown, each followed by its includes', '/21.T7NSB/own3', 'own own2 nsb nsc inc3'],
+    ['includes of a prefix list are shown', '/21.T7NSM/nshdl', 'own nsc inc3'],
   ])('follows the rule: %s', async (_rule, path, expected) => {
     const ask = await startRecordedLocations();
     const { text } = await ask(`${path}?action=showurls`);
@@ -42,16 +42,16 @@ describe('HDLProxy location list', () => {
       `<https://own.example.org/>; rel="own", ${nsLink('supif2')}`,
       'x-ns',
     ],
-    ['suppressNsHeaders', '/21.T7NSA/sup'],
-    ['no_nslocs', '/21.T7NSA/nons'],
+    ['suppressNsHeaders excludes prefix headers', '/21.T7NSA/sup'],
+    ['no_nslocs excludes prefix headers', '/21.T7NSA/nons'],
     [
       'an included handle adds its headers; 10320/links come first',
       'rec-inc-both',
       '<https://inclink.example.org/>; rel="inclink", <https://inc1.example.org/>; rel="inc"',
       'x-inc',
     ],
-    ['none on the page', 'rec-hdr?noredirect'],
-    ['a record without URL and 10320/loc has none', 'rec-hdr3'],
+    ['the record page has none', 'rec-hdr?noredirect'],
+    ['a record with neither URL nor 10320/loc has none', 'rec-hdr3'],
   ])('sends record headers by the rule: %s', async (_rule, path, link?: string, name?: string) => {
     const { headers } = await (await startRecordedLocations())(path);
     const others = Object.keys(headers).filter((each) => /^x-(ns|inc|own|a|one)$/.test(each));

@@ -16,7 +16,7 @@ import type { Proxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
 
-/** Sends HTTP/1.0 without headers, which Node's client cannot, and reads until the connection closes. */
+/** Sends an HTTP/1.0 request that has no headers, as Node's client cannot, and reads until it closes. */
 async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
   const socket = await openSocket(baseUrl);
   let text = '';
@@ -70,7 +70,7 @@ async function forgetPrefix(proxy: Proxy, demo: DemoServer, change: 'kept' | 're
   await proxy.app.operations.purge({ handles: ['0.NA/21.T11998'], isSoft: false });
 }
 
-/** Bounds the draws until a random choice matches the recorded one. */
+/** Maximum number of draws until a random choice matches the recording. */
 const MAX_DRAWS = 1000;
 
 async function chosenBy(proxy: Proxy, recording: Recording): Promise<Chosen> {

@@ -22,7 +22,7 @@ const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
 const draw = (random: number): DrawnQuestion => ({ random });
 
 const LEADS: Record<string, Row[]> = {
-  'when it applies': [
+  applicability: [
     ['a sub-type of 10320/loc counts', 'rec-subtype', 'subtype'],
     ['a record with neither URL nor 10320/loc is shown', '/21.T7NSA/email', '200', JSON_TYPE],
     ['type=URL hides 10320/loc', 'rec-loc?type=URL', 'fallback'],
@@ -36,7 +36,7 @@ const LEADS: Record<string, Row[]> = {
     ['DELETE is 405', 'rec-loc', '405', { method: 'DELETE' }],
     ['noredirect wins over a location', 'rec-loc?noredirect', '200'],
   ],
-  'the text of a list': [
+  'list syntax': [
     ['a root of any name', 'rec-xml45', 'other'],
     ['an XML declaration is passed over, other than on HDLProxy', 'rec-xml33', 'decl'],
     ['a DOCTYPE makes the list empty', 'rec-xml39', 'fallback'],

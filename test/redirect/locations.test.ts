@@ -79,7 +79,7 @@ describe('locations (10320/loc)', () => {
     expect((await leads.get('0')).headers['cache-control']).toMatch(/^private/);
   });
 
-  test('prefer the highest score and use a negative score only for a single location', async () => {
+  test('are selected by the highest score, which may be negative only for a single candidate', async () => {
     const scored = (...scores: string[]): unknown[] => [
       value(
         1,
@@ -144,7 +144,7 @@ describe('locations (10320/loc)', () => {
     for (const code of [200, 404]) expect(await leads.to(`kinds?locatt=id:${code}`)).toEqual(at(`s${code}`));
   });
 
-  test('fall back to the URL value for an empty list', async () => {
+  test('fall back to the URL value for an empty or malformed list', async () => {
     const texts = {
       cut: '<locations><location href=',
       unclosed: '<locations><location href="https://a.example.org/><location/></locations>',
@@ -166,7 +166,7 @@ describe('locations (10320/loc)', () => {
     }
   });
 
-  test('show the record page when the selected location has no address', async () => {
+  test('are replaced by the record page when the selected location has no address', async () => {
     const leads = await startLeads({
       nowhere: [value(1, '10320/loc', '<locations><location weight="1"/></locations>'), plain],
     });

@@ -1,4 +1,4 @@
-// The page of a long record shows the first part, at a cost independent of the rest.
+// The page of a long record shows its first part; the cost does not depend on the rest.
 import { describe, expect, test } from 'vitest';
 import { valuesTable } from '../../src/redirect/record-page.js';
 import { shownPart } from '../../src/redirect/value-html.js';
@@ -31,7 +31,7 @@ describe('page of a long record', () => {
     expect(page).toContain(`This page shows the first 200 of 20,000 values. ${JSON_LINK}`);
   });
 
-  test('shows all of 200 values', async () => {
+  test('shows all values of a record with 200 values', async () => {
     const page = await pageOf(Array.from({ length: 200 }, (_, at) => value(at + 1, 'DESC', 'text')));
     expect(rowsOf(page)).toBe(200);
     expect(page).not.toContain('This page shows');
@@ -80,13 +80,13 @@ describe('page of a long record', () => {
     ['a list of empty lists', ofData('x', Array(200_000).fill([]))],
     ['deeply nested lists', ofData('x', nested(900))],
     ['an invalid target URL', value(1, 'URL', 'no:'.repeat(MIB))],
-  ])('stays below 150 kB for %s of the maximum record size', async (_what, long) => {
+  ])('stays below 150 kB for an excessive value: %s', async (_what, long) => {
     const page = await pageOf([long]);
     expect(page).toContain('The JSON has everything.');
     expect(page.length).toBeLessThan(150_000);
   });
 
-  test('returns 404 without an upstream request for an alias longer than a handle', async () => {
+  test('returns 404 for an alias longer than a handle, without requesting its target', async () => {
     const leads = await startLeads({ abc: [value(1, 'HS_ALIAS', 'x'.repeat(MIB))] });
     const { status, text } = await leads.get('abc');
     expect(status).toBe(404);

@@ -31,8 +31,8 @@ const PAGE_TYPES = [
 const accepting = (accept: string | undefined): Record<string, string> =>
   accept === undefined ? {} : { Accept: accept };
 
-describe('content negotiation (Accept)', () => {
-  test('returns JSON with noredirect when Accept prefers it', async () => {
+describe('redirect endpoint (Accept)', () => {
+  test('returns JSON for ?noredirect when Accept prefers it', async () => {
     const leads = await startLeads(records);
     const { text: expected } = await leads.ask('/api/handles/21.T11998/abc');
     for (const accept of JSON_TYPES) {
@@ -60,7 +60,7 @@ describe('content negotiation (Accept)', () => {
     });
   });
 
-  test('does not affect a redirect', async () => {
+  test('redirects to a URL value regardless of Accept', async () => {
     const leads = await startLeads(records);
     for (const accept of [...JSON_TYPES, ...PAGE_TYPES]) {
       expect(await leads.to('abc', { headers: accepting(accept) })).toEqual([302, 'https://example.org/abc']);
@@ -116,12 +116,12 @@ describe('content negotiation (Accept)', () => {
     }
   });
 
-  test('returns the record of a handle whose prefix has only letters', async () => {
+  test('redirects an existing handle whose prefix consists only of letters', async () => {
     const leads = await startLeads({ 'test/x': [value(1, 'URL', 'https://example.org/x')] });
     expect((await leads.ask('/test/x')).headers.location).toBe('https://example.org/x');
   });
 
-  test('includes the Handle server response code or the failure in problem JSON', async () => {
+  test('includes a Handle server response code in problem JSON', async () => {
     const leads = await startLeads(records);
     const problem = async (path: string, question: Question = {}): Promise<unknown> =>
       JSON.parse((await leads.get(path, accepting('application/json'), question)).text);
@@ -164,7 +164,7 @@ describe('content negotiation (Accept)', () => {
     expect(refused.text).toContain('Not &#60;for&#62; you');
   });
 
-  test('sends Retry-After for an overloaded server', async () => {
+  test('relays Retry-After from an overloaded server', async () => {
     const leads = await startLeads(records);
     leads.upstream.answers({ status: 503, body: 'busy', headers: { 'Retry-After': '7' } });
     const { status, headers } = await leads.get('abc');

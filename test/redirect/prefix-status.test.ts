@@ -15,7 +15,7 @@ useNock();
 
 const HANDLE = '21.T11998/page';
 
-/** Starts a proxy with one handle under a prefix with this HS_NAMESPACE. */
+/** Starts a proxy for one handle whose prefix record has `namespace` as its HS_NAMESPACE. */
 async function startWith(namespace: string): Promise<Proxy & { targets: string[] }> {
   const upstream = mockUpstream((target) => {
     const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -77,7 +77,7 @@ describe('prefix status and contact', () => {
     refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
   } as const;
 
-  /** Starts a prefix record reader whose loads first fail with these codes, then return 404. */
+  /** Starts a prefix record reader whose loads first fail with `failures`, then return 404. */
   function startRecords(failures: ErrorCode[] = []) {
     const asked: (Caller | undefined)[] = [];
     const context = testContext({ clock: { ...systemClock, now: () => 1 } });
@@ -98,7 +98,7 @@ describe('prefix status and contact', () => {
     return { asked, records };
   }
 
-  test('are read with the identity of the requesting client', async () => {
+  test('are read on behalf of the requesting client', async () => {
     const { asked, records } = startRecords();
     await records.read(handleRef('0.NA/21.T11998', false), CALLER);
     expect(asked).toEqual([CALLER]);
@@ -107,7 +107,7 @@ describe('prefix status and contact', () => {
   test.each([
     ['UPSTREAM_UNREACHABLE', 1],
     ['OVERLOADED', 2],
-  ] as const)('after %s, are requested %i time(s) by two redirects', async (code, times) => {
+  ] as const)('after %s, are requested by two redirects (%i in total)', async (code, times) => {
     const { asked, records } = startRecords([code]);
     expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
       hasFailed: true,

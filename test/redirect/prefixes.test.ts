@@ -128,7 +128,7 @@ describe('prefix and included locations', () => {
   const REFUSED = { status: 400, body: { responseCode: 301 } };
   const FAILED = { status: 500, body: 'broken' };
 
-  /** Makes the upstream return this response for all prefix records. */
+  /** Makes the upstream return `answer` for all prefix records. */
   const answerPrefix = ({ upstream, records }: Prefixed, answer: Answer): void => {
     upstream.answers((target) => {
       const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -141,7 +141,7 @@ describe('prefix and included locations', () => {
     ['is refused', REFUSED],
     ['is unreadable', FAILED],
   ])(
-    'are ignored for a prefix record that %s, with one request per upstream.retryAfter',
+    'are ignored when the prefix record %s, which is read again after upstream.retryAfter',
     async (_what, answer) => {
       const proxy = await startPrefixed({ '21.T11998/url': url });
       answerPrefix(proxy, answer);
@@ -244,7 +244,7 @@ describe('prefix and included locations', () => {
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
 
-  test('permit JSON, but no pages or redirects, when the prefix is inactive', async () => {
+  test('prevent redirects and pages, but not record interface reads, when the prefix is inactive', async () => {
     const proxy = await startPrefixed({
       '21.T11998/url': url,
       [PREFIX_RECORD]: namespace('<status>inactive</status>'),

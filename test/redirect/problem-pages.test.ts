@@ -33,7 +33,7 @@ describe('error page', () => {
   });
 
   test.each([
-    ['the Handle server says so', { status: 400, body: { responseCode: 301 } }, {}],
+    ['the Handle server reports it', { status: 400, body: { responseCode: 301 } }, {}],
     [
       'no server is configured for it',
       undefined,
@@ -66,7 +66,7 @@ describe('error page', () => {
     await expect.poll(() => lines.filter((line) => line.includes(`"requestId":"${id}"`)).length).toBe(1);
   });
 
-  test('offers a retry that opens the handle for a posted form', async () => {
+  test('offers a retry link to the handle for a posted form', async () => {
     mockUpstream(FAILURE);
     const proxy = await startProxy();
     const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
@@ -78,7 +78,9 @@ describe('error page', () => {
     const { status, text } = await (await startLeads(records)).ask('/21.T11998/%zz');
     expect([status, text.includes('Try again'), text.includes('Reference')]).toEqual([400, false, true]);
   });
+});
 
+describe('front page', () => {
   test.each([
     ['prefix/suffix', {}],
     [
@@ -86,7 +88,7 @@ describe('error page', () => {
       { UPSTREAMS: '[{"prefixes": "0.NA,21.T1.*,21.T2,21.T3", "url": "https://hs.example.org"}]' },
     ],
     ['21.T4/abc', { V2_PREFIXES: '21.T4/,21.T5/' }],
-  ])('shows the example %s with %j in the lookup field', async (example, env) => {
+  ])('shows the example %s in the lookup field when the configuration is %j', async (example, env) => {
     const proxy = await startProxy(env);
     expect((await proxy.ask('/')).text).toContain(`placeholder="${example}"`);
   });

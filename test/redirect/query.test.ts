@@ -84,7 +84,7 @@ describe('redirect query parameters', () => {
     expect(await leads.to('abc?action=other&noredirect')).toEqual([200, undefined]);
   });
 
-  test('exclude a urlappend that changes the host', async () => {
+  test('exclude a urlappend that would change the host', async () => {
     const leads = await startLeads({ bare: [value(1, 'URL', 'https://example.org')] });
     for (const text of ['.evil.org', '%40evil.org', '%3A1%40evil.org', ':8080', '%0A.evil.org']) {
       expect(await leads.to(`bare?urlappend=${text}`), text).toEqual([400, undefined]);

@@ -11,7 +11,7 @@ const admin = (permissions: string) => ({
   ttl: 86400,
 });
 
-/** Returns the text of the record page for these values. */
+/** Returns the text of the record page for `values`. */
 async function textOfPage(values: unknown[]): Promise<string> {
   const leads = await startLeads({ abc: values });
   const { text } = await leads.get('abc?noredirect');
@@ -36,7 +36,7 @@ describe('record page', () => {
     expect(await textOfPage([value(1, 'DESC', 'text', ttl)])).toContain(` text ${words} 2026-11-21`);
   });
 
-  test('shows permissions common to all values below the table', async () => {
+  test('shows permissions below the table when they are common to all values', async () => {
     const text = await textOfPage([
       value(1, 'DESC', 'one'),
       { ...value(2, 'DESC', 'two'), permissions: '1110' },
@@ -46,7 +46,7 @@ describe('record page', () => {
     );
   });
 
-  test('shows different permissions next to each value', async () => {
+  test('shows permissions next to each value when they differ', async () => {
     const text = await textOfPage([
       value(1, 'DESC', 'one'),
       { ...value(2, 'DESC', 'two'), permissions: '0010' },
@@ -71,7 +71,7 @@ describe('record page', () => {
     expect(await textOfPage([admin(permissions)])).toContain(`200: 0.NA/21.T11998 ${words} (${permissions})`);
   });
 
-  test('shows rights that are not twelve digits unchanged', async () => {
+  test('shows rights unchanged if they are not twelve digits', async () => {
     expect(await textOfPage([admin('1111')])).toContain('200: 0.NA/21.T11998 1111 ');
   });
 });

@@ -1,4 +1,4 @@
-// FAIR Signposting: typed links of redirects, record pages and link sets, read with a Link header parser.
+// FAIR Signposting: typed links in redirects, record pages and link sets, read with a Link header parser.
 import LinkHeader from 'http-link-header';
 import { describe, expect, it } from 'vitest';
 import { type Leads, startLeads, value } from '../support/leads.js';
@@ -102,7 +102,7 @@ describe('signposting', () => {
         'a?action=linkset&format=constructor',
         'a',
       ]) {
-        // The first request fills the cache, because the page shows whether the record is from memory.
+        // The first request fills the cache, because the page shows whether the record came from memory.
         await leads.get(path);
         const get = await leads.get(path);
         const head = await leads.get(path, {}, { method: 'HEAD' });
@@ -160,7 +160,7 @@ describe('signposting', () => {
   });
 
   describe('on the record page', () => {
-    it('links to the target of a record with a URL as `describes`', async () => {
+    it('links to the target as `describes` if the record has a URL', async () => {
       const leads = await startLeads({ a: [url, ...facts] }, PUBLIC);
       const found = linksIn((await leads.get('a?noredirect')).headers.link);
       expect(relationsOf(found)).toEqual({ linkset: 2, describes: 1 });

@@ -1,4 +1,4 @@
-// Broken records open the breaker only in large numbers without an intervening success.
+// Broken records open the breaker only if many different ones fail and no read succeeds in between.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -23,7 +23,7 @@ describe('broken record (circuit breaker)', () => {
     expect(state()).toBe('closed');
   });
 
-  test('is tolerated up to ten times the failure threshold, counted in different records', async () => {
+  test('is tolerated while fewer records fail than ten times the failure threshold', async () => {
     const { client, state } = createWatched();
     await fail(client, handles(10 * FAILURES - 1));
     expect(state()).toBe('closed');

@@ -28,7 +28,7 @@ afterEach(() => {
 
 describe('circuit breaker', () => {
   describe('server that refuses connections', () => {
-    test('receives no request for upstream.retryAfter after three failures', async () => {
+    test('receives no request for upstream.breaker.openFor after three failures', async () => {
       const { client, states } = createWatched();
       await refuse(client, 3);
       const upstream = mockUpstream();
@@ -60,7 +60,7 @@ describe('circuit breaker', () => {
       expect(state()).toBe('closed');
     });
 
-    test('receives all requests again after a probe with an error response', async () => {
+    test('receives all requests again after a probe that returns an error response', async () => {
       const { client, states } = createWatched();
       await refuse(client, 3);
       pass(OPEN_FOR_MS);

@@ -4,7 +4,7 @@ import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 
 const WAIT_MS = 60_000;
 
-/** Whether a promise has settled after all due callbacks. */
+/** Whether a promise has settled once all due callbacks have run. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   const late = Symbol('late');
   const first = await Promise.race([promise, new Promise((resolve) => setImmediate(resolve, late))]);

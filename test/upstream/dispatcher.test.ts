@@ -1,4 +1,4 @@
-// Runs the dispatcher contract for undici pools and for the node:http dispatcher of tests with nock.
+// Runs the dispatcher contract for undici pools and for the node:http dispatcher that tests use with nock.
 import '../support/real-sockets.js';
 import { createPools } from '../../src/upstream/connections.js';
 import { dispatcherContract } from '../support/dispatcher-contract.js';

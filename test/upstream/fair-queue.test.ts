@@ -118,7 +118,7 @@ describe('adaptive concurrency limit', () => {
   const BOUNDS = { min: 8, max: 64 };
   const START: AdaptiveLimit = { limit: 64, quietMs: undefined };
 
-  /** Simulates a server with this capacity (requests per second) under load for a number of samples. */
+  /** Simulates a server that handles `capacity` requests per second, under load for `samples` samples. */
   function under(capacity: number, state: AdaptiveLimit, samples: number): AdaptiveLimit {
     let at = state;
     for (let sample = 0; sample < samples; sample++) {
@@ -140,7 +140,7 @@ describe('adaptive concurrency limit', () => {
     expect(under(20_000, slow, 60).limit).toBe(64);
   });
 
-  it('drops to its minimum after timeouts, or halves when the latency is known', () => {
+  it('drops to its minimum after timeouts, or halves when the normal latency is known', () => {
     const sample = { latenciesMs: [Infinity, Infinity, 5], running: 64 };
     expect(nextLimit({ limit: 64, quietMs: undefined }, sample, BOUNDS).limit).toBe(8);
     expect(nextLimit({ limit: 64, quietMs: 5 }, sample, BOUNDS).limit).toBe(32);

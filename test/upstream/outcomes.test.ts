@@ -83,7 +83,7 @@ describe('upstream response outcome', () => {
     });
   });
 
-  test('is a failure with the response for an internal server error', async () => {
+  test('is a failure that includes the server response for an internal server error', async () => {
     const upstream = mockUpstream();
     upstream.reply(500, { responseCode: 2, message: 'Internal Error', handle: '21.T1/a' });
     await expect(resolve('21.T1/a')).rejects.toMatchObject({

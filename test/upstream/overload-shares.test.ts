@@ -20,7 +20,7 @@ const MEASURED_SECONDS = (SLOW.forMs - WAIT_MS) / SECOND;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Serves requests in sequence at the current capacity. */
+/** Starts a server that handles requests in sequence at the current capacity. */
 function startServer() {
   const startedAt = performance.now();
   let freeAt = 0;
@@ -99,7 +99,7 @@ const GREEDY: Crowd = { clients: 10, parallel: 25, everyMs: 0.5 * SECOND, class:
 const POLITE: Crowd = { clients: 200, parallel: 1, everyMs: 2.5 * SECOND, class: 'normal' };
 
 describe('overloaded Handle server', () => {
-  test('serves at least 90 % of polite demand, and greedy clients with what remains', async () => {
+  test('serves at least 90 % of polite demand, and gives the remaining capacity to greedy clients', async () => {
     const { shares, limit } = await sharesOf(GREEDY, POLITE);
     const [greedy, polite] = shares as [Share, Share];
     expect(polite.answered / polite.asked).toBeGreaterThanOrEqual(0.9);

@@ -1,4 +1,4 @@
-// Repository lists: single flight, and the limits of a server.
+// Repository lists are loaded in single flight, within the size limit of their server.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
 import { createRepositoryList } from '../../src/upstream/repository-list.js';

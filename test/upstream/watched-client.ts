@@ -40,7 +40,7 @@ export const ask = (client: UpstreamClient, handle: string): Promise<string> =>
 
 export const pass = (ms: number): unknown => vi.advanceTimersByTime(ms);
 
-/** Simulates this number of refused connections. */
+/** Requests a handle `times` times while the upstream refuses connections. */
 export async function refuse(client: UpstreamClient, times: number): Promise<void> {
   for (let time = 0; time < times; time++) {
     const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
@@ -49,7 +49,7 @@ export async function refuse(client: UpstreamClient, times: number): Promise<voi
   }
 }
 
-/** Makes the upstream return an error for each of these handles. */
+/** Requests each of `handles` while the upstream returns an error. */
 export async function fail(client: UpstreamClient, handles: string[], status = 500): Promise<void> {
   for (const handle of handles) {
     mockUpstream().reply(status, { responseCode: 2 });

@@ -35,7 +35,7 @@ async function asked(
 describe('ePIC v2 prefix list', () => {
   const env = { V2_PREFIXES: '21.T11998/, 21.T12345' };
 
-  test.each(['', '/'])('contains v2.prefixes with and without a trailing slash: %j', async (path) => {
+  test.each(['', '/'])('contains v2.prefixes for the request path %j', async (path) => {
     const { answer, sent } = await asked(path, [reply.missing], { env });
     expect([answer.status, read(answer)]).toEqual([200, ['21.T11998/', '21.T12345/']]);
     expect(sent).toEqual([sends('GET', '/21.T11998/USER01?publicOnly=true', USER01)]);
@@ -46,7 +46,7 @@ describe('ePIC v2 prefix list', () => {
     expect(answer.status).toBe(401);
   });
 
-  test('requires no login with v2.anonymousRead', async () => {
+  test('requires no login when v2.anonymousRead is true', async () => {
     const { answer } = await asked('/', [], { env: { ...env, V2_ANONYMOUS_READ: 'true' }, as: null });
     expect(read(answer)).toHaveLength(2);
   });
@@ -76,7 +76,7 @@ describe('ePIC v2 handle list', () => {
     expect([answer.headers['content-type'], answer.text]).toEqual([type, text]);
   });
 
-  test('includes, with Depth: 1, the values of each handle from the cache', async () => {
+  test('includes the values of each handle for Depth: 1, read anonymously through the cache', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const script = [
       listed('A', 'GONE'),
@@ -93,7 +93,7 @@ describe('ePIC v2 handle list', () => {
     expect(sent.slice(1).map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
   });
 
-  test('returns 501 for Depth: 1 with more handles than v2.search.maxHandles', async () => {
+  test('returns 501 for Depth: 1 when the list exceeds v2.search.maxHandles', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const env = { V2_SEARCH_MAX_HANDLES: '1' };
     const { answer, sent } = await asked(`/${PREFIX}`, [listed('A', 'B')], { headers, env });

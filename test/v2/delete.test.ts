@@ -53,7 +53,7 @@ describe('ePIC v2 DELETE while deletion is disabled', () => {
 describe('ePIC v2 DELETE while deletion is enabled', () => {
   const on = { DELETION_HANDLES: 'true' };
 
-  test('checks the login with a read before locking and deleting', async () => {
+  test('checks the login with a read before deleting', async () => {
     const { answer, sent } = await removed([reply.record(RECORD), reply.done], on);
     expect([answer.status, answer.text, sent]).toEqual([204, '', [LOOK, REMOVE]]);
   });

@@ -36,12 +36,12 @@ describe('ePIC v2 Location header', () => {
     ['pid.example.org', 'http://pid.example.org'],
     ['pid.example.org:8443', 'http://pid.example.org:8443'],
     ['[::1]:8080', 'http://[::1]:8080'],
-  ])('uses the base URL for Host %s: %s', async (host, base) => {
+  ])('is derived from Host %s: %s', async (host, base) => {
     expect(await locationOf({ Host: host })).toBe(`${base}/api/v2/handles/${NAME}`);
   });
 
   test.each([{}, { HTTP_TRUSTED_PROXIES: '10.0.0.0/8' }])(
-    'ignores X-Forwarded headers from untrusted proxies with %j',
+    'ignores X-Forwarded headers from an untrusted proxy (%j)',
     async (env) => {
       expect(await locationOf(forwarded, env)).toBe(`http://inside:8080/api/v2/handles/${NAME}`);
     },

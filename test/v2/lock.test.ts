@@ -18,7 +18,7 @@ const WRONG = basic('300:21.T11998/USER01', 'wrong');
 const OTHERS = 8;
 const PATIENT = { timeout: 170_000 };
 
-/** Starts a Handle server with one record that records requests and responds when `before` resolves. */
+/** Mocks a Handle server that has one record, logs requests, and responds when `before` resolves. */
 function startServer(before: (method: string, authorization: string) => Promise<void>) {
   let values: unknown[] = [URL_VALUE, ADMIN_VALUE];
   const asked: string[] = [];
@@ -49,10 +49,10 @@ const put = (question: V2Question = {}): V2Question => ({ method: 'PUT', body: [
 describe('ePIC v2 handle lock with a wrong password', () => {
   const writes: [string, V2Question][] = [
     ['a PUT', put()],
-    ['a PUT that creates only', put({ headers: { 'If-None-Match': '*' } })],
-    ['a PUT with a condition', put({ headers: { 'If-Match': '*' } })],
+    ['a create-only PUT', put({ headers: { 'If-None-Match': '*' } })],
+    ['a conditional PUT', put({ headers: { 'If-Match': '*' } })],
     ['a DELETE', { method: 'DELETE' }],
-    ['a DELETE with a condition', { method: 'DELETE', headers: { 'If-Match': '*' } }],
+    ['a conditional DELETE', { method: 'DELETE', headers: { 'If-Match': '*' } }],
   ];
   test.each(writes)('is not acquired for %s', async (_what, write) => {
     const held = gate();

@@ -74,9 +74,17 @@ describe('ePIC v2 POST to a prefix', () => {
     const { answer, sent } = await posted([exists, exists, exists, exists, exists]);
     expect([answer.status, sent.length]).toEqual([502, 5]);
   });
+
+  test('uses a different name for a repetition after an error response', async () => {
+    const { sent } = scriptUpstream({ status: 403, body: { responseCode: 400 } }, created, record);
+    const v2 = askV2((await startProxy()).url);
+    const post = () => v2('/21.T11998', { method: 'POST', body: [URL_INPUT] });
+    expect([(await post()).status, (await post()).status]).toEqual([403, 201]);
+    expect(nameIn(sent[0]!)).not.toBe(nameIn(sent[1]!));
+  });
 });
 
-describe('ePIC v2 POST without an upstream response', () => {
+describe('ePIC v2 POST with an unknown outcome', () => {
   test.each([noResponse, { status: 0, error: 'ECONNRESET' }, { status: 500, body: { responseCode: 2 } }])(
     'returns 201 when the minted handle exists: %j',
     async (failure) => {
@@ -153,20 +161,12 @@ describe('ePIC v2 POST repeated after a 504', () => {
     );
     expect([statuses, new Set(names).size]).toEqual([[504, 401, 201], 1]);
   });
-
-  test('uses a different name after an error response', async () => {
-    const { sent } = scriptUpstream({ status: 403, body: { responseCode: 400 } }, created, record);
-    const v2 = askV2((await startProxy()).url);
-    const post = () => v2('/21.T11998', { method: 'POST', body: [URL_INPUT] });
-    expect([(await post()).status, (await post()).status]).toEqual([403, 201]);
-    expect(nameIn(sent[0]!)).not.toBe(nameIn(sent[1]!));
-  });
 });
 
 describe('ePIC v2 POST with an Idempotency-Key', () => {
   const headers = { 'Idempotency-Key': 'order-17' };
 
-  test('returns the same handle for a repetition, and a different one for a different caller or key', async () => {
+  test('returns the same handle for a repetition, and a different handle for a different caller or key', async () => {
     const { sent } = scriptUpstream(
       created,
       record,

@@ -88,7 +88,7 @@ describe('anonymous ePIC v2 read', () => {
     expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
   });
 
-  test('is served from the shared record cache with v2.anonymousRead', async () => {
+  test('is served from the shared record cache when v2.anonymousRead is true', async () => {
     const upstream = mockUpstream(recordOf(RECORD, NAME));
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     await proxy.ask(`/api/handles/${NAME}`);
@@ -106,7 +106,7 @@ describe('anonymous ePIC v2 read', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('returns 404 with v2.anonymousRead, while all other requests require a login', async () => {
+  test('returns 404 for a missing handle when v2.anonymousRead is true, while other requests require a login', async () => {
     const upstream = mockUpstream(notFound(NAME));
     const { v2 } = await start({ V2_ANONYMOUS_READ: 'true' });
     expect((await v2(`/${NAME}`, { as: null })).status).toBe(404);
@@ -116,7 +116,7 @@ describe('anonymous ePIC v2 read', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('is served stale with v2.anonymousRead while the Handle server is down', async () => {
+  test('is served stale while the Handle server is down when v2.anonymousRead is true', async () => {
     const upstream = mockUpstream(recordOf(RECORD, NAME));
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     await v2(`/${NAME}`, { as: null });

@@ -1,4 +1,4 @@
-// These requests are rejected before an upstream request.
+// Invalid requests are rejected before any upstream request.
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -77,8 +77,10 @@ describe('ePIC v2 path validation', () => {
       expect(read(answer)).toMatchObject({ code: 'UNKNOWN_ENDPOINT', responseCode: 4 });
     },
   );
+});
 
-  test('is disabled when v2.enabled is false', async () => {
+describe('ePIC v2 interface', () => {
+  test('returns a record interface 404 when v2.enabled is false', async () => {
     const proxy = await startProxy({ V2_ENABLED: 'false' });
     const answer = await proxy.ask(`/api/v2/handles/${NAME}`);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
@@ -131,7 +133,7 @@ describe('ePIC v2 request body', () => {
     ['form data', { 'Content-Type': 'application/x-www-form-urlencoded' }, 415],
     ['a different charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, 415],
     ['an unknown encoding', { 'Content-Type': 'application/json', 'Content-Encoding': 'what' }, 415],
-  ])('is rejected for %s with %i', async (_what, headers, status) => {
+  ])('is rejected for %s with status %i', async (_what, headers, status) => {
     const { sent } = scriptUpstream();
     const proxy = await startProxy();
     const Authorization = basic('300%3A21.T11998/USER01:password');

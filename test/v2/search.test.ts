@@ -1,4 +1,4 @@
-// A search uses the reverse lookup service or reads records, and never returns partial results.
+// A search queries the reverse lookup service, or else reads records; it never returns partial results.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -146,12 +146,12 @@ describe('ePIC v2 search with a reverse lookup service', () => {
     ]);
   });
 
-  test('returns 401 without a reverse lookup when the Handle server rejects the login', async () => {
+  test('returns 401, and does not query the service, when the Handle server rejects the login', async () => {
     expect((await found('URL=x', [{ status: 401 }], KEPT)).answer.status).toBe(401);
   });
 
   test.each([401, 403])(
-    'returns 502 for a service response %i to a request without the login',
+    'returns 502 when the service responds with %i to a request that has no login',
     async (status) => {
       lookupWithoutLogin(status, '');
       const { answer } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);

@@ -1,15 +1,15 @@
-// A program of an integrator: fetch with the types that openapi-typescript makes of /openapi.json, and no casts.
+// An integrator's program uses the types that openapi-typescript generates from /openapi.json, without casts.
 import createClient from 'openapi-fetch';
 import type { components, paths } from './api.js';
 
 type Value = components['schemas']['Value'];
 
-/** Text values alone: the format tells the type of the value. */
+/** Returns the text values only; `format` determines the type of `value`. */
 const textsOf = (values: Value[] = []): string[] =>
   values.flatMap(({ data }) => (data.format === 'string' ? [data.value] : []));
 
 export async function run(baseUrl: string, authorization: string) {
-  // JSON and problem JSON, not JSONP and pages.
+  // The client accepts JSON and problem JSON, but neither JSONP nor pages.
   const client = createClient<paths, `application/${string}json`>({ baseUrl });
   const login = { headers: { Authorization: authorization } };
   const page = { path: { handle: '21.T11998/page' } };
