@@ -22,7 +22,7 @@ const PAUSE_MS = 250;
 
 const hanging = await startDemoServer({ prefixes: ['21.T1'], seed: {} });
 
-/** Returns a record for every handle. */
+/** The Handle server that works: it returns a record for every handle. */
 const working = createServer((req, res) => {
   const handle = decodeURIComponent((req.url ?? '').slice('/api/handles/'.length));
   const value = {
@@ -42,7 +42,7 @@ afterAll(() => {
 
 let asked = 0;
 
-/** Requests uncached handles from the working server. Returns the latencies in ms. */
+/** Requests uncached handles from the working server. Returns the latencies in ms and the statuses. */
 async function miss(url: string, count: number): Promise<{ latencies: number[]; statuses: number[] }> {
   const latencies: number[] = [];
   const statuses: number[] = [];

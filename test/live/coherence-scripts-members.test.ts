@@ -36,7 +36,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(known.bans).toContainEqual({ number: known.seq, prefix: '', isSoft: true });
   });
 
-  test('mark an entry stale when a ban is newer than its load', async () => {
+  test('return no entry that was loaded before a ban', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     world.scripts.bans.add({
       number: await world.scripts.publish(ban('21.T1/')),

@@ -51,7 +51,7 @@ describeWithRedis('Redis lock across instances', () => {
     await client.del('t:{A}:lock');
   });
 
-  test('leaves no key in Redis after its release', async () => {
+  test('leaves no lock key in Redis after its release', async () => {
     const [one, other] = [await startInstance(), await startInstance()];
     await Promise.all([one('KEY', () => Promise.resolve()), other('KEY', () => Promise.resolve())]);
     await expect.poll(() => client.keys('t:*:lock')).toEqual([]);

@@ -36,7 +36,7 @@ async function answerOf(proxy: BuiltProxy, header: string): Promise<unknown> {
 }
 
 describe('reload of the built program (SIGHUP)', () => {
-  test('applies reloadable keys and logs their names', async () => {
+  test('applies reloadable keys, and logs their names and values', async () => {
     const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
     expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
     await rewrite('http: { clientMaxAge: 5s }\ndeletion: { values: true }\nlog: { level: warn }');

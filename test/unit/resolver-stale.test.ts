@@ -1,4 +1,4 @@
-// A stale entry may be served even if its lease changes during the failing load.
+// A stale entry may be served even if the lease of the instance changes during the failing load.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';

@@ -61,7 +61,7 @@ describe('additional server', () => {
     'Handle sessionId=" node01x"',
     `Handle sessionId="${marked}", sessionId="node01x"`,
     `Handle sessionId="${idIn(sessionsOf(C, A).challengeOf(CHALLENGE))}"`,
-  ])('rejects every other id: %s', (login) => {
+  ])('receives no other id: %s', (login) => {
     expect(other.loginFor(login)).toBeUndefined();
   });
 
