@@ -149,7 +149,7 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)?.staleAt).toBe(NOW + DISCONNECTED_MAX_AGE_MS);
   });
 
-  test('stores an entry in memory while Redis cannot be read', async () => {
+  test('stores an entry in memory when Redis cannot store it', async () => {
     const { memory, put } = open({ isStored: undefined });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)).toEqual(entryOf('new'));

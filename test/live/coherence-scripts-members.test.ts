@@ -173,7 +173,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect([...(await one.others()).ends.keys()]).toEqual(['other']);
   });
 
-  test('remove a long-lapsed member only during a renewal that requests removal', async () => {
+  test('remove a long-lapsed member only during a renewal by a member whose own lease has lasted long', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     const [seconds] = (await world.client.time()) as unknown as [string];
