@@ -75,7 +75,7 @@ describeWithRedis('Redis link of an instance', () => {
   const openWithLease = async (url: string): Promise<OpenInstance> =>
     closeAtEnd(await openLinked({ url, clock: systemClock }));
 
-  test('has no lease without Redis, and receives a lease when Redis starts', async () => {
+  test('has no lease while Redis is down, and receives a lease when Redis starts', async () => {
     const port = await freePort();
     const troubles: string[] = [];
     const url = `redis://127.0.0.1:${port}`;

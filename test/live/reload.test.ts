@@ -55,7 +55,7 @@ describe('reload of the built program (SIGHUP)', () => {
     expect(await proxy.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test('logs the names of keys that need a restart, without applying them', async () => {
+  test('logs the names of changed keys that need a restart, and does not apply them', async () => {
     const { proxy, rewrite } = await start('{}');
     await rewrite('redis: { url: "redis://:not-to-be-seen@127.0.0.1:1" }\nserver: { idleTimeout: 5m }');
     await expect

@@ -119,7 +119,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
     expect(seen).toHaveLength(2);
   });
 
-  itWithProgram(name, 'never repeats a write, to any proxy', async () => {
+  itWithProgram(name, 'never sends a write twice, not even to a different proxy', async () => {
     const [one, other] = [await startListener({ breaks: true }), await startListener({ breaks: true })];
     const front = await startFront(name, one.at, other.at);
     const headers = { 'Content-Type': 'application/json' };
