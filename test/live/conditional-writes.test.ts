@@ -226,7 +226,7 @@ describe('conditional write', () => {
     expect(numberIn(await ask(demo.url, PATH))).toBe(1);
   });
 
-  test('forwards an unconditional write without reading the record', async () => {
+  test('is the only kind of write before which the record is read', async () => {
     expect((await write({})).status).toBe(200);
     expect(demo.askedFor(HANDLE)).toBe(1);
   });

@@ -31,7 +31,7 @@ describeWithRedis('Redis lock across instances', () => {
     expect(performance.now() - begun).toBeGreaterThan(100);
   });
 
-  test('is not released after it expired and a different holder acquired it', async () => {
+  test('is not released by its first holder after it expired and a different holder acquired it', async () => {
     const lock = await startInstance();
     await lock('KEY', async () => {
       await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 5000);

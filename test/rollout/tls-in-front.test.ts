@@ -153,7 +153,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
     await expect.poll(usesIt).toBe(true);
   });
 
-  itWithProgram(name, 'forwards hits, whatever headers it adds', async () => {
+  itWithProgram(name, 'gets hits from the proxy, whatever headers it adds', async () => {
     const demo = createDemoServer();
     const { url } = await demo.listen(0);
     onTestFinished(() => demo.close());
@@ -181,7 +181,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
     await expect.poll(() => hits().length).toBe(asked.length);
   });
 
-  itWithProgram(name, 'creates a handle with its public address in Location', async () => {
+  itWithProgram(name, 'returns its public address in the Location of a new handle', async () => {
     const demo = createDemoServer();
     const { url } = await demo.listen(0);
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };

@@ -67,8 +67,10 @@ describe('stale entry while the upstream fails', () => {
     fail(new ServiceError('UPSTREAM_FAILED'));
     expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
   });
+});
 
-  test('is reported as a memory hit when a concurrent load has stored it', async () => {
+describe('entry stored between the lookups in memory and in the store', () => {
+  test('is reported as a memory hit', async () => {
     const { resolver } = start();
     await resolver.resolve(HANDLE, { authoritative: false });
     expect(await resolver.resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'memory' });

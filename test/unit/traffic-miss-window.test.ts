@@ -23,7 +23,7 @@ describe('miss-based network limit', () => {
       ['half of the misses under pressure', counted(0, 0, 301), 602, undefined],
       ['all misses while no other network waits', counted(0, 0, 5000), 5000, undefined],
       ['most of a few misses', counted(0, 0, 300), 301, undefined],
-    ])('is correct after %s', (_what, counts, pressedOfAll, expected) => {
+    ])('limits or spares the network as expected after %s', (_what, counts, pressedOfAll, expected) => {
       expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
     });
   });

@@ -79,7 +79,7 @@ describe('write under a lock', () => {
     [401, 1],
     [403, 1],
     [404, 0],
-  ])('after a %i response, reports a refused login %i time(s)', async (status, times) => {
+  ])('after a %i response, reports a rejected login %i time(s)', async (status, times) => {
     let refused = 0;
     const onRefused = (): void => {
       refused++;
