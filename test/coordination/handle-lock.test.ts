@@ -1,4 +1,4 @@
-// The lock on a handle: spellings of a login count as one client, and rejected logins share a queue place.
+// The lock on a handle: spellings of a login count as one client, and a rejected login has one queue place.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';

@@ -1,5 +1,5 @@
-// One of two Handle servers hangs: misses at the other server succeed.
-// HANGING_MISSES=20000 measures for longer. The test prints the latencies with and without it.
+// One of two Handle servers hangs: misses at the other server succeed. The test prints their latencies with
+// and without the hanging server. HANGING_MISSES=20000 measures for longer.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -29,7 +29,7 @@ describe('clean shutdown', () => {
     expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
     const lines = proxy.logs();
     const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
-    // The machine may have stalled for longer than a Redis lease before the shutdown.
+    // Ignores an unavailable Redis before the shutdown: the machine may have stalled for longer than a lease.
     const attention = lines.filter(
       ({ level, msg }, at) =>
         !['info', 'debug'].includes(String(level)) &&

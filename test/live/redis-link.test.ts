@@ -132,7 +132,7 @@ describeWithRedis('Redis link of an instance', () => {
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     const { store, memory } = one;
     await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
-    // An instance does not receive its own changes, so only the number shows a missed change.
+    // The message is lost with the connection, so only the sequence number shows the change.
     const numberBefore = one.delivered.length;
     await one.commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await other.store.forget(KEY);

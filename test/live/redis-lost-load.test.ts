@@ -1,4 +1,4 @@
-// Records loaded during a Redis outage: the built program reloads them when Redis returns.
+// Records loaded during a Redis outage: with redis.disconnectedMaxAge: 0s, they are reloaded afterwards.
 import { expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startConnectedProxy } from '../support/built-proxy.js';

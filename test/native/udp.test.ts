@@ -1,4 +1,4 @@
-// The UDP listener: packets in both directions, without amplification.
+// The UDP listener: packets in both directions, with bounded amplification.
 import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
 import { gate } from '../support/gate.js';

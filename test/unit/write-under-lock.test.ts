@@ -1,4 +1,4 @@
-// Writes under a lock: not sent when the lock may expire, and reported when the login is rejected.
+// Writes under a lock: they are not sent when the lock may expire, and a rejected login is reported.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
