@@ -101,7 +101,7 @@ describeWithRedis('Redis link of an instance', () => {
     await expect.poll(() => instance.hub.isLinked()).toBe(true);
   });
 
-  test('regains its lease after a Redis restart, with all earlier entries stale', async () => {
+  test('regains its lease after a Redis restart, and marks all earlier entries stale', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     const { store, memory } = instance;
