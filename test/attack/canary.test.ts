@@ -148,7 +148,7 @@ describeWithRedis('secret in a request', () => {
     }
   });
 
-  test('is returned to the authorised client', async () => {
+  test('is not cached after an authorised read, and not shown to the next reader', async () => {
     demo.put(PUBLIC, [textValue(1, 'URL', 'https://example.org/public'), privateValue]);
     proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const path = `/api/handles/${PUBLIC}?publicOnly=false`;

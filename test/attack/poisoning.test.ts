@@ -1,4 +1,4 @@
-// Cache poisoning: whatever a client adds to requests, the next reader gets the response that a fresh proxy returns.
+// Cache poisoning: whatever a client sends, the next reader gets the response that a fresh proxy returns.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

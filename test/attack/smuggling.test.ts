@@ -24,7 +24,10 @@ describe('HTTP listener under request smuggling attacks', () => {
     ['a null byte in a header', `${HOST}X: a\0b\r\n\r\n${hidden}`],
     ['Transfer-Encoding: identity', `${HOST}Transfer-Encoding: identity\r\n\r\n${hidden}`],
     ['Transfer-Encoding: gzip', `${HOST}Transfer-Encoding: gzip\r\n\r\n${hidden}`],
-    ['chunked twice', `${HOST}${chunked}Transfer-Encoding: identity\r\n\r\n0\r\n\r\n${hidden}`],
+    [
+      'chunked, then identity on a later line',
+      `${HOST}${chunked}Transfer-Encoding: identity\r\n\r\n0\r\n\r\n${hidden}`,
+    ],
     ['chunked in quotes', `${HOST}Transfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n${hidden}`],
     ['a vertical tab around chunked', `${HOST}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n${hidden}`],
     ['a negative Content-Length', `${HOST}Content-Length: -1\r\n\r\n${hidden}`],
@@ -118,7 +121,7 @@ describe('HTTP listener under request smuggling attacks', () => {
     }
   });
 
-  test('parses chunk extensions and trailers without forwarding them', async () => {
+  test('parses chunk extensions and trailers, but does not forward them', async () => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     const body = `2;ext="a;b"\r\n[]\r\n0;last\r\nX-Trailer: GET /api/handles/21.T11998/hidden HTTP/1.1\r\n\r\n`;
     const put = `${line('PUT')}${HOST}${chunked}Content-Type: application/json\r\n\r\n${body}`;

@@ -143,13 +143,13 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)).toEqual(entryOf('new'));
   });
 
-  test('treats an entry loaded without Redis as fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
+  test('treats an entry loaded while Redis is unavailable as fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
     const { memory, put } = open({ isAsked: false, isStored: undefined });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)?.staleAt).toBe(NOW + DISCONNECTED_MAX_AGE_MS);
   });
 
-  test('stores an entry in memory while Redis cannot be read', async () => {
+  test('stores an entry in memory when Redis cannot store it', async () => {
     const { memory, put } = open({ isStored: undefined });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)).toEqual(entryOf('new'));
@@ -167,7 +167,7 @@ describe('tiered store (memory before Redis)', () => {
 
   test.each<[when: string, options: Parameters<typeof open>[0]]>([
     ['while Redis knows of a write in flight', { isFenced: true }],
-    ['that was loaded without Redis', { isAsked: false }],
+    ['that was loaded while Redis was unavailable', { isAsked: false }],
   ])('does not store an authoritative response in Redis %s', async (_when, options) => {
     const { store, changes } = open(options);
     const { ticket } = await store.get(KEY);

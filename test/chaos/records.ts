@@ -11,7 +11,7 @@ export const CALM = Array.from({ length: 30 }, (_, at) => `${PREFIX}/calm-${at}`
 export const WRITTEN = Array.from({ length: 40 }, (_, at) => `${PREFIX}/written-${at}`);
 export const UNKNOWN = Array.from({ length: 10 }, (_, at) => `${PREFIX}/unknown-${at}`);
 
-/** Gives half of the handles a TTL so short that they are mostly stale. */
+/** Returns the TTL of a handle. Half of the handles have a TTL so short that they are mostly stale. */
 const ttlOf = (handle: string): number => (Number(handle.split('-')[1]) % 2 === 0 ? 1 : 3600);
 
 export function recordOf(handle: string, number: number): Record<string, unknown>[] {

@@ -32,7 +32,7 @@ export interface World {
   wasFrozen: Troubles['were'];
   /** Returns how many staleness audits of the running proxies had the result `equal`. */
   equalAudits: () => Promise<number>;
-  /** Returns all proxies' log lines that report an older record after an acknowledged write. */
+  /** Returns the log lines, from all proxies, that report an older record after an acknowledged write. */
   violations: () => string[];
   close: () => Promise<void>;
 }

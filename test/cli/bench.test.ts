@@ -57,7 +57,7 @@ describe('bench command', () => {
     expect(none).toMatchObject({ code: 1, stdout: expect.stringMatching(/no response +20\n/) as string });
   });
 
-  test('rejects a remote proxy without --remote', async () => {
+  test('rejects a remote proxy unless --remote is given', async () => {
     const env = { PROXY_URL: 'http://handle.invalid:8080' };
     const { code, stderr } = await cli(['bench', 'a', '--requests', '1'], env);
     expect([code, stderr]).toEqual([2, expect.stringContaining('--remote')]);

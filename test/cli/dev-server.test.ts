@@ -48,7 +48,7 @@ describe('dev-server command', () => {
     expect(await server.exited).toEqual({ code: 0, signal: null });
   });
 
-  it('resolves over native TCP and UDP, without caching', async () => {
+  it('resolves over native TCP and UDP, and caches nothing', async () => {
     const port = await freePort();
     const server = await start('--native-port', String(port));
     const handle = '21.T11998/native';

@@ -1,4 +1,4 @@
-// Runs the commands in src/cli/README.md and config/examples/cut-over.md, and the calls in src/admin/README.md.
+// Runs the commands in src/cli/README.md and config/examples/cut-over.md, and calls in src/admin/README.md.
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

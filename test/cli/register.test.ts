@@ -1,4 +1,4 @@
-// `register`: decodes the files of a new or moved Handle service according to the formats of CNRI's set-up tool.
+// `register`: its files for a new or moved Handle service have the formats of CNRI's set-up tool.
 import { createDecipheriv, createPublicKey, pbkdf2Sync, verify, sign, createPrivateKey } from 'node:crypto';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -95,7 +95,7 @@ describe('register command', () => {
     }
   });
 
-  test('encrypts the private keys with a passphrase, like CNRI’s set-up tool', async () => {
+  test('encrypts the private keys with a passphrase, as CNRI’s set-up tool does', async () => {
     const file = join(folder(), 'passphrase');
     writeFileSync(file, `${PHRASE}\n`);
     const output = await register('--passphrase-file', file);
@@ -163,7 +163,7 @@ describe('register command', () => {
     ]);
   });
 
-  test('bundles four files without a private key, in the order of CNRI’s set-up tool', async () => {
+  test('bundles four files, none of them a private key, in the order of CNRI’s set-up tool', async () => {
     const output = await register();
     const bundle = unzipSync(readFileSync(join(output, 'sitebndl.zip')));
     expect(Object.keys(bundle)).toEqual(['repl_admin', 'admpub.bin', 'siteinfo.bin', 'contactdata.dct']);

@@ -72,7 +72,7 @@ describe('resolve command', () => {
     expect(stdout).toContain('"responseCode":1');
   });
 
-  test('works without access to the admin listener', async () => {
+  test('works when the admin listener is unreachable', async () => {
     const { PROXY_URL = '' } = await place();
     const { code, stderr } = await cli(['resolve', HANDLE], { PROXY_URL, ADMIN_URL: 'http://127.0.0.1:1' });
     expect([code, stderr]).toEqual([0, expect.stringContaining('cache entries unknown')]);

@@ -34,7 +34,7 @@ describe('CLI on a terminal', () => {
     expect(await exited).toMatchObject({ code: 0 });
   });
 
-  itWithProgram('script', 'escapes control characters of handles in stats', async () => {
+  itWithProgram('script', 'escapes control characters in the handles of stats', async () => {
     const { url, place } = await startOperated(demo.url);
     await fetch(`${url}/api/handles/21.T11998/%1B%5D0;evil%07`);
     const { screen } = await onTerminal(['stats'], place);
@@ -42,7 +42,7 @@ describe('CLI on a terminal', () => {
     expect(screen).not.toMatch(/[\u0007\u001b]/);
   });
 
-  itWithProgram('script', 'prints a purge report, and prompts for a missing token', async () => {
+  itWithProgram('script', 'prints a purge report, or the remedy for a missing token', async () => {
     const token = 'a-token-of-the-operator';
     const { place } = await startOperated(demo.url, { ADMIN_TOKEN: token });
     const purged = await onTerminal(['purge', '--prefix', '21.T1/'], { ...place, ADMIN_TOKEN: token });

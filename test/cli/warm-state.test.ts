@@ -21,7 +21,7 @@ describe('warm state file', () => {
     expect(isDue(60_000)).toEqual([true, true]);
   });
 
-  test('uses the last line of a handle, and is compacted when most lines are outdated', () => {
+  test('uses the last line for a handle, and is compacted when most lines are outdated', () => {
     const file = join(newFolder(), 'state');
     let largest = 0;
     for (let day = 0; day < 30; day++) {

@@ -246,7 +246,7 @@ describe('warm command', () => {
     expect(readFileSync(state, 'utf8')).toMatch(new RegExp(`^${known}21.T11998/page\t20\\d\\d-\\S+Z\n$`));
   });
 
-  test('exits with 2 for both a list and a prefix, or for neither', async () => {
+  test('exits with 2 for both a list and a prefix, for neither, and for a concurrency of 0', async () => {
     expect((await cli(['warm'])).code).toBe(2);
     expect((await cli(['warm', 'package.json', '--prefix', '21.T1'])).code).toBe(2);
     expect((await cli(['warm', 'package.json', '--concurrency', '0'])).code).toBe(2);

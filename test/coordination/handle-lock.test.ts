@@ -1,4 +1,4 @@
-// The lock on a handle: spellings of a login count as one client, and rejected logins share a queue place.
+// The lock on a handle: spellings of a login count as one client, and a rejected login has one queue place.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';
@@ -21,7 +21,7 @@ const as = (name: string): IncomingMessage =>
     headers: { authorization: `Basic ${Buffer.from(`${name}:x`).toString('base64')}` },
   }) as unknown as IncomingMessage;
 
-/** Returns spellings of one name that differ in percent-encoding. */
+/** Returns spellings of one name that differ in percent-encoding and leading zeros. */
 const spellings = (count: number): string[] =>
   Array.from(
     { length: count },
@@ -29,7 +29,7 @@ const spellings = (count: number): string[] =>
   );
 
 describe('lock on a handle', () => {
-  test("treats a hundred spellings of a login as one client, so the owner's write is second in turn", async () => {
+  test("treats a hundred spellings of a login as one client, so the owner's write is among the first three", async () => {
     const withLock = start();
     const order: string[] = [];
     const write = (name: string, who: string): Promise<unknown> =>

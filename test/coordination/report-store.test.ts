@@ -44,7 +44,7 @@ describeWithRedis('resolution reports in Redis', () => {
       runId,
     });
 
-  it('count an addition once, however often it is repeated, and those of each run', async () => {
+  it('count each addition from each run once, however often it is repeated', async () => {
     const [one, other] = [open('one'), open('other')];
     const once = reads({
       totals: { record: 2, robots: 1 },

@@ -1,4 +1,4 @@
-// Connection limits, total and per network: they close the least useful idle connection.
+// Connection limits: the total limit closes the least useful idle connection, the network limit the new one.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';

@@ -1,5 +1,5 @@
-// One of two Handle servers hangs: the p99 latency of misses at the other server is unchanged.
-// HANGING_MISSES=20000 measures for longer. The test prints its figures.
+// One of two Handle servers hangs: misses at the other server succeed. The test prints their latencies with
+// and without the hanging server. HANGING_MISSES=20000 measures for longer.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -22,7 +22,7 @@ const PAUSE_MS = 250;
 
 const hanging = await startDemoServer({ prefixes: ['21.T1'], seed: {} });
 
-/** Returns a record for every handle. */
+/** The Handle server that works: it returns a record for every handle. */
 const working = createServer((req, res) => {
   const handle = decodeURIComponent((req.url ?? '').slice('/api/handles/'.length));
   const value = {
@@ -42,7 +42,7 @@ afterAll(() => {
 
 let asked = 0;
 
-/** Requests uncached handles from the working server. Returns the latencies in ms. */
+/** Requests uncached handles from the working server. Returns the latencies in ms and the statuses. */
 async function miss(url: string, count: number): Promise<{ latencies: number[]; statuses: number[] }> {
   const latencies: number[] = [];
   const statuses: number[] = [];
@@ -84,33 +84,37 @@ async function askHanging(url: string): Promise<{ end: () => Promise<number[]> }
 }
 
 describe('hanging Handle server', () => {
-  test('does not delay misses of a different Handle server', { timeout: 120_000 + MISSES * 20 }, async () => {
-    const { port } = working.address() as AddressInfo;
-    const { url } = await startBuiltProxy({
-      UPSTREAMS: JSON.stringify([
-        { prefixes: '21.T1', url: hanging.url },
-        { prefixes: '21.T2', url: `http://127.0.0.1:${port}` },
-      ]),
-    });
-    await miss(url, MISSES);
-    const figures: Record<'alone' | 'beside', number[]> = { alone: [], beside: [] };
-    for (let round = 0; round < ROUNDS; round++) {
-      await miss(url, UNMEASURED);
-      const alone = await miss(url, MISSES / ROUNDS);
-      const other = await askHanging(url);
-      await miss(url, UNMEASURED);
-      const beside = await miss(url, MISSES / ROUNDS);
-      const refused = await other.end();
-      for (const { statuses } of [alone, beside]) expect(new Set(statuses)).toEqual(new Set([200]));
-      expect(refused.filter((status) => ![404, 502, 503, 504].includes(status))).toEqual([]);
-      figures.alone.push(...alone.latencies);
-      figures.beside.push(...beside.latencies);
-    }
-    const shown = (latencies: number[]): string =>
-      [0.5, 0.99].map((share) => `p${100 * share} ${quantile(latencies, share).toFixed(2)} ms`).join(', ');
-    process.stdout.write(
-      `${ROUNDS} × ${MISSES / ROUNDS} misses of ${CALLERS} callers: ${shown(figures.alone)} alone; ` +
-        `${shown(figures.beside)} beside ${CALLERS_OF_HANGING} callers of a server that hangs\n`,
-    );
-  });
+  test(
+    'lets all misses at a different Handle server succeed',
+    { timeout: 120_000 + MISSES * 20 },
+    async () => {
+      const { port } = working.address() as AddressInfo;
+      const { url } = await startBuiltProxy({
+        UPSTREAMS: JSON.stringify([
+          { prefixes: '21.T1', url: hanging.url },
+          { prefixes: '21.T2', url: `http://127.0.0.1:${port}` },
+        ]),
+      });
+      await miss(url, MISSES);
+      const figures: Record<'alone' | 'beside', number[]> = { alone: [], beside: [] };
+      for (let round = 0; round < ROUNDS; round++) {
+        await miss(url, UNMEASURED);
+        const alone = await miss(url, MISSES / ROUNDS);
+        const other = await askHanging(url);
+        await miss(url, UNMEASURED);
+        const beside = await miss(url, MISSES / ROUNDS);
+        const refused = await other.end();
+        for (const { statuses } of [alone, beside]) expect(new Set(statuses)).toEqual(new Set([200]));
+        expect(refused.filter((status) => ![404, 502, 503, 504].includes(status))).toEqual([]);
+        figures.alone.push(...alone.latencies);
+        figures.beside.push(...beside.latencies);
+      }
+      const shown = (latencies: number[]): string =>
+        [0.5, 0.99].map((share) => `p${100 * share} ${quantile(latencies, share).toFixed(2)} ms`).join(', ');
+      process.stdout.write(
+        `${ROUNDS} × ${MISSES / ROUNDS} misses of ${CALLERS} callers: ${shown(figures.alone)} alone; ` +
+          `${shown(figures.beside)} beside ${CALLERS_OF_HANGING} callers of a server that hangs\n`,
+      );
+    },
+  );
 });

@@ -13,7 +13,7 @@ const CAPACITY = 40;
 const HITS_PER_SECOND = 1000;
 const HITS = HITS_PER_SECOND * SECONDS;
 const HIT = '/api/handles/21.T11998/page';
-/** Many more clients than permits and queue places. Their pauses let them overload a slow machine as well. */
+/** Many more clients than permits and queue places, so they overload the upstream even on a slow machine. */
 const ASKERS = 120;
 const ASKER_PAUSE_MS = 250;
 const MIB = 1024 * 1024;

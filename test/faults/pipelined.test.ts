@@ -74,7 +74,7 @@ describe('pipelined requests', () => {
     expect(hasTakenAll).toBe(false);
   });
 
-  test('share a memory bound, beyond which only the excess connection is closed', async () => {
+  test('share a memory bound, beyond which only the excess connections are closed', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     await proxy.ask(HIT);
     demo.hold.begin('GET');

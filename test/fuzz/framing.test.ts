@@ -23,7 +23,7 @@ vi.setConfig({ testTimeout: 180_000 + COUNT * 20 });
 
 const AT_A_TIME = 16;
 
-/** Returns a body with the request target, which reveals a response sent to the wrong client. */
+/** Returns a response with the request target, which reveals a response sent to the wrong client. */
 function answerWith({ method, target }: RecordedRequest): string {
   const values = [{ index: 1, type: 'URL', data: { format: 'string', value: target }, ttl: 86400 }];
   const handle = decodeURIComponent(/^\/api\/handles\/([^?]*)/.exec(target)?.[1] ?? '');
@@ -105,7 +105,7 @@ const isProbe = (request: RecordedRequest): boolean =>
 const isPassedOn = ({ headers }: RecordedRequest): boolean => headers['x-forwarded-for'] !== undefined;
 
 describe('proxy with fuzzed request framing (smuggling)', () => {
-  test(`forwards only requests that it logs, out of ${COUNT} with conflicting lengths`, async () => {
+  test(`forwards only requests that it logs, out of ${COUNT} mutated or ambiguous requests`, async () => {
     const upstream = await startRecordingUpstream(answerWith);
     onTestFinished(upstream.close);
     const proxy = await startBuiltProxy({

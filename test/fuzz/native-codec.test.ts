@@ -1,5 +1,5 @@
 // Mutated native messages: the codec decodes or rejects each, and the decoded parts are never longer than
-// the message. `npm run fuzz` decodes a million.
+// the message and its padding. `npm run fuzz` decodes a million.
 import { describe, expect, test, vi } from 'vitest';
 import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/native/codec.js';
 import { pick, randomFrom } from './mutate.js';

@@ -1,4 +1,4 @@
-// Every route that reads a record of the Handle server. The seed is the end of the handle.
+// Every route whose response depends on the Handle server. The seed is the end of the handle.
 import { type Asked, ask } from '../support/ask.js';
 import type { BuiltProxy } from '../support/built-proxy.js';
 

@@ -21,7 +21,7 @@ const look = async (proxy: Proxy): Promise<Look> => (await get(proxy, `/cache?ha
 
 describe('admin API of two instances on one Redis', () => {
   describeTwoProxies({ upstreamUrl: demo.url }, (two) => {
-    test('lists cache entries in the memory of this instance and in Redis', async () => {
+    test('lists cache entries in the memory of the called instance and in Redis', async () => {
       await two.one.ask(PATH);
       await expect.poll(async () => (await look(two.other)).copies.length, WAIT).toBe(1);
       expect(await look(two.other)).toMatchObject({
@@ -47,7 +47,7 @@ describe('admin API of two instances on one Redis', () => {
       await expect.poll(() => look(two.other), WAIT).toEqual({ handle: HANDLE, cached: false, copies: [] });
     });
 
-    test('returns statistics of one instance, with the state of the shared Redis', async () => {
+    test('returns the statistics of the called instance, with the state of the shared Redis', async () => {
       await two.one.ask(PATH);
       await two.one.ask(PATH);
       await two.other.ask(`${PATH}-other`);

@@ -26,7 +26,7 @@ const askOften = (proxy: BuiltProxy): Promise<unknown> =>
 demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/')]);
 
 describe('admin API of the built program', () => {
-  test('logs every call at the level set through the API', async () => {
+  test('logs operator calls until the log level is raised, and never logs the token', async () => {
     const proxy = await start({ LOG_REQUESTS: 'all' });
     await askOften(proxy);
     expect(JSON.parse((await call(proxy, 'GET', '/stats')).text)).toMatchObject({

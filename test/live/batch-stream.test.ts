@@ -91,7 +91,7 @@ describe('streamed batch', () => {
     expect(upstream.asked).toEqual(handles.slice(0, 2));
   });
 
-  test('stops when the client half-closes its connection and does not read', async () => {
+  test('stops when the client closes its connection before reading the response', async () => {
     const held = gate();
     const upstream = await startUpstream(() => held.opened);
     const proxy = await startProxy({ UPSTREAM_URL: upstream.url, UPSTREAM_CONCURRENCY: '8' });

@@ -55,7 +55,7 @@ describe('benchmark', () => {
     );
   });
 
-  test('rejects a run without a limit', () => {
+  test('rejects a number of rounds above the limit', () => {
     expect(() => readPlan(['--rounds', '1000000'])).toThrow('--rounds has to be a whole number from 1 to 50');
   });
 });

@@ -23,8 +23,8 @@ const BREAK: Record<string, (response: ServerResponse) => unknown> = {
 };
 
 /**
- * Reads good records while sixteen loops request broken ones. Returns the response statuses and the tries
- * per broken record.
+ * Reads good records while sixteen loops request broken ones. Returns the statuses of the good records, and
+ * the number of upstream requests for each broken record.
  */
 async function mix(kind: string, query: string, env: Record<string, string>) {
   const asked = new Map<string, number>();
@@ -83,7 +83,7 @@ describe('broken records requested repeatedly', () => {
     ['a cut connection', {}],
     ['a 502 from a gateway', {}],
     ['no response', HANGING],
-  ])('leave good records readable, and cost one upstream request each (%s, 16 loops)', async (kind, env) => {
+  ])('leave good records readable, and cost one upstream read each (%s, 16 loops)', async (kind, env) => {
     const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
     expect(good).toEqual({ 200: GOOD });
     // A read is retried once after a connection reset.
@@ -95,7 +95,7 @@ describe('broken records requested repeatedly', () => {
     ['a cut connection', {}],
     ['a 502 from a gateway', {}],
     ['no response', HANGING],
-  ])('leave good records readable during authoritative reads (%s, 16 loops)', async (kind, env) => {
+  ])('leave good records readable when requested with auth=true (%s, 16 loops)', async (kind, env) => {
     const { good } = await mix(kind, '?auth=true', env);
     expect(good).toEqual({ 200: GOOD });
   });

@@ -10,16 +10,16 @@ const demo = await startDemoServer();
 async function startOwnRedis(): Promise<Record<string, string>> {
   const { url, stop } = await startRedis();
   onTestFinished(stop);
-  // A check of Redis fails after this time, so that a stalled machine does not look like an unavailable Redis.
+  // A Redis check fails only after this time, so a stalled machine does not look like an unavailable Redis.
   return { REDIS_URL: url, REDIS_COMMAND_TIMEOUT: '10s' };
 }
 
 describe('clean shutdown', () => {
   test.each([
-    ['SIGTERM', false],
-    ['SIGINT', true],
-    ['SIGTERM', true],
-  ] as const)('logs no warning on %s (with Redis: %s)', async (signal, hasRedis) => {
+    ['SIGTERM', 'without Redis', false],
+    ['SIGINT', 'with Redis', true],
+    ['SIGTERM', 'with Redis', true],
+  ] as const)('logs no warning on %s (%s)', async (signal, _setup, hasRedis) => {
     const redis = hasRedis ? await startOwnRedis() : {};
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...redis });
     const answers = await Promise.all(
@@ -29,7 +29,7 @@ describe('clean shutdown', () => {
     expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
     const lines = proxy.logs();
     const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
-    // The machine may have stalled for longer than a Redis lease before the shutdown.
+    // Ignores an unavailable Redis before the shutdown: the machine may have stalled for longer than a lease.
     const attention = lines.filter(
       ({ level, msg }, at) =>
         !['info', 'debug'].includes(String(level)) &&

@@ -81,7 +81,7 @@ describe('write whose client disconnects', () => {
     expect(demo.askedFor(HANDLE)).toBe(1);
   });
 
-  test('returns 408 without an invalidation when the client stops sending in the middle of its body', async () => {
+  test('returns 408, and invalidates nothing, when the client stops sending in the middle of its body', async () => {
     const proxy = await startAndRead({ SERVER_HEADERS_TIMEOUT: '1s', SERVER_REQUEST_TIMEOUT: '1s' });
     const body = numberedBody(2);
     const { answers } = await exchange(proxy.url, headOf(body.length) + body.slice(0, 20));

@@ -36,7 +36,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(known.bans).toContainEqual({ number: known.seq, prefix: '', isSoft: true });
   });
 
-  test('mark an entry stale when a ban is newer than its load', async () => {
+  test('return no entry that was loaded before a ban', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     world.scripts.bans.add({
       number: await world.scripts.publish(ban('21.T1/')),
@@ -173,7 +173,7 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect([...(await one.others()).ends.keys()]).toEqual(['other']);
   });
 
-  test('remove a long-lapsed member only during a renewal that requests removal', async () => {
+  test('remove a long-lapsed member only during a renewal by a member whose own lease has lasted long', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     const [seconds] = (await world.client.time()) as unknown as [string];

@@ -32,9 +32,9 @@ describeScripts('Redis scripts for cache coherence', (world) => {
   });
 
   test.each<[string, Change]>([
-    ['its key was changed', { kind: 'changed', key: KEY, fence: FENCE }],
-    ['its key was invalidated', forget()],
-    ['its key was marked stale', { kind: 'soften', key: KEY }],
+    ['its key has been changed', { kind: 'changed', key: KEY, fence: FENCE }],
+    ['its key has been invalidated', forget()],
+    ['its key has been marked stale', { kind: 'soften', key: KEY }],
     ['a write to its key has started', raise()],
   ])('reject a load when %s since its start', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
@@ -55,8 +55,8 @@ describeScripts('Redis scripts for cache coherence', (world) => {
   });
 
   test.each<[string, Change]>([
-    ['the key was changed since', forget()],
-    ['a write of the key is in flight', raise()],
+    ['the key has been changed since the read started', forget()],
+    ['a write to the key is in flight', raise()],
   ])('reject an authoritative response and delete the entry when %s', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.put(KEY, entryOf('old'));

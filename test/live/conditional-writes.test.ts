@@ -110,7 +110,7 @@ describe('conditional write', () => {
       expect((await write({ 'If-Match': own }, { body })).status).toBe(200);
     });
 
-    test('returns 400 without an upstream request when it is not a list of ETags', async () => {
+    test('returns 400, and writes nothing, when it is not a list of ETags', async () => {
       expect((await write({ 'If-Match': 'bare' })).status).toBe(400);
       expect(numberIn(await ask(demo.url, PATH))).toBe(1);
     });
@@ -226,7 +226,7 @@ describe('conditional write', () => {
     expect(numberIn(await ask(demo.url, PATH))).toBe(1);
   });
 
-  test('forwards an unconditional write without reading the record', async () => {
+  test('is the only kind of write before which the record is read', async () => {
     expect((await write({})).status).toBe(200);
     expect(demo.askedFor(HANDLE)).toBe(1);
   });

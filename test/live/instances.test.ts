@@ -23,11 +23,11 @@ async function countAnswered({ url }: BuiltProxy): Promise<number> {
   return answers.filter(({ status }) => status === 200).length;
 }
 
-/** On a stalled machine a load may time out, and a Redis lease may end briefly. */
+/** Repeats the reads, because on a stalled machine a load may time out, and a Redis lease may end briefly. */
 const answersAll = (proxy: BuiltProxy): Promise<void> =>
   expect.poll(() => countAnswered(proxy)).toBe(HANDLES.length);
 
-describe('instance without its Handle server', () => {
+describe('instance whose Handle server is down', () => {
   test('serves, with the default configuration, every record that it has read', async () => {
     const { url, close } = await startHandleServer();
     const proxy = await startBuiltProxy({ UPSTREAM_URL: url });

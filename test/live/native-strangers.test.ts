@@ -43,7 +43,7 @@ function withInt(value: number, at: number): Buffer {
 }
 
 describe('native listeners under hostile clients', () => {
-  test('respond over TCP when silent connections exceed the limit', async () => {
+  test('respond over TCP when silent connections have reached the limit', async () => {
     const { tcpPort } = await start({ NATIVE_TCP_MAX_CONNECTIONS: '50', NATIVE_TCP_IDLE_TIMEOUT: '10m' });
     for (let count = 0; count < 50; count++) await openNativeSocket(tcpPort);
     const ask = async (): Promise<number | undefined> => {

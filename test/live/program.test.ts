@@ -85,7 +85,7 @@ describe('built program', () => {
   describe('process', () => {
     const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version;
 
-    test('reads the file of --config, and prints its version', async () => {
+    test('reads the file given with --config, and prints the program version for --version', async () => {
       const file = await configFile('cache: { found: { maxTtl: 1 } }');
       const { exited, stderr } = startProgram(['dist/main.js', '--config', file], { UPSTREAM_URL: demo.url });
       expect(await exited).toEqual({ code: 2, signal: null });

@@ -19,7 +19,7 @@ function change(text: string): void {
   for (const handle of HANDLES) demo.put(handle, [textValue(1, 'URL', `https://example.org/${text}`)]);
 }
 
-/** Returns the last path segment of each redirect: `old` or `new`. */
+/** Returns the last path segment of each URL value, such as `old` or `new`. */
 const seen = (proxy: Proxy): Promise<string[]> =>
   Promise.all(
     HANDLES.map(async (handle) => {

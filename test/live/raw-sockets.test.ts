@@ -60,13 +60,15 @@ describe('malformed requests over raw sockets', () => {
       expect(JSON.stringify(answers)).not.toContain('abracadabra');
     });
 
-    test('is rejected for CONNECT, and opens no tunnel', async () => {
+    test('returns an error for CONNECT, and opens no tunnel', async () => {
       const bytes = `CONNECT 127.0.0.1:22 HTTP/1.1\r\n${HOST}\r\n`;
       const { answers } = await exchange(await start(), bytes);
       for (const { status } of answers) expect(status).toBeGreaterThanOrEqual(400);
     });
+  });
 
-    test('is not assumed because of an Upgrade header, which is ignored', async () => {
+  describe('Upgrade header', () => {
+    test('is ignored', async () => {
       const bytes = `GET ${PATH} HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
       const { answers } = await exchange(await start(), bytes, one);
       expect(answers[0]!.status).toBe(200);
@@ -147,17 +149,17 @@ describe('malformed requests over raw sockets', () => {
         expectFailure((await exchange(url, bytes, one)).answers[0]!, 414);
       }
     });
+  });
 
-    test('is accepted up to a request line of 8192 bytes', async () => {
+  describe('unusual request', () => {
+    test('is accepted when its request line has 8192 bytes, the maximum', async () => {
       const before = `GET ${PATH}?type=URL&x=`;
       const line = `${before}${'x'.repeat(8192 - before.length - ' HTTP/1.1'.length)} HTTP/1.1`;
       expect(line).toHaveLength(8192);
       const { answers } = await exchange(await start(), `${line}\r\n${HOST}\r\n`, one);
       expect(answers[0]!.status).toBe(200);
     });
-  });
 
-  describe('unusual request', () => {
     test('is answered over HTTP/1.0, after which the connection closes', async () => {
       const answer = onlyAnswer(await exchange(await start(), `GET ${PATH} HTTP/1.0\r\n\r\n`));
       expect(answer.status).toBe(200);

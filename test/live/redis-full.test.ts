@@ -91,7 +91,7 @@ describeWithRedis('evicting Redis', () => {
     { policy: 'volatile-lru', maxmemory: '100mb', warned: [] },
     { policy: 'noeviction', maxmemory: '100mb', warned: [] },
   ])(
-    'triggers one warning when it may evict more than old entries ($policy, maxmemory $maxmemory)',
+    'triggers a single warning, and only when it may evict more than old entries ($policy, maxmemory $maxmemory)',
     async ({ policy, maxmemory, warned }) => {
       const client = new Redis(redis.url);
       onTestFinished(() => {

@@ -75,7 +75,7 @@ describeWithRedis('Redis link of an instance', () => {
   const openWithLease = async (url: string): Promise<OpenInstance> =>
     closeAtEnd(await openLinked({ url, clock: systemClock }));
 
-  test('has no lease without Redis, and receives a lease when Redis starts', async () => {
+  test('has no lease while Redis is down, and receives a lease when Redis starts', async () => {
     const port = await freePort();
     const troubles: string[] = [];
     const url = `redis://127.0.0.1:${port}`;
@@ -101,7 +101,7 @@ describeWithRedis('Redis link of an instance', () => {
     await expect.poll(() => instance.hub.isLinked()).toBe(true);
   });
 
-  test('regains its lease after a Redis restart, with all earlier entries stale', async () => {
+  test('regains its lease after a Redis restart, and marks all earlier entries stale', async () => {
     const redis = await start();
     const instance = await openWithLease(redis.url);
     const { store, memory } = instance;
@@ -132,7 +132,7 @@ describeWithRedis('Redis link of an instance', () => {
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     const { store, memory } = one;
     await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
-    // An instance does not receive its own changes, so only the number shows a missed change.
+    // The message is lost with the connection, so only the sequence number shows the change.
     const numberBefore = one.delivered.length;
     await one.commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await other.store.forget(KEY);

@@ -31,7 +31,7 @@ describeWithRedis('Redis lock across instances', () => {
     expect(performance.now() - begun).toBeGreaterThan(100);
   });
 
-  test('is not released after it expired and a different holder acquired it', async () => {
+  test('is not released by its first holder after it expired and a different holder acquired it', async () => {
     const lock = await startInstance();
     await lock('KEY', async () => {
       await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 5000);
@@ -51,7 +51,7 @@ describeWithRedis('Redis lock across instances', () => {
     await client.del('t:{A}:lock');
   });
 
-  test('leaves no key in Redis after its release', async () => {
+  test('leaves no lock key in Redis after its release', async () => {
     const [one, other] = [await startInstance(), await startInstance()];
     await Promise.all([one('KEY', () => Promise.resolve()), other('KEY', () => Promise.resolve())]);
     await expect.poll(() => client.keys('t:*:lock')).toEqual([]);

@@ -98,7 +98,7 @@ describe('Redis login', () => {
       });
     });
 
-    describe('client with TLS and the server CA', () => {
+    describe('client with TLS', () => {
       const startTls = async (): Promise<{ port: number; caFile: string }> => {
         const port = await freePort();
         const { key, cert } = await createCertificate();

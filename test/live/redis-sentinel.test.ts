@@ -1,4 +1,4 @@
-// Failover by a real Sentinel from a failing master to its replica, which readers do not notice.
+// Failover by a real Sentinel from a failing master to its replica: readers do not notice it.
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';

@@ -117,10 +117,10 @@ describeWithRedis('proxies on one Redis', () => {
   describe('with an invalid entry in Redis', () => {
     const damages: [what: string, damage: (entry: Buffer) => Buffer][] = [
       [
-        'a different version',
+        'an entry in a different format version',
         (entry) => Buffer.concat([entry.subarray(0, 3), Buffer.of(250), entry.subarray(4)]),
       ],
-      ['nothing', () => Buffer.alloc(0)],
+      ['an empty value', () => Buffer.alloc(0)],
       ['foreign text', () => Buffer.from('{"handle":"21.T11998/page"}')],
       ['half of an entry', (entry) => entry.subarray(0, entry.length / 2)],
       ['an entry followed by extra bytes', (entry) => Buffer.concat([entry, entry])],

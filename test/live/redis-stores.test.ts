@@ -163,7 +163,7 @@ describeWithRedis('tiered store on a real Redis', () => {
     for (const { delivered } of [one, other]) expect(delivered).toContainEqual({ kind: 'forget', key });
   });
 
-  test('misses the entries of other instances after a Redis restart, even those in a loaded dump', async () => {
+  test('returns no entry from before a Redis restart, even if Redis has loaded it from a dump', async () => {
     const [one] = await openBoth();
     const key = '21.T1/RESTORED';
     await one.store.set(key, entryOf('old'), (await one.store.get(key)).ticket);

@@ -36,7 +36,7 @@ async function answerOf(proxy: BuiltProxy, header: string): Promise<unknown> {
 }
 
 describe('reload of the built program (SIGHUP)', () => {
-  test('applies reloadable keys and logs their names', async () => {
+  test('applies reloadable keys, and logs their names and values', async () => {
     const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
     expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
     await rewrite('http: { clientMaxAge: 5s }\ndeletion: { values: true }\nlog: { level: warn }');
@@ -55,7 +55,7 @@ describe('reload of the built program (SIGHUP)', () => {
     expect(await proxy.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test('logs the names of keys that need a restart, without applying them', async () => {
+  test('logs the names of changed keys that need a restart, and does not apply them', async () => {
     const { proxy, rewrite } = await start('{}');
     await rewrite('redis: { url: "redis://:not-to-be-seen@127.0.0.1:1" }\nserver: { idleTimeout: 5m }');
     await expect

@@ -24,7 +24,7 @@ describeWithRedis('reports of two instances on one Redis', () => {
       env: { REPORTS_ENABLED: 'true', REDIS_KEY_PREFIX: keyPrefix, ...LITTLE_PATIENCE },
     });
 
-  /** Sends reads of known and unknown handles, prepared and not. */
+  /** Reads existing and missing handles repeatedly, so that prepared responses are counted too. */
   async function load(proxies: readonly Proxy[], ledger: ReadLedger): Promise<void> {
     for (const proxy of proxies) {
       for (let at = 0; at < 30; at++) {
@@ -42,7 +42,7 @@ describeWithRedis('reports of two instances on one Redis', () => {
     return last;
   }
 
-  it('are their sum, also after one has ended', async () => {
+  it('are summed, even after one instance has stopped', async () => {
     const [one, other] = [await start('sum:'), await start('sum:')];
     const ledger = new ReadLedger();
     await load([one, other], ledger);

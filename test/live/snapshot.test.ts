@@ -36,7 +36,7 @@ const read = async (proxy: BuiltProxy) =>
   );
 
 describe('snapshot of the built program', () => {
-  test('is written on shutdown without a temporary file, and restored at the next start', async () => {
+  test('is written on shutdown, leaves no temporary file, and is restored at the next start', async () => {
     const { folder, file } = newFile();
     const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file };
     const first = await startBuiltProxy(env);

@@ -9,7 +9,7 @@ import { startDemoServer } from '../support/demo.js';
 const demo = await startDemoServer();
 
 describe('systemd notification', () => {
-  test('reports start, running event loop and shutdown to a Type=notify unit with WatchdogSec', async () => {
+  test('reports the start, a running event loop and the shutdown to a Type=notify unit with WatchdogSec', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'systemd-'));
     onTestFinished(() => {
       rmSync(folder, { recursive: true });

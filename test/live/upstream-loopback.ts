@@ -19,7 +19,7 @@ import type { Certificate } from '../support/certificate.js';
 
 export const NOT_FOUND = '{"responseCode":100}';
 
-/** A server for one test, with its port, the number of its connections and the data it received. */
+/** A server for one test, with its port, the number of its connections, and the received HTTP requests. */
 export interface Loopback {
   port: number;
   url: string;

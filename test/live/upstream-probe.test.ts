@@ -197,9 +197,9 @@ describe('repository probe', () => {
     ['the configured prefix', 200, '["20.500.1","123456"]', undefined],
     ['other prefixes only', 200, '["123456789"]', /a DSpace of other prefixes/],
     ['a resolver that is switched off', 404, '{"status":404}', /no answer of DSpace \(HTTP 404/],
-    ['a database error of version 6', 200, '', /no JSON/],
+    ['a database error (version 6)', 200, '', /no JSON/],
     ['an error', 500, '', /HTTP 500/],
-  ])('reports of DSpace %s', async (_what, status, body, cause) => {
+  ])('reports the state of a DSpace with %s', async (_what, status, body, cause) => {
     const server = await answering(status, body);
     const report = await probe(server.url, { question: dspace(`${server.url}/server/`) });
     expect(report.hasAnswered).toBe(cause === undefined);
@@ -207,7 +207,7 @@ describe('repository probe', () => {
     expect(server.received()).toBe('GET /server/listprefixes\n');
   });
 
-  test('accepts any site of a template that works, also with a redirect', async () => {
+  test('accepts any responding site of a URL template, even one that redirects', async () => {
     const server = await answering(302, '', { location: '/login' });
     const source = createTemplateSource({ url: `${server.url}/item/{suffix}`, prefixes: [] });
     const question = source.probe('0.NA/0.NA');

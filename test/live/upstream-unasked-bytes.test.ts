@@ -45,7 +45,7 @@ async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker
   return { options: { url, connections: 1, ...(isTls && { fingerprint }) }, sockets };
 }
 
-/** Sends one request and returns the whole body. */
+/** Sends one request and returns the whole response body. */
 type Ask = () => Promise<string>;
 
 interface Way {
@@ -54,7 +54,7 @@ interface Way {
   idledOut: () => Promise<string>;
 }
 
-/** Sends requests like http-proxy, which forwards writes and other requests. */
+/** Sends requests as http-proxy does, which forwards writes and other requests. */
 function throughAgent(agent: http.Agent, url: string): Way {
   const { request } = url.startsWith('https:') ? https : http;
   return {
@@ -73,7 +73,7 @@ function throughAgent(agent: http.Agent, url: string): Way {
   };
 }
 
-/** Sends requests like reads, ePIC v2 and the reverse lookup. */
+/** Sends requests as reads, ePIC v2 and the reverse lookup do. */
 function throughDispatcher(options: Target): Way {
   const { dispatcher } = openConnections(options);
   const request = { origin: options.url, method: 'PUT' as const, path: '/', headers: [], body: '[]' };

@@ -26,7 +26,7 @@ async function handlesOf(url: string, place: string): Promise<unknown> {
   return read(await askV2(url)(`/21.T11998?URL=*/${place}`));
 }
 
-/** Sends a POST whose write succeeds, but loses its response and that of the following read. */
+/** Sends a POST whose write succeeds while its response and that of the following read are lost. */
 async function postUnheard(url: string, place: string): Promise<string> {
   demo.fail('reset', { times: 5 });
   const answer = await post(url, place);

@@ -80,7 +80,7 @@ describe('proxy that forwards writes', () => {
     expect(received).toEqual([]);
   });
 
-  test('forwards a body without Content-Type or Content-Length unchanged', async () => {
+  test('forwards a binary body unchanged when it has no Content-Type', async () => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });
     const bytes = Buffer.concat([
@@ -114,7 +114,7 @@ describe('proxy that forwards writes', () => {
     expect(received[0]?.headers).not.toHaveProperty('expect');
   });
 
-  test('reuses one upstream connection for successive writes', async () => {
+  test('keeps the upstream connection alive for successive writes', async () => {
     const { url, received } = await startUpstream();
     const proxy = await startProxy({ UPSTREAM_URL: url });
     for (let count = 0; count < 3; count++) await proxy.ask(PATH, { method: 'PUT', body: '[]' });

@@ -11,7 +11,7 @@ const demo = await startDemoServer({ tls: certificate });
 const PATH = '/api/handles/21.T11998/tls';
 
 describe('write over upstream TLS', () => {
-  test('is sent to a server with a pinned certificate only after the pin is verified', async () => {
+  test('is sent to a server with the pinned certificate', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_FINGERPRINT: certificate.fingerprint });
     for (const [count, status] of [
       [1, 201],
@@ -25,13 +25,10 @@ describe('write over upstream TLS', () => {
   test.each([
     ['that is not the pinned one', { UPSTREAM_FINGERPRINT: 'AB'.repeat(32) }],
     ['from an unknown authority', {}],
-  ])(
-    'is not sent to a server with a certificate %s, while cached records are still served',
-    async (_what, env) => {
-      demo.reset();
-      const proxy = await startProxy({ UPSTREAM_URL: demo.url, ...env });
-      expect((await putNumbered(proxy.url, PATH, 3)).status).toBe(502);
-      expect(demo.asked).toBe(0);
-    },
-  );
+  ])('is not sent to a server with a certificate %s, and returns 502', async (_what, env) => {
+    demo.reset();
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url, ...env });
+    expect((await putNumbered(proxy.url, PATH, 3)).status).toBe(502);
+    expect(demo.asked).toBe(0);
+  });
 });

@@ -33,7 +33,7 @@ const HOLDS: [faults: string, choice: Choice][] = [
   ['an eviction', { EVICT: 1, ...NO_LOADS }],
 ];
 
-/** Faults that have too many states for memory with three instances. */
+/** Faults whose states exceed the memory when there are three instances. */
 const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE', 'AUTH'];
 
 /** Protocol rules without which Spin must find an old record. */

@@ -30,7 +30,7 @@ describe('native request other than a resolution', () => {
     expect(codeOf(await askNative(app.native, HANDLE, { opCode }))).toBe(2);
   });
 
-  it('returns code 2 for a signed response, without an upstream request', async () => {
+  it('returns code 2, and queries no upstream, when it asks for a signed response', async () => {
     const upstream = mockUpstream();
     const { app } = await startProxy();
     expect(codeOf(await askNative(app.native, HANDLE, { flags: PUBLIC | OP_FLAG.certify }))).toBe(2);

@@ -121,7 +121,7 @@ describe('codec for recorded native messages', () => {
     expect(differing(whole(responses), isSame)).toEqual([]);
   });
 
-  it('preserves the digest of a request', () => {
+  it('computes the recorded digest of a request', () => {
     const asked = whole(requests).filter(
       (one) => ((messageOf(one)?.header.flags ?? 0) & OP_FLAG.returnDigest) !== 0,
     );

@@ -131,7 +131,7 @@ describe('native resolution with referrals', () => {
       expect([near.askedFor('21.T1/page'), near.askedFor('21.T1/none')]).toEqual([1, 1]);
     });
 
-    test('shares its load with other requests without recursion (single flight)', async () => {
+    test('shares its load with other non-recursive requests (single flight)', async () => {
       const { app } = await start();
       const ask = () => askNative(app.native, '21.T1/page', { flags });
       const answers = await Promise.all(Array.from({ length: 20 }, ask));

@@ -49,7 +49,7 @@ const TRANSPORTS = {
     (await ask('/', { method: 'POST', body: request, headers })).body,
 };
 
-/** Resolves the handle as a redirect and over each native transport. Returns the Location and the URL values. */
+/** Resolves the handle as a redirect and over each native transport. Returns the Location and URL values. */
 async function resolveEverywhere(proxy: Proxy, flags = PUBLIC): Promise<unknown[]> {
   const found: unknown[] = [(await proxy.ask(`/${HANDLE}`)).headers['location']];
   for (const send of Object.values(TRANSPORTS)) {

@@ -49,11 +49,14 @@ describe('traffic rules for native messages', () => {
       ['a method of HTTP', { method: ['GET', 'POST'] }, false],
       ['credentials', { credentials: true }, false],
       ['a user agent', { userAgent: '*' }, true],
-    ])('match %s only by the properties that a native message has', async (_what, match, isRefused) => {
-      const proxy = await start([{ name: 'tested', match, answer: 403 }]);
-      expect(await codeOver(proxy)).toBe(isRefused ? 2 : 1);
-      expect(demo.asked).toBe(isRefused ? 0 : 1);
-    });
+    ])(
+      'apply to a native message only if it has the matched property: %s',
+      async (_what, match, isRefused) => {
+        const proxy = await start([{ name: 'tested', match, answer: 403 }]);
+        expect(await codeOver(proxy)).toBe(isRefused ? 2 : 1);
+        expect(demo.asked).toBe(isRefused ? 0 : 1);
+      },
+    );
 
     test('do not reject hits', async () => {
       const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
@@ -62,7 +65,7 @@ describe('traffic rules for native messages', () => {
       expect(await usesOf(proxy)).toMatchObject({ limited: 1 });
     });
 
-    test('do not reject hits for requests for private values', async () => {
+    test('do not reject a hit of a request that includes private values', async () => {
       const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
       await proxy.ask(`/api/handles/${HANDLE}`);
       const flags = PUBLIC & ~OP_FLAG.publicOnly;

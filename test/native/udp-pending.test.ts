@@ -11,7 +11,7 @@ import { HANDLE } from '../support/upstream.js';
 const MAX_PENDING = 10_000;
 
 describe('pending UDP requests', () => {
-  test('are directed to TCP above 10,000, without an upstream request', () => {
+  test('are directed to TCP, and cause no upstream request, beyond the first 10,000', () => {
     const resolve = vi.fn(() => new Promise<never>(() => undefined));
     const context = testContext({ metrics: createMetrics() });
     const native = createAnswer(context, { ...NO_CACHE, resolve, site: NO_SITE });

@@ -1,4 +1,4 @@
-// The UDP listener: packets in both directions, without amplification.
+// The UDP listener: packets in both directions, with bounded amplification.
 import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
 import { gate } from '../support/gate.js';
@@ -98,7 +98,7 @@ describe('UDP request', () => {
   });
 });
 
-describe('UDP amplification', () => {
+describe('UDP response size', () => {
   const recordWith = (bytes: number) => recordOf([urlValue(`https://example.org/${'x'.repeat(bytes)}`)]);
   const sizeOf = (packets: Buffer[]): number => packets.reduce((sum, { length }) => sum + length, 0);
 
@@ -141,7 +141,7 @@ describe('UDP amplification', () => {
     expect(codeOf(only(await ask()))).toBe(2);
   });
 
-  it('never exceeds the length that clients accept, on any interface', async () => {
+  it('never exceeds the length that clients accept, even over TCP', async () => {
     mockUpstream(recordWith(262_144));
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_PORT: '0' });
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(2);

@@ -23,7 +23,7 @@ const tableOf = (textType: string): string =>
   `CREATE TABLE handles (handle ${textType} NOT NULL, idx INT NOT NULL, data ${textType}, PRIMARY KEY (handle, idx))`;
 
 interface Database {
-  /** Environment variables with which the client connects to the server. */
+  /** Environment variables that make the client connect to this server. */
   variables: Record<string, string>;
   run: (sql: string) => string;
 }

@@ -73,7 +73,7 @@ describe('example file', () => {
         expect(Number(setting('LimitNOFILE'))).toBeGreaterThan(wantedFiles(configFrom({ env })));
       });
 
-      it('permits UDP and TCP for the native listeners, without a capability', () => {
+      it('permits UDP and TCP for the native listeners, and grants no capability', () => {
         expect(setting('CapabilityBoundingSet')).toBe('');
         expect(setting('RestrictAddressFamilies').split(' ')).toEqual(
           expect.arrayContaining(['AF_INET', 'AF_INET6']),
@@ -104,7 +104,7 @@ describe('example file', () => {
     expect([native.tcp.port, native.udp.port]).toEqual([2641, 2641]);
   });
 
-  it('has a template unit that differs only in name and ports', () => {
+  it('has a template unit that differs only in name, ports and folder', () => {
     const linesOf = (name: string): string[] => {
       const text = exampleText(name);
       return text.slice(text.indexOf('[Unit]')).split('\n');

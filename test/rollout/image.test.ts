@@ -6,7 +6,7 @@ import { freePort } from '../support/free-port.js';
 import { buildImage, runImage } from '../support/image.js';
 import { itWithRoot } from '../support/programs.js';
 
-/** The build downloads packages and compiles src. */
+/** Timeout of the test, whose build downloads packages and compiles src. */
 const BUILD_MS = 1_800_000;
 
 describe('container image', () => {

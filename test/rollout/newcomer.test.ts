@@ -12,7 +12,7 @@ const steps = stepsOf(exampleText('before-a-handle-server.md'));
 const certificate = await createCertificate();
 const demo = await startDemoServer({ tls: certificate });
 
-describe('guide “Before a Handle.Net server, step by step”', () => {
+describe('guide “In front of a Handle.Net server, step by step”', () => {
   test('shows the output of every step', async () => {
     const here = {
       HANDLE_SERVER: demo.url,

@@ -119,7 +119,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
     expect(seen).toHaveLength(2);
   });
 
-  itWithProgram(name, 'never repeats a write, to any proxy', async () => {
+  itWithProgram(name, 'never sends a write twice, not even to a different proxy', async () => {
     const [one, other] = [await startListener({ breaks: true }), await startListener({ breaks: true })];
     const front = await startFront(name, one.at, other.at);
     const headers = { 'Content-Type': 'application/json' };
@@ -153,7 +153,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
     await expect.poll(usesIt).toBe(true);
   });
 
-  itWithProgram(name, 'forwards hits, whatever headers it adds', async () => {
+  itWithProgram(name, 'gets hits from the proxy, whatever headers it adds', async () => {
     const demo = createDemoServer();
     const { url } = await demo.listen(0);
     onTestFinished(() => demo.close());
@@ -181,7 +181,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
     await expect.poll(() => hits().length).toBe(asked.length);
   });
 
-  itWithProgram(name, 'creates a handle with its public address in Location', async () => {
+  itWithProgram(name, 'returns its public address in the Location of a new handle', async () => {
     const demo = createDemoServer();
     const { url } = await demo.listen(0);
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };

@@ -70,14 +70,17 @@ describe('audit comparison', () => {
   it.each([
     [1200, 'inconclusive'],
     [1300, 'older-after-acknowledged-write'],
-  ])('allows for a clock skew of 250 ms: a write applied at %i ms is %s', async (appliedAt, expected) => {
-    const { waiting, settle, result } = start({ appliedAt });
-    await waiting;
-    settle();
-    expect(await result).toBe(expected);
-  });
+  ])(
+    'allows for a clock skew of 250 ms: the comparison for a write applied at %i ms is %s',
+    async (appliedAt, expected) => {
+      const { waiting, settle, result } = start({ appliedAt });
+      await waiting;
+      settle();
+      expect(await result).toBe(expected);
+    },
+  );
 
-  it('does not wait for an equal record, or if Redis is disabled', async () => {
+  it('does not wait if the record is equal or Redis is disabled', async () => {
     expect(await start({ record: found(OLD) }).result).toBe('equal');
     const alone = { redis: 'disabled', appliedAt: 1001 } as const;
     expect(await start(alone).result).toBe('older-after-acknowledged-write');

@@ -36,7 +36,7 @@ describe('event loop watch', () => {
     expect(probe(), 'exactly the limit').toBeUndefined();
   });
 
-  test('reports the duration of a block before the overdue beat', () => {
+  test('reports how long an ongoing block has lasted, without waiting for the overdue beat', () => {
     const { run, hold, probe } = start();
     run(5000);
     hold(24_000);

@@ -49,7 +49,7 @@ describe('configuration loading', () => {
     expect(() => loadConfig({ env: {}, readFile })).not.toThrow();
   });
 
-  it('normalises the upstream to an origin and a fingerprint to the node:tls format', () => {
+  it('normalises the upstream to an origin, and a fingerprint to the node:tls format', () => {
     const { upstream } = configFrom({
       env: { UPSTREAM_URL: 'HTTPS://Handle.Example.org:443/', UPSTREAM_FINGERPRINT: 'ab'.repeat(32) },
     });

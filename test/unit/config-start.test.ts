@@ -82,7 +82,7 @@ describe('contradictory keys', () => {
     [{ PORT: '9090', HOST: 'localhost' }, 1],
     [{ PORT: '9090', HOST: '192.0.2.1' }, 0],
     [{ PORT: '0', ADMIN_PORT: '0' }, 0],
-  ])('include identical ports for both listeners (%o)', (env, count) => {
+  ])('include identical ports if the listeners share an address (%o: %i problems)', (env, count) => {
     const problems = problemsFrom({ env });
     expect(problems).toHaveLength(count);
     if (count > 0) expect(problems[0]).toMatch(/^ {2}admin\.port .*another port than that of server\.port/);

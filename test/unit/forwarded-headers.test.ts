@@ -65,7 +65,7 @@ describe('Connection header', () => {
     expect(sent({ method: 'GET', headers })).toEqual({ ...BARE, 'x-kept': '3' });
   });
 
-  test('preserves Authorization and X-Forwarded-*', () => {
+  test('preserves Authorization and X-Forwarded-* even if it names them', () => {
     const connection = 'authorization, COOKIE, host, via, x-forwarded-for, x-forwarded-host, content-length';
     const headers = { connection, authorization: 'Basic x', cookie: 'a=b', via: '1.0 before', host: 'me:8' };
     expect(sent({ method: 'PUT', headers }, 3)).toEqual({

@@ -134,7 +134,7 @@ describe('uncaught error in a request listener', () => {
     expect(reported[1]).toMatch(/^[\da-f-]{36}$/);
   });
 
-  test('is not reported again when it is a ServiceError', async () => {
+  test('is not reported when it is a ServiceError', async () => {
     const { url, reported } = await startGuarded(() => {
       throw new ServiceError('INTERNAL', { cause: boom });
     });

@@ -15,7 +15,7 @@ describe('maximum JSON depth', () => {
     ['in sequence', `[${Array<string>(5000).fill('[{}]').join()}]`],
     ['in a string', JSON.stringify(['['.repeat(5000), '{"'.repeat(5000), '\\"['.repeat(5000)])],
     ['in a string that ends with a backslash', `["${'['.repeat(2000)}\\\\"]`],
-  ])('ignores brackets %s', (_where, json) => {
+  ])('is not reached by brackets %s', (_where, json) => {
     expect(parseJson(json)).toEqual(JSON.parse(json));
   });
 

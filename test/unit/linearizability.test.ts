@@ -32,7 +32,7 @@ describe('linearizability checker', () => {
     test.each<[string, Operation[]]>([
       ['nothing happens', []],
       [
-        'a read returns the version before a write and the next read the write',
+        'a read before a write returns the old version, and a read after it the new version',
         [read('0', [0, 1]), write('1', [2, 3]), read('1', [4, 5])],
       ],
       [

@@ -49,7 +49,7 @@ describe('hit sampling', () => {
     hit('21.T1/first', 1000);
     hit('21.T1/then', 16_000);
     expect(weightOf(measured, '21.T1/first')).toBe(1000);
-    // The weight of a sample includes the hits since the previous one; up to 15 later hits are not yet counted.
+    // The weight of a sample includes the hits since the previous one. Up to 15 later hits do not count yet.
     expect(weightOf(measured, '21.T1/then')).toBeGreaterThan(16_000 - 16);
     expect(measured).toHaveLength(2000);
     expect(readings()).toBe(1 + 2 * measured.length);

@@ -41,7 +41,7 @@ describe('parsed values of a cache entry', () => {
     expect(valuesOf(one.entry)).toBe(one.values);
   });
 
-  test('require twice the steps for twice the values', () => {
+  test('require at most twice the steps for twice the values', () => {
     const steps = (count: number): number => countSteps(readValues(entryOf(count, 'counted').entry)).steps;
     const once = steps(2000);
     expect(once).toBeGreaterThan(0);

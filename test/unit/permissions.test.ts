@@ -50,7 +50,7 @@ describe('value permissions', () => {
       ['1110\n', false, 'rw--'],
       ['*', false, 'rw--'],
       ['١١١٠', false, 'rw--'],
-    ])('determine for %j whether a value is public: %s', (permissions, expected, privs) => {
+    ])('determine whether a value with the permissions %j is public', (permissions, expected, privs) => {
       expect(isPublic({ permissions })).toBe(expected);
       expect(shownBy(permissions)).toEqual([expected, expected]);
       expect(showPermissions(permissions)).toBe(privs);

@@ -85,14 +85,14 @@ describe('routing with a repository', () => {
       expect(namesOf(handle)).toEqual(['others']);
   });
 
-  test('retains the case of its suffixes in cache keys', () => {
+  test('retains the case of the suffixes of the repository in cache keys', () => {
     const refOf = createRefOf(servers, false);
     expect(
       ['123456/aB', '20.500.x/aB', '21.t1/aB', '0.na/123456', 'abc'].map((text) => refOf(text).key),
     ).toEqual(['123456/aB', '20.500.X/aB', '21.T1/AB', '0.NA/123456', '0.NA/ABC']);
   });
 
-  test('reports a prefix of kind none as unserved, next to other prefixes', () => {
+  test('reports a prefix of kind none as unserved, even if a wildcard covers it', () => {
     const isServed = createIsServed([OTHERS], ['99.1']);
     expect(['99.1/A', '99.2/A'].map(isServed)).toEqual([false, true]);
     expect(createIsServed([], [])('99.2/A')).toBe(false);

@@ -28,7 +28,7 @@ function* numbers(seed: number): Generator<number, never> {
 }
 
 describe('counted reads', () => {
-  it('differ by at most 2 % for frequent handles among a million names', () => {
+  it('differ from the exact counts by at most 2 % for frequent handles among a million names', () => {
     const { read, take } = start();
     const exact = new Map<string, number>();
     const random = numbers(1);

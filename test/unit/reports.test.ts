@@ -68,7 +68,7 @@ describe('counts of an instance', () => {
     ]);
   });
 
-  it('that are lost at the end are a warning, and no report is made without them', async () => {
+  it('make the report unavailable while the store fails, and cause a warning when they are lost at the end', async () => {
     const { count, context, reports, state } = start();
     state.isUp = false;
     count('A/1');

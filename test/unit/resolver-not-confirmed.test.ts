@@ -38,8 +38,8 @@ function start(): Resolver<unknown> {
   return resolver;
 }
 
-describe('authoritative read with an unconfirmed invalidation (redis.disconnectedWrites: reject)', () => {
-  test('serves an ordinary reader, and causes no unhandled rejection', async () => {
+describe('read with an unconfirmed invalidation (redis.disconnectedWrites: reject)', () => {
+  test('succeeds for an ordinary caller, and causes no unhandled rejection', async () => {
     const uncaught: unknown[] = [];
     const note = (error: unknown): number => uncaught.push(error);
     process.on('unhandledRejection', note);
@@ -49,7 +49,7 @@ describe('authoritative read with an unconfirmed invalidation (redis.disconnecte
     expect(uncaught).toEqual([]);
   });
 
-  test('fails with INVALIDATION_UNCONFIRMED for the authoritative caller', async () => {
+  test('fails with INVALIDATION_UNCONFIRMED for a caller that requires an authoritative response', async () => {
     await expect(start().resolve(HANDLE, { authoritative: true })).rejects.toMatchObject({
       code: 'INVALIDATION_UNCONFIRMED',
     });

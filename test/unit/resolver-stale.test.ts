@@ -1,4 +1,4 @@
-// A stale entry may be served even if its lease changes during the failing load.
+// A stale entry may be served even if the lease of the instance changes during the failing load.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -67,8 +67,10 @@ describe('stale entry while the upstream fails', () => {
     fail(new ServiceError('UPSTREAM_FAILED'));
     expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
   });
+});
 
-  test('is reported as a memory hit when a concurrent load has stored it', async () => {
+describe('entry stored between the lookups in memory and in the store', () => {
+  test('is reported as a memory hit', async () => {
     const { resolver } = start();
     await resolver.resolve(HANDLE, { authoritative: false });
     expect(await resolver.resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'memory' });

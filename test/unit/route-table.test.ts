@@ -59,7 +59,7 @@ describe('route table', () => {
       ['/21.T1/a', 'sendMessageAnywhere'],
       ['/static/x', 'redirectHandleByPost'],
       ['/api/handles/21.T1/a', 'resolveHandleByPost'],
-    ])('maps a POST of a native message to %s to %s', (path, id) => {
+    ])('maps the POST of a native message to %s to the route %s', (path, id) => {
       expect(idOf('POST', path, message)).toBe(id);
     });
 

@@ -19,7 +19,7 @@ describe('latency statistics', () => {
     ],
     ['an empty bucket', histogram(0, 100, 100), { p50: 0.0055, p95: 0.009_55, p99: 0.009_91 }],
     ['the last bound for a value above it', histogram(50, 90, 100), { p50: 0.001, p95: 0.01, p99: 0.01 }],
-  ])('computes percentiles: %s', (_what, given, percentiles) => {
+  ])('compute percentiles: %s', (_what, given, percentiles) => {
     expect(percentilesOf(given)).toEqual(percentiles);
   });
 
@@ -31,7 +31,7 @@ describe('latency statistics', () => {
     } as unknown as Parameters<ReturnType<typeof createHistory>>[0];
   }
 
-  test('shows the last minute as the difference between its first and last readings', () => {
+  test('show the last minute as the difference between its first and last readings', () => {
     let time = 0;
     const add = createHistory(() => time);
     expect(add(statsOf(1000, 0))).toMatchObject({

@@ -30,7 +30,7 @@ describe('status page health', () => {
       ['failed before the page was opened', failingBefore, 'warn', 'Degraded'],
       ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
       ['has an open breaker but a working mirror', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
-    ])('is correct when the server %s', (_what, judged, level, word) => {
+    ])('has the expected level and word when the server %s', (_what, judged, level, word) => {
       expect(judged).toMatchObject({ level, word });
     });
   });

@@ -92,7 +92,7 @@ describe('time slicer', () => {
     expect(steps).toBe(1);
   });
 
-  test('rejects with the error of a later step without stopping other jobs', async () => {
+  test('rejects a job with the error of a later step, and continues other jobs', async () => {
     const world = manual();
     const failing = world.slicer.run(
       stepsOf(world, {

@@ -14,7 +14,7 @@ const counted = (answered: number, unknown: number, pressed = 0) => ({ answered,
 describe('miss-based network limit', () => {
   describe('decision', () => {
     test.each([
-      ['one read above the bound without any found', counted(301, 301), 0, 'unknown-names'],
+      ['one read above the bound, with no record found', counted(301, 301), 0, 'unknown-names'],
       ['exactly the limit ratio', counted(1000, 900), 0, 'unknown-names'],
       ['exactly the allowed reads', counted(300, 300), 0, undefined],
       ['a ratio below the limit', counted(1000, 899), 0, undefined],
@@ -23,12 +23,12 @@ describe('miss-based network limit', () => {
       ['half of the misses under pressure', counted(0, 0, 301), 602, undefined],
       ['all misses while no other network waits', counted(0, 0, 5000), 5000, undefined],
       ['most of a few misses', counted(0, 0, 300), 301, undefined],
-    ])('is correct after %s', (_what, counts, pressedOfAll, expected) => {
+    ])('limits or spares the network as expected after %s', (_what, counts, pressedOfAll, expected) => {
       expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
     });
   });
 
-  /** Generates reads of one network with the interval before each. */
+  /** Generates reads from one network with the interval before each. */
   const reads = fc.array(
     fc.record({ afterMs: fc.integer({ min: 0, max: 30_000 }), isUnknown: fc.boolean() }),
     {
@@ -98,7 +98,7 @@ describe('miss-based network limit', () => {
   });
 
   describe('limited network', () => {
-    /** Starts a limit with a manual clock; `read` simulates a read of a caller. */
+    /** Starts a limit with a manual clock; `read` simulates a read by a caller. */
     function start(
       { isUnderPressure }: { isUnderPressure: () => boolean } = { isUnderPressure: () => false },
     ) {
@@ -170,7 +170,7 @@ describe('miss-based network limit', () => {
       expect(networks.list()).toEqual([]);
     });
 
-    test('is not limited because of failed reads', async () => {
+    test('is never one whose reads have only failed', async () => {
       const quiet = (): void => undefined;
       const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
       const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };

@@ -22,7 +22,7 @@ describe('traffic policy', () => {
     ['no rule', []],
     ['a rule with a class', [{ ...plain, match: {}, class: 'preferred' }]],
     ['a rule for misses', [{ ...plain, match: { reads: 'misses' }, answer: 429 }]],
-  ])('adds no work to hits with %s', (_what, rules) => {
+  ])('adds no work to hits if there is %s', (_what, rules) => {
     expect(wrapped(rules)).toBe(listener);
   });
 

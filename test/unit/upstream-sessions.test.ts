@@ -9,7 +9,7 @@ const other = sessionsOf(B, A);
 const idIn = (challenge: string): string => /sessionId="([^"]*)"/.exec(challenge)?.[1] ?? '';
 const CHALLENGE = 'Basic realm="handle", Handle sessionId="node01x", nonce="bm9uY2U="';
 
-describe('session server', () => {
+describe('main server', () => {
   it('issues unmodified ids and receives them', () => {
     expect(main.challengeOf(CHALLENGE)).toBe(CHALLENGE);
     expect(main.loginFor('Handle sessionId="node01x"')).toBe('Handle sessionId="node01x"');
@@ -61,7 +61,7 @@ describe('additional server', () => {
     'Handle sessionId=" node01x"',
     `Handle sessionId="${marked}", sessionId="node01x"`,
     `Handle sessionId="${idIn(sessionsOf(C, A).challengeOf(CHALLENGE))}"`,
-  ])('rejects every other id: %s', (login) => {
+  ])('receives no other id: %s', (login) => {
     expect(other.loginFor(login)).toBeUndefined();
   });
 

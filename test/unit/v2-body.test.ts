@@ -60,7 +60,11 @@ describe('ePIC v2 body', () => {
         [{ type: 'URL', data: 'http://x/', parsed_data: 'http://y/' }],
         '[0].parsed_data: data says',
       ],
-      ['the two data disagree', [{ ...url, data: 'YQ==' }], '[0].parsed_data: data says something else'],
+      [
+        'data and parsed_data disagree',
+        [{ ...url, data: 'YQ==' }],
+        '[0].parsed_data: data says something else',
+      ],
       ['an ordinary type has an object', [{ type: 'URL', parsed_data: {} }], '[0].parsed_data: give a text'],
       [
         'an ordinary type has an array',
@@ -78,7 +82,7 @@ describe('ePIC v2 body', () => {
         '[0].parsed_data: give an object',
       ],
       ['HS_ADMIN has no data', [{ type: 'HS_ADMIN' }], '[0].parsed_data: give it, or data'],
-      ['HS_ADMIN lacks a key', [{ ...noPerms, parsed_data: {} }], '[0].parsed_data: adminId: give a text'],
+      ['HS_ADMIN lacks adminId', [{ ...noPerms, parsed_data: {} }], '[0].parsed_data: adminId: give a text'],
       ['HS_ADMIN lacks a permission', [noPerms], '[0].parsed_data: perms.add_handle: give true or false'],
       [
         'HS_ADMIN has null as permissions',
@@ -86,7 +90,7 @@ describe('ePIC v2 body', () => {
         '[0].parsed_data: perms: give an object of the twelve permissions',
       ],
       [
-        'the two data are other control characters',
+        'data and parsed_data are different control characters',
         [{ ...url, parsed_data: '\u0001', data: 'Ag==' }],
         '[0].parsed_data: data says',
       ],
@@ -107,15 +111,27 @@ describe('ePIC v2 body', () => {
       ],
       ['ttl is a word', [{ ...url, ttl: 'soon' }], '[0].ttl: give whole seconds'],
       ['ttl is a fraction', [{ ...url, ttl: 1.5 }], '[0].ttl: give whole seconds'],
-      ['ttl is over 32 bits', [{ ...url, ttl: 2 ** 31 }], '[0].ttl: give whole seconds'],
-      ['ttl has no amount', [{ ...url, ttl: -(2 ** 31) }], '[0].ttl: give whole seconds'],
-      ['ttl has no amount', [{ ...url, ttl_type: 0, ttl: '-2147483648' }], '[0].ttl: give whole seconds'],
+      ['ttl is over 31 bits', [{ ...url, ttl: 2 ** 31 }], '[0].ttl: give whole seconds'],
+      ['ttl is the lowest 32-bit integer', [{ ...url, ttl: -(2 ** 31) }], '[0].ttl: give whole seconds'],
+      [
+        'ttl is the lowest 32-bit integer as a string',
+        [{ ...url, ttl_type: 0, ttl: '-2147483648' }],
+        '[0].ttl: give whole seconds',
+      ],
       ['a time is before 1970', [{ ...url, ttl_type: 1, ttl: -1 }], '[0].ttl: with ttl_type 1'],
       ['a date is before 1970', [{ ...url, ttl: '1969-12-31T23:59:59Z' }], '[0].ttl: with ttl_type 1'],
       ['ttl is an object', [{ ...url, ttl: {} }], '[0].ttl: give seconds or a date'],
-      ['a date is relative', [{ ...url, ttl_type: 0, ttl: '2030-01-01T00:00:00Z' }], '[0].ttl: give whole'],
+      [
+        'a date has ttl_type 0',
+        [{ ...url, ttl_type: 0, ttl: '2030-01-01T00:00:00Z' }],
+        '[0].ttl: give whole',
+      ],
       ['a date is missing', [{ ...url, ttl_type: 1 }], '[0].ttl: with ttl_type 1 give a date'],
-      ['a date is none', [{ ...url, ttl_type: 1, ttl: '2030-02-30T00:00:00Z' }], '[0].ttl: with ttl_type 1'],
+      [
+        'a date does not exist',
+        [{ ...url, ttl_type: 1, ttl: '2030-02-30T00:00:00Z' }],
+        '[0].ttl: with ttl_type 1',
+      ],
       [
         'a date is out of range',
         [{ ...url, ttl_type: 1, ttl: '2039-01-01T00:00:00Z' }],
@@ -130,9 +146,13 @@ describe('ePIC v2 body', () => {
       ['refs is an object', [{ ...url, refs: {} }], '[0].refs: give an array'],
       ['refs is a string', [{ ...url, refs: '1:a/b' }], '[0].refs: give an array'],
       ['a ref has no index', [{ ...url, refs: ['1:a/b', 'a/b'] }], '[0].refs[1]: give {"idx": 1'],
-      ['a ref has a fractional index', [{ ...url, refs: ['x1:a/b'] }], '[0].refs[0]: give {"idx": 1'],
+      [
+        'a ref has an index that is not a number',
+        [{ ...url, refs: ['x1:a/b'] }],
+        '[0].refs[0]: give {"idx": 1',
+      ],
       ['a ref has no handle', [{ ...url, refs: [{ idx: 1 }] }], '[0].refs[0]: give {"idx": 1'],
-      ['refs are too many', [{ ...url, refs: Array(2049).fill(7) }], '[0].refs: give at most 2048'],
+      ['there are too many refs', [{ ...url, refs: Array(2049).fill(7) }], '[0].refs: give at most 2048'],
       [
         'HS_VLIST is too long',
         [{ type: 'HS_VLIST', parsed_data: Array(2049).fill(7) }],
@@ -141,7 +161,11 @@ describe('ePIC v2 body', () => {
       ['privs is short', [{ ...url, privs: 'rw' }], '[0].privs: give four characters such as rwr-'],
       ['privs is mixed up', [{ ...url, privs: 'wrwr' }], '[0].privs: give four characters'],
       ['privs is long', [{ ...url, privs: 'rwr-r' }], '[0].privs: give four characters'],
-      ['privs begins too early', [{ ...url, privs: '-rwr-' }], '[0].privs: give four characters'],
+      [
+        'privs has a leading character too many',
+        [{ ...url, privs: '-rwr-' }],
+        '[0].privs: give four characters',
+      ],
       ['privs is a number', [{ ...url, privs: 1110 }], '[0].privs: give four characters such as rwr-'],
       ['a permission is a number', [{ ...url, pub_read: 1 }], '[0].pub_read: give true or false'],
     ])('occurs when %s', (_reason, body, message) => {
@@ -149,7 +173,7 @@ describe('ePIC v2 body', () => {
     });
   });
 
-  it('is parsed without blocking the event loop for 100,000 references', async () => {
+  it('is parsed in less than 2 s of CPU time when it has 100,000 references', async () => {
     const value = { ...url, refs: Array<string>(50).fill('1:a/b') };
     const ms = await cpuMs(() => {
       expect(readInputs(Array<typeof value>(2048).fill(value))).toHaveLength(2048);

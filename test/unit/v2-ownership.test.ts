@@ -42,7 +42,7 @@ describe('ePIC v2 write with an accepted administrator', () => {
     ['is the caller at any index', [adminValue(100, { ...identity, index: 0 })]],
     ['is the configured administrator', [adminValue(100, automatic)]],
     ['is the caller among others', [adminValue(100, stranger), adminValue(101, identity)]],
-  ])('is allowed when it %s', async (_case, values) => {
+  ])('is allowed when the administrator %s', async (_case, values) => {
     await expect(writing(values)).resolves.toBeUndefined();
   });
 
@@ -61,7 +61,7 @@ describe('ePIC v2 write with an accepted administrator', () => {
     await expect(writing([adminValue(100, group)], { readRecord })).resolves.toBeUndefined();
   });
 
-  it('is allowed for the prefix handle at a different server', async () => {
+  it('is allowed when the administrator is the prefix handle, even at a different server', async () => {
     const prefix = adminValue(100, { handle: '0.NA/21.T1', index: 200 });
     const readRecord = () => Promise.resolve(undefined);
     await expect(writing([prefix], { readRecord })).resolves.toBeUndefined();
@@ -78,7 +78,10 @@ describe('ePIC v2 write that would lock the caller out', () => {
       'the administrator differs from the caller in suffix case',
       [adminValue(1, { ...identity, handle: '21.T1/user01' })],
     ],
-    ['the administrator is a different index of the caller', [adminValue(100, { ...identity, index: 301 })]],
+    [
+      'the administrator has a different index than the caller',
+      [adminValue(100, { ...identity, index: 301 })],
+    ],
     ['the caller would have no modification right', [weak(identity)]],
     ['the administrator is unreadable', [{ ...textValue(100, 'HS_ADMIN'), data: 'nobody' }]],
   ])('is rejected when %s', async (_case, values) => {

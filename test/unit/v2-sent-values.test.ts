@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { adminValue, automaticAdmin, places, sent, textValue } from '../support/v2-values.js';
 
-/** Returns the first record-interface value of an ePIC v2 value, with text content by default. */
+/** Converts an ePIC v2 value, with text content by default, and returns the first value to send. */
 const first = (members: object): HandleValue =>
   sent([{ type: 'X', ...('data' in members ? {} : { parsed_data: 'x' }), ...members }])[0]!;
 
@@ -52,7 +52,7 @@ describe('ePIC v2 values sent upstream', () => {
     });
   });
 
-  it('include an absolute ttl as a date and references, but no timestamp', () => {
+  it('include references and an absolute ttl (as a date), but no timestamp', () => {
     expect(
       first({ ttl_type: 1, ttl: 1893456000, refs: ['1:a/b'], timestamp: '2013-11-26T11:58:14Z' }),
     ).toEqual({

@@ -1,4 +1,4 @@
-// Writes under a lock: not sent when the lock may expire, and reported when the login is rejected.
+// Writes under a lock: they are not sent when the lock may expire, and a rejected login is reported.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -79,7 +79,7 @@ describe('write under a lock', () => {
     [401, 1],
     [403, 1],
     [404, 0],
-  ])('after a %i response, reports a refused login %i time(s)', async (status, times) => {
+  ])('after a %i response, reports a rejected login %i time(s)', async (status, times) => {
     let refused = 0;
     const onRefused = (): void => {
       refused++;

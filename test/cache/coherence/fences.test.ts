@@ -31,7 +31,7 @@ describe('fences', () => {
       expect(fences.isRaised('A')).toBe(false);
     });
 
-    test('are returned by takeExpired when the first has expired', () => {
+    test('make takeExpired return their key when the first has expired', () => {
       const fences = raised();
       expect(fences.takeExpired(9)).toBeUndefined();
       expect(fences.takeExpired(10)).toBe('A');

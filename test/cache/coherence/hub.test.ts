@@ -25,7 +25,7 @@ const UNKNOWN: Change = { kind: 'unknown', key: 'A', fence: '1', lifeMs: 60_000 
 const notConfirmed = { code: 'INVALIDATION_UNCONFIRMED', status: 503, retryAfterSeconds: 1 };
 
 describe('coherence hub', () => {
-  test('confirms a change without Redis once it is applied locally', async () => {
+  test('confirms a change once it is applied locally, if no Redis is configured', async () => {
     const delivered: Message[] = [];
     const hub = new Hub({ now: Date.now, deliver: (message) => delivered.push(message) });
     await hub.publish(CHANGED);
@@ -74,7 +74,7 @@ describe('coherence hub', () => {
 
   const away = (): undefined => undefined;
 
-  test('confirms a change with Redis once it is applied locally and acknowledged by other members', async () => {
+  test('confirms a change once it is applied locally and acknowledged by the other members', async () => {
     const { hub, delivered, world } = open();
     const acknowledged = gate();
     world.publish = () => ({ seq: 7, isStored: false, acknowledged: acknowledged.opened.then(() => true) });

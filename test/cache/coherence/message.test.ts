@@ -33,7 +33,7 @@ const changes: fc.Arbitrary<Change> = fc.oneof(
 );
 
 describe('invalidation message', () => {
-  describe('encoding as a line', () => {
+  describe('encoded as a line', () => {
     test.prop([changes, fc.uuid(), fc.constantFrom('', '1', '4711'), numbers])(
       'survives formatting and parsing unchanged',
       (change, member, call, seq) => {

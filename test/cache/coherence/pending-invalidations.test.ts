@@ -63,9 +63,9 @@ describe('pending invalidations', () => {
     ['an equal ban', [ban('A'), ban('A')], [ban('A')]],
     ['a ban on a longer prefix', [ban('A'), ban('AB'), ban('AC', true)], [ban('A')]],
     ['an earlier ban on a longer prefix', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
-    ['a soft ban', [ban('A', true), ban('A')], [ban('A')]],
-    ['no hard ban', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
-  ])('merge bans when one ban covers %s', (_what, changes, reported) => {
+    ['a soft ban and an equal hard ban', [ban('A', true), ban('A')], [ban('A')]],
+    ['a hard ban, which a soft ban does not cover', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
+  ])('contain only bans that no other ban covers (%s)', (_what, changes, reported) => {
     const pending = new PendingInvalidations();
     for (const change of changes) pending.add(change);
     expect(pending.take(10)).toEqual(reported);

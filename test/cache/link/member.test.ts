@@ -361,7 +361,7 @@ describe('cache coherence member', () => {
     expect(delivered).toContainEqual({ kind: 'soften', key: KEY });
   });
 
-  test('marks an entry under a fence of a lapsed member stale only once', async () => {
+  test('marks an entry under a fence of a lapsed member stale once directly, and once through Redis', async () => {
     const { world, clock, delivered, member } = open();
     await clock.pass(1000);
     expect(member.leaseLeftMs()).toBeGreaterThan(0);

@@ -104,7 +104,7 @@ describe('memory store', () => {
     expect(store.peek('A')).toEqual(entryOf('new'));
   });
 
-  test('stores nothing for a key while a fence is raised, locally or remotely', () => {
+  test('stores nothing for a key while a fence on it is raised', () => {
     const store = open();
     const before = store.get('A').ticket;
     store.raiseFence('A', 'writer', NOW + 1000);
