@@ -15,7 +15,7 @@ interface MessageApplierDeps {
   onWritten?: ((key: string) => void) | undefined;
 }
 
-/** What a write or an operator has deleted: one entry, or all entries with a prefix. */
+/** A deletion by a write or an operator: of one entry, or of all entries with a prefix. */
 export type Deleted = { key: string } | { prefix: string };
 
 export interface MessageApplier {

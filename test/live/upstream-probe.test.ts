@@ -207,7 +207,7 @@ describe('repository probe', () => {
     expect(server.received()).toBe('GET /server/listprefixes\n');
   });
 
-  test('accepts any responding site of a URL template, even one that redirects', async () => {
+  test('accepts any responding site of a URL template, even a redirecting site', async () => {
     const server = await answering(302, '', { location: '/login' });
     const source = createTemplateSource({ url: `${server.url}/item/{suffix}`, prefixes: [] });
     const question = source.probe('0.NA/0.NA');
