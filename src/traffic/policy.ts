@@ -281,10 +281,7 @@ function admitted({ caller, applied }: Judgement): Caller {
 const isAnonymousRead = ({ reads, credentials }: TrafficFacts): boolean =>
   reads !== undefined && credentials === undefined;
 
-/**
- * Creates the function that counts and logs rule results. `limited` includes refusals by rules without a
- * limit.
- */
+/** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
 function createReport({ metrics, log, reads }: Context) {
   return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';

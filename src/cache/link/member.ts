@@ -30,10 +30,7 @@ interface MemberPublication {
   run: string;
 }
 
-/**
- * Number of consecutive failed renewals after which the subscriptions are reopened, and number of failed
- * joins after which Redis counts as unavailable.
- */
+/** Consecutive failed renewals before the subscriptions are reopened, and failed joins before an outage. */
 const MAX_FAILURES = 4;
 /** Maximum number of groups to distrust separately; above it, the whole cache is distrusted. */
 const MAX_DISTRUSTED_GROUPS = 64;
@@ -169,10 +166,7 @@ export class Member implements Membership {
     });
   }
 
-  /**
-   * Once the lease has ended, marks the group numbers to be read again, because senders no longer wait for
-   * this member.
-   */
+  /** Makes the group numbers be reread once the lease has ended: senders no longer wait for this member. */
   #noticeEndOfLease(): void {
     if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;
     this.#resumedAt = Infinity;
@@ -191,10 +185,7 @@ export class Member implements Membership {
     commands.rediscover();
   }
 
-  /**
-   * Returns the server run whose era this member has entered; undefined if no change can be published or
-   * confirmed.
-   */
+  /** Returns the server run of the entered era; undefined if no change can be published or confirmed. */
   #enteredRun(): string | undefined {
     const { commands } = this.#deps;
     this.#noticeEndOfLease();
@@ -202,10 +193,7 @@ export class Member implements Membership {
     return run === this.#entered.run ? run : undefined;
   }
 
-  /**
-   * Enters this server's era before any publication; a server that does not know the member's last era starts
-   * a new one.
-   */
+  /** Enters this server's era before any publication; a server without the last era starts a new era. */
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };
@@ -312,10 +300,7 @@ export class Member implements Membership {
     return await untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }
 
-  /**
-   * Waits for all members. Resolves to false if they are unconfirmed, for example after a failover, which may
-   * have lost the publication.
-   */
+  /** Waits for all members. Resolves to false if they are unconfirmed, for example after a failover. */
   async #runBarrier(publication: MemberPublication): Promise<boolean> {
     return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
   }
@@ -341,10 +326,7 @@ export class Member implements Membership {
     return expel({ clock: this.#deps.clock, list: this.#list }, stillLate);
   }
 
-  /**
-   * Returns the members that missed the change; undefined if the member list cannot be read, or after a
-   * failover, which may have lost the change.
-   */
+  /** Returns the members that missed the change; undefined without a member list, or after a failover. */
   async #awaitCall(call: string, run: string): Promise<string[] | undefined> {
     const acknowledgements = this.#acknowledgements;
     const barrier = { clock: this.#deps.clock, list: this.#list, acknowledgements };
@@ -368,19 +350,13 @@ export class Member implements Membership {
     }
   }
 
-  /**
-   * Publishes a pending change, and applies it to memory, which may contain a copy of the outdated Redis
-   * entry.
-   */
+  /** Publishes a pending change, and applies it to memory, which may contain the outdated Redis entry. */
   async #report(change: Change): Promise<void> {
     const { seq: number } = await this.#send(change, '');
     this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
   }
 
-  /**
-   * Checks whether earlier messages were missed, then applies and acknowledges a change from a different
-   * member.
-   */
+  /** Detects missed messages, then applies and acknowledges a change from a different member. */
   #receive(text: string): void {
     const received = parseMessage(text);
     if (received === undefined) return;
