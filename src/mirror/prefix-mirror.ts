@@ -1,4 +1,4 @@
-// Mirrors one prefix: lists its handles and reads each into the cache, again and again.
+// Mirrors one prefix: repeatedly lists its handles and reads each into the cache.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Cache } from '../cache/cache.js';
 import type { Entry } from '../cache/entry.js';
@@ -34,11 +34,11 @@ export class PrefixMirror {
   readonly #parts: PrefixMirrorParts;
   readonly #context: Context;
   readonly #pause: ReturnType<typeof createPause>;
-  /** Half of the interval: a look at a handle may find an entry of this age, and the next look is this much later. */
+  /** Half of the interval: a visit may find an entry of this age, and the next visit is one cycle later. */
   readonly #cycleMs: number;
   #known: (HandleList & { listedAt: number }) | undefined;
   #walk: Walk | undefined;
-  /** Time of the last whole list of which every handle has been read (ms since the epoch). */
+  /** Time of the last complete list whose handles have all been read (ms since the epoch). */
   #copiedAt: number | undefined;
   #isSpread = false;
   #isListFailing = false;
@@ -58,20 +58,20 @@ export class PrefixMirror {
     this.#pause.close();
   }
 
-  /** Returns how long a handle that the server does not know stays unknown (ms); 0 unless the list is whole and without it. */
+  /** Returns the minimum TTL of "not found" for a key (ms); 0 if the list is incomplete or contains the key. */
   unknownTtlMs(key: string): number {
     const known = this.#known;
     if (known === undefined || !known.isWhole || known.names.has(key)) return 0;
     return Math.max(0, known.listedAt + this.#cycleMs - this.#context.clock.now());
   }
 
-  /** Returns the numbers of handles by state; all but `listed` since the last list. */
+  /** Returns the number of handles in each state: the size of the last list, and the counts since then. */
   handles(): Record<'listed' | 'checked' | 'absent' | 'failed', number> {
     const counts = this.#walk?.counts ?? { checked: 0, absent: 0, failed: 0 };
     return { listed: this.#known?.names.size ?? 0, ...counts };
   }
 
-  /** Returns the ages (s), Infinity before the first list, or before the first complete copy. */
+  /** Returns the ages (s); Infinity before the first list or the first complete copy. */
   ages(): Record<'list' | 'records', number> {
     const ageOf = (at = -Infinity): number => (this.#context.clock.now() - at) / 1000;
     return { list: ageOf(this.#known?.listedAt), records: ageOf(this.#copiedAt) };
@@ -87,7 +87,7 @@ export class PrefixMirror {
       names: this.#known.names,
       previous,
       listedAt,
-      // The first copy is not spread: handles that it has not read yet are lost in an outage.
+      // The first copy is not spread, because an outage would lose handles that it has not read yet.
       durationMs: this.#isSpread ? this.#cycleMs * SPREAD : 0,
       minAgeMs: this.#cycleMs,
       entryOf: (key): Entry | undefined => this.#parts.memory.inspect(key)?.entry,
@@ -99,7 +99,7 @@ export class PrefixMirror {
     await this.#pause.sleep(Math.max(0, startedAt + this.#cycleMs - monotonic()));
   }
 
-  /** Reads the list. After a failure, the last list stays. */
+  /** Reads the list; keeps the last list after a failure. */
   async #list(listedAt: number): Promise<void> {
     try {
       const list = await this.#parts.list(this.#known?.names ?? NONE);
@@ -131,7 +131,7 @@ export class PrefixMirror {
     const { key, newerThan } = visit;
     try {
       const read = await this.#parts.resolver().refresh(refOfKey(key), { newerThan, caller: OWN_WORK });
-      // An older entry means that the server has failed for a different caller.
+      // An older entry means that the server failed for a different caller.
       if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
         this.#pause.reset();
         return;
@@ -143,7 +143,7 @@ export class PrefixMirror {
     walk.fail(visit);
   }
 
-  /** Ends a walk, and reports what is new to the operator. */
+  /** Ends a walk, and logs the first copy or missing records. */
   #finish({ counts: { checked, absent, failed } }: Walk, startedAt: number): void {
     const { log, clock } = this.#context;
     const { prefix } = this.#parts;
