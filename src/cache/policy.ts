@@ -31,8 +31,8 @@ export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds
 }
 
 /**
- * Whether a mirror reports that no record exists. The mirror may lag behind, so this answer is never served
- * stale.
+ * Whether a mirror reports no record, or no public values. The mirror may lag behind, so this answer is never
+ * served stale.
  */
 const isMirrorAbsence = ({ kind, isFromMirror }: Answer): boolean =>
   kind !== 'found' && isFromMirror === true;
@@ -51,7 +51,7 @@ const WITHOUT_END_MS = 36_500 * 86_400_000;
 /**
  * Adapts an entry that is restored from a file and has not been revalidated. It becomes stale or, if no
  * server can revalidate it, permanently fresh. Its stale-if-error time grows if `staleIfErrorMs` was raised
- * since.
+ * after the entry was stored.
  */
 export function makeUncheckedEntry(
   entry: Entry,

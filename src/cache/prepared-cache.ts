@@ -1,4 +1,4 @@
-// Prepared responses of all interfaces. Each is valid while memory holds the entry it was rendered from.
+// Prepared responses of all interfaces. Each is valid only while memory holds the entry it was rendered from.
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Entry, Times } from './entry.js';
@@ -45,14 +45,14 @@ export function isCurrent(watched: WatchedEntry, now: number, { memory, trustedS
   return false;
 }
 
-/** The other entries that a response depends on; shared by all responses with the same dependencies. */
+/** Entries that a response depends on in addition to its own; shared by all responses that depend on them. */
 export interface Dependency {
   isCurrent: (now: number) => boolean;
 }
 
 /** The fields common to all prepared responses. */
 export interface Prepared extends WatchedEntry {
-  /** Other entries that must be unchanged; undefined if there are none. */
+  /** Additional entries that must be unchanged; undefined if there are none. */
   dependency: Dependency | undefined;
   /** Total length of the response texts. */
   bytes: number;
@@ -76,7 +76,8 @@ const OVERHEAD_BYTES = 700;
 
 /**
  * A cache with two generations: a response that stays unused while the young generation fills half of the
- * bounds is dropped with the old generation. A hit costs one Map lookup, without LRU list updates.
+ * bounds is dropped with the old generation. A hit in the young generation
+ * costs one Map lookup, without LRU list updates.
  */
 export class PreparedCache {
   readonly #bounds: Config['http']['responseCache'];

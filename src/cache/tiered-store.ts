@@ -108,8 +108,8 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   /**
-   * Limits the TTL of an answer loaded without Redis, where an unknown fence may exist. If the writer of that
-   * fence is lost, only a short TTL corrects the entry.
+   * Limits the TTL of an answer loaded without Redis, which may have a fence that this process does not know.
+   * If the writer of that fence is lost, only a short TTL corrects the entry.
    */
   #bounded(entry: Entry, ticket: TieredTicket): Entry {
     const { redis, disconnectedMaxAgeMs = 0 } = this.#deps;

@@ -2,7 +2,7 @@
 import { type Change, memberOf } from './message.js';
 
 /**
- * Fences by key and writer. A fence expires, because a killed writer cannot lower it. Its write may have
+ * Fences by key and writer. A fence expires, because a killed writer cannot lower it. The write may have
  * changed the record by then, so the cached entry becomes stale.
  */
 export class Fences {

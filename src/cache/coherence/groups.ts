@@ -9,7 +9,7 @@ export const GROUPS = 1024;
 /** A key group. Bans affect keys of every group, so they are numbered separately. */
 export type Group = number | 'bans';
 
-/** Returns the 32-bit FNV-1a hash of the UTF-16 code units: evenly spread, and equal in all processes. */
+/** Returns the 32-bit FNV-1a hash of the UTF-16 code units: evenly spread, and the same in all processes. */
 export function hashOf(key: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);

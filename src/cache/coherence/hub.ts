@@ -65,8 +65,9 @@ interface Remote {
 
 /**
  * Maximum time from an instance's last renewal until no other instance relies on its membership. Redis runs a
- * renewal within the lease time or not at all. Each other instance has by then either learnt of the end from
- * its own renewal, and made the entries under this instance's fences stale, or lost its own lease.
+ * renewal within the lease time or not at all. By then, each other instance has either learnt of the end of
+ * this membership from its own renewal, and made the entries under this instance's fences stale, or lost its
+ * own lease.
  */
 const UNKNOWN_TO_OTHERS_MS =
   MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + MAX_REDIS_CLOCK_STEP_MS) +

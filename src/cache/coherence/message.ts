@@ -86,8 +86,8 @@ const depthOf = ({ isSoft }: BanChange): string => (isSoft ? 'soft' : 'hard');
 const fenceOf = (change: KeyChange): string => ('fence' in change ? change.fence : NONE);
 
 /**
- * Numbers have at most 16 digits (microseconds of this century), because a larger number would hide all later
- * gaps.
+ * Message numbers start at the Redis time (µs), which has 16 digits until the year 2286. A longer number is
+ * invalid: recorded as the newest number, it would hide all later gaps.
  */
 const LINE = /^(\d{1,16}) (\S+) (\S+) (\S+) (\S+) (\d+) ([^]*)$/;
 

@@ -133,7 +133,7 @@ export class MemberList {
     return { ends, incompleteForMs: Math.max(0, LEASE_WAIT_MS - (now - since)) };
   }
 
-  /** Treats the list as newly created, so that it may lack members with a lease. */
+  /** Treats the list as newly created, because it may lack members with a lease. */
   distrust(): void {
     this.#distrustedAt = this.#clock.monotonic();
   }

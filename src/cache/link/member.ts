@@ -30,7 +30,7 @@ interface MemberPublication {
   run: string;
 }
 
-/** Consecutive failed renewals before the subscriptions are reopened, and failed joins before an outage. */
+/** Failed renewals in a row that reopen the subscriptions; failed joins after which `isJoining` is false. */
 const MAX_FAILURES = 4;
 /** Maximum number of groups to distrust separately; above it, the whole cache is distrusted. */
 const MAX_DISTRUSTED_GROUPS = 64;
@@ -166,7 +166,7 @@ export class Member implements Membership {
     });
   }
 
-  /** Makes the group numbers be reread once the lease has ended: senders no longer wait for this member. */
+  /** Forces a reread of the group numbers after a lease has ended: senders no longer wait for this member. */
   #noticeEndOfLease(): void {
     if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;
     this.#resumedAt = Infinity;
@@ -193,7 +193,7 @@ export class Member implements Membership {
     return run === this.#entered.run ? run : undefined;
   }
 
-  /** Enters this server's era before any publication; a server without the last era starts a new era. */
+  /** Enters this server's era before any publication. If the server does not know the last era, it starts one. */
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };
@@ -284,7 +284,7 @@ export class Member implements Membership {
     const isIncomplete = commands.isCluster && listAgeMs < MEMBERSHIP_MS;
     const mayReport = lapsed.length > 0 || isIncomplete;
     if (mayReport && now - this.#returningSince < MEMBERSHIP_MS) return false;
-    // A different server may have been the master since, unknown to the remaining members.
+    // A different server may have been the master meanwhile, unknown to the remaining members.
     if (lapsed.length > 0 && !isVouched) await this.#enter(clock.randomId());
     this.#returningSince = undefined;
     return true;
@@ -300,7 +300,7 @@ export class Member implements Membership {
     return await untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }
 
-  /** Waits for all members. Resolves to false if they are unconfirmed, for example after a failover. */
+  /** Waits for all members. Resolves to false if the change is unconfirmed, for example after a failover. */
   async #runBarrier(publication: MemberPublication): Promise<boolean> {
     return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
   }

@@ -61,7 +61,7 @@ export class LruIndex {
     return this.#found.peek(key) ?? this.#notFound.peek(key);
   }
 
-  /** Adds a row to a list. Returns false, and frees the row, if the entry is larger than the whole list. */
+  /** Adds a row to a list. Returns false, and frees the row, if the entry exceeds the list's size limit. */
   set(key: string, at: number, name: ListName): boolean {
     const [home, other] = name === 'found' ? [this.#found, this.#notFound] : [this.#notFound, this.#found];
     other.delete(key);

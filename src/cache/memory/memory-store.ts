@@ -243,14 +243,14 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * Makes the entry stale if a fence has expired: its writer has died, and the write may have changed the
+   * Makes the entry stale if a fence has expired: the write has an unknown outcome, and may have changed the
    * record.
    */
   #expireFences(key: string): void {
     if (this.#fences.size > 0 && this.#fences.removeExpired(key, this.#now())) this.#makeStale(key);
   }
 
-  /** Removes up to two expired fences per write, because their keys may never be read again. */
+  /** Removes the expired fences of up to two keys per write, because these keys may never be read again. */
   #expireOldFences(): void {
     for (let times = 0; times < 2; times++) {
       const key = this.#fences.takeExpired(this.#now());

@@ -1,4 +1,4 @@
-// Compresses record JSON in memory: each phrase that Handle servers write into every value becomes one byte.
+// Compresses record JSON in memory: frequent phrases of Handle server JSON become one byte each.
 import type { Bytes } from '../../handle/bytes.js';
 
 /**

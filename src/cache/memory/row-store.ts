@@ -124,7 +124,7 @@ export class RowStore {
   }
 
   /**
-   * Counts a use and returns true if the pinned entry is unchanged, was already used in this tick, and all
+   * Counts a use and returns true if the pinned entry is unchanged and was already used in this tick, and all
    * bans have been applied to it.
    */
   touchIfUnchanged(

@@ -26,8 +26,8 @@ export interface SnapshotOptions {
   identity: string;
   memory: Pick<MemoryStore, 'moment' | 'readFrom'>;
   /**
-   * Restores an entry without revalidation. Returns whether it was stored; an entry that was deleted since
-   * the ticket is not.
+   * Restores an entry without revalidation. Returns whether it was stored. An entry that was deleted since the
+   * ticket is not stored.
    */
   restore: (kept: KeyedEntry, ticket: number) => boolean;
 }
