@@ -19,7 +19,7 @@ const ENCODERS: Record<string, (value: unknown) => Buffer> = {
 };
 
 /**
- * Encodes JSON data as bytes; the format need not match the type. Servers use a bare string as short form.
+ * Encodes JSON data as bytes; the format need not match the type. A bare string is short for format `string`.
  *
  * @throws RangeError or TypeError for JSON in no known format
  */

@@ -37,7 +37,7 @@ export type Signposting = (values: readonly HandleValue[], record: SignpostedRec
 /** Maximum links from values; real records have fewer than ten. */
 const MAX_LINKS = 100;
 const MAX_URI_CHARS = 2000;
-/** Half of the 8,000 characters that web servers in front usually accept for all headers. */
+/** Half of the 8,000 characters that reverse proxies usually accept for all headers. */
 const MAX_HEADER_CHARS = 4000;
 const VALUES_PER_STEP = 50;
 

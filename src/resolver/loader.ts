@@ -73,7 +73,7 @@ export class Loader<Ticket> {
   start(task: LoadTask): EntryLoad {
     const startedAt = this.#deps.now();
     const kept = this.#deps.store.get(task.handle.key);
-    // Avoids promises, because each costs a miss more than parsing the record.
+    // Avoids promises, because each adds more time to a miss than parsing the record.
     const answer =
       kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
     return { startedAt, kept, answer };
@@ -165,7 +165,7 @@ interface LoadedEntry<Ticket> {
 }
 
 /**
- * Ignores a ServiceError, such as an unconfirmed invalidation after a read, which has changed nothing.
+ * Ignores a ServiceError, such as an unconfirmed invalidation after a read: the read changed no record.
  * Rethrows other errors.
  */
 export function exceptServiceError(failure: unknown): void {

@@ -175,9 +175,10 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Reads a handle unless an entry was requested after `newerThan` (ms), by any instance. Joins a load in flight.
+   * Reads a handle unless any instance has a fresh entry requested after `newerThan` (ms). Joins a load in
+   * flight. Shortly after a failed load, resolves to a stale entry without a read.
    *
-   * @throws ServiceError when the upstream fails, also if there is a stale entry
+   * @throws ServiceError when the upstream fails, even if a stale entry exists
    */
   refresh(
     handle: HandleRef,
@@ -201,8 +202,8 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Reads a cached handle again after a failed precondition, because the entry may be as old as the caller's
-   * ETag.
+   * Reads a cached handle again if its entry may be outdated, for example after a failed precondition: the
+   * entry may be as old as the caller's ETag.
    */
   recheck(handle: HandleRef, caller: Caller | undefined): Promise<void> {
     return this.#rechecks.join(handle.key, async () => {

@@ -29,7 +29,7 @@ interface ReferredServer {
 
 /** Maximum referred servers, excluding configured ones; the least recently used server is evicted first. */
 const MAX_SERVERS = 256;
-/** Maximum servers per prefix; a record that changes on every read could otherwise evict all others. */
+/** Maximum servers per prefix, so that a record that changes on every read cannot evict all other servers. */
 const MAX_OF_PREFIX = 8;
 const CONNECTIONS = 16;
 

@@ -21,8 +21,8 @@ interface ListParts {
 }
 
 /**
- * The received list, which may include longer prefixes (`1234567` for `123456`). `handles` is undefined if
- * the repository hides its lists.
+ * The received list, which may include handles of longer prefixes (`1234567` for `123456`). `handles` is
+ * undefined if the repository hides its lists.
  */
 interface Listed {
   handles: string[] | undefined;

@@ -19,7 +19,7 @@ const SESSION_ID_IN_JSON = /\bsessionId["']?\s*[:=]\s*["']?([^\s"',;}]+)/gi;
 /** Matches a marked id. Handle servers generate ids from letters and digits only, never `~`. */
 const MARKED = /~[\w-]{8}$/;
 
-/** Leaves the ids of `main`, which opens sessions, unmarked, so a single server sees no change. */
+/** Creates the sessions of a server. The ids of `main`, which opens sessions, remain unmarked. */
 export const sessionsOf = (url: string, main: string | undefined): Sessions =>
   createSessions(url === main ? '' : `~${createHash('sha256').update(url).digest('base64url').slice(0, 8)}`);
 

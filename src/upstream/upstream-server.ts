@@ -64,7 +64,7 @@ export function createServer(
   const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now });
   const health = keys && watchHealth({ url, keys }, context);
   const report = createReport(keys === undefined ? REFERRED : url, context);
-  // No caller header is sent, because many callers share the response.
+  // No caller header except `Via` is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
   /** Sends a read. `deadline`: monotonic (ms). */

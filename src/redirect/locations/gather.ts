@@ -82,7 +82,7 @@ export const createSettings =
   (name) =>
     lists.find(({ settings }) => settings.has(name))?.settings.get(name);
 
-/** Returns the handles with the prefix's lists, and then those with the global lists. */
+/** Returns the handles with the prefix's lists, then those with the global lists, or else that in `nshdl`. */
 async function prefixListHandles(
   handle: HandleRef,
   { settings, reader }: { settings: Settings; reader: ListReader },

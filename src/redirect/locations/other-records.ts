@@ -237,8 +237,8 @@ export interface PrefixRecords {
   /** Reads a prefix record, for example 0.NA/21.T11998. `caller` must be exempt from miss accounting. */
   read: (prefixHandle: HandleRef, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
   /**
-   * Returns a dependency for prepared redirects; undefined if the prefix or 0.NA/0.NA record affects
-   * redirects.
+   * Returns a dependency for prepared redirects; undefined if the record of the prefix or 0.NA/0.NA affects
+   * redirects or is unknown.
    */
   plainPrefixOf: (handle: HandleRef, now: number) => Dependency | undefined;
 }

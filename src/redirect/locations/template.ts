@@ -61,7 +61,7 @@ const encodeComponent = (text: string): string =>
 /** Leaves `/ ~ ! * ( ) : @ $ = ; ,` unescaped. */
 const encodePath = (text: string): string => encodeURI(wellFormed(text)).replace(/[?#&+']/g, percent);
 
-/** Truncates longer lists, because each of thousands of templates can repeat a long handle. */
+/** Maximum length of the written locations: each of thousands of templates can repeat a long handle. */
 const MAX_XML_CHARS = 1024 * 1024;
 
 /**

@@ -46,7 +46,10 @@ function* outcomeOf(reply: UpstreamReply): Steps<Outcome> {
   return urlRecord(url, VALUE);
 }
 
-/** Whether a name has `%`, `;`, `\`, control characters, or dot or empty segments (escaped to `%2F`). */
+/**
+ * Whether a name has `%`, `;`, `\` or control characters, or dot or empty segments, for which `handleToPath`
+ * writes `%2F`.
+ */
 const isRejectedName = (handle: string): boolean =>
   /[%;\\\p{Cc}]/u.test(handle) || handleToPath(handle).includes('%2F');
 
