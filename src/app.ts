@@ -90,7 +90,7 @@ interface AppSettings extends Config {
   servers: readonly ConfiguredServer[];
   /** Prefixes without a server. */
   unserved: readonly string[];
-  /** `cache.staleIfError`, and without end for mirrored prefixes that it does not name. */
+  /** `cache.staleIfError`, plus an unlimited period for each mirrored prefix that it does not list. */
   staleIfError: Config['cache']['staleIfError'];
 }
 
@@ -202,7 +202,7 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
   };
 }
 
-/** Creates the sources of records: the cache, the Handle servers, and the resolver above both. */
+/** Creates the cache, the Handle servers and the resolver above both, with the parts that depend on them. */
 function createSources(
   settings: () => AppSettings,
   context: Context,

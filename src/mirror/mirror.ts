@@ -17,15 +17,16 @@ interface MirrorParts {
   cache: { memory: Pick<Cache['memory'], 'inspect'> };
   upstreams: Pick<Upstreams, 'findServers'>;
   refOf: (text: string) => HandleRef;
-  /** Functions, because the resolver asks the mirror for TTLs, and restored records are not read again. */
+  /** A function, because the resolver is created after the mirror, which it asks for TTLs. */
   resolver: () => Pick<Resolver<unknown>, 'refresh'>;
+  /** The mirrors start afterwards, so that they do not read restored records again. */
   whenRestored: () => Promise<void>;
 }
 
 export interface Mirror {
   /** Returns the minimum TTL of a not-found answer (ms). */
   unknownTtlMs: (key: string) => number;
-  /** Called when a write, of any instance, has invalidated a record of this instance. */
+  /** Called when a write by any instance has invalidated a record of this instance. */
   onWritten: (key: string) => void;
   close: () => void;
 }

@@ -8,8 +8,8 @@ export interface HandleList {
   /** Keys of the listed handles. */
   names: ReadonlySet<string>;
   /**
-   * Whether all pages agree on the number of handles and contain it. Otherwise the list changed while it was
-   * read, or it is longer than `maxHandles`, and a handle may be missing in `names`.
+   * Whether all pages report the same number of handles, and as many were read. Otherwise the list changed
+   * while it was read, or it is longer than `maxHandles`, and a handle may be missing in `names`.
    */
   isWhole: boolean;
 }
@@ -30,7 +30,7 @@ export const PAGE_SIZE = 10_000;
 /** Maximum passes until one reads a list that does not change meanwhile. */
 const MAX_PASSES = 3;
 
-/** The reason that the server gives for sending no list. */
+/** Thrown if the server sends no list. The message contains the status and the response code. */
 export class ListRefused extends Error {}
 
 /**

@@ -35,7 +35,7 @@ const MAX_AHEAD_MS = 100;
 /** Maximum reads of a handle in one walk. */
 const MAX_READS = 3;
 
-/** One walk over the names of a list, in its order: the time between two looks at a name is then the same. */
+/** One walk over the names of a list, in its order, so that the interval between looks is similar for all. */
 export class Walk {
   readonly #plan: WalkPlan;
   readonly #order: Iterator<string, undefined>;
