@@ -79,7 +79,7 @@ function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBo
 }
 
 /**
- * Returns the remaining TTL: a relative TTL counts from the load, an absolute TTL until its date, and an
+ * Returns the remaining TTL: a relative TTL counts from the load, an absolute TTL ends at its date, and an
  * invalid date counts as expired.
  */
 function remainingMs(ttl: Ttl, requestedAt: number): number {

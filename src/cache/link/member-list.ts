@@ -23,8 +23,8 @@ const LEASES = ['none', 'new', 'long'] as const;
 interface RenewalOptions {
   joins: boolean;
   /**
-   * `long`: held for longer than a membership. Redis then removes the members that lapsed more than a
-   * membership ago, which this member has handled.
+   * `long`: a lease held for longer than `MEMBERSHIP_MS`. Redis then removes the members that lapsed more than
+   * `MEMBERSHIP_MS` ago, which this member has handled.
    */
   lease: (typeof LEASES)[number];
 }

@@ -193,7 +193,7 @@ export class Member implements Membership {
     return run === this.#entered.run ? run : undefined;
   }
 
-  /** Enters this server's era before any publication. If the server does not know the last era, it starts one. */
+  /** Enters this server's era before any publication. A server that does not know the last era starts a new one. */
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };

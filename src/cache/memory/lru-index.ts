@@ -134,12 +134,12 @@ export class LruIndex {
   }
 }
 
-/** Clock ticks per turnover of a list, that is, while it stores as many entries as it contains. */
+/** Clock ticks per turnover of a list: the time in which it stores as many entries as it contains. */
 const TICKS_PER_TURNOVER = 64;
 
 /**
  * An approximate-LRU clock. An entry used again in the same tick keeps its list position, which saves a
- * lookup. Stores advance the clock, because only stores evict entries, and the order matters only then.
+ * lookup. Only stores advance the clock, because the order matters only for evictions, which stores cause.
  */
 export class TouchClock {
   #now = 0;

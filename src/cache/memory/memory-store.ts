@@ -126,7 +126,7 @@ export class MemoryStore implements PinnedEntries {
 
   /**
    * Restores an unrevalidated entry from a file. `kept`: memory already has an entry, or the key is fenced or
-   * was invalidated since the ticket.
+   * was invalidated since the ticket was issued.
    */
   restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
     if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';

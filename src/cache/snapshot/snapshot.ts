@@ -27,7 +27,7 @@ export interface SnapshotOptions {
   memory: Pick<MemoryStore, 'moment' | 'readFrom'>;
   /**
    * Restores an entry without revalidation. Returns whether it was stored. An entry that was deleted since the
-   * ticket is not stored.
+   * ticket was issued is not stored.
    */
   restore: (kept: KeyedEntry, ticket: number) => boolean;
 }
