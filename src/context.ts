@@ -7,7 +7,7 @@ import type { Tracer } from './observe/tracer.js';
 
 export interface Context {
   readonly log: Logger;
-  /** Whether a request with this result is logged; a reload may change it. */
+  /** Whether a request with a given result is logged, by the current settings. */
   readonly isLogged: IsLogged;
   readonly metrics: Metrics;
   readonly clock: Clock;

@@ -62,7 +62,7 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
 
 export interface PublicListener {
   listener: RequestListener;
-  /** Applies the same traffic rules to native messages over TCP. */
+  /** Applies the traffic rules of the listener to native messages over TCP. */
   admitMessage: TrafficPolicy['admitMessage'];
   /**
    * Recreates the listener with the current settings; requests in flight finish with the previous settings.

@@ -92,7 +92,7 @@ export class ByteReader {
     return Array.from({ length }, readOne);
   }
 
-  /** Called before allocating this length. */
+  /** Asserts a length before a buffer or array of this length is created. */
   #assertWithin(length: number): void {
     if (length < 0 || length > MAX_COUNT) throw new RangeError('Invalid array size');
     if (length > this.remaining) throw new RangeError('the bytes end too early');

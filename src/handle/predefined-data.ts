@@ -25,7 +25,7 @@ export interface AdminData extends ValueReference {
   legacy: boolean;
 }
 
-/** Decodes HS_ADMIN data. @throws RangeError for other bytes */
+/** Decodes HS_ADMIN data. @throws RangeError for bytes that are not HS_ADMIN data */
 export function decodeAdmin(bytes: Buffer): AdminData {
   const reader = new ByteReader(bytes);
   const permissions = reader.int16();
@@ -50,7 +50,7 @@ export function adminToJson({ handle, index, permissions, legacy }: AdminData): 
   return { handle, index, permissions: bits, ...(legacy && { legacyByteLength: true }) };
 }
 
-/** Decodes HS_VLIST data. @throws RangeError for other bytes */
+/** Decodes HS_VLIST data. @throws RangeError for bytes that are not HS_VLIST data */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
   const reader = new ByteReader(bytes);
   const entries = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));

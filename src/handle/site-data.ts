@@ -24,7 +24,7 @@ export interface SiteJson {
   serialNumber: number;
   primarySite: boolean;
   multiPrimary: boolean;
-  /** Omitted for "by all". */
+  /** Omitted for `HASH_BY_ALL`. */
   hashOption?: number;
   hashFilter?: string;
   attributes?: { name: string; value: string }[];
@@ -36,7 +36,7 @@ const HASH_BY_ALL = 2;
 const PRIMARY = 0x80;
 const MULTI_PRIMARY = 0x40;
 
-/** Encodes a site. @throws TypeError or RangeError for other JSON */
+/** Encodes a site. @throws TypeError or RangeError for JSON that is not a site */
 export function encodeSite(json: unknown): Buffer {
   const site = json as SiteJson;
   const [major = 0, minor = 0] = site.protocolVersion.split('.').map(Number);

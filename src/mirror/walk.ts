@@ -35,7 +35,7 @@ const MAX_AHEAD_MS = 100;
 /** Maximum reads of a handle in one walk. */
 const MAX_READS = 3;
 
-/** One walk over the names of a list, in its order, so that the interval between looks is similar for all. */
+/** One walk over the names of a list, in its order, so that all names are looked up at similar intervals. */
 export class Walk {
   readonly #plan: WalkPlan;
   readonly #order: Iterator<string, undefined>;

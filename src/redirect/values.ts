@@ -56,7 +56,7 @@ export function textOf({ data }: HandleValue): string | undefined {
 export const isOfType = ({ type }: HandleValue, ...types: string[]): boolean =>
   types.some((wanted) => type.length === wanted.length && beginsWith(type, wanted));
 
-/** Whether the type is a subtype of `URL`, which begins with `URL.`. */
+/** Whether the type is a subtype of `URL`, that is, begins with `URL.`. */
 export const isUrlSubtype = ({ type }: HandleValue): boolean => beginsWith(type, 'URL.');
 
 /** Whether the type is `family` or one of its subtypes; `family` must be in upper case. */

@@ -82,7 +82,7 @@ function createPublish(take: () => TakenRow[], store: ReportStore): () => Promis
   }
 
   async function publish(): Promise<boolean> {
-    // Counts are taken only after earlier ones are stored, so that they do not pile up during an outage.
+    // Counts are taken only after earlier ones are stored, so that they do not accumulate during an outage.
     if (!(await addAll())) return false;
     unsent = take();
     const isStored = await addAll();

@@ -226,8 +226,8 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Raises the fence of a write. If the write changes the record, no load that started before its end is
-   * stored.
+   * Raises the fence of a write. If the write changes the record, no load that started before the end of the
+   * write is stored.
    */
   fence({ key }: HandleRef): Promise<Fence> {
     return this.#deps.store.fence(key);
@@ -311,7 +311,7 @@ const asCollapsed = (resolution: Resolution): Resolution =>
 
 /**
  * Returns the key prefixes that a purge matches. A prefix is itself a handle under `0.NA/`, so a text without
- * a slash also matches there.
+ * a slash also matches prefix records.
  */
 function keyPrefixes(text: string, refOf: RefOf): string[] {
   if (text.includes('/')) return [refOf(text).key];

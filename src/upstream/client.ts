@@ -209,8 +209,8 @@ interface ServerSelection<Server> {
 }
 
 /**
- * Avoids failed servers. After `avoidMs`, one read retries the server and renews its period, so
- * that no other read waits for it.
+ * Avoids failed servers. After `avoidMs`, one read retries the server and starts the period again, so that
+ * other reads do not wait for that server.
  */
 function createServerSelection<Server>(options: ServerSelectionOptions<Server>): ServerSelection<Server> {
   const { servers, avoidMs, now } = options;

@@ -174,8 +174,8 @@ export interface Certificate {
 }
 
 /**
- * Reads a server's certificate without verifying it, so that a rejected one can be compared. Sends no
- * request.
+ * Reads a server's certificate without verifying it, so that the operator can examine a rejected one. Sends
+ * no request.
  */
 export function presentedCertificate(
   url: string,

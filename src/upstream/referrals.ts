@@ -155,8 +155,8 @@ const MAX_URL_CHARS = 2048;
 const trimSlashes = (path: string): string => withoutSlashesAtEnd(path).replace(/^\/+/, '');
 
 /**
- * Returns at most four addresses in the order to try. Authoritative reads use
- * primary sites only, if any exist.
+ * Returns at most `MAX_ADDRESSES` addresses in the order to try. Authoritative reads use primary sites only,
+ * if any exist.
  */
 export function addressesOf(
   sites: readonly SiteJson[],

@@ -27,7 +27,7 @@ interface ReferredServer {
   dispatcher: ClosableDispatcher;
 }
 
-/** Maximum referred servers, excluding configured ones; the least recently used server is evicted first. */
+/** Maximum referred servers; configured servers do not count. The least recently used server is evicted first. */
 const MAX_SERVERS = 256;
 /** Maximum servers per prefix, so that a record that changes on every read cannot evict all other servers. */
 const MAX_OF_PREFIX = 8;

@@ -117,7 +117,7 @@ const printable = (text: string): string =>
     .trim()
     .slice(0, QUOTED_CHARACTERS);
 
-/** Maximum codings to decode: each layer could be a decompression bomb inside a bomb. */
+/** Maximum codings to decode, because each could contain a decompression bomb. */
 const MAX_CODINGS = 5;
 
 const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants;

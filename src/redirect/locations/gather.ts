@@ -241,7 +241,8 @@ export class RequestListReader implements ListReader {
   }
 
   /**
-   * A prefix record without lists makes the redirect stale if it is stale itself, but never shortens its TTL.
+   * A prefix record without lists makes the redirect stale if it is stale itself, but never shortens the TTL of
+   * the redirect.
    */
   #noted(record: FromEntry | undefined, namespace: Namespace): Namespace {
     const counts = namespace.listHandles.length > 0 || record?.stale !== undefined;
