@@ -39,7 +39,7 @@ interface Asked extends Selection {
   authoritative: boolean;
   /**
    * Whether to disable referrals for the load. Always false without
-   * `upstream.followReferrals`, so that all loads are equal.
+   * `upstream.followReferrals`, so that all readers share a load.
    */
   isUnreferred: boolean;
   doNotRefer: boolean;

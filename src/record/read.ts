@@ -98,7 +98,7 @@ interface ValidRequest extends ParsedRequest {
   query: RecordQuery;
 }
 
-/** A rejected request. The handle is undefined if the path names none, or if a check failed. */
+/** A rejected request. The handle is undefined if it is invalid, or if the request check failed. */
 interface FailedRequest extends ParsedRequest {
   handle: HandleRef | undefined;
   failure: ServiceError;

@@ -173,7 +173,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
   const wasStored = combined === 'unknown' && (await isStored?.().catch(() => false)) === true;
   const outcome = wasStored ? 'changed' : combined;
   const written = writtenBy({ ...sent, isWritten: sent.isWritten || wasStored }, outcome);
-  // Runs after the settlement, even if it fails, so that a subscriber of changes reads the new record.
+  // Runs after the settlement, even if it fails, so that a subscriber to changes reads the new record.
   await settle(fence, outcome).finally(() => written && onSettled?.(written));
   if (wasStored || last === undefined) return undefined;
   if ('answer' in last) return last.answer;
