@@ -131,7 +131,7 @@ async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<Nativ
   });
   if (values !== undefined) return record(values, asked, 'bypass');
   if (responseCode === RESPONSE_CODE.handleNotFound) return notFound('bypass');
-  // Over https, the server's login filter responds first.
+  // Over https, the server's login filter responds first, with 401.
   if (responseCode === RESPONSE_CODE.authenticationNeeded || status === 401) return challenge();
   return refused(members, asked);
 }

@@ -78,7 +78,7 @@ interface ReadDeps extends ReadParts, FreshnessRules, RecordReplyDeps {
   onUnexpected: ReportUnexpected;
 }
 
-/** Reads a record. Returns false, and leaves the request untouched, if a different part must handle it. */
+/** Reads a record. Returns false, and leaves the request untouched, if the tunnel or pipeline handles it. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
 interface ReadRequest extends HitRecipient {

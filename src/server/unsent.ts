@@ -55,7 +55,7 @@ export function createUnsentCount(
       },
     };
     ended.once('close', release);
-    // The holder is added last, so that other responses give way first: this client has had no time to read.
+    // The holder is added last, so that other clients are disconnected first: this client had no time to read.
     unsent.add(bytes);
     unsent.holders.add(holder);
   };

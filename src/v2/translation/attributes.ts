@@ -29,7 +29,7 @@ export const booleanField = z.boolean({ error: 'give true or false' });
 /** Maximum values per native message (hdllib Common.java), and maximum items per list in a value. */
 export const MAX_ITEMS = 2048;
 
-/** Checks the length before the elements. */
+/** Creates an array field that checks its length before its elements. */
 export function arrayField<T extends z.ZodType>(element: T, error = 'give an array') {
   const list = z.array(z.unknown(), { error }).max(MAX_ITEMS, { error: `give at most ${MAX_ITEMS}` });
   return list.pipe(z.array(element));
