@@ -18,7 +18,7 @@ export class TopCounts {
     return this.#floor;
   }
 
-  /** Adds the floor of merged counts, because a name that they have dropped may have had this count. */
+  /** Adds the floor of merged counts, because a name that they have dropped may have had up to this count. */
   raiseFloor(by: number): void {
     this.#floor += by;
   }
