@@ -21,7 +21,7 @@ import { type Statistics, readRules, readStatistics } from './statistics.js';
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
 
 interface PurgeResult {
-  /** False while Redis is unavailable; it and the other instances are invalidated after it recovers. */
+  /** False while Redis is unavailable; Redis and the other instances are invalidated after it recovers. */
   isShared: boolean;
 }
 

@@ -108,7 +108,7 @@ function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurem
 
 const rounded = (value: number): number => Math.round(value * 100) / 100;
 
-/** Counts missing responses and all statuses except 2xx and 404. */
+/** Counts missing responses, and responses with any status except 2xx and 404. */
 function countFailures({ statuses, unanswered }: BenchReport): number {
   const bad = Object.entries(statuses).filter(([status]) => status !== '404' && !status.startsWith('2'));
   return bad.reduce((sum, [, count]) => sum + count, unanswered);

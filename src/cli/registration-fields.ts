@@ -15,7 +15,7 @@ const MAX_PORT = 32_000;
 
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= MAX_PORT;
 
-/** Whether other machines cannot reach the address. */
+/** Whether the address is loopback, unspecified, link-local (IPv6) or IPv4-mapped. */
 const isLocal = (address: string): boolean => /^(127\.|0\.|::1?$|fe80:|::ffff:)/i.test(address);
 
 /** Whether the text is a public IPv6 address without an IPv4 part or a zone. */

@@ -88,7 +88,7 @@ function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo
   );
 }
 
-/** The state file, with one line per loaded handle. It is append-only, so a killed process loses little. */
+/** The state file, with a line per loaded handle. A run only appends, so a killed process loses little. */
 interface WarmState {
   isDue: (handle: string) => boolean;
   /** Records when the handle is due again; `dueAt` is in ms since the epoch. */

@@ -1,4 +1,4 @@
-// Checks what the schema cannot: that an upstream is configured, and that files are readable or writable.
+// Checks what the schema cannot: a configured upstream, shareable ports, and readable or writable files.
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -75,7 +75,7 @@ function seedProblem(path: string | undefined): string | undefined {
   });
 }
 
-/** Checks the folder, because a snapshot is written to a temporary file there and then renamed. */
+/** Checks the folder, in which temporary snapshots, and audit files after log rotation, are created. */
 function folderProblem(path: string | undefined, failed: string): string | undefined {
   if (path === undefined) return undefined;
   const folder = dirname(path);

@@ -9,7 +9,7 @@ export interface LockGrant {
   /** Time since which no other client has held the lock (ms, `performance.now()`). */
   freeSince: number;
   /**
-   * Asserts, just before a write is sent, that the lock outlasts it.
+   * Asserts, just before a write is sent, that the lock outlasts the write.
    *
    * @throws ServiceError LOCK_UNAVAILABLE when the lock may end before the Handle server responds
    */

@@ -25,7 +25,7 @@ export class LockPlaces {
   /** `now`: any clock (ms). */
   constructor(now: () => number) {
     this.#refused = new LRUCache({
-      // `maxSize` instead of `max`, which would preallocate for all logins.
+      // The `max` option would preallocate memory for all logins.
       maxSize: MAX_REFUSED,
       sizeCalculation: () => 1,
       ttl: REFUSED_FOR_MS,

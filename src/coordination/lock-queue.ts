@@ -7,7 +7,7 @@ export interface QueueEntry {
   grant: (freeMs: number) => void;
 }
 
-/** A queued entry. `round`: number of earlier grants to the same client, counted from the current holder. */
+/** A queued entry. `round`: the round of the current holder, plus the earlier entries of the same client. */
 interface QueuedEntry {
   entry: QueueEntry;
   round: number;
@@ -17,7 +17,7 @@ interface QueuedEntry {
 const MAX_ENTRIES_OF_CLIENT = 128;
 const MAX_ENTRIES = 1024;
 
-/** Maximum number of stored release times. A read from before the oldest release time counts as outdated. */
+/** Maximum number of stored release times. A read from before the last dropped release counts as outdated. */
 const MAX_RELEASES = 4096;
 
 /**

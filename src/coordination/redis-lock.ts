@@ -148,8 +148,8 @@ class RedisLock {
   }
 
   /**
-   * Asserts, just before a write is sent, that the lock outlasts it. @throws ServiceError LOCK_UNAVAILABLE
-   * when it may end before the response
+   * Asserts, just before a write is sent, that the lock outlasts the write. @throws ServiceError
+   * LOCK_UNAVAILABLE when the lock may end before the response
    */
   assertHeld(): void {
     if (this.#options.clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)

@@ -30,7 +30,7 @@ export interface DemoControl {
   readonly lastRequest: Seen | undefined;
   /** Returns the number of requests for a handle, in any spelling. */
   askedFor: (handle: string) => number;
-  /** Resets the counts. Faults remain. */
+  /** Resets the counts, except `probed`. Faults remain. */
   reset: () => void;
   /** Delays every later response by `ms`. */
   delay: (ms: number) => void;
@@ -43,7 +43,7 @@ export interface DemoControl {
   heal: () => void;
 }
 
-/** How the server will treat a request. */
+/** Treatment of a request: whether it counts as a probe, its delay and its fault. */
 export interface Treatment {
   isProbe: boolean;
   waitMs: number;
@@ -107,7 +107,7 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
   return { control, onRequest };
 }
 
-/** Creates the fault injection for coming requests. */
+/** Creates the fault injection for later requests. */
 function createFaults() {
   let failing: { kind: FaultKind; left: number } | undefined;
   return {

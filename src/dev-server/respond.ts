@@ -143,7 +143,7 @@ export function splitTarget(target: string): DemoTarget {
 /** Decodes the handle in a raw path, after `/api/handles` or at the root. Drops one leading slash. */
 export function decodeHandle(rawPath: string): string {
   const raw = rawPath.startsWith('/') ? rawPath.slice(1) : rawPath;
-  if (raw === '/') return ''; // recording "resolve: malformed, leading slash only" names no handle
+  if (raw === '/') return ''; // No handle (recording "resolve: malformed, leading slash only").
   return percentDecode(raw).toString('utf8');
 }
 

@@ -68,7 +68,7 @@ function readType(type: unknown): string {
   return primitiveText(type);
 }
 
-/** Parses permissions like the server, which never reads the first of four digits (GSON-RUN, "PERM5"). */
+/** Parses permissions like the server, which never reads the first of four digits (recording "PERM5"). */
 function readPermissions(permissions: unknown): string {
   const digits = primitiveText(permissions);
   if (digits === '*') return '1111';

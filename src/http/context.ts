@@ -72,8 +72,8 @@ export function putContext(res: ServerResponse, context: RequestContext): void {
 export const REQUEST_ID = 'X-Request-Id';
 
 /**
- * Matches the ids that web servers generate: UUIDs, hex digits, Base64, address and counter. Safe in a log
- * line, a header and a page.
+ * Matches the ids that web servers generate: UUIDs, hex digits, Base64, address and counter. They are safe in
+ * a log line, a header and a page.
  */
 const FORMAT = /^[\w.:=+/@-]{1,128}$/;
 

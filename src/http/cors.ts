@@ -9,8 +9,8 @@ const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
 const METHODS = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE'];
 const HEADERS = ['X-Requested-With', 'Authorization', 'Origin', 'Accept', 'Content-Type'];
 /**
- * Headers that Handle servers do not allow. They are allowed only on request, so that other
- * preflights match the recording.
+ * Headers that Handle servers do not allow. They are allowed only on request, so that preflights
+ * without them match the recording.
  */
 const CONDITIONS = ['If-Match', 'If-None-Match'];
 const MAX_AGE_SECONDS = 86_400;

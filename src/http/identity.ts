@@ -40,12 +40,12 @@ export function readIdentity(text: string): ValueReference {
 }
 
 /**
- * Whether the Handle server rejects a read of the handle with a wrong login. False for sessions, which anyone
- * can create without logging in.
+ * Whether the Handle server rejects a read of the handle if the login is wrong. False for sessions, which
+ * anyone can create without logging in.
  */
 export type ChecksLogin = (handle: HandleRef, authorization: string | undefined) => boolean;
 
-/** `checksLogins` tells whether a handle's servers verify the credentials of reads. */
+/** `checksLogins` returns whether a handle's servers verify the credentials of reads. */
 export const createChecksLogin =
   (checksLogins: (handle: HandleRef) => boolean): ChecksLogin =>
   (handle, authorization) =>

@@ -97,7 +97,7 @@ export function createSendMade(now: () => number): SendMade {
 
 /**
  * Creates a function that resolves at the end of the event-loop turn, so that all responses of a turn are
- * written together: waking a sleeping client doubles the cost of a write.
+ * written together, because a write that wakes a sleeping client costs twice as much.
  */
 export function createEndOfTurn(): () => Promise<void> {
   let ending: Promise<void> | undefined;

@@ -21,7 +21,7 @@ const RETRY_AFTER_MS = 1000;
 
 /** A memory holder, such as an upload, that can release its memory. */
 interface MemoryHolder {
-  /** Whether the holder has progressed since the previous call; if so, others release theirs first. */
+  /** Whether the holder has progressed since the previous call; if so, other holders release memory first. */
   hasMoved?: () => boolean;
   giveWay: () => void;
 }

@@ -38,7 +38,7 @@ const withLowerCaseName = (path: string): string =>
 /** Interface of a path, even of an unknown path. */
 export type Owner = 'record' | 'v2' | 'redirect';
 
-/** Matches API paths in any case; they never redirect. */
+/** Matches API paths, which never redirect, regardless of letter case. */
 const OF_API = /^\/(?:api|hrls)(?:\/|$)/i;
 const OF_V2 = /^\/api\/v2(?:\/|$)/;
 
@@ -85,7 +85,7 @@ function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): Se
 /**
  * Asserts a plain path, because a request without a handle is forwarded unchanged. A server that
  * resolves dot segments, or decodes twice, could otherwise find a handle in the path that
- * bypassed fence and deletion rules.
+ * has bypassed the write fence and the deletion rules.
  *
  * @throws ServiceError BAD_PATH
  */

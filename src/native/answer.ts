@@ -54,7 +54,7 @@ export interface NativeAnswer {
   answer: (incoming: Incoming) => AnsweredMessage | Promise<AnsweredMessage>;
   /** Replies with code 2, without an upstream request; the client tries a different interface or site. */
   deny: (incoming: Incoming, text: string) => AnsweredMessage;
-  /** Responds to a message that could not be received. */
+  /** Responds to a message that cannot be read. */
   refuse: (problem: MessageProblem) => AnsweredMessage;
 }
 
@@ -115,7 +115,7 @@ function createReadExchange({ refOf }: AnswerParts['resolver']) {
 }
 
 /**
- * Creates the function that encodes an outcome. Unlike a Handle server's, the message never exceeds the
+ * Creates the function that encodes an outcome. Unlike the messages of a Handle server, these never exceed the
  * length that clients accept (recording "300,000 bytes").
  */
 function createFinish(site: SiteInfo, now: () => number) {

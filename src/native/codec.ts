@@ -93,7 +93,7 @@ export function encodeEnvelope(envelope: Envelope): Buffer {
 
 const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
 
-/** Returns the response version: the suggested version, at most our own. Accepts every version. */
+/** Returns the response version: the suggested version, at most our own, or else that of the message. */
 export function negotiateVersion({ version, suggested }: Pick<Envelope, 'version' | 'suggested'>): Version {
   if (suggested.major === 0) return version;
   return rankOf(suggested) > rankOf(OWN_VERSION) ? OWN_VERSION : suggested;

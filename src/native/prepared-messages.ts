@@ -104,7 +104,7 @@ export class PreparedMessages {
   /**
    * Returns the cache name of a request: its bytes, without site serial and expiration, and with
    * the transport instead of the request id. Zero bytes distinguish it from request targets.
-   * Undefined for a fragmented request.
+   * Undefined for a fragmented request, or if its length is unsuitable.
    */
   #nameOf(received: Buffer, transport: Transport): PreparedName<PreparedMessage> | undefined {
     const { length } = received;

@@ -112,7 +112,7 @@ const MAX_KEPT_TARGET_CHARS = 100;
 
 /**
  * Creates a function that describes a tunnel hit as an HTTP request. Returns the same object for the same
- * target, because log lines are cached by object.
+ * hit and target, because log lines are cached by object.
  */
 function createPostOf(): (hit: PreparedHit, target: string) => PreparedHit {
   const posts = new WeakMap<PreparedHit, PreparedHit>();

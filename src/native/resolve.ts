@@ -39,7 +39,7 @@ interface Asked extends Selection {
   authoritative: boolean;
   /**
    * Whether to disable referrals for the load. Always false without
-   * `upstream.followReferrals`, so that all loads are equal.
+   * `upstream.followReferrals`, so that all readers share a load.
    */
   isUnreferred: boolean;
   doNotRefer: boolean;
@@ -131,7 +131,7 @@ async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<Nativ
   });
   if (values !== undefined) return record(values, asked, 'bypass');
   if (responseCode === RESPONSE_CODE.handleNotFound) return notFound('bypass');
-  // Over https, the server's login filter responds first.
+  // Over https, the server's login filter responds first, with 401.
   if (responseCode === RESPONSE_CODE.authenticationNeeded || status === 401) return challenge();
   return refused(members, asked);
 }

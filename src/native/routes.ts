@@ -9,8 +9,8 @@ export const MESSAGE_TYPE = 'application/x-hdl-message';
 export const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
 
 /**
- * Whether Accept and Content-Type both name the message type, in any case (recordings "tunnel: no Accept",
- * "tunnel: Content-Type in capitals").
+ * Whether Accept and Content-Type both name the message type, regardless of letter case (recordings "tunnel:
+ * no Accept", "tunnel: Content-Type in capitals").
  */
 const isTunnelled = ({ headers }: IncomingMessage): boolean =>
   namesMessage(headers.accept) && namesMessage(headers['content-type']);

@@ -14,7 +14,7 @@ interface ProvedSenders {
 
 export function createProvedSenders(now: () => number): ProvedSenders {
   const addresses = new LRUCache<string, true>({
-    // `maxSize` instead of `max`, which would preallocate for all addresses.
+    // The `max` option would preallocate memory for all addresses.
     maxSize: MAX_ADDRESSES,
     sizeCalculation: () => 1,
     ttl: LIFE_MS,

@@ -35,7 +35,7 @@ export interface TcpParts extends ClientConnections {
 }
 
 export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {
-  /** Connections with a complete message. */
+  /** Connections whose message has been received or rejected. */
   const answering = new WeakSet<Socket>();
   const countUnsent = createUnsentCount(parts.unsent, context, 'native-tcp');
   const report = createReport(context);

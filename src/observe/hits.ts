@@ -36,8 +36,8 @@ interface HitsDeps {
 }
 
 /**
- * Maximum hits per second to time individually. Beyond it, 1 in 16 is timed and weighted 16, because reading
- * the clock is costly.
+ * Maximum hits per second to time individually. Beyond it, 1 hit in 16 is timed and also represents the untimed
+ * hits before it, because reading the clock is costly.
  */
 const MAX_EXACT = 1000;
 const SAMPLE = 16;

@@ -49,8 +49,8 @@ const NATIVE: Statuses = {
 };
 
 /**
- * Series that exist from the start: the common statuses of each result. Others appear with their first
- * response.
+ * Series that exist from the start: the common statuses of each result. Other series appear with their
+ * first response.
  */
 const USUAL: Readonly<Record<LabelValue<'interface'>, Statuses>> = {
   record: {
@@ -80,7 +80,7 @@ export interface MetricEntry {
   readonly labelNames: readonly string[];
   readonly help: string;
   /**
-   * Label sets of a counter or histogram to initialise with 0. Prometheus takes the first value of a new
+   * Label sets of a counter or histogram to initialise to 0. Prometheus takes the first value of a new
    * series as its baseline, and would miss the first increase. With a `server` label, each server has these
    * series.
    */

@@ -135,7 +135,7 @@ function createUpstreamMetrics(registry: Registry, recent: Recent) {
     buckets: UPSTREAM_BUCKETS,
   });
   return {
-    /** Initialises a Handle server's or mirror's series with 0. */
+    /** Initialises the series of a Handle server or mirror to 0. */
     addServer(server: string): void {
       zeroCounter(requests, METRICS.upstreamRequests, { server });
       zeroCounter(rejected, METRICS.rejected, { server });
@@ -195,7 +195,7 @@ function createCounters(registry: Registry) {
 function createTrafficMetrics(registry: Registry) {
   const requests = addCounter(registry, METRICS.trafficRules);
   return {
-    /** Initialises a traffic rule's series with 0. */
+    /** Initialises the series of a traffic rule to 0. */
     addTrafficRule(rule: string): void {
       zeroCounter(requests, METRICS.trafficRules, { rule });
     },
@@ -313,7 +313,7 @@ function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {
   };
 }
 
-/** Initialises the series with 0, except those for servers and rules, which are not known yet. */
+/** Adds a counter and initialises its series to 0, unless they depend on servers or rules, not known yet. */
 function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
   const counter = new Counter({ ...metric, registers: [registry], collect });
   const isByConfiguration = metric.labelNames.includes('server') || metric.labelNames.includes('rule');

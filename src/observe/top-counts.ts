@@ -2,7 +2,7 @@
 
 /**
  * When twice `maxNames` are known, the rarer half is dropped, and a new name starts with the largest dropped
- * count: a frequent name is never missing, and a count may be too high but never too low.
+ * count: a frequent name is never missing, and a count may be too high, but too low only after a merge.
  */
 export class TopCounts {
   readonly counts = new Map<string, number>();
@@ -18,7 +18,7 @@ export class TopCounts {
     return this.#floor;
   }
 
-  /** Adds the floor of other counts that are merged into these, because they lack the names dropped there. */
+  /** Adds the floor of merged counts, because a name that they have dropped may have had up to this count. */
   raiseFloor(by: number): void {
     this.#floor += by;
   }

@@ -23,12 +23,13 @@ export function readFileLimit(): number | undefined {
 }
 
 /**
- * Returns the number of files not used by clients: process files, and the maximum connections to each server.
+ * Returns the number of files not used by clients: those of the process and the admin listener, and the
+ * maximum connections to each server.
  */
 function otherFiles(config: Config): number {
   const { reverseLookup, upstream } = config;
   const ofReverse = reverseLookup.url === undefined ? 0 : 2 * upstream.connections;
-  // The root servers, which resolve referrals, only receive reads.
+  // The root server (`upstream.referralRoot`) and the referred servers only receive reads.
   const ofReferrals = upstream.followReferrals ? upstream.connections + MAX_REFERRED_CONNECTIONS : 0;
   return upstreamServers(config).reduce(
     // Reads go to the server and its mirrors; forwarded requests go only to the server.

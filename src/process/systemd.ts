@@ -13,8 +13,8 @@ interface SystemdDeps {
  */
 export function createSystemdNotifier({ logger, env }: SystemdDeps): {
   /**
-   * Reports startup, and feeds the watchdog from then on. systemd restarts a hung process, which stops
-   * feeding it.
+   * Reports startup, and feeds the watchdog from then on. systemd restarts a process that stops feeding its
+   * watchdog.
    */
   listening: () => void;
   stopping: () => void;

@@ -81,7 +81,7 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
   const record = yield* shownRecord(response);
   const exists = record !== undefined && isSelected(record, selection);
   if (yield* holdsFor(write, exists ? record : undefined, { handle, selection })) return;
-  // The ETag may also cover the whole record, even before the value exists; `*` refers to the values.
+  // The ETag may also cover the whole record, even before the value exists; `*` covers only the selection.
   const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
   if (isOfValues && (yield* holdsFor(write, record, { handle, selection: WHOLE }))) return;
   throw new ServiceError('PRECONDITION_FAILED', {
@@ -127,7 +127,7 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
   });
 }
 
-/** Whether any selected value exists. */
+/** Whether the record has a selected value; true for a write of the whole record. */
 const isSelected = ({ kind, values }: RecordContent, selection: Selection): boolean =>
   selection.indexes.length === 0 ||
   (kind === 'found' && valuesOf({ kind, values }).some(createValueFilter(selection)));

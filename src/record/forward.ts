@@ -17,8 +17,8 @@ import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
 /**
- * Forwards a request with the given target and body. `beforeSend` runs just before the request is sent, and
- * prevents the sending by throwing. Rejects with a ServiceError.
+ * Forwards a request with the given target and body. `beforeSend` runs just before the request is sent; if it
+ * throws, the request is not sent. Rejects with a ServiceError.
  */
 export type Forward = (
   req: Request,
@@ -238,7 +238,7 @@ export function createLimitedForward(
   };
 }
 
-/** Aborts the response to a client that has not read for the given time. */
+/** Returns a function that aborts the response if the client has not read for a given time. */
 function cutIfStalled(response: IncomingMessage, res: ServerResponse): Preempt {
   let movedAt = performance.now();
   res.on('drain', () => {

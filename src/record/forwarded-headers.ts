@@ -113,7 +113,10 @@ export function connectionOptions({ connection = '' }: IncomingHttpHeaders): Rea
 
 const isClientClaim = (name: string): boolean => name.startsWith('x-forwarded-') || CLIENT_CLAIMS.has(name);
 
-/** Returns the `X-Forwarded-…` headers of this hop, appended to those of a trusted proxy. */
+/**
+ * Returns the `X-Forwarded-…` headers. Extends the lists of a trusted proxy, and its `Forwarded`, by this hop;
+ * keeps its `X-Forwarded-Host`.
+ */
 function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHeaders {
   const { host } = headers;
   const before: IncomingHttpHeaders = peer.isTrusted ? headers : {};

@@ -108,7 +108,7 @@ export interface ForwardReadDeps extends RepositoryReadDeps {
 }
 
 /**
- * Forwards reads, including reads of public values that carry a login, because a wrong password must get 401.
+ * Forwards reads, even of public values if the request has a login, because a wrong password must get 401.
  * Reads of a handle count as misses unless the server checks the login.
  */
 export function createForwardRead(deps: ForwardReadDeps): RequestHandler {

@@ -78,7 +78,7 @@ interface ReadDeps extends ReadParts, FreshnessRules, RecordReplyDeps {
   onUnexpected: ReportUnexpected;
 }
 
-/** Reads a record. Returns false, and leaves the request untouched, if a different part must handle it. */
+/** Reads a record. Returns false, and leaves the request untouched, if the tunnel or pipeline handles it. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
 interface ReadRequest extends HitRecipient {
@@ -98,7 +98,7 @@ interface ValidRequest extends ParsedRequest {
   query: RecordQuery;
 }
 
-/** A rejected request. The handle is undefined if the path names none, or if a check failed. */
+/** A rejected request. The handle is undefined if it is invalid, or if the request check failed. */
 interface FailedRequest extends ParsedRequest {
   handle: HandleRef | undefined;
   failure: ServiceError;

@@ -1,4 +1,4 @@
-// Serves reads with a login, and lists, from a repository. It has neither logins nor private values.
+// Serves reads with a login, and lists, from a repository, which has neither logins nor private values.
 import type { Request, Response } from 'express';
 import { contextOf } from '../http/context.js';
 import { readParameters, readRecordQuery } from '../http/query.js';

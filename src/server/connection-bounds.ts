@@ -202,7 +202,7 @@ function note(
 ): void {
   if (!isBusy && isUnchanged(socket, connection)) return;
   const { bytesRead, bytesWritten } = socket;
-  // Whole requests cause a response, so new bytes without a response are part of a request.
+  // A complete request causes a response, so new bytes without a response are part of a request.
   connection.isReceiving = !isBusy && bytesWritten === connection.bytesWritten;
   Object.assign(connection, { bytesRead, bytesWritten, since: now });
 }

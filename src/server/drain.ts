@@ -13,7 +13,7 @@ const IDLE_GRACE_MS = 1000;
 
 const CHECK_INTERVAL_MS = 50;
 
-/** Period without new connections (ms) after which every client that reconnects after a response is held. */
+/** Period without new connections (ms) after which all reconnecting clients are assumed to be held. */
 const QUIET_MS = 20;
 
 /** Maximum time for which new connections keep a listener open while its queue is empty (ms). */
@@ -152,8 +152,8 @@ function holdConnections(server: NetServer): {
 
 /**
  * Returns the length of this listener's accept queue; 0 if the system does not expose it. Matches
- * by inode, because other listeners may share the port: a different instance's
- * (`server.reusePort`), or at a different address.
+ * by inode, because listeners of other instances (`server.reusePort`), or at other addresses, may
+ * have the same port.
  *
  * Reads synchronously, and only the listener lines, which come first, so that the
  * listener can close microseconds later.

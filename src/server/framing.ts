@@ -65,8 +65,8 @@ function problemOf({
   if (seen.codings > 0) {
     // HTTP/1.0 does not define this header, so the framing is ambiguous (RFC 9112 §6.1).
     if (httpVersionMinor === 0) return 'HTTP/1.0 has no Transfer-Encoding';
-    // Other codings are not decoded, and a coding before chunked hides the body from other
-    // servers (RFC 9112 §6.1, §6.3).
+    // Codings other than chunked are not decoded, and a coding before chunked hides the body from
+    // other servers (RFC 9112 §6.1, §6.3).
     if (seen.codings > 1 || seen.coding.toLowerCase() !== 'chunked') {
       return 'Transfer-Encoding has to be chunked, once';
     }

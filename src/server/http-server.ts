@@ -87,7 +87,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
     });
   });
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    // Sent in order: the client would match an earlier 100 Continue to the previous
+    // Sent in order, because a client would match a premature 100 Continue to the previous
     // response (RFC 9110 §10.1.1).
     serialize(req, res, () => {
       if (refuseHead(req, res)) return;
@@ -96,7 +96,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
     });
   });
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
-    // RFC 9110 §10.1.1 defines no other expectation.
+    // RFC 9110 §10.1.1 defines no expectation except 100-continue.
     serialize(req, res, () => {
       if (!refuseHead(req, res)) res.writeHead(417).end();
     });

@@ -9,7 +9,7 @@ import { type ListenerName, createDropReport } from './connection-bounds.js';
 
 /**
  * Minimum counted length (bytes): the kernel buffers most of a shorter response, and
- * a connection has one at a time.
+ * a connection has one response at a time.
  */
 const MIN_BYTES = 64 * 1024;
 
@@ -55,7 +55,7 @@ export function createUnsentCount(
       },
     };
     ended.once('close', release);
-    // Added last, so that other responses release first: the client has had no time to read this one.
+    // The holder is added last, so that other clients are disconnected first: this client had no time to read.
     unsent.add(bytes);
     unsent.holders.add(holder);
   };

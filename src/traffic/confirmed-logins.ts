@@ -33,8 +33,8 @@ export class ConfirmedLogins {
   }
 
   /**
-   * Whether the Handle server has checked the login: it does so for every write, but requests that do not
-   * reach it succeed with any login.
+   * Whether the Handle server has checked the login. It checks the login of every write; a request that it
+   * does not receive succeeds with any login.
    */
   #isChecked(res: ServerResponse, { credentials }: LoginFacts): boolean {
     if (!hasContext(res)) return false;

@@ -263,10 +263,7 @@ function* meetsAll(
   return unmet.size === 0;
 }
 
-/**
- * Matches a pattern in linear time, without backtracking: `*` matches any text,
- * `~` escapes the next character.
- */
+/** Whether the text matches a pattern. Takes linear time, because it never backtracks. */
 function matchesPattern([first = '', ...rest]: Pattern, text: string): boolean {
   const last = rest.at(-1);
   if (last === undefined) return text === first;
@@ -283,6 +280,7 @@ function matchesPattern([first = '', ...rest]: Pattern, text: string): boolean {
   return true;
 }
 
+/** Splits a pattern into its literals: `*` matches any text, and `~` escapes the next character. */
 function splitPattern(pattern: string): Pattern {
   const parts: string[] = [];
   let part = '';

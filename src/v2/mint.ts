@@ -21,7 +21,7 @@ const MAX_NAMES = 5;
 type MakeName = (uuid: string) => string;
 
 /**
- * Mints the name itself, so that the handle can be looked up after a timeout, and creates the handle with
+ * Mints the name in the proxy, so that the handle can be looked up after a timeout, and creates it with
  * overwrite=false. A repeated POST gets the same handle: always with the same `Idempotency-Key`, otherwise
  * only if the response was lost.
  */

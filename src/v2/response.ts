@@ -20,7 +20,7 @@ interface Payload {
 
 export const JSON_TYPE = 'application/json;charset=utf-8';
 
-/** Headers of responses to requests with a login, which no cache may store. */
+/** Headers of responses that no cache may store. */
 export const PRIVATE = { 'Cache-Control': 'no-store' };
 
 /** Sends a v2 response with the common headers. */

@@ -55,8 +55,8 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
     withBody: (work) => withInputs(deps, call, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     ...(!isNew && { read: () => readCurrent(call, target.origin) }),
-    // The Handle server makes any creation atomic. A replacement responds under the lock, so that the ETag
-    // belongs to this write.
+    // The Handle server checks and executes any creation atomically. A replacement sends its response under
+    // the lock, so that the ETag belongs to this write.
     isAtomic: (current) => current === undefined,
     plan: (body, current) =>
       current === undefined

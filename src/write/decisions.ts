@@ -63,7 +63,7 @@ export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome
   return outcomes.includes('changed') ? 'changed' : 'unchanged';
 }
 
-/** Whether a 404 means that the record is gone. It does, unless its response code says something else. */
+/** Whether a 404 means that the record is gone: without a response code, or with that of a missing handle. */
 const isMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;
 

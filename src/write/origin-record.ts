@@ -86,7 +86,7 @@ export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts):
   };
 }
 
-/** Whether the Handle server checks the login of a read. If it does, the read does not count as guessing. */
+/** Whether the Handle server checks the login of a read. If so, the miss limit ignores the read. */
 const checksLogin = (servers: readonly HandleServer[], authorization: string | undefined): boolean =>
   identityOf(authorization) !== undefined && servers.every(({ checksLogins }) => checksLogins);
 

@@ -44,8 +44,8 @@ export interface Plan<Answer extends WriteAnswer, Result> {
   /** Checks after an unknown outcome whether the record was stored; by default it counts as not stored. */
   isStored?: () => Promise<boolean>;
   /**
-   * Builds the reply from the last response, which is undefined if nothing was sent or the record was found
-   * stored. The result is undefined if the record was created or deleted meanwhile; it is then read again.
+   * Builds the reply from the last response, which is undefined if nothing was sent or the record was found to
+   * be stored. The result is undefined if the record was created or deleted meanwhile; it is then read again.
    */
   conclude: (answer: Answer | undefined) => Result | undefined | Promise<Result | undefined>;
 }
@@ -160,7 +160,7 @@ interface Settlement extends Pick<AnyPlan, 'isStored'> {
  * Sends the requests under the fence until one is refused, then settles the fence by their combined outcome.
  * While the fence is raised, earlier loads are not stored.
  *
- * @returns the last response; undefined if nothing was sent, or if the record was found stored
+ * @returns the last response; undefined if nothing was sent, or if the record was found to be stored
  */
 export async function sendFenced<Answer extends WriteAnswer>(
   fence: Record<WriteOutcome, () => Promise<void>>,
@@ -173,7 +173,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
   const wasStored = combined === 'unknown' && (await isStored?.().catch(() => false)) === true;
   const outcome = wasStored ? 'changed' : combined;
   const written = writtenBy({ ...sent, isWritten: sent.isWritten || wasStored }, outcome);
-  // Runs after the settlement, even if it fails, so that a subscriber of changes reads the new record.
+  // Runs after the settlement, even if it fails, so that a subscriber to changes reads the new record.
   await settle(fence, outcome).finally(() => written && onSettled?.(written));
   if (wasStored || last === undefined) return undefined;
   if ('answer' in last) return last.answer;

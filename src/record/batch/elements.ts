@@ -51,7 +51,7 @@ const tooMuchWork = (): ServiceError =>
     detail: 'the records before have 64 MiB; ask for the rest in another batch',
   });
 
-/** Creates the elements of a batch. An invalid or failed handle becomes an element with its error. */
+/** Creates the function that starts an element. An invalid or failed handle gets an element with its error. */
 export function createStartElement(
   deps: ElementDeps,
   { query, pretty, runSteps, caller, refusalOf }: ElementRequest,

@@ -112,7 +112,7 @@ class LookAhead {
     this.#loadInSlot = loadInSlot;
   }
 
-  /** Returns the next element; undefined at the end. */
+  /** Starts elements up to the limits, and returns the head of the queue; undefined at the end. */
   *head(): Steps<BatchElement | undefined> {
     const { names, signal } = this.#work;
     while (this.#loading < this.#maxLoads && this.#readyWork < MAX_AHEAD_CHARS && !signal.aborted) {

@@ -29,7 +29,7 @@ export const booleanField = z.boolean({ error: 'give true or false' });
 /** Maximum values per native message (hdllib Common.java), and maximum items per list in a value. */
 export const MAX_ITEMS = 2048;
 
-/** Checks the length before the elements. */
+/** Creates an array field that checks its length before its elements. */
 export function arrayField<T extends z.ZodType>(element: T, error = 'give an array') {
   const list = z.array(z.unknown(), { error }).max(MAX_ITEMS, { error: `give at most ${MAX_ITEMS}` });
   return list.pipe(z.array(element));
@@ -108,8 +108,8 @@ interface TtlFields {
 }
 
 /**
- * Parses a TTL. `ttl_type` takes precedence; without it, a date is absolute and a number relative. The v2
- * contract sends relative seconds as negative numbers, so the absolute value counts.
+ * Parses a TTL. `ttl_type` takes precedence; without it, a date is absolute and a number relative. Relative
+ * seconds are negative in the v2 contract, so their sign is ignored.
  */
 export function readTtl({ ttlType, ttl, reject }: TtlFields): Ttl {
   const number = seconds.safeParse(ttl);
@@ -122,7 +122,7 @@ export function readTtl({ ttlType, ttl, reject }: TtlFields): Ttl {
   throw reject('give whole seconds whose amount fits 31 bits, or ttl_type 1 and a date');
 }
 
-/** Parses an absolute expiry. The Handle server stores it in 32 bits and corrupts later times. */
+/** Parses an absolute expiry. The Handle server stores it in 32 bits and corrupts times after January 2038. */
 function readExpiry(time: number | undefined, reject: Reject): string {
   const expiry = seconds.safeParse(time);
   if (expiry.success && expiry.data >= 0) {

@@ -120,7 +120,7 @@ function adminsToAdd({
   current,
   taken,
 }: Required<TranslationContext> & { taken: Set<number> }): HandleValue[] {
-  // Only increases, so that thousands of administrators with taken indexes take linear time.
+  // `next` only increases, so that thousands of administrators with taken indexes take linear time.
   let next = automaticAdmin.index;
   const place = (preferred: number): number => {
     while (taken.has(next)) next++;
@@ -215,7 +215,7 @@ export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePla
   };
 }
 
-/** Rejects a value with a hidden value's index. Sends 400, because the v2 contract has no 409. */
+/** Rejects a value with a hidden value's index. The error is a 400, because the v2 contract has no 409. */
 function assertNoCollision(values: readonly HandleValue[], hidden: readonly HandleValue[]): void {
   const taken = new Set(hidden.map(({ index }) => index));
   const collision = values.find(({ index }) => taken.has(index));
