@@ -1,4 +1,4 @@
-// Connection limits: the total limit closes the least useful idle connection, the network limit the new one.
+// Connection limits: the total limit closes an idle connection, the network limit the new connection.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';

@@ -1,4 +1,4 @@
-// A server that fails every second request, and a server with a wrong Content-Type: readers do not notice.
+// A server that fails every second request, and a server that sends records with a wrong Content-Type.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { numberIn } from '../support/demo-writes.js';

@@ -1,4 +1,4 @@
-// A batch is rejected as a whole, counts each handle, and uses a bounded share of upstream concurrency.
+// A batch is rejected as a whole, is counted per handle, and uses a bounded share of upstream concurrency.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';

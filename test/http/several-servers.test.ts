@@ -12,7 +12,7 @@ import { startProxy } from '../support/proxy.js';
 
 const PASSWORD = 'secret';
 
-/** Starts a Handle server for one prefix, with an authorised user and two handles. */
+/** Starts a Handle server with the record `<prefix>/page`, which the user `<prefix>/USER` may change. */
 function startServer(
   prefix: string,
   { prefixes = [prefix], extra = {} }: { prefixes?: string[]; extra?: Record<string, RecordInput> } = {},

@@ -1,4 +1,4 @@
-// The old record is current until a write is acknowledged, so sending a write cannot evict a record.
+// The old record is current until a write is acknowledged, so sending a write does not evict it.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';

@@ -1,4 +1,4 @@
-// Recorded writes, replayed through the proxy: responses equal Handle.Net 9.3.1.
+// Recorded writes, replayed through the proxy: responses equal those of Handle.Net 9.3.1.
 import '../support/real-sockets.js';
 import { describe, expect, it } from 'vitest';
 import { waivers } from '../support/proxy-waivers.js';

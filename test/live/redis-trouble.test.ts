@@ -170,7 +170,7 @@ describeWithRedis('unavailable Redis', () => {
     expect(demo.asked).toBe(1);
     demo.put(HANDLE, recordOf('second'));
     proxy.pass(1);
-    // The lease must end first.
+    // The record is reloaded only after the lease has ended.
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/second');
     expect(demo.asked).toBe(2);
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');

@@ -5,7 +5,7 @@ import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 
-/** Preloaded code that throws on a signal. */
+/** Preloaded code that throws, or rejects a promise, on a signal. */
 const PRELOADED = `
   process.on('SIGALRM', () => { throw new Error('thrown on purpose'); });
   process.on('SIGIO', () => { Promise.reject(new Error('rejected on purpose')); });

@@ -1,4 +1,4 @@
-// Upgrade and CONNECT: the proxy rejects or ignores them, and neither loses nor reorders responses.
+// Upgrade and CONNECT: the proxy rejects or ignores them, and sends all responses in order.
 import '../support/real-sockets.js';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -104,7 +104,7 @@ describe('Upgrade and CONNECT', () => {
     const closed = new Promise((resolve) => socket.once('close', resolve));
     const body = numberedBody(9);
     const put = request(`PUT ${pathOf('torn')}`, { headers: WRITE_HEADERS, body });
-    // Half of the PUT follows the upgrade immediately, the rest while the upgrade waits for its response.
+    // Most of the PUT follows the upgrade immediately, the rest while the upgrade waits for its response.
     socket.write(request(`GET ${pathOf('located')}`, { headers: UPGRADES[0]! }) + put.slice(0, -10));
     await expect.poll(() => demo.hold.size).toBe(1);
     socket.write(put.slice(-10));

@@ -45,7 +45,7 @@ async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker
   return { options: { url, connections: 1, ...(isTls && { fingerprint }) }, sockets };
 }
 
-/** Sends one request and returns the whole response body. */
+/** Sends one request and returns the complete response body. */
 type Ask = () => Promise<string>;
 
 interface Way {
