@@ -45,7 +45,7 @@ describe('budget for unsent responses', () => {
     ['a record from memory', PATH],
     ['a record served by Express', `/${HANDLE}?action=api&pretty`],
   ])(
-    'retains two of ten clients that do not read %s, and leaves room for a client that reads',
+    'disconnects eight of ten clients that do not read %s, and serves a client that reads',
     async (_what, path) => {
       const lines: string[] = [];
       const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
