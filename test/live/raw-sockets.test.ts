@@ -227,7 +227,7 @@ describe('malformed requests over raw sockets', () => {
     expect(answers[0]!.status).toBe(200);
   });
 
-  test('do no harm when the client disconnects half-way', async () => {
+  test('do not affect other clients when their client disconnects half-way', async () => {
     const url = await start();
     for (const bytes of [
       'G',

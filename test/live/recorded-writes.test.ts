@@ -8,7 +8,7 @@ import { handleServerRecordings } from '../support/recordings.js';
 const answers = replayThroughProxy();
 
 describe('recorded Handle server writes through the proxy', () => {
-  describe('equal Handle.Net', () => {
+  describe('return the responses of Handle.Net', () => {
     it.each(recordedWrites)('$name', (recording) => {
       expectRecorded(recording, answers.get(recording.name));
     });

@@ -91,7 +91,7 @@ describeWithRedis('Redis lock across instances', () => {
       expect(await freeSince(other)).toBeGreaterThan(released);
     });
 
-    test('is the present when the holder was killed', async () => {
+    test('is the current time when the holder was killed', async () => {
       const lock = await startInstance();
       await client.set('t:{KEY}:held', 'held', 'PX', 20_000);
       const before = performance.now();

@@ -217,7 +217,7 @@ describeWithRedis('unavailable Redis', () => {
     expect(demo.asked).toBe(1);
   });
 
-  test('does not restore a record that returned 404 during the freeze', async () => {
+  test('does not restore a record that an authoritative read found deleted during a freeze', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await load(one);
     await other.ask(PATH);

@@ -81,7 +81,7 @@ describe('start probes of the built program', () => {
       expect(await readyz(proxy)).toEqual([]);
     });
 
-    test('logs each server once, and does not wait for an unreachable mirror or Redis', async () => {
+    test('does not wait for an unreachable mirror or Redis, and each server is logged once', async () => {
       const { probed } = demo;
       const mirror = await nowhere();
       const redis = (await nowhere()).replace('http:', 'redis:');

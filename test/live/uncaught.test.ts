@@ -18,7 +18,7 @@ describe('uncaught exception', () => {
     ['exception', 'SIGALRM', 'thrown on purpose'],
     ['rejection', 'SIGIO', 'rejected on purpose'],
     ['rejection without a reason', 'SIGPROF', 'thrown value: undefined'],
-  ] as const)('logs a message and exits with code 1 (%s)', async (_what, signal, message) => {
+  ] as const)('is logged and ends the process with code 1 (%s)', async (_what, signal, message) => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, NODE_OPTIONS });
     expect(await proxy.stop(signal)).toEqual({ code: 1, signal: null });
     const fatal = proxy.logs().find(({ level }) => level === 'fatal');

@@ -95,7 +95,7 @@ describe('unsolicited upstream bytes', () => {
     ['a read over TLS', true, throughDispatcher],
   ])('%s', (_way, isTls, waysOf) => {
     test.each([
-      ['a whole response', EVIL],
+      ['a complete response', EVIL],
       ['part of a response', EVIL.slice(0, 20)],
       ['an interim response', 'HTTP/1.1 100 Continue\r\n\r\n'],
       ['noise', '\0'],
