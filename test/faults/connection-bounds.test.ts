@@ -1,4 +1,4 @@
-// Connection limits: the total limit closes the least useful idle connection, the network limit the new one.
+// Connection limits: the total limit closes an idle connection, the network limit the new connection.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -69,7 +69,7 @@ describe('server.maxConnections limit', () => {
     expect(await dropped(proxy)).toEqual({ total: 0, network: 0, unread: 0 });
   });
 
-  test('closes first a connection that has sent no request', async () => {
+  test('closes a connection that has sent no request before a less recently used connection', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
     const used = await openSocket(proxy.url);
     await statusOn(used);
@@ -126,7 +126,7 @@ describe('server.maxConnections limit', () => {
     expect([await idleClosed(proxy), await dropped(proxy)]).toEqual([1, { total: 1, network: 0, unread: 0 }]);
   });
 
-  test('does not affect a client that keeps its connections alive', async () => {
+  test('fails no request when more clients than the limit keep idle connections open', async () => {
     const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
     const agents = Array.from({ length: 5 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
     for (let round = 0; round < 3; round++) {
@@ -169,7 +169,7 @@ describe('connection limit per network', () => {
     expect(await statusOn(await openSocket(proxy.url))).toBe(200);
   });
 
-  test('exempts trusted proxies, including a proxy added by a reload', async () => {
+  test('exempts trusted proxies until a reload removes them from http.trustedProxies', async () => {
     const proxy = await start({ ...PER_NETWORK, HTTP_TRUSTED_PROXIES: NEAR });
     const openMany = async (): Promise<Socket> => {
       for (let at = 0; at < 5; at++) await openSocket(proxy.url, NEAR);

@@ -18,7 +18,7 @@ export interface FaultRow {
   write: number;
   /** Whether the response to a write starts but never ends. */
   cutsWrite?: true;
-  /** Whether the cached record stays fresh after the write, which the server certainly did not execute. */
+  /** Whether the cached record stays fresh after the write, because the server certainly did not execute it. */
   staysFresh: boolean;
   /** How the proxy trusts a TLS server. */
   tls?: 'authority' | 'pin';

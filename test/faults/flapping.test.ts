@@ -1,4 +1,4 @@
-// A server that fails every second request, and a server with a wrong Content-Type: readers do not notice.
+// A server that fails every second request, and a server that sends records with a wrong Content-Type.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { numberIn } from '../support/demo-writes.js';
@@ -9,7 +9,7 @@ const HOUR = 3_600_000;
 const RETRY_AFTER = 5000;
 const PATH = '/api/handles/21.T11998/kept';
 
-describe('flapping Handle server', () => {
+describe('faulty Handle server', () => {
   test('receives one request per upstream.retryAfter, while readers receive stale records instead of errors', async () => {
     const server = await startFaultyServer();
     const proxy = await startProxy({ UPSTREAM_URL: server.url });

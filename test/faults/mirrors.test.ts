@@ -104,7 +104,7 @@ describe('request that only the primary may answer (failover)', () => {
     ['a list', '/api/handles?prefix=21.T11998', {}],
     ['a deletion', PATH, { method: 'DELETE', headers: WRITE_HEADERS }],
     ['a write', PATH, { method: 'PUT', headers: WRITE_HEADERS, body: JSON.stringify(numbered(3)) }],
-  ])('does not use the mirror: %s', async (_what, target, question) => {
+  ])('is not sent to a mirror: %s', async (_what, target, question) => {
     prepare();
     const proxy = await start();
     primary.fail('reset');

@@ -39,7 +39,7 @@ describe('unusual response to a forwarded request', () => {
     },
   );
 
-  test('is relayed without Content-Length for a 204, because clients would wait for a body', async () => {
+  test('is relayed without its Content-Length when it is a 204, because clients would wait for a body', async () => {
     const proxy = await startProxy(env);
     reply = 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n';
     const { answers } = await exchange(proxy.url, PUT.replace('Host', 'Connection: close\r\nHost'));

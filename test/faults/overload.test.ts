@@ -1,4 +1,4 @@
-// Overload: with more misses than the upstream and its queue can handle, hits continue and other requests get
+// Overload: with more misses than the upstream and its queue can handle, hits continue, and excess misses get
 // 503 with Retry-After.
 // OVERLOAD_SECONDS=60 measures for a minute. The test prints its figures.
 import '../support/real-sockets.js';

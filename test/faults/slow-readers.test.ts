@@ -60,7 +60,7 @@ describe('slow readers', () => {
   test('are disconnected when they read nothing and other requests wait for their permit', async () => {
     const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
     const idle = await beginToRead(proxy.url);
-    // On a busy machine the response may still be in transit when the first request has waited long enough.
+    // On a busy machine, data of the list may still be in transit, so the first request may not preempt it.
     await expect.poll(async () => (await proxy.ask(SITE)).status, { timeout: 60_000 }).toBe(200);
     await expect.poll(() => proxy.connections()).toBe(0);
     idle.destroy();

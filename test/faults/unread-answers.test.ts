@@ -20,7 +20,7 @@ const usedMiB = (): number => {
 };
 
 describe('unread responses', () => {
-  test('are not buffered when 1,000 responses of 1 MiB each are pipelined, and their connection is closed', async () => {
+  test('are not all buffered when 1,000 of 1 MiB each are pipelined, and their connection is closed', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
       SERVER_IDLE_TIMEOUT: '1s',

@@ -21,7 +21,7 @@ const SIZE = 12 * MIB;
 const demo = await startDemoServer();
 demo.put(HANDLE, [textValue(1, 'DESC', 'x'.repeat(SIZE))]);
 
-/** The budget fits two responses. */
+/** Two responses fit into the budget. */
 const env = {
   UPSTREAM_URL: demo.url,
   HTTP_MAX_UNSENT_RESPONSE_BYTES: '32MiB',
@@ -45,7 +45,7 @@ describe('budget for unsent responses', () => {
     ['a record from memory', PATH],
     ['a record served by Express', `/${HANDLE}?action=api&pretty`],
   ])(
-    'retains two of ten clients that do not read %s, and leaves room for a client that reads',
+    'disconnects eight of ten clients that do not read %s, and serves a client that reads',
     async (_what, path) => {
       const lines: string[] = [];
       const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
@@ -72,7 +72,7 @@ describe('budget for unsent responses', () => {
     expect(await countUnread(proxy)).toBe(0);
   });
 
-  /** Returns a socket with only the properties that the budget reads. */
+  /** Creates a socket with only the properties that the budget reads. */
   function fakeConnection() {
     const state = { writeQueueSize: 0, isOpen: true };
     const ended = new EventEmitter();

@@ -36,7 +36,7 @@ interface Started {
   server: FaultyServer;
   proxy: Proxy;
   /**
-   * Returns the upstream requests since the last call, or connection attempts if connections are impossible.
+   * Returns the number of upstream requests since the last call, or of connection attempts if none succeeds.
    */
   takeAsked: () => number;
 }
@@ -58,7 +58,7 @@ async function startBroken({ tls, breakIt, counts, stale: why }: FaultRow): Prom
   return { server, proxy, takeAsked: counts === 'connections' ? server.takeLookups : server.takeRequests };
 }
 
-/** Two parts of the client may each attempt a connection that cannot be established. */
+/** Asserts the number of upstream requests or connection attempts. The second attempt is optional. */
 function expectAsked({ asked, counts }: FaultRow, found: number): void {
   expect(found).toBeLessThanOrEqual(counts === 'connections' ? 2 : asked);
   expect(found).toBeGreaterThanOrEqual(Math.min(1, asked));

@@ -107,7 +107,7 @@ describe('authoritative read (auth=true)', () => {
     await slow;
   });
 
-  test('fails instead of serving a stale record', async () => {
+  test('fails instead of serving the cached record', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startProxy();
     await proxy.ask(PATH);

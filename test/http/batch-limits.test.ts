@@ -1,4 +1,4 @@
-// A batch is rejected as a whole, counts each handle, and uses a bounded share of upstream concurrency.
+// A batch is rejected as a whole, is counted per handle, and uses a bounded share of upstream concurrency.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';
@@ -60,7 +60,7 @@ describe('batch endpoint', () => {
         /index: /,
       ],
       ['an oversized body', JSON.stringify({ handles: ['x'.repeat(1024 ** 2)] }), 413, /body too large/],
-    ])('rejects %s in the body', async (_why, body, status, message) => {
+    ])('rejects a POST with %s', async (_why, body, status, message) => {
       const upstream = mockUpstream(answerByHandle);
       const answer = await (await startProxy()).ask('/api/resolve', { method: 'POST', body });
       expect([answer.status, upstream.asked]).toEqual([status, 0]);

@@ -186,7 +186,7 @@ describe('batch of handles', () => {
     expect(JSON.parse(text)).toMatchObject({ responseCode: 1, handle: HANDLE });
   });
 
-  test('is rejected as by a Handle server when BATCH_ENABLED is false', async () => {
+  test('is rejected without an upstream request when BATCH_ENABLED is false', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ BATCH_ENABLED: 'false' });
     expect((await proxy.ask(batchTarget([A]))).status).toBe(400);

@@ -37,7 +37,7 @@ describe('caching headers', () => {
     expect(await control(`${PATH}?auth=true`)).toBe('no-cache');
   });
 
-  test('reflect an absolute TTL, at whose end the record is loaded again', async () => {
+  test('reflect an absolute TTL, after which the record is loaded again', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/', '2026-11-21T10:00:10Z')]));
     const proxy = await startProxy();
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('ttl=10;');

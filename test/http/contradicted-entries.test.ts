@@ -1,4 +1,4 @@
-// A cache entry contradicted by a later Handle server response is replaced before the next read.
+// A cache entry contradicted by a later Handle server response is replaced or evicted before the next read.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';

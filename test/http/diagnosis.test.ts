@@ -25,7 +25,7 @@ async function startLogged() {
 }
 
 describe('diagnosis of a failing Handle server', () => {
-  test('is logged once with cause and remedy, and once on recovery', async () => {
+  test('is logged once with cause and remedy, followed by one line on recovery', async () => {
     const { proxy, named } = await startLogged();
     const upstream = mockUpstream(REFUSED);
     for (const name of ['a', 'b', 'c']) await proxy.ask(`${PATH}-${name}`);

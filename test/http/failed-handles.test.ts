@@ -18,7 +18,7 @@ describe('failure cache', () => {
       ['a gateway 502', { status: 502, body: '<h1>Bad Gateway</h1>' }, 502],
       ['a connection reset', { status: 0, body: '', error: 'ECONNRESET' }, 502],
     ])(
-      'returns the cached failure (%s) to every caller within upstream.retryAfter',
+      'is not loaded again within upstream.retryAfter, and every caller receives the failure (%s)',
       async (_what, answer, status) => {
         const proxy = await startProxy({ V2_ANONYMOUS_READ: 'true' });
         const upstream = mockUpstream(answer);
@@ -70,7 +70,7 @@ describe('failure cache', () => {
       expect((await proxy.ask('/api/handles/21.T11998/other')).status).toBe(200);
     });
 
-    test('returns 502 from the cache when the error body is too long to store', async () => {
+    test('causes a 502 from the cache when the error body is too long to store', async () => {
       const proxy = await startProxy();
       const upstream = mockUpstream({ status: 500, body: { responseCode: 2, message: 'x'.repeat(10_000) } });
       expect((await proxy.ask(PATH)).status).toBe(500);

@@ -42,7 +42,7 @@ describe('JSONP with a login', () => {
     });
   });
 
-  test('is rejected, but a login alone or a callback alone is accepted', async () => {
+  test('excludes a login alone and a callback alone, which are accepted', async () => {
     const upstream = mockUpstream(secret);
     const proxy = await startProxy();
     expect((await proxy.ask(`${PATH}?${callback}`)).text).toMatch(/^steal\(.*\);$/s);

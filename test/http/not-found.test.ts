@@ -6,7 +6,7 @@ import { HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstr
 useNock();
 
 describe('unknown handle', () => {
-  test('returns 404 with code 100 and enters the negative cache', async () => {
+  test('is reported as 404 with code 100 and enters the negative cache', async () => {
     const upstream = mockUpstream(notFound());
     const proxy = await startProxy();
     for (const query of ['', '?type=URL', '?index=1']) {
@@ -29,7 +29,7 @@ describe('unknown handle', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('returns the Handle server message', async () => {
+  test('is reported with the message of the Handle server', async () => {
     mockUpstream({
       status: 404,
       body: { responseCode: 100, message: 'Unable to find service', handle: HANDLE },
@@ -43,7 +43,7 @@ describe('unknown handle', () => {
 });
 
 describe('handle without public values', () => {
-  test('returns 200 with code 200 and enters the negative cache', async () => {
+  test('is reported as 200 with code 200 and enters the negative cache', async () => {
     const upstream = mockUpstream({ status: 200, body: { responseCode: 200, values: [], handle: HANDLE } });
     const proxy = await startProxy();
     await proxy.ask(PATH);

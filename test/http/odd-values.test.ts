@@ -102,7 +102,7 @@ describe('record with unusual values', () => {
       ['permissions that are not a string', { permissions: 1110 }],
       ['a TTL that is an object', { ttl: {} }],
       ['a TTL that is true', { ttl: true }],
-    ])('returns 502 on every route for %s', async (_what, members) => {
+    ])('causes a 502 on every route for %s', async (_what, members) => {
       expect(await statusesOf([VALUES[0], odd(members)])).toEqual(BAD);
     });
   });

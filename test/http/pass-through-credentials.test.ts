@@ -84,7 +84,7 @@ describe('requests with credentials', () => {
       expect((await proxy.ask(PATH)).status).toBe(200);
     });
 
-    test('receives no stale record when the upstream fails', async () => {
+    test('returns the upstream error instead of the cached record', async () => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
       await proxy.ask(PATH);

@@ -35,7 +35,7 @@ describe('raw response', () => {
     expect(new Set(answers)).toEqual(new Set(['keep-alive hello']));
   });
 
-  test('sends Connection: close only on its own connection, for example for a 304 over HTTP/1.0', () => {
+  test('has Connection: close for a 304 over HTTP/1.0, and keep-alive for a later HTTP/1.1 request', () => {
     const send = createSendRaw();
     const headOf = (httpVersionMinor: number, answer: Omit<RawResponse, 'lines'>): string => {
       const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });

@@ -42,7 +42,7 @@ describe('reporting of reads', () => {
     await expect.poll(() => resultsOf(proxy)).toEqual({ miss: 1, stale: 1 });
   });
 
-  test('counts a read whose client disconnects before the record is loaded and stored', async () => {
+  test('counts a read whose client disconnects during the load, which still stores the record', async () => {
     let answer = (): void => undefined;
     const after = new Promise<void>((resolve) => (answer = resolve));
     const upstream = mockUpstream({ ...recordOf(), after });

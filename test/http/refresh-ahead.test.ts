@@ -37,7 +37,7 @@ describe('refresh ahead', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('serves the fresh record when the early load fails', async () => {
+  test('leaves the fresh record in the cache when the early load fails', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     for (let times = 0; times < 4; times++) await proxy.ask(PATH);

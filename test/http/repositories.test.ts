@@ -58,7 +58,7 @@ describe('DSpace handle', () => {
     expect(await ask('/123456/1')).toMatchObject({ status: 302, headers: { location: PAGE } });
   });
 
-  it('returns a page with status 404 if it does not exist', async () => {
+  it('leads to a page with status 404 if it does not exist', async () => {
     dspaceAnswers('/server/resolve/123456/2', null);
     const { ask } = await start();
     expect((await ask('/123456/2')).status).toBe(404);
@@ -187,7 +187,7 @@ describe('write to a repository', () => {
   });
 });
 
-describe('DSpace list', () => {
+describe('handle list of a repository', () => {
   const listed = ['123456/2', '123456/1', '1234567/1', '123456/10'];
   const OF_PREFIX = ['123456/2', '123456/1', '123456/10'];
 
@@ -214,7 +214,7 @@ describe('DSpace list', () => {
     expect(jsonOf(await ask('/api/handles?prefix=123456'))).toMatchObject({ totalCount: '0', handles: [] });
   });
 
-  it('returns 501 if DSpace hides its lists, or for a template', async () => {
+  it('is refused with 501 if DSpace hides its lists, or if the prefix has a template', async () => {
     dspaceAnswers('/server/listhandles/123456/', undefined, { status: 404 });
     const { ask } = await start();
     for (const prefix of ['123456', '20.1']) {
@@ -228,7 +228,7 @@ describe('landing page from a template', () => {
   const page = (suffix: string, query = suffix) =>
     `https://journal.test/item/${suffix}?id=20.1%2F${query.replaceAll('/', '%2F')}`;
 
-  it('is the redirect target of every handle of the prefix, without an upstream request', async () => {
+  it('is the redirect target of every handle without dot segments, without an upstream request', async () => {
     const { ask } = await start();
     expect(await ask('/20.1/a/b%26c')).toMatchObject({
       status: 302,

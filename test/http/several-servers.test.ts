@@ -12,7 +12,7 @@ import { startProxy } from '../support/proxy.js';
 
 const PASSWORD = 'secret';
 
-/** Starts a Handle server for one prefix, with an authorised user and two handles. */
+/** Starts a Handle server with the record `<prefix>/page`, which the user `<prefix>/USER` may change. */
 function startServer(
   prefix: string,
   { prefixes = [prefix], extra = {} }: { prefixes?: string[]; extra?: Record<string, RecordInput> } = {},
@@ -140,7 +140,7 @@ describe('proxy with several upstream servers', () => {
     expect(b.lastRequest?.headers.authorization).toBeDefined();
   });
 
-  test('routes a list by prefix, and everything else to the first writable server', async () => {
+  test('routes a list by prefix, and a session or site request to the first writable server', async () => {
     const { ask, login } = await start();
     const list = await ask('/api/handles?prefix=20.500.99', { headers: login('20.500.99') });
     expect(list.body.toString()).toContain('20.500.99/USER');

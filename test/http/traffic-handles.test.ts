@@ -34,7 +34,7 @@ const form = async (proxy: Proxy, handle: string): Promise<number> => {
 
 describe('traffic rules by handle and prefix', () => {
   describe.each([{ handle: HIDDEN }, { handle: HIDDEN.toUpperCase() }])('rule for %o', (match) => {
-    test('rejects the handle in a batch and serves the others', async () => {
+    test('rejects the handle in a batch and serves other handles', async () => {
       const proxy = await startRefusing(match);
       const handles = [OTHER, HIDDEN, OTHER];
       for (const answer of [

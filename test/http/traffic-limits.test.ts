@@ -53,7 +53,7 @@ describe('traffic limit (rate limit)', () => {
     expect(demo.asked).toBe(0);
   });
 
-  test('counts hits like other requests and refills tokens one by one', async () => {
+  test('counts hits as well as misses, and refills tokens one by one', async () => {
     const proxy = await start();
     expect((await proxy.ask(PATH)).headers['ratelimit']).toBe('"all";r=1;t=30');
     const hit = await proxy.ask(PATH);

@@ -75,7 +75,7 @@ describe('traffic rules', () => {
     expect(status).toBe(403);
   });
 
-  test('stop at the first matching rule', async () => {
+  test('are evaluated up to the first match', async () => {
     const proxy = await start([
       { name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' },
       { name: 'others', match: {}, answer: 429 },

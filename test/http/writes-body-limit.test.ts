@@ -36,7 +36,7 @@ describe('http.maxBodySize', () => {
     });
   });
 
-  test('applies to forwarded requests', async () => {
+  test('applies to POST /api/sessions', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     expect((await proxy.ask('/api/sessions', { method: 'POST', body: body(MIB + 1) })).status).toBe(413);

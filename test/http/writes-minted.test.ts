@@ -52,7 +52,7 @@ describe('minted handle', () => {
     expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
   });
 
-  test('causes no invalidation when minting is refused', async () => {
+  test('remains in the negative cache when minting is refused', async () => {
     const body = '{"responseCode":402}';
     const { upstream, proxy } = await notFoundBefore(minting(body, 401));
     const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });

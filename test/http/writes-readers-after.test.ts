@@ -31,8 +31,8 @@ const refusals: [what: string, answer: WriteAnswer][] = [
 const unknown: [what: string, answer: WriteAnswer][] = [
   ['500', jsonAnswer(500, { responseCode: 2 })],
   ['503', jsonAnswer(503, { responseCode: 3 })],
-  ['a reset after it was sent', { status: 0, error: 'ECONNRESET' }],
-  ['a hang-up after it was sent', { status: 0, error: 'EPIPE' }],
+  ['a connection reset', { status: 0, error: 'ECONNRESET' }],
+  ['a broken pipe', { status: 0, error: 'EPIPE' }],
 ];
 const neverSent: [what: string, answer: WriteAnswer][] = [
   ['a refused connection', { status: 0, error: 'ECONNREFUSED' }],

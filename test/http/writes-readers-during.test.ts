@@ -1,4 +1,4 @@
-// The old record is current until a write is acknowledged, so sending a write cannot evict a record.
+// The old record is current until a write is acknowledged, so sending a write does not evict it.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.js';
@@ -67,7 +67,7 @@ describe('read during a write', () => {
       expect((await proxy.ask(PATH)).text).toContain('/new');
     });
 
-    test('lets a different authoritative response replace or evict the entry', async () => {
+    test('lets an authoritative response with a changed record replace or evict the entry', async () => {
       const upstream = mockUpstream(old);
       const { opened, open } = gate();
       const sent = mockWrites({ ...jsonAnswer(401, { responseCode: 402 }), after: opened });

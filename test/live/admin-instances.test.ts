@@ -1,4 +1,4 @@
-// The admin API with two instances on one Redis, except purges.
+// The admin API of two instances on one Redis. test/live/purge.test.ts covers purges in detail.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

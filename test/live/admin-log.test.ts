@@ -57,7 +57,7 @@ describe('admin API of the built program', () => {
   });
 
   test('does not delay a shutdown while the status page streams', async () => {
-    // A shutdown that waits for the stream exceeds the test timeout.
+    // A shutdown that waited for the stream would take this minute.
     const proxy = await start({ SERVER_SHUTDOWN_TIMEOUT: '1m' });
     await askOften(proxy);
     const stream = await fetch(`${proxy.adminUrl}/events`, { headers: { Authorization: `Bearer ${TOKEN}` } });

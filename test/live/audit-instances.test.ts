@@ -51,7 +51,7 @@ describeTwoProxies({ upstreamUrl: demo.url, env }, (two) => {
     expect(await countOf(two.other, 'hit', 'older-after-acknowledged-write')).toBe(0);
   });
 
-  it('reports an instance that does not apply the other’s messages', async () => {
+  it('reports an instance that does not apply the messages of the other instance', async () => {
     demo.put(HANDLE, numbered(1));
     for (const proxy of [two.one, two.other]) await proxy.ask(PATH);
     vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);

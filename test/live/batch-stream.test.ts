@@ -127,7 +127,7 @@ describe('streamed batch', () => {
     const handles = numbered(1000, '21.T1');
     const response = await sendBatch(proxy, handles);
     const askedByBatch = (): number => upstream.asked.filter((handle) => handle.startsWith('21.T1/')).length;
-    // Repeats until 20 other requests are answered without an upstream request by the batch.
+    // Repeats until the batch sends no upstream request while 20 other requests are answered.
     for (let before = -1, other = 0; askedByBatch() !== before;) {
       before = askedByBatch();
       for (let count = 0; count < 20; count++) await proxy.ask(`/api/handles/21.T2/${other++}?index=7`);

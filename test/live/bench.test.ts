@@ -29,7 +29,7 @@ async function runBench(...options: string[]): Promise<{ stdout: string; written
 }
 
 describe('benchmark', () => {
-  // The test compiles the benchmark, starts twelve servers and loads some of them for a second each.
+  // The test compiles the benchmark, starts its servers and loads some of them for a second each.
   test(
     'drives every server, accepts only correct responses, and counts one load for a herd',
     { timeout: 360_000 },

@@ -1,4 +1,4 @@
-// Writes whose client disconnects: they are forwarded only if the whole body has arrived.
+// Writes whose client disconnects: they are forwarded only if the complete body has arrived.
 import '../support/real-sockets.js';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

@@ -1,4 +1,4 @@
-// Redis and connection faults with real processes: no old record is served after an acknowledged write.
+// Faults of a real Redis and of the connections to it: no old record is served after an acknowledged write.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// Conditional writes on two instances with a slow or stopped Redis: each is acknowledged once or returns 503.
+// Conditional writes on two instances with a paused or frozen Redis: none is lost, and a write returns 503 if
+// its lock is unavailable.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';

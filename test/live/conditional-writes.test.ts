@@ -164,7 +164,7 @@ describe('conditional write', () => {
       expect((await write({ 'If-Match': next }, { path: VALUE, method: 'DELETE' })).status).toBe(200);
     });
 
-    test('accepts the ETag of the whole record as the caller sees it, until any value changes', async () => {
+    test('accepts the ETag of the complete record as the caller sees it, until any value changes', async () => {
       demo.put(HANDLE, [...numbered(1), SECRET]);
       for (const path of [PATH, `${PATH}?pretty`]) {
         const tag = await tagOf(path, WRITE_HEADERS);
@@ -178,7 +178,7 @@ describe('conditional write', () => {
       expect((await write({ 'If-Match': whole }, { path: VALUE, body })).status).toBe(412);
     });
 
-    test('accepts the ETag of the whole record when the value is missing', async () => {
+    test('accepts the ETag of the complete record when the value is missing', async () => {
       const added = { path: `${PATH}?index=50`, body: JSON.stringify([textValue(50, 'NOTE', 'new')]) };
       expect((await write({ 'If-Match': '"other"' }, added)).status).toBe(412);
       const tag = await tagOf(PATH, WRITE_HEADERS);

@@ -21,7 +21,7 @@ async function startDemo(): Promise<{ tcpPort: number; udpPort: number }> {
 }
 
 describe('native protocol of the demo', () => {
-  test('resolves over TCP and UDP in two demos on separate ports, each with its own site', async () => {
+  test('resolves handles over TCP and UDP, and returns a site, in two demos on separate ports', async () => {
     const demos = [await startDemo(), await startDemo()];
     expect(new Set(demos.map(({ tcpPort }) => tcpPort)).size).toBe(2);
     expect(new Set(demos.map(({ udpPort }) => udpPort)).size).toBe(2);

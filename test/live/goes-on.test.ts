@@ -165,7 +165,7 @@ describe('built program', () => {
         { TRAFFIC_RULES: '[{name: all, limit: {perMinute: 1000}}]' },
         `/api/handles/${GOOD}?throw`,
       ],
-    ])('is logged and returns 500 in %s, and the connection stays open', async (_where, env, path) => {
+    ])('is logged and causes a 500 in %s, and the connection stays open', async (_where, env, path) => {
       const proxy = await start({ NODE_OPTIONS, ...env });
       await ask(proxy.url, `/api/handles/${GOOD}`);
       const socket = await openSocket(proxy.url);
@@ -181,7 +181,7 @@ describe('built program', () => {
       await expectGoodAnswer(proxy);
     });
 
-    test('is logged and returns 500 in the admin listener', async () => {
+    test('is logged and causes a 500 in the admin listener', async () => {
       const proxy = await start({ NODE_OPTIONS });
       expect((await ask(proxy.adminUrl, '/cache?handle=throw')).status).toBe(500);
       await expect.poll(() => errorsOf(proxy)).toMatchObject([{ err: { message: 'thrown on purpose' } }]);

@@ -18,7 +18,7 @@ describeWithRedis('slowly joining instance', () => {
   });
   afterAll(() => redis.stop());
 
-  test('serves the new record after a different instance has written a record that this instance has cached', async () => {
+  test('serves the new version of a cached record after a different instance has written it', async () => {
     demo.put(HANDLE, numbered(1));
     const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
     const { port } = await startSlowLine(redis.port, 300);

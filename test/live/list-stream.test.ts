@@ -1,4 +1,4 @@
-// A long handle list: it is streamed, not buffered.
+// A handle list: it is streamed, not buffered.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type ServerResponse, createServer, get } from 'node:http';

@@ -29,7 +29,7 @@ describeTwoProxies(
     },
   },
   (two) => {
-    it('holds every handle of a mirrored prefix on each of them, and no old record after a write', async () => {
+    it('mirrors every handle of the prefix on each instance, and serves no old record after a write', async () => {
       const [name = ''] = NAMES;
       await Promise.all([whenRead(two.one), whenRead(two.other)]);
       expect((await putNumbered(two.one.url, `/api/handles/${name}`, 2)).status).toBe(200);
@@ -37,7 +37,7 @@ describeTwoProxies(
         expect(numberIn(await proxy.ask(`/api/handles/${name}`))).toBe(2);
     });
 
-    it('reads each mirrored record once for both', async () => {
+    it('reads each mirrored record once for both instances', async () => {
       await Promise.all([whenRead(two.one), whenRead(two.other)]);
       server.reset();
       const reads = (): number => NAMES.reduce((all, name) => all + server.askedFor(name), 0);

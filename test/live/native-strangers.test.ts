@@ -1,5 +1,5 @@
-// Hostile clients on the native ports of the built program: silent connections, huge lengths, endless
-// streams, and incomplete fragmented requests. Other clients get their responses.
+// Hostile clients on the native ports of the built program: silent and trickling connections, invalid
+// lengths, and incomplete fragmented requests. Other clients get their responses.
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';

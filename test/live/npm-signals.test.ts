@@ -1,4 +1,4 @@
-// SIGTERM to npm: npm forwards the signal to the program, which shuts down gracefully.
+// SIGTERM to npm and npx: the program shuts down gracefully.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

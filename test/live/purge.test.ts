@@ -1,4 +1,4 @@
-// Purges of memory and Redis on every instance, also during loads and writes.
+// Purges of memory and Redis on every instance, also during loads and a Redis outage.
 import request from 'supertest';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';

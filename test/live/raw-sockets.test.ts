@@ -200,7 +200,7 @@ describe('malformed requests over raw sockets', () => {
       const url = await start();
       demo.delay(50);
       onTestFinished(demo.heal);
-      // The first request waits for the upstream; the later requests are hits.
+      // Only the third request is a hit; the others wait for the upstream.
       for (let times = 0; times < 3; times++) await exchange(url, get('located'), one);
       const { answers } = await exchange(url, names.map((name) => get(name)).join(''), {
         answers: names.length,
@@ -227,7 +227,7 @@ describe('malformed requests over raw sockets', () => {
     expect(answers[0]!.status).toBe(200);
   });
 
-  test('do no harm when the client disconnects half-way', async () => {
+  test('do not affect other clients when their client disconnects half-way', async () => {
     const url = await start();
     for (const bytes of [
       'G',

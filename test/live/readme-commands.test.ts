@@ -1,4 +1,4 @@
-// The curl commands of README.md, src/redirect and src/v2, run against the demo.
+// The curl commands of README.md and of three README files in src, run against the demo.
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { startProgram } from '../support/built-proxy.js';

@@ -1,4 +1,4 @@
-// Recorded reads, replayed through the proxy between recorded writes: responses equal Handle.Net 9.3.1.
+// Recorded reads, replayed through the proxy between recorded writes: responses equal those of Handle.Net 9.3.1.
 import '../support/real-sockets.js';
 import { describe, it } from 'vitest';
 import { expectRecorded, recordedReads, replayThroughProxy } from '../support/recorded-proxy.js';

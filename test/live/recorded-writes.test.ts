@@ -1,4 +1,4 @@
-// Recorded writes, replayed through the proxy: responses equal Handle.Net 9.3.1.
+// Recorded writes, replayed through the proxy: responses equal those of Handle.Net 9.3.1.
 import '../support/real-sockets.js';
 import { describe, expect, it } from 'vitest';
 import { waivers } from '../support/proxy-waivers.js';
@@ -8,7 +8,7 @@ import { handleServerRecordings } from '../support/recordings.js';
 const answers = replayThroughProxy();
 
 describe('recorded Handle server writes through the proxy', () => {
-  describe('equal Handle.Net', () => {
+  describe('return the responses of Handle.Net', () => {
     it.each(recordedWrites)('$name', (recording) => {
       expectRecorded(recording, answers.get(recording.name));
     });

@@ -123,7 +123,7 @@ describeWithRedis('deployments on one Redis', () => {
       expect(numberIn(await (await startAt(other.url, env)).ask(PATH))).toBe(2);
     });
 
-    test('keep the entries of the first deployment when Redis loses all data', async () => {
+    test('leave redis.keyPrefix to the first deployment when Redis loses all data', async () => {
       const first = await startAt(one.url, env);
       await client.flushall();
       await expect.poll(() => client.get('mistake:upstream')).toBe(one.url);

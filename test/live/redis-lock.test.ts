@@ -45,7 +45,7 @@ describeWithRedis('Redis lock across instances', () => {
       client.eval(LOCK, 3, 't:{A}:lock', 't:{A}:wanted', 't:{A}:held', token, 5000, `of ${token}`, 5000);
     expect(await ask('one')).toBe(5000);
     expect(await ask('other')).toBe(-1);
-    // The holder may have sent its first write in between.
+    // The time since the last release is 0, because the holder may have written in the meantime.
     expect(await ask('one')).toBe(0);
     expect(await ask('other')).toBe(-1);
     await client.del('t:{A}:lock');
@@ -91,7 +91,7 @@ describeWithRedis('Redis lock across instances', () => {
       expect(await freeSince(other)).toBeGreaterThan(released);
     });
 
-    test('is the present when the holder was killed', async () => {
+    test('is the current time when the holder was killed', async () => {
       const lock = await startInstance();
       await client.set('t:{KEY}:held', 'held', 'PX', 20_000);
       const before = performance.now();

@@ -50,7 +50,7 @@ describe('Redis Sentinel', () => {
         await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
         await expect.poll(async () => (await readAll(other)).map(numberIn)).toEqual(handles.map(() => 5));
         expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 5));
-        // The new master also delivers the messages between them.
+        // The new master also delivers the messages between the instances.
         const [handle = ''] = handles;
         await putNumbered(one.url, pathOf(handle), 8);
         await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(8);

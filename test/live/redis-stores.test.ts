@@ -16,13 +16,13 @@ import { type Opened, entryOf, storeContract } from '../support/store-contract.j
 
 const { now } = slowClock;
 
-/** Returns a store of the instance with empty memory. */
+/** Returns a new store of the instance, with empty memory. */
 function withEmptyMemory({ redisStore, hub }: OpenInstance): TieredStore {
   const memory = new MemoryStore({ bounds, now });
   return new TieredStore({ memory, coherence: hub, redis: redisStore, fenceLifeMs: FENCE_LIFE_MS, now });
 }
 
-/** Reads with empty memory each time, so an entry can only be in Redis. */
+/** Reads with empty memory each time, so an entry can only come from Redis. */
 function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket: TieredTicket }> {
   const { store, close } = instance;
   return {
@@ -59,7 +59,7 @@ function acrossInstances(writer: OpenInstance, reader: OpenInstance): Opened<Tie
       soften: (key) => writer.store.soften(key),
       ban: (ban) => writer.store.ban(ban),
       async fence(key) {
-        // Fences are not acknowledged, but a later message is, and it arrives after them.
+        // Waits for a later message, because a fence is not acknowledged, and messages arrive in order.
         const arrived = (): Promise<void> => writer.store.forget(`${key} and its fence`);
         const fence = await writer.store.fence(key);
         await arrived();

@@ -170,7 +170,7 @@ describeWithRedis('unavailable Redis', () => {
     expect(demo.asked).toBe(1);
     demo.put(HANDLE, recordOf('second'));
     proxy.pass(1);
-    // The lease must end first.
+    // The record is reloaded only after the lease has ended.
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/second');
     expect(demo.asked).toBe(2);
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
@@ -217,7 +217,7 @@ describeWithRedis('unavailable Redis', () => {
     expect(demo.asked).toBe(1);
   });
 
-  test('does not restore a record that returned 404 during the freeze', async () => {
+  test('does not restore a record that an authoritative read found deleted during a freeze', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await load(one);
     await other.ask(PATH);

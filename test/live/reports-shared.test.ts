@@ -60,7 +60,7 @@ describeWithRedis('reports of two instances on one Redis', () => {
     for (let times = 0; times < 2; times++) {
       await load(proxies, ledger);
       redis.freeze();
-      // Redis executes these additions when it continues, although nobody waits for their replies any more.
+      // Redis executes these additions when it continues, although no instance waits for the replies any more.
       for (const { app } of proxies)
         expect((await request(app.admin).get(`/reports?prefix=${PREFIX}`).expect(503)).text).toContain(
           'REPORT_UNAVAILABLE',

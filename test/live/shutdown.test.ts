@@ -9,7 +9,7 @@ import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
-/** Exceeds the test timeout, so a shutdown that waits for this time fails the test even on a slow machine. */
+/** Timeout that is much longer than these shutdowns take, even on a slow machine. */
 const NEVER = '1m';
 
 afterEach(() => {

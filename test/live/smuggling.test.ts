@@ -10,7 +10,7 @@ const HOST = 'Host: proxy.example\r\n';
 const hidden = `GET /api/handles/21.T11998/hidden HTTP/1.1\r\n${HOST}\r\n`;
 const chunked = 'Transfer-Encoding: chunked\r\n';
 
-describe('built program under request smuggling attacks', () => {
+describe('proxy under request smuggling attacks', () => {
   test.each([
     ['Content-Length before Transfer-Encoding', `Content-Length: 4\r\n${chunked}\r\n0\r\n\r\n${hidden}`],
     ['Transfer-Encoding before Content-Length', `${chunked}Content-Length: 4\r\n\r\n0\r\n\r\n${hidden}`],

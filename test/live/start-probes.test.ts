@@ -33,9 +33,7 @@ async function probeLines(proxy: BuiltProxy, count: number): Promise<Record<stri
 
 /** Delay (ms) that lets the listener open long before the first contact with Redis. */
 const LINE_MS = 10;
-/**
- * Maximum number of starts. A busy machine may need more than the second for which an instance awaits Redis.
- */
+/** Number of starts that wait only a second for Redis, which may be too short on a busy machine. */
 const MAX_STARTS = 5;
 
 /** Starts a Handle server that can be stopped. */
@@ -83,7 +81,7 @@ describe('start probes of the built program', () => {
       expect(await readyz(proxy)).toEqual([]);
     });
 
-    test('logs each server once, and does not wait for an unreachable mirror or Redis', async () => {
+    test('does not wait for an unreachable mirror or Redis, and each server is logged once', async () => {
       const { probed } = demo;
       const mirror = await nowhere();
       const redis = (await nowhere()).replace('http:', 'redis:');

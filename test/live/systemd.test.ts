@@ -22,7 +22,7 @@ describe('systemd notification', () => {
     const env = { NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '400000', PATH: `${folder}:/usr/bin:/bin` };
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...env });
     const watchdog = () => messages().filter((message) => message === 'WATCHDOG=1 /run/notify').length;
-    // Each message is a separate process, so on a busy machine a later message may be written first.
+    // Each message is written by a separate process, so on a busy machine a later message may come first.
     await expect.poll(messages).toContain('READY=1 /run/notify');
     await expect.poll(watchdog).toBeGreaterThan(1);
     expect(messages()).not.toContain('STOPPING=1 /run/notify');

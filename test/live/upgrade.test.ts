@@ -1,4 +1,4 @@
-// Upgrade and CONNECT: the proxy rejects or ignores them, and neither loses nor reorders responses.
+// Upgrade and CONNECT: the proxy rejects or ignores them, and sends all responses in order.
 import '../support/real-sockets.js';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -50,7 +50,7 @@ describe('Upgrade and CONNECT', () => {
         version === '1.0' ? { ...upgrade, Connection: `keep-alive, ${upgrade['Connection']}` } : upgrade;
 
       test.each(['page', 'located', 'nobody'])(
-        'is ignored for %s; later bytes are answered or the connection closes',
+        'is ignored for %s, and later requests are answered in order until the connection closes',
         async (name) => {
           const proxy = await startWithHit();
           const asked = ['demo', name, 'alias', 'empty'];
@@ -82,7 +82,7 @@ describe('Upgrade and CONNECT', () => {
       });
     });
 
-    test('open no tunnel for CONNECT, which is rejected after the preceding responses', async () => {
+    test('cause a 501 for CONNECT, after the preceding responses, and open no tunnel', async () => {
       const proxy = await startWithHit();
       const connect = request('CONNECT 127.0.0.1:22', { version });
       const { answers, closed } = await exchange(
@@ -104,7 +104,7 @@ describe('Upgrade and CONNECT', () => {
     const closed = new Promise((resolve) => socket.once('close', resolve));
     const body = numberedBody(9);
     const put = request(`PUT ${pathOf('torn')}`, { headers: WRITE_HEADERS, body });
-    // Half of the PUT follows the upgrade immediately, the rest while the upgrade waits for its response.
+    // Most of the PUT follows the upgrade immediately, the rest while the upgrade waits for its response.
     socket.write(request(`GET ${pathOf('located')}`, { headers: UPGRADES[0]! }) + put.slice(0, -10));
     await expect.poll(() => demo.hold.size).toBe(1);
     socket.write(put.slice(-10));
@@ -116,7 +116,7 @@ describe('Upgrade and CONNECT', () => {
     expect(demo.askedFor('21.T11998/torn')).toBe(0);
   });
 
-  test('do no harm when the client disconnects after CONNECT', async () => {
+  test('do not affect later requests when the client disconnects after CONNECT', async () => {
     const proxy = await startWithHit();
     demo.hold.begin('GET');
     const socket = await openSocket(proxy.url);

@@ -63,7 +63,7 @@ describe('unexpected bytes in an upstream response', () => {
     });
   });
 
-  test('are decompressed only up to the limit, even after the whole response has arrived', async () => {
+  test('are decompressed only up to the limit, even after the complete response has arrived', async () => {
     const head = gzipSync(' ').subarray(0, 10);
     const broken = Buffer.concat([head, Buffer.alloc(100, 0xff)]);
     const body = Buffer.concat([gzipSync(' '.repeat(1_000_000)), broken]);

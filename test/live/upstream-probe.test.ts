@@ -126,7 +126,7 @@ describe('upstream probe', () => {
     ['refuses every path', 403, '<h1>No</h1>'],
     ['knows no such path', 404, '<html><h1>404 Not Found</h1></html>'],
     ['shows a page for every path', 200, '<h1>Please log in</h1>'],
-    ['returns different JSON', 404, '{"error":"not found"}'],
+    ['returns JSON without a response code', 404, '{"error":"not found"}'],
   ])('rejects a web server that %s, because it is no Handle server', async (_what, status, body) => {
     const server = await answering(status, body, HTML);
     expect(await probe(server.url)).toMatchObject({
@@ -183,7 +183,7 @@ describe('upstream probe', () => {
     });
   });
 
-  test('accepts any response from a reverse lookup service except a redirect or an error', async () => {
+  test('accepts a response other than JSON from a reverse lookup service', async () => {
     const server = await answering(200, 'pong');
     expect(await probe(server.url, { question: ping(server.url) })).toMatchObject({ hasAnswered: true });
     expect(server.received()).toBe('GET /hrls/ping\n');
@@ -207,7 +207,7 @@ describe('repository probe', () => {
     expect(server.received()).toBe('GET /server/listprefixes\n');
   });
 
-  test('accepts any responding site of a URL template, even a redirecting site', async () => {
+  test('accepts the site of a URL template when it responds with a redirect', async () => {
     const server = await answering(302, '', { location: '/login' });
     const source = createTemplateSource({ url: `${server.url}/item/{suffix}`, prefixes: [] });
     const question = source.probe('0.NA/0.NA');

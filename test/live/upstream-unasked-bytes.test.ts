@@ -45,7 +45,7 @@ async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker
   return { options: { url, connections: 1, ...(isTls && { fingerprint }) }, sockets };
 }
 
-/** Sends one request and returns the whole response body. */
+/** Sends one request and returns the complete response body. */
 type Ask = () => Promise<string>;
 
 interface Way {
@@ -95,7 +95,7 @@ describe('unsolicited upstream bytes', () => {
     ['a read over TLS', true, throughDispatcher],
   ])('%s', (_way, isTls, waysOf) => {
     test.each([
-      ['a whole response', EVIL],
+      ['a complete response', EVIL],
       ['part of a response', EVIL.slice(0, 20)],
       ['an interim response', 'HTTP/1.1 100 Continue\r\n\r\n'],
       ['noise', '\0'],

@@ -55,7 +55,7 @@ describeWithRedis('fifty concurrent ePIC v2 clients on two instances', () => {
     const statuses = await Promise.all(clients.map((v2, at) => addOneTo(v2, seen[at]!)));
     const losers = clients.filter((_, at) => statuses[at] === 412);
     expect([statuses.filter((status) => status === 204).length, losers.length]).toEqual([1, CLIENTS - 1]);
-    // Ten concurrent clients collide, but few enough for retries to succeed.
+    // Ten concurrent clients still collide, but rarely enough for retries to succeed.
     await mapLimited(losers, 10, addOne);
     expect((await look(other)).value).toBe(CLIENTS);
   });

@@ -150,7 +150,7 @@ describe('ePIC v2 update', () => {
     expect(taken.status).toBe(400);
   });
 
-  test('is visible through v2 even when made through the record interface', async () => {
+  test('does not hide a later change through the record interface', async () => {
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     const name = newName();
     await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] });
@@ -202,7 +202,7 @@ describe('ePIC v2 POST', () => {
     expect((await post('two')).status).toBe(412);
   });
 
-  test('creates one handle when repeated after a lost upstream response', async () => {
+  test('creates its handle despite a lost upstream response', async () => {
     const { v2 } = await start({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
     const headers = { 'Idempotency-Key': randomUUID() };
     demo.fail('hang', { times: 1 });

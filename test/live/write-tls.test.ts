@@ -1,4 +1,4 @@
-// Writes to an upstream over TLS, for each trust setting.
+// Writes to an upstream over TLS, with a pinned and with an untrusted certificate.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';

@@ -70,7 +70,7 @@ describeWithRedis('killed writer', () => {
     // The entry may already have expired.
     const [entry = 'none'] = await entries();
     expect(await client.pttl(entry)).toBeLessThan(FENCE_LIFE_MS);
-    // The fence expires in memory and in Redis.
+    // Lets the fence expire in memory, and removes the entry and the fence from Redis.
     other.pass(FENCE_LIFE_MS);
     await client.del(entry);
     for (const state of await client.keys('*:state')) await client.hdel(state, `f:${HANDLE.toUpperCase()}`);

@@ -100,7 +100,7 @@ async function changeAtServer(suffix: string, url: string): Promise<void> {
   expect(status).toBe(200);
 }
 
-/** Runs the page after changing two handles, one of which has a name with shell and SQL syntax. */
+/** Inserts two handles, one with shell and SQL syntax in its name, and runs the page. */
 async function walk(database: Database, text: string, quoted: (name: string) => string): Promise<void> {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
   const read = async (): Promise<string> =>

@@ -104,7 +104,7 @@ describe('example file', () => {
     expect([native.tcp.port, native.udp.port]).toEqual([2641, 2641]);
   });
 
-  it('has a template unit that differs only in name, ports and folder', () => {
+  it('has a template unit that differs from the systemd unit only in name, ports and folder', () => {
     const linesOf = (name: string): string[] => {
       const text = exampleText(name);
       return text.slice(text.indexOf('[Unit]')).split('\n');

@@ -1,5 +1,5 @@
-// Examples for web servers in front: their programs accept the files, and they expose no admin endpoints
-// and no smuggled responses.
+// Examples for web servers in front: the servers accept these files, and expose no admin endpoints and no
+// smuggled responses.
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';

@@ -72,7 +72,7 @@ describe.each([
 });
 
 describe('Prometheus alerts', () => {
-  it('have a severity, a summary and an action', () => {
+  it('have a severity, a summary and a description', () => {
     for (const { labels, annotations } of rules) {
       expect(['page', 'ticket']).toContain(labels.severity);
       expect(annotations?.summary).not.toBe('');
@@ -86,7 +86,7 @@ describe('Prometheus alerts', () => {
     expect(code).toBe(0);
   });
 
-  itWithProgram('promtool', 'fire exactly when they should', () => {
+  itWithProgram('promtool', 'fire as specified in alerts.promtool.yaml', () => {
     // This promtool version also compares annotations, which are irrelevant here.
     for (const rule of rules) delete rule.annotations;
     const rulesFile = fileWith(stringify({ groups }));

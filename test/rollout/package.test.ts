@@ -115,7 +115,7 @@ describe('npm package', () => {
     expect(named.filter((path) => !paths.includes(path.replace('./', '')))).toEqual([]);
   });
 
-  test('serves with npx from an empty folder, and resolves a handle', async () => {
+  test('serves with npx from the folder of its installation, and resolves a handle', async () => {
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
     const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
     const npx = ['--offline', 'handle-resolver-proxy'];

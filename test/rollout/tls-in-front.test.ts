@@ -20,7 +20,7 @@ interface Seen {
   body: string;
 }
 
-/** Replaces the proxy and records its requests. With `breaks` it closes connections instead of responding. */
+/** Replaces the proxy and records the received requests. With `breaks` it closes connections instead of responding. */
 async function startListener({ breaks = false, port = 0 } = {}): Promise<{ at: string; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer((req, res) => {
@@ -144,7 +144,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
       name === 'caddy' ? ['GET', 'GET', 'GET', 'GET'] : ['PUT', 'GET', 'PUT', 'GET', 'PUT', 'PUT'];
     for (const method of methods) whileAway.push(await ask(method));
     expect(whileAway).toEqual(whileAway.map(() => 200));
-    // Each write arrives once, with its whole body.
+    // Each write arrives once, with its complete body.
     const written = other.seen.filter(({ method }) => method === 'PUT').map(({ body }) => body);
     expect(written).toEqual(methods.filter((method) => method === 'PUT').map(() => '[]'));
     const { seen } = await startListener({ port });
@@ -165,7 +165,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
     const front = await startFront(name, new URL(proxy.url).host);
     const path = '/api/handles/21.T11998/page';
     await front.ask(path);
-    // Caddy sends `Via` since 2.9, and either server may be behind a further proxy.
+    // Caddy sends `Via` since 2.9, and each of the servers may be behind a further proxy.
     const asked = [
       {},
       { Origin: 'https://app.example.org' },
