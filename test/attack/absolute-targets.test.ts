@@ -1,4 +1,4 @@
-// Absolute-form request targets (RFC 9112 §3.2.2): only the path counts; scheme and host are ignored.
+// Absolute-form request targets (RFC 9112 §3.2.2): the proxy ignores scheme and host.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -25,11 +25,11 @@ describe('absolute-form request target', () => {
     ['GET http://proxy.example', 200],
     ['GET http://[', 200],
     ['GET http://proxy.example?hdl=21.T11998/page', 302],
-  ])('is resolved by its path: %s returns %d', async (requestLine, status) => {
+  ])('is resolved without its scheme and host: %s returns %d', async (requestLine, status) => {
     expect(await statusOf(requestLine)).toBe(status);
   });
 
-  test('is rejected when its host exceeds the request line limit', async () => {
+  test('is rejected when its host makes the request line too long', async () => {
     expect(await statusOf(`PUT http://${'a'.repeat(9000)}/21.T11998/page`)).toBe(414);
   });
 });

@@ -1,4 +1,5 @@
-// Access control of the admin listener: it rejects clients without the token, and cross-origin pages.
+// Access control of the admin listener: it rejects clients without the token, and requests from cross-origin
+// pages.
 import request from 'supertest';
 import { describe, expect, it, test } from 'vitest';
 import { createAdminAlone } from '../support/admin.js';
@@ -44,7 +45,7 @@ describe('admin listener with a token', () => {
     await admin(TOKEN).post(path).expect(401);
   });
 
-  it('rejects a cross-origin page that uses the password stored in the browser', async () => {
+  it('rejects a cross-origin request that carries the token', async () => {
     const authorization = `Bearer ${TOKEN}`;
     const ours = { authorization, host: 'proxy.example:9090' };
     await admin(TOKEN)
@@ -75,7 +76,7 @@ describe('admin listener without a token', () => {
   );
 
   it.each(['evil.example:9090', '127.0.0.1.evil.example', 'localhost.evil.example', '10.0.0.1', 'a b', ''])(
-    'rejects a page that addresses this machine as %j (DNS rebinding)',
+    'rejects requests for host %j (DNS rebinding)',
     async (host) => {
       const answer = await admin().get('/stats').set({ host });
       expect(answer.status).toBe(403);
@@ -84,7 +85,7 @@ describe('admin listener without a token', () => {
   );
 
   it.each([{ origin: 'https://evil.example' }, { origin: 'null' }, { 'sec-fetch-site': 'cross-site' }])(
-    'rejects a page that sends %j',
+    'rejects cross-origin requests with %j',
     async (headers) => {
       await admin()
         .get('/stats')

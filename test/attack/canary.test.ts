@@ -73,7 +73,7 @@ const BODIES = [
 const linesWith = (secrets: readonly string[], text: string): string[] =>
   text.split('\n').filter((line) => secrets.some((secret) => line.includes(secret)));
 
-describeWithRedis('secret in a request', () => {
+describeWithRedis('secret in a request or a record', () => {
   let redis: RedisServer;
   let proxy: BuiltProxy;
   beforeAll(async () => {
@@ -148,7 +148,7 @@ describeWithRedis('secret in a request', () => {
     }
   });
 
-  test('is not cached after an authorised read, and not shown to the next reader', async () => {
+  test('causes no-store on an authorised read, and is not shown to the next reader', async () => {
     demo.put(PUBLIC, [textValue(1, 'URL', 'https://example.org/public'), privateValue]);
     proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const path = `/api/handles/${PUBLIC}?publicOnly=false`;

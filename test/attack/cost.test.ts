@@ -17,11 +17,17 @@ import { USER01 } from '../support/v2.js';
 
 const demo = await startDemoServer();
 
-/** Fixed cost of a request, including concurrent work in the process. */
+/** Allowance for the fixed cost of a request, including concurrent work in the process. */
 const FIXED_BLOCKS = 20_000;
-/** Linear rows measure 1.9 to 2.03. A comparison of all anchors with each other measured 3.7. */
+/**
+ * Maximum growth of the work when the input doubles. Linear rows measure 1.9 to 2.03. A comparison of all
+ * anchors with each other measured 3.7.
+ */
 const DOUBLED = 2.3;
-/** Blocks per byte of the request and of the records it reads. ETags of a record with small values take 9. */
+/**
+ * Maximum blocks per byte of the request and of the records that it reads. ETags of a record with small values
+ * take 9.
+ */
 const BLOCKS_PER_BYTE = 10;
 /** Default maximum per event-loop turn: about 3 ms. */
 const TURN_BLOCKS = 1_000_000;

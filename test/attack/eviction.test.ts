@@ -93,14 +93,14 @@ describe('rejected and unanswered writes', () => {
     await writing;
   });
 
-  describeWithRedis('two instances on one Redis', () => {
+  describeWithRedis('with two instances on one Redis', () => {
     let redis: RedisServer;
     beforeAll(async () => {
       redis = await startRedis();
     });
     afterAll(() => redis.stop());
 
-    test('lose at most 1% of their hits, and not the entry in Redis', async () => {
+    test('cost the reading instance at most 1% of its hits, and do not evict the entry in Redis', async () => {
       const start = (): Promise<BuiltProxy> => startConnectedProxy({ ...env, REDIS_URL: redis.url });
       const [writer, reader] = await Promise.all([startHot(start), startHot(start)]);
       print('nobody writes', await readDuring(reader.url, undefined));

@@ -17,7 +17,7 @@ const inChunks = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`;
 const AUTHORIZATION = 'Authorization: Basic eDp5\r\n';
 const CLOSE = 'Connection: close\r\n';
 
-/** Every interface that reaches the Handle server: records, forwarded paths, and the reverse lookup. */
+/** Requests that the proxy forwards: for records, for other API paths, and to the reverse lookup. */
 const WAYS = [
   `GET ${HANDLE}?publicOnly=false`,
   `HEAD ${HANDLE}?publicOnly=false`,
@@ -119,7 +119,7 @@ describe('forwarding proxy', () => {
     ['chunks', `${CHUNKED}\r\n${inChunks}`],
     ['an expectation', `Expect: 100-continue\r\n${LENGTH}\r\n${SMUGGLED}`],
     ['an unknown expectation', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
-    ['nothing', '\r\n'],
+    ['no body', '\r\n'],
   ])(
     'returns 431 and closes the connection for more than 1,000 header fields before %s',
     async (_what, rest) => {

@@ -118,15 +118,15 @@ describe('request path', () => {
     ['DELETE /api/sessions\\..\\handles/21.T11998/victim', 404],
     ['DELETE /api/sessions/\\..\\handles/21.T11998/victim#', 400],
     ['DELETE //api/handles/21.T11998/victim', 405],
-  ])('does not reach the upstream: %s', async (requestLine, status) => {
+  ])('is not forwarded: %s', async (requestLine, status) => {
     const { upstream, send } = await startBoth();
     expect((await send(requestLine)).status).toBe(status);
-    // A rejected deletion reads whether the handle exists.
+    // Before it rejects a deletion, the proxy may read the handle to check whether it exists.
     const reads = /^GET \/api\/handles\/(?:%23)?21\.T11998\/victim/;
     expect(targetsOf(upstream).filter((seen) => !reads.test(seen))).toEqual([]);
   });
 
-  describe('with similar characters in the handle', () => {
+  describe('with special characters in the handle', () => {
     test.each([
       ['21.T11998/a/../b', '21.T11998%2Fa%2F..%2Fb'],
       ['21.T11998/a/%2e%2e/b', '21.T11998%2Fa%2F..%2Fb'],

@@ -46,7 +46,7 @@ describe('path that contains dots, slashes and escapes', () => {
         expect(answer?.body).not.toMatch(/"status":"(ok|ready)"|handle_proxy_|"memory"/);
       }
     }
-    // The server may normalise the target: a URL parser that folds dots must not leave /api/handles.
+    // The upstream may normalise a target, so the path must stay under /api/handles after URL parsing.
     for (const raw of upstream.asked) {
       expect(new URL(raw, 'http://upstream').pathname, raw).toMatch(/^\/api\/handles\/./);
       expect(raw).not.toMatch(/[\\\0]|\/\.\.?(\/|$)/);
@@ -71,7 +71,7 @@ describe('request target that names a different server (SSRF)', () => {
     ['for a forwarded request', (other: string) => [`${other}/api/sessions`, `Host: ${other.slice(7)}\r\n`]],
     ['for a list', (other: string) => [`${other}/api/handles?prefix=21.T1`, `Host: ${other.slice(7)}\r\n`]],
     ['for ePIC v2', (other: string) => [`${other}/api/v2/handles/21.T1/a`, `Host: ${other.slice(7)}\r\n`]],
-  ])('causes no request to that server %s', async (_where, make) => {
+  ])('causes no request to that server when it is named %s', async (_where, make) => {
     const [upstream, other] = [await startTarget(), await startTarget()];
     const { url } = await startProxy({ UPSTREAM_URL: upstream.url, V2_ANONYMOUS_READ: 'true' });
     const [target = '', headers] = make(other.url);

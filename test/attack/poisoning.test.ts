@@ -87,12 +87,15 @@ const junk = fc.record({
 const without = (headers: Record<string, unknown>, names: string[]): Record<string, unknown> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 
-/** Starts a server whose records echo the request, with a private value for credentials or a private read. */
+/**
+ * Starts a server whose records echo the request headers. A request with credentials or publicOnly=false
+ * also gets a private value.
+ */
 function startEcho(): Promise<{ url: string; close: () => void }> {
   const server = createServer((req, res) => {
     const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(req.url ?? '')?.[1] ?? '');
     const isTrusted = req.headers.authorization !== undefined || /publicOnly=false/i.test(req.url ?? '');
-    // Host names the upstream and Via names the proxy, so both differ between the two proxies.
+    // Omits Host, which names this server, and Via, which differs between the two proxies.
     const headers = without(req.headers, ['host', 'via']);
     const values = [
       { index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/clean' }, ttl: 86400 },
@@ -120,7 +123,7 @@ afterAll(() => {
   upstream.close();
 });
 
-/** Returns the response without times and cache state. */
+/** Returns the response without times, cache state and the URL of the proxy. */
 function told({ status, headers, text }: Asked, url: string): unknown {
   const shown = without(headers, ['cache-status', 'date', 'age']);
   return { status, headers: shown, text: text.replaceAll(url, 'PROXY') };

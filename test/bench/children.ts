@@ -30,7 +30,7 @@ export function assertInstalled(program: string): void {
 const groups = new Set<number>();
 const folders = new Set<string>();
 
-/** Kills remaining children when the bench exits, for any reason. */
+/** Kills remaining children and deletes all folders when the bench exits, for any reason. */
 process.on('exit', () => {
   for (const pid of groups) killGroup(pid, 'SIGKILL');
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-// Reads the amount of work from the command line: by default everything, with `--quick` a small part.
+// Reads workloads and their size from the command line; `--quick` selects a small size.
 import { parseArgs } from 'node:util';
 
 export const WORKLOADS = [
@@ -35,7 +35,7 @@ export interface Plan {
   length: number;
   /** Number of callers in `herd`. */
   callers: number;
-  /** Number of handles per round of `miss`. */
+  /** Number of handles that one caller requests per round of `miss`; 64 callers request four times as many. */
   misses: number;
   /** Number of handles in `tail`. */
   tailHandles: number;

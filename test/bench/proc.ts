@@ -1,4 +1,4 @@
-// Reads from the kernel the resource usage of a server and its descendants.
+// Reads the resource usage of a server and its descendants from /proc.
 import { readFileSync, readdirSync } from 'node:fs';
 
 /** USER_HZ, which is 100 on every Linux platform of Node. */

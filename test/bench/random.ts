@@ -14,7 +14,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Creates a generator of ranks from 1 to `count`, with weight 1/rank^0.99. */
+/** Creates a generator of ranks from 1 to `count`, weighted by rank^-exponent. */
 export function createZipf(count: number, random: Random, exponent = 0.99): () => number {
   const sums = new Float64Array(count);
   let sum = 0;

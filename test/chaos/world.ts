@@ -16,7 +16,7 @@ export interface ProxyLife {
   startedAt: number;
   /** False from just before the kill. */
   isAlive: boolean;
-  /** The same proxy's life before the kill. */
+  /** Previous life of the same proxy. */
   before: ProxyLife | undefined;
   /** Times at which the snapshot was read and written; undefined until it was read. */
   restored?: { at: number; writtenAt: number };
@@ -223,7 +223,7 @@ function createProxy(letter: string, env: Record<string, string>, snapshot: stri
   };
 }
 
-/** Waits until the metrics report restored entries. */
+/** Waits until the metrics report restored entries, then sets `life.restored`. */
 async function noteRestored(
   life: ProxyLife,
   { adminUrl, writtenAt }: { adminUrl: string; writtenAt: number },

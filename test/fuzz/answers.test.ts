@@ -39,7 +39,8 @@ function expectAllowed(handle: string, { status, text, headers }: Asked): void {
 const INTERNAL = 'Unexpected error in the proxy';
 
 /**
- * Whether the record is cached or was just stored. On a busy machine the first request may have timed out.
+ * Whether the record is cached or was just stored, because on a busy machine the first request may have timed
+ * out.
  */
 const isKept = ({ headers }: Asked): boolean => /; ?(hit|stored)/.test(String(headers['cache-status']));
 
@@ -75,7 +76,7 @@ async function expectHealthy(proxy: BuiltProxy): Promise<void> {
 }
 
 describe('proxy with fuzzed upstream responses', () => {
-  test(`returns only valid responses to ${COUNT} mutated upstream responses`, async () => {
+  test(`returns only valid responses for ${COUNT} mutated upstream responses`, async () => {
     const { upstream, proxy } = await start();
     const kept = new Map<string, string>();
     const statuses = new Map<number, number>();

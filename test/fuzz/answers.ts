@@ -64,7 +64,7 @@ function answerMutated(socket: Socket, handle: string, isList: boolean): void {
   sendOn();
 }
 
-/** Returns the list for a prefix `21.T<seed>`: the handle with this seed and the next two. */
+/** Returns the mutated list for a prefix `21.T<seed>`: the handle with this seed and the next two. */
 function listOf(random: Random, prefix: string): Buffer {
   const seed = Number(/\d+$/.exec(prefix)?.[0] ?? 0);
   const handles = [seed, seed + 1, seed + 2].map((one) => `21.T11998/${one}`);
@@ -88,7 +88,7 @@ export function mutatedAnswer(random: Random, handle: string): Buffer {
   return random() < 0.1 ? bytes.subarray(0, below(random, bytes.length)) : bytes;
 }
 
-/** Mutates only the content, and corrects Content-Length. */
+/** Mutates only the body, and corrects Content-Length. */
 function withMutatedBody(random: Random, good: Buffer, most: number): Buffer {
   const at = good.indexOf('\r\n\r\n') + 4;
   const body = mutate(random, good.subarray(at), most);

@@ -17,8 +17,8 @@ interface Explained {
 }
 
 /**
- * Describes each upstream request that the log does not explain. Where requests certainly arrived whole,
- * also describes each logged request that the upstream did not receive.
+ * Describes each upstream request that the log does not explain. For keys that are certain, it also describes
+ * each logged request that the upstream did not receive.
  */
 export function unexplained(
   logs: readonly object[],
@@ -61,7 +61,7 @@ function add(decided: Map<string, Explained>, key: string, { least, most }: Expl
 
 const startOf = (key: string): Explained => ({ least: 0, most: isOwnQuestion(key) ? Infinity : 0 });
 
-/** Whether ePIC v2 itself sends this request: a list, a lookup, or a request for a name from its POST. */
+/** Whether ePIC v2 itself sends this request: a list, a reverse lookup, or a request for a minted name. */
 const isOwnQuestion = (key: string): boolean =>
   /^GET (\/api\/handles\/?|\/hrls\/handles\/21\.T11998)$/.test(key) ||
   /^(GET|PUT) handle .*[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/.test(key);

@@ -66,7 +66,10 @@ async function exchangeAll(url: string): Promise<Exchanged> {
   return exchanged;
 }
 
-/** Describes forbidden upstream requests, on connections where the sent requests are certain. */
+/**
+ * Describes forbidden upstream requests: smuggled, repeated or altered requests from clean streams, and
+ * forged client addresses.
+ */
 function complaintsAbout({ requests }: RecordingUpstream, streams: readonly Stream[]): string[] {
   const bodies = new Map<string, string>();
   for (const stream of streams.filter(({ isClean }) => isClean)) {

@@ -27,7 +27,10 @@ const MUTATED_STREAMS = 0.25;
 const AMBIGUOUS_STREAMS = 0.2;
 const MOST_CHANGES = 3;
 
-/** Returns the number of responses to a clean stream: one per request, including the last. */
+/**
+ * Returns the number of responses to a clean stream: one per request, up to and including the request that
+ * closes the connection.
+ */
 export function answersTo({ requests }: Stream): number {
   const last = requests.findIndex(({ isLast }) => isLast);
   return 1 + (last === -1 ? requests.length : last);
@@ -166,7 +169,8 @@ const twoFramings: Framer = (text, random) => {
 };
 
 /**
- * Splits a text into chunks of random sizes, some with an extension or a trailer that looks like a request.
+ * Splits a text into chunks of random sizes. Some chunks have an extension, and some bodies a trailer, that
+ * looks like a request.
  */
 function inChunks(text: string, random: Random): Framing {
   let wire = '';

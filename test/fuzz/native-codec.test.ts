@@ -10,7 +10,7 @@ const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 vi.setConfig({ testTimeout: 180_000 + COUNT });
 
-/** Size of the buffer from which shorter messages are decoded. */
+/** Size to which shorter messages are padded. */
 const PADDED = 1024;
 
 describe('fuzzed native codec', () => {

@@ -15,7 +15,7 @@ const AT_A_TIME = 16;
 const MOST_PER_CONNECTION = 16;
 const MUTATED = 0.2;
 const MOST_CHANGES = 4;
-/** Far longer than any proxy timeout in the tests. */
+/** Timeout for a connection, far longer than any proxy timeout in the tests. */
 const HANG_MS = 20_000;
 const QUIET_MS = 250;
 
@@ -88,7 +88,7 @@ export function sendAndReceive(
       reject(new Error(`not closed after ${HANG_MS} ms`));
     }, HANG_MS);
     let quiet: NodeJS.Timeout | undefined;
-    // Closing the sending side truncates no response, but completes a broken request.
+    // Closing the sending side truncates no response, but ends an incomplete request.
     const endWhenQuiet = (): void => {
       clearTimeout(quiet);
       if (quietMs !== Infinity) quiet = setTimeout(() => socket.end(), quietMs);

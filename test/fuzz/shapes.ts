@@ -68,7 +68,7 @@ const nested = (levels: number): Json => {
   return value;
 };
 
-/** Values to replace an expected type. */
+/** Values of unexpected types, and hostile texts. */
 const ODD: readonly (() => Json)[] = [
   ...[null, true, false, 0, -1, 1.5, 2 ** 31, -(2 ** 53), 1e300, '<1e999>', '<-0>'].map(
     (value) => () => value,
@@ -110,7 +110,7 @@ const ODD: readonly (() => Json)[] = [
   () => '<deep>',
 ];
 
-/** Returns a record or an error with members replaced, removed, added, duplicated or swapped. */
+/** Returns a record or an error with members replaced, removed, added or duplicated. */
 export function mutatedRecord(random: Random, handle: string): { status: string; body: string } {
   if (random() < 0.1) {
     const refusal: Json = { responseCode: 301, message: 'x', handle, values: valuesOf(handle) };
@@ -144,7 +144,7 @@ function mutatedJson(random: Random, root: Json): string {
 
 type Parent = Record<string, Json>;
 
-/** Changes one member, most often at the depth of the values. */
+/** Changes one member of a random object or array, in at least 10 % of cases of the root. */
 function mutateOnce(random: Random, root: Json): void {
   const parents = parentsIn(root);
   const parent = random() < 0.1 ? (root as Parent) : pick(random, parents);

@@ -462,7 +462,6 @@ inline end_of_round(i) {
 
 /* ---- Processes ---- */
 
-/* Whether a command may time out. */
 #ifdef NO_LEASED_RAISE
 #define LEASED_RAISE(i) true
 #else
@@ -473,6 +472,7 @@ inline end_of_round(i) {
 #else
 #define ALL_ARE_CUT_OFF false
 #endif
+/* Whether a command may time out. */
 #define GIVES_UP(i) ((delayed & BIT(i)) || !CAN_PUBLISH(i))
 
 proctype Process(byte i) {

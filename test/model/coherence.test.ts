@@ -17,7 +17,7 @@ type Choice = Record<string, number>;
 
 const NO_LOADS = { LOADS: 0 };
 
-/** Faults, single or two in any order, under which the guarantee holds. */
+/** Single faults, and pairs of faults in any order, under which the guarantee holds. */
 const HOLDS: [faults: string, choice: Choice][] = [
   ['no fault', {}],
   ['a lost message', { LOSE: 1 }],
@@ -33,12 +33,12 @@ const HOLDS: [faults: string, choice: Choice][] = [
   ['an eviction', { EVICT: 1, ...NO_LOADS }],
 ];
 
-/** Faults whose states exceed the memory when there are three instances. */
+/** Faults with too many states to verify for three instances. */
 const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE', 'AUTH'];
 
 /** Protocol rules without which Spin must find an old record. */
 const BREAKS: [rule: string, choice: Choice][] = [
-  ['a writer waits for the others', { NO_BARRIER: 1 }],
+  ['a writer waits for the other members', { NO_BARRIER: 1 }],
   ['a load from before a write is not stored', { NO_MARK: 1 }],
   ['an authoritative response voids older loads', { AUTH: 1, NO_REPLACED_CHANGE: 1 }],
   ['a member that has missed a message is expelled', { NO_EXPEL: 1, LOSE: 1 }],

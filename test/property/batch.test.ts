@@ -68,8 +68,8 @@ async function singleGets(proxy: Proxy, handles: string[], query: string): Promi
   return elements;
 }
 
-describe('batch equivalence', () => {
-  test('holds with single GETs, by query and by body, for a cold and a warm cache', async () => {
+describe('batch request', () => {
+  test('returns the responses of single GETs, by query and by body, from a cold and a warm cache', async () => {
     const env = { UPSTREAM_BREAKER_FAILURES: '10000', HTTP_MAX_REQUEST_LINE: '64KiB' };
     const [single, batch] = [await startProxy(env), await startProxy(env)];
     let known: ((handle: string) => Answer)[] = [];

@@ -42,7 +42,7 @@ describe('change line', () => {
   );
 
   test.prop([change, stamp, fc.dictionary(fc.string(), text)])(
-    'contains no additional property of the object',
+    'contains only the members of a change',
     (made, stamped, others) => {
       const line = formatChange(
         { ...others, values: ['v'], password: 'p', ...made } as RecordedChange,
@@ -54,7 +54,7 @@ describe('change line', () => {
   );
 
   test.prop([fc.stringMatching(/^[^:]{0,20}$/u), fc.uuid()])(
-    'contains the identity but not its password',
+    'does not contain the password of the identity',
     (name, password) => {
       const login = `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
       const identity = identityOf(login);
@@ -64,9 +64,12 @@ describe('change line', () => {
     },
   );
 
-  test.prop([fc.nat(), stamp])('differs from a gap line', (dropped, stamped) => {
-    const line = formatGap(dropped, stamped);
-    expect(isGap(line)).toBe(true);
-    expect(JSON.parse(line)).toMatchObject({ operation: 'gap', dropped });
-  });
+  test.prop([fc.nat(), stamp])(
+    'differs from a gap line, which contains the number of dropped changes',
+    (dropped, stamped) => {
+      const line = formatGap(dropped, stamped);
+      expect(isGap(line)).toBe(true);
+      expect(JSON.parse(line)).toMatchObject({ operation: 'gap', dropped });
+    },
+  );
 });

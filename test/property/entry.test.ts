@@ -62,7 +62,7 @@ describe('encoded cache entry', () => {
     },
   );
 
-  test.prop([keys, fc.uint8Array({ maxLength: 200 })])('is a miss for random bytes', (key, noise) => {
+  test.prop([keys, fc.uint8Array({ maxLength: 200 })])('is not decoded from random bytes', (key, noise) => {
     expect(decodeEntry(key, Buffer.from(noise))).toBeUndefined();
   });
 });

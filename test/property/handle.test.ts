@@ -37,7 +37,7 @@ describe('handle in a path', () => {
   });
 
   test.prop([handles, fc.boolean()])(
-    'has the same cache key for every spelling of its prefix',
+    'has the same cache key with its prefix in lower case',
     (handle, caseSensitive) => {
       const slash = handle.indexOf('/');
       const respelled =
@@ -77,7 +77,7 @@ describe('raw handle path', () => {
     ['21.T1/%c3%a4', '21.T1/ä'],
     ['21.T1/x%FF%FE', '21.T1/x\uFFFD\uFFFD'],
     ['21.T1/%252F', '21.T1/%2F'],
-  ])('is parsed from %s as the handle %s', (raw, handle) => {
+  ])('is parsed: %s is the handle %s', (raw, handle) => {
     expect(parseHandle(raw)).toEqual({ ok: true, handle });
   });
 
@@ -88,7 +88,7 @@ describe('raw handle path', () => {
     ['21.T1/x%00', 'null-byte'],
     ['', 'empty'],
     ['x'.repeat(2049), 'too-long'],
-  ])('is rejected for %s: %s', (raw, problem) => {
+  ])('is rejected: %s (%s)', (raw, problem) => {
     expect(parseHandle(raw)).toEqual({ ok: false, problem });
   });
 });

@@ -81,7 +81,7 @@ const HOSTILE: Record<string, [(at: number) => string, (list: LocationList) => S
   ],
 };
 
-describe('location list cost', () => {
+describe('location list processing', () => {
   describe('linear cost', () => {
     example.each(Object.entries(HOSTILE))(
       'at most doubles for twice the locations: %s',
@@ -126,7 +126,7 @@ describe('location list cost', () => {
     });
   });
 
-  describe('address', () => {
+  describe('address range lookup', () => {
     const v4 = fc.ipV4();
     const v6 = fc.ipV6();
     const range = fc.oneof(
@@ -137,7 +137,7 @@ describe('location list cost', () => {
     );
 
     test.prop([fc.array(range, { maxLength: 20 }), fc.oneof(v4, v6)], { numRuns: 2000 })(
-      'is in the sorted ranges exactly when one of them contains it',
+      'finds an address exactly when one of the ranges contains it',
       (ranges, caller) => {
         const isV4 = (text: string): boolean => text.includes('.') && !text.includes(':');
         const expected = ranges.some((text) => {
@@ -185,7 +185,7 @@ describe('location list cost', () => {
     });
   });
 
-  describe('input bound', () => {
+  describe('with bounded input and output', () => {
     example('ignores a number longer than 32 characters or not in decimal', () => {
       expect(['1', ' -1.5e3f ', '.5', '5.', 'NaN', '-Infinity', '0'.repeat(32)].map(readDouble)).toEqual([
         1,
@@ -316,7 +316,7 @@ example.each([0, 1])(
   },
 );
 
-example('location lookup of an absent attribute reads no location', () => {
+example('location lookup by attribute reads no location', () => {
   const made = counted(parse(list(times(1000, (at) => `<location id="${at}" role=""/>`)))!);
   const { mayHave } = candidatesOf(alone(listsOf(made)), []);
   Counting.reads = 0;

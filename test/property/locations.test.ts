@@ -152,7 +152,7 @@ describe('location list properties', () => {
     });
 
     test.prop([fc.array(scored, { minLength: 2, maxLength: 6 }), facts])(
-      'applies each selector in order',
+      'applies the address selector before the score selector',
       (places, fact) => {
         const locations = locationsOf(places);
         const first = choose(locations, ['address'], fact)!;

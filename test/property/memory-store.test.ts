@@ -59,7 +59,7 @@ function actInMap(map: Map<string, Entry>, done: Act): void {
   if (entry !== undefined && done.kind !== 'forget') map.set(done.key, entry);
 }
 
-/** Evicts the least recently used entries until at most `most` of each kind remain. */
+/** Evicts the least recently used entries until at most `most` found and `most` other entries remain. */
 function bound(map: Map<string, Entry>, most: number): void {
   for (const isFound of [true, false]) {
     const keys = [...map.keys()].filter((key) => (map.get(key)?.kind === 'found') === isFound);

@@ -172,7 +172,7 @@ describe('native codec', () => {
     );
 
     test.prop([resolutions, fc.nat()])(
-      'decode as if padded with zeros when truncated on TCP and UDP, but fail in the tunnel',
+      'decode despite missing lists only if padded with zeros',
       (resolution, cut) => {
         const header = {
           opCode: 1,
@@ -195,7 +195,7 @@ describe('native codec', () => {
   });
 
   test.prop([envelopes])(
-    'never responds with a version above its own unless the client suggested none',
+    'negotiates no version above its own unless the client suggested none',
     (envelope) => {
       const { major, minor } = negotiateVersion(envelope);
       if (envelope.suggested.major === 0) expect({ major, minor }).toEqual(envelope.version);

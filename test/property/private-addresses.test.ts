@@ -32,7 +32,7 @@ const FORMS: Record<string, (bytes: number[]) => string> = {
 };
 
 describe('referral address filter (SSRF)', () => {
-  test.each(Object.entries(FORMS))('rejects a private network as %s', (_form, write) => {
+  test.each(Object.entries(FORMS))('rejects a private IPv4 address (form: %s)', (_form, write) => {
     fc.assert(
       fc.property(privateIPv4, (bytes) => {
         expect(isPrivate(write(bytes))).toBe(true);

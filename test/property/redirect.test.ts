@@ -19,7 +19,7 @@ const anyHost = { allowedHosts: undefined };
 describe('redirect properties', () => {
   describe('redirect target', () => {
     test.prop([addresses], { numRuns: 3000 })(
-      'is a valid header and a valid URL with an allowed scheme',
+      'is a valid header value and a valid URL with an allowed scheme',
       (value) => {
         const address = toRedirectUrl(value, anyHost);
         if (!address.ok) return;

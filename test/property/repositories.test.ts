@@ -55,7 +55,7 @@ describe('DSpace response', () => {
   );
 
   test.prop([fc.oneof(fc.json(), fc.string()), fc.integer({ min: 100, max: 599 })])(
-    'becomes not found or a ServiceError in any other form',
+    'becomes not found or a ServiceError if it contains no web URL',
     (body, status) => {
       try {
         const { kind } = outcomeFor(body, { status });

@@ -1,4 +1,4 @@
-// Faults of the simulation. Each method starts a fault, which ends later by itself.
+// Faults of the simulation. Each method starts a fault, which is momentary or ends later by itself.
 import type { Instance } from './instance.js';
 import type { Pause } from './process.js';
 import type { Random } from './random.js';

@@ -11,7 +11,7 @@ acknowledge(2, 200, 'cut off');
 acknowledge(3, 300, 'alone');
 
 describe('history oracle', () => {
-  test('permits other instances to serve records loaded before a write that was acknowledged without Redis', () => {
+  test('permits instances other than the writer to serve records loaded before an unconfirmed write', () => {
     expect(history.oldest('other', 'h', 250, 150)).toBe(1);
     expect(history.oldest('other', 'h', 250, 200)).toBe(2);
   });

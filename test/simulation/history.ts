@@ -9,7 +9,7 @@ export interface Acknowledged {
   /**
    * `confirmed`: every instance has acknowledged the write. `alone`: only the writer was cut off from Redis,
    * so other instances may not know the write (`redis.disconnectedWrites: wait`). `cut off`: all instances
-   * were cut off, and the others wait for the writer's report.
+   * were cut off, and the other instances wait for the writer's report.
    */
   by: 'confirmed' | 'alone' | 'cut off';
 }
@@ -23,7 +23,7 @@ export class History {
   readonly #everywhere: Versions = new Map();
   /** Writes that an instance acknowledged while it was cut off, by instance. */
   readonly #here = new Map<string, Versions>();
-  /** The subset of these writes that block leases of other instances until they are reported. */
+  /** The subset of `#here` that blocks leases of other instances until the writer reports it. */
   readonly #awaited = new Map<string, Versions>();
   unconfirmedCount = 0;
 

@@ -1,4 +1,5 @@
-// Runs scripts in Lua 5.1 as Redis does. All simulated servers share one Lua state, which stays clean.
+// Runs scripts in Lua 5.1 as Redis does. All simulated servers share one Lua state, because scripts leave no
+// data in it.
 import { LIBRARIES } from './lua-libraries.js';
 import { SANDBOX } from './lua-sandbox.js';
 import { LuaState, NUMBER, STRING, TABLE } from './lua-state.js';

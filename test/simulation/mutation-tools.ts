@@ -98,7 +98,7 @@ export const awaitWithoutTimeout = (): (() => void) => {
 
 const FIRST_CALLS = 8;
 
-/** Hides all other members from the first calls. */
+/** Returns no other members in the first `FIRST_CALLS` calls. */
 export const awaitNoneAtFirst = (): (() => void) => {
   const calls = new WeakMap<MemberList, number>();
   return replace(

@@ -184,7 +184,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
 };
 
-/** Row 12: it violates no guarantee, but reloads all entries. */
+/** Row 12: the mutation violates no guarantee, but reloads all entries. */
 export const LATE_COMMAND_DISTRUSTS_ALL: Mutation = {
   row: 12,
   apply: () =>

@@ -61,7 +61,7 @@ describe('connection to a simulated Redis', () => {
     expect(closed).toEqual([]);
   });
 
-  test('delivers all data after a network partition', async () => {
+  test('delivers a pending command and its reply after a network partition', async () => {
     const line = world.network.line(process, redis);
     line.cut();
     const answer = commands.command('PUBLISH', 'news', 'late');
@@ -159,7 +159,7 @@ describe('connection to a simulated Redis', () => {
     expect(await ask('GET', 'k')).toBeNull();
   });
 
-  test('fails the test when it receives a command that is not simulated', async () => {
+  test('fails the test when it sends a command that is not simulated', async () => {
     void commands.command('XADD', 'k');
     await expect(world.scheduler.runFor(100)).rejects.toThrow('does not have: the command XADD');
   });

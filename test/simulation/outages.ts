@@ -6,7 +6,7 @@ import type { Instance } from './instance.js';
 import type { Process } from './process.js';
 import type { World } from './world.js';
 
-/** Time for which a returning instance with a fast clock waits for reports from the others. */
+/** Time for which a returning instance with a fast clock waits for reports from other instances. */
 const AWAITED_MS = MEMBERSHIP_MS / 1.05;
 
 /** Maximum upstream latency in ms. */

@@ -102,16 +102,19 @@ describe('simulated process', () => {
     ['stopped', 1100, -Infinity],
     ['suspended', 1100, -Infinity],
     ['unnoticed', 1600, 700],
-  ])('computes isEarlierUntil after a pause (%s)', async (kind, earlierUntil, unnoticedUntil) => {
-    const { world, process } = await worldWith();
-    await world.scheduler.runFor(100);
-    process.stepWallClock(-1000);
-    await world.scheduler.runFor(100);
-    process.pause(kind);
-    await world.scheduler.runFor(500);
-    process.resume();
-    expect([process.isEarlierUntil, process.unnoticedUntil]).toEqual([earlierUntil, unnoticedUntil]);
-  });
+  ])(
+    'computes isEarlierUntil and unnoticedUntil after a pause (%s)',
+    async (kind, earlierUntil, unnoticedUntil) => {
+      const { world, process } = await worldWith();
+      await world.scheduler.runFor(100);
+      process.stepWallClock(-1000);
+      await world.scheduler.runFor(100);
+      process.pause(kind);
+      await world.scheduler.runFor(500);
+      process.resume();
+      expect([process.isEarlierUntil, process.unnoticedUntil]).toEqual([earlierUntil, unnoticedUntil]);
+    },
+  );
 
   test('ignores an unnoticed pause while it is already stopped', async () => {
     const { world, process } = await worldWith();

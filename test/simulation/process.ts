@@ -77,7 +77,7 @@ export class Process {
     return this.#pause?.kind === 'unnoticed' ? Infinity : this.#unnoticedUntil;
   }
 
-  /** Virtual time at which the wall clock, after it was set back, shows the time of that step again. */
+  /** Virtual time at which the wall clock has caught up after it was set back. */
   get isEarlierUntil(): number {
     return this.#isEarlierUntil;
   }

@@ -60,7 +60,7 @@ export class Random {
     return item;
   }
 
-  /** Returns a number of random hex digits. */
+  /** Returns a string of `digits` random hex digits. */
   hex(digits: number): string {
     let text = '';
     while (text.length < digits) text += this.uint32().toString(16).padStart(8, '0');

@@ -126,8 +126,8 @@ const writer = fc.constantFrom('writer-1', 'writer-2');
 const now = fc.constantFrom('1700000000000', '1700022000000');
 
 /**
- * Generates entries in the layout of entry.ts: a kind at 4, the deletion time at 25. Some are too short. The
- * remaining lifetime is never close to that of a fence, nor to zero.
+ * Generates entries in the layout of entry.ts: the kind at byte 4, the deletion time at byte 25. Some are too
+ * short. The remaining lifetime is never close to that of a fence, nor to zero.
  */
 const entry = fc
   .tuple(fc.integer({ min: 0, max: 6 }), fc.integer({ min: 1, max: 4 }), fc.integer({ min: 26, max: 60 }))

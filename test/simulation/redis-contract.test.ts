@@ -13,7 +13,7 @@ describeWithRedis('simulated and real Redis', () => {
   afterAll(() => pair.stop());
   beforeEach(() => pair.run('FLUSHALL'));
 
-  /** Runs all steps on both, and compares every reply. @returns the last reply */
+  /** Runs all steps on both servers, and compares every reply. @returns the last reply */
   async function bothAnswer(steps: readonly Step[]): Promise<unknown> {
     await pair.run('FLUSHALL');
     let last: unknown;

@@ -38,14 +38,14 @@ export function toInteger(text: string, refusal = notAnInteger): number {
   return value;
 }
 
-/** Parses a whole text as strtod() does, or returns NaN. */
+/** Parses a complete text as strtod() does, or returns NaN. */
 export function toFloat(text: string): number {
   const infinite = INFINITE.exec(text);
   if (infinite) return infinite[1] === '-' ? -Infinity : Infinity;
   return DECIMAL.test(text) ? Number(text) : NaN;
 }
 
-/** Formats a number as printf does with %.<precision>g, for 14 digits or more. */
+/** Formats a number as printf does with %.<precision>g. The precision must be at least 14. */
 export function formatNumber(value: number, precision: number): string {
   if (Number.isInteger(value) && Math.abs(value) < 1e14) return Object.is(value, -0) ? '-0' : String(value);
   if (Number.isNaN(value)) return 'nan';

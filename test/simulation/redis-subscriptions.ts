@@ -23,7 +23,10 @@ export class Subscriptions {
     this.#loses = loses;
   }
 
-  /** Runs a subscription command. Returns undefined for any other command. */
+  /**
+   * Runs a subscription command. A subscribed connection also gets replies to PING, and errors for all other
+   * commands. Returns undefined if the command is not handled here.
+   */
   execute(session: Session, name: string, channels: readonly string[]): Reply | undefined {
     if (!ALLOWED.has(name)) return this.#refusal(session, name);
     if (name === 'PING') return this.#counts.has(session) ? ['pong', channels[0] ?? ''] : undefined;

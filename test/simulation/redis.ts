@@ -10,7 +10,7 @@ import { Keyspace } from './redis-keyspace.js';
 import { NotSimulated, ReplyError, type Reply, toInteger } from './redis-reply.js';
 import { type Session, Subscriptions } from './redis-subscriptions.js';
 
-/** The parts of a Redis server that its clients and the fault driver use. */
+/** The parts from which a Redis server is built. */
 export interface RedisParts {
   host: Process;
   random: Random;

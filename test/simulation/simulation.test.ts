@@ -1,4 +1,4 @@
-// The coherence guarantee in seeded worlds: it holds under all faults, and fails with each mutation.
+// The coherence guarantee in seeded worlds: it holds under all faults, and fails with each frequent mutation.
 import { describe, expect, test } from 'vitest';
 import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
 import { type RunOptions, type RunResult, run } from './run.js';

@@ -103,7 +103,10 @@ export class World {
   }
 }
 
-/** Returns handles in pairs that share a group, so that each sees gaps from messages about the other. */
+/**
+ * Returns pairs of handles in the same group, so that a message about one handle reveals a lost message about
+ * the other.
+ */
 function handlesInPairs(): string[] {
   const handles: string[] = [];
   const others = new Map<number, string>();

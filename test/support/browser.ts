@@ -61,7 +61,7 @@ export function describeInBrowser(name: string, suite: (open: OpenVisit) => void
 
 async function openVisit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await browser.newContext(options);
-  // The test timeout applies instead.
+  // Disables Playwright's timeout, because the test timeout applies.
   context.setDefaultTimeout(0);
   onTestFinished(() => context.close());
   if (options.javaScriptEnabled !== false) await context.addInitScript({ content: axe.source });

@@ -9,7 +9,10 @@ interface TestContext extends Context {
   lines: Record<string, unknown>[];
 }
 
-/** Shared, because each registry monitors the whole process. A test that reads metrics creates a registry. */
+/**
+ * Shared, because each registry monitors the whole process. A test that reads metrics creates a separate
+ * registry.
+ */
 const METRICS = createMetrics();
 
 export function testContext(changes: Partial<Context> = {}): TestContext {

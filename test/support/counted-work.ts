@@ -11,7 +11,8 @@ session.post('Profiler.enable');
 session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
 
 /**
- * Returns the blocks executed since the last call. A builtin (`indexOf`, a regular expression) counts as one.
+ * Returns the number of blocks executed since the last call. A builtin (`indexOf`, a regular expression) counts
+ * as one.
  */
 function takeBlocks(): number {
   let scripts: Profiler.ScriptCoverage[] = [];

@@ -51,7 +51,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       expect(sent.toLowerCase()).toContain('content-length 2');
     });
 
-    test('have an empty body in the response to HEAD', async () => {
+    test('include no body in the response to HEAD', async () => {
       const server = await listenHttp((_request, response) => response.setHeader('Content-Length', 5).end());
       const { status, headers, body } = await open(server)({ method: 'HEAD' });
       expect([status, headers['content-length'], body]).toEqual([200, '5', '']);

@@ -20,7 +20,7 @@ export interface ExpensiveRequest {
   largest?: number;
   /** Returns the number of record reads, by default 1. */
   reads?: (size: number) => number;
-  /** Maximum blocks per event-loop turn at the largest size, for requests with an unsliced part. */
+  /** Maximum blocks per event-loop turn at the counted size, for requests with an unsliced part. */
   turnBlocks?: number;
   /** Size to count if the largest takes minutes. */
   counted?: number;

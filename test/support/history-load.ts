@@ -35,7 +35,7 @@ export class HistoryRecorder {
     conditional: 0,
     /** Conditional writes rejected with 412. */
     refused: 0,
-    /** Writes with any other status or without a response. */
+    /** Writes with a status other than 200 and 412, or without a response. */
     unknown: 0,
     /** Stale reads, which guarantee nothing. */
     markedStale: 0,

@@ -15,9 +15,10 @@ export const bounds = { maxBytes: 10_000_000, found: { maxEntries: 1000 }, notFo
 export const FENCE_LIFE_MS = 60_000;
 export const PREFIX = 'test:';
 
-/** Slows the clock down, so that no lease expires while a busy machine stalls. Starts a minute after NOW. */
+/** Slowdown of the clock, so that no lease expires while a busy machine stalls. */
 const SLOWNESS = 20;
 const steady = (): number => performance.now() / SLOWNESS;
+/** Starts a minute after NOW. */
 export const slowClock: Clock = { ...systemClock, monotonic: steady, now: () => NOW + 60_000 + steady() };
 
 export interface OpenInstance extends Instance {

@@ -23,7 +23,7 @@ export interface Leads extends Proxy {
   upstream: MockUpstream;
   /** Returns status and Location of `/21.T11998/<path>`. */
   to: (path: string, question?: Question) => Promise<[status: number, location: string | undefined]>;
-  /** Returns the whole response. */
+  /** Returns the complete response. */
   get: (path: string, headers?: Record<string, string>, question?: Question) => Promise<Asked>;
   /** Replaces upstream records without notifying the proxy. */
   put: (more: Record<string, unknown[]>) => void;

@@ -42,7 +42,7 @@ export interface Verdict {
 interface Version {
   write: Operation;
   reads: Operation[];
-  /** The version that replaced it in a conditional write. */
+  /** The version that replaced this version in a conditional write. */
   next?: Version;
 }
 

@@ -12,7 +12,7 @@ interface LinkWorld {
   isVouched: boolean;
   /** Whether the member list belongs to this server run. */
   isListKnown: boolean;
-  /** Lease in each renewal reply: 0 for none, 1 for new, 2 for long-held. */
+  /** Lease in each renewal request: 0 for none, 1 for new, 2 for long-held. */
   leases: unknown[];
   /** Last message number of every group. */
   number: string;
@@ -22,13 +22,13 @@ interface LinkWorld {
   hasFailed: boolean;
   /** Whether renewals remain without a reply. */
   isSilent: boolean;
-  /** Delays the replies to renewals, which Redis executes immediately, until it resolves. */
+  /** Delays the replies to renewals, which Redis executes immediately, until this promise resolves. */
   renewed: Promise<void>;
-  /** Delays the readiness of new message connections until it resolves. */
+  /** Delays the readiness of new message connections until this promise resolves. */
   ready: Promise<void>;
   /** Number of open subscriptions. */
   subscriptions: number;
-  /** Delays the reply to a change, which Redis executes immediately, until it resolves. */
+  /** Delays the reply to a change, which Redis executes immediately, until this promise resolves. */
   changed: Promise<void>;
   /** Delivers a message from a different member. */
   send: (text: string) => void;

@@ -53,7 +53,7 @@ export function testKeyLock(make: MakeLocks): void {
     expect(await other('KEY', () => Promise.resolve(8))).toBe(8);
   });
 
-  test('returns 503 to a caller that waits too long, without delaying the next caller', async () => {
+  test('rejects a caller that waits too long with 503, without delaying the next caller', async () => {
     const [one, other] = await make(SHORT_MS);
     const held = gate();
     const begun = gate();

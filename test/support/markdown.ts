@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 export const readDocument = (path: string): string =>
   readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-/** Returns all documents in the repository. */
+/** Returns the paths of all documents in the repository. */
 export const documents = (): string[] =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], {
     encoding: 'utf8',

@@ -80,7 +80,7 @@ export function readResponse(bytes: Buffer): NativeResponse {
   return { envelope, header: message.header, body: response.value.body };
 }
 
-/** Cache dependencies that bypass the cache. */
+/** Dependencies of `createAnswer` that bypass the cache. */
 export const NO_CACHE = {
   prepared: { answer: () => undefined, prepare: () => undefined },
   resolver: { refOf: (text: string) => handleRef(text, false) },

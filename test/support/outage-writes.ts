@@ -8,12 +8,11 @@ import type { RedisServer } from './redis-server.js';
 import { History, report } from './staleness.js';
 
 export const DISCONNECTED_MAX_AGE_MS = 1000;
-/**
- * Time to detect an outage: a heartbeat interval and two command timeouts. SLACK_MS covers a busy machine.
- */
 const HEARTBEAT_MS = 1000;
 const COMMAND_TIMEOUT_MS = 50;
+/** Time to detect an outage: a heartbeat interval and two command timeouts. */
 const DETECTION_MS = HEARTBEAT_MS + 2 * COMMAND_TIMEOUT_MS;
+/** Allowance for delays on a busy machine. */
 const SLACK_MS = 400;
 export const BOUND_MS = DISCONNECTED_MAX_AGE_MS + DETECTION_MS + SLACK_MS;
 

@@ -39,7 +39,7 @@ export function itWithProgram(program: string, name: string, test: () => Promise
 }
 
 /**
- * Defines an `it` that needs programs, root and a network. It is skipped and listed if any of these is
+ * Defines an `it` that needs programs, root and a network. It is skipped and listed if a program or root is
  * missing.
  */
 export function itWithRoot(

@@ -8,7 +8,7 @@ import { urlValue } from './upstream.js';
 /** Returns the ISO time `ms` milliseconds after the start of the test clock. */
 export const isoTime = (ms: number): string => new Date(STARTED_AT + ms).toISOString();
 
-/** Returns the line of a record that became stale at the start. */
+/** Returns the line of a record that became stale at the start of the test clock. */
 export const recordLine = (
   handle: string,
   values: unknown[] = [urlValue('https://example.org/seed')],

@@ -93,7 +93,7 @@ const OF_THE_CONNECTION = ['date', 'connection', 'keep-alive', 'transfer-encodin
 
 function asAnswer(status: number, headers: Header[], bytes: Buffer): Answer {
   const isZipped = headers.some(([name]) => name.toLowerCase() === 'content-encoding');
-  // The length of a gzip body depends on the compressor, and of a server signature on its key.
+  // The length of a gzip body depends on the compressor.
   const ignored = isZipped ? [...OF_THE_CONNECTION, 'content-length'] : OF_THE_CONNECTION;
   const lines = headers
     .map(([name, value]): Header => [name.toLowerCase(), value])

@@ -11,7 +11,7 @@ export interface RedisCluster {
   /** Value of `redis.cluster`. */
   nodes: string;
   servers: RedisServer[];
-  /** Returns all keys, each with its node. */
+  /** Returns all keys that match the pattern, each with the number of its node. */
   keys: (pattern: string) => Promise<{ key: string; node: number }[]>;
   /** Waits until every node reports the cluster as healthy. */
   isWell: () => Promise<void>;

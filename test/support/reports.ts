@@ -24,7 +24,7 @@ export class ReadLedger {
       counts.set(name, (counts.get(name) ?? 0) + 1);
   }
 
-  /** The figures of an exact report. */
+  /** Returns the figures of an exact report. */
   figures(): Omit<ResolutionReport, 'prefix' | 'month'> {
     const sum = (counts: ReadonlyMap<string, number>): number =>
       [...counts.values()].reduce((all, count) => all + count, 0);

@@ -81,8 +81,8 @@ interface Update {
 }
 
 /**
- * Restarts the instances in sequence, and returns the responses of failed requests. Fails if a read returns a
- * record older than the last acknowledged write.
+ * Restarts the instances in sequence, and describes the failed requests. Fails if a read returns a record older
+ * than the last acknowledged write.
  */
 export async function updateOneByOne(update: Update): Promise<string[]> {
   const { demo, redis, places, order, env } = update;

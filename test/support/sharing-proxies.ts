@@ -9,7 +9,7 @@ import { PATIENCE, type RedisServer, describeWithRedis, startRedis } from './red
 nock.restore();
 
 export interface Sharing {
-  /** Undefined if `env` contains the Redis URL. */
+  /** Undefined if `env` contains the Redis URL, or without Redis. */
   redisUrl?: string;
   upstreamUrl: string;
   env?: Record<string, string>;

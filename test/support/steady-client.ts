@@ -1,4 +1,4 @@
-// A client that sends requests over one connection until the server ends it.
+// A client that sends requests over one connection until the server closes the connection.
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';

@@ -87,7 +87,7 @@ async function measure(instances: number): Promise<void> {
         return child.ask({ kind: 'start', url: server.url, links });
       }),
     );
-    // Waits until the member list is no longer new.
+    // Waits until the membership has settled.
     await new Promise((resolve) => setTimeout(resolve, 3000));
     const seconds = Number(values.idleSeconds);
     const beforeIdle = await useOf(redis, children);

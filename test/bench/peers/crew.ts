@@ -1,4 +1,4 @@
-// Starts the servers of one workload, and notes missing programs.
+// Starts the servers of one stage, and reports missing programs.
 import { Missing } from '../children.js';
 import type { Peer } from './peer.js';
 
@@ -10,7 +10,7 @@ export class Crew {
     this.#say = say;
   }
 
-  /** Starts a server that is stopped at the end of the workload. */
+  /** Starts a server that is stopped at the end of the stage. */
   async start<T extends Peer>(starting: Promise<T>): Promise<T> {
     const peer = await starting;
     this.#started.push(peer);

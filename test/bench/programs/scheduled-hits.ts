@@ -67,7 +67,7 @@ const graceEndsAt = performance.now() + GRACE_MS;
 while (waiting.size > 0 && performance.now() < graceEndsAt) await pause(1);
 const endedAt = performance.now();
 const answers = latencies.length - broken;
-// Counts pending hits with their latency so far, a lower bound. Hits on broken connections have no latency.
+// Counts pending hits with their latency so far, a lower bound. Hits on broken connections count as infinite.
 const unanswered = [...waiting].map(({ dueAt }) => endedAt - dueAt);
 const all = [...latencies, ...unanswered];
 const figures = {

@@ -1,5 +1,5 @@
 // Drives load over plain sockets: `node sockets.js WIRE PORT CALLERS SECONDS HANDLE ANSWER PAUSE_MS`. ANSWER
-// is the correct response in Base64; each caller pauses between requests.
+// is the correct response in Base64; each caller pauses for PAUSE_MS between requests.
 import { type Wire, createCaller } from '../drive/callers-by-socket.js';
 import { quantile } from '../statistics.js';
 

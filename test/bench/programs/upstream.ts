@@ -68,8 +68,8 @@ async function openBare(): Promise<Upstream> {
 const upstream = kind === 'bare' ? await openBare() : await openDemo();
 
 /**
- * Executes `/?delay=500`, `/?limit=1000`, `/?yield` or `/?askedFor=HANDLE`, and returns the number of
- * requests so far.
+ * Executes `/?delay=500`, `/?limit=1000` or `/?yield`. Returns the number of requests so far, for
+ * `/?askedFor=HANDLE` only those for this handle.
  */
 function obey(asked: URLSearchParams): number {
   if (asked.has('delay')) upstream.delay(Number(asked.get('delay')));

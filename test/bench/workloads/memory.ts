@@ -24,7 +24,7 @@ const WORK = 20_000;
 export const memory: Workload = async (bench) => {
   const { plan, crew } = bench;
   const upstream = await crew.start(startUpstream('bare'));
-  // Enough memory for all records; the small proxy receives more than twice its bound.
+  // `roomMiB` suffices for all records; `overflowing` gets an eighth of it, and must evict.
   const roomMiB = Math.max(16, Math.ceil((plan.records * 1500) / MIB));
   const open = (name: string, maxMiB: number): Promise<Proxy> =>
     crew.start(startProxy({ upstreamUrl: upstream.url, name, env: { CACHE_MAX_BYTES: `${maxMiB}MiB` } }));
@@ -64,7 +64,7 @@ const rowOf = (peer: string, figures: Figures): Row => ({ peer, median: figures,
 const withFigures = (row: Row, figures: Figures): Row => ({ ...row, median: { ...row.median, ...figures } });
 
 interface Filling {
-  /** Number of records to import; an import stops when memory is full. */
+  /** Number of records to import, of which those beyond the memory bound are skipped. */
   count: number;
   /** Number of records to request afterwards, each of which evicts others. */
   more: number;

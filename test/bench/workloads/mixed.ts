@@ -35,7 +35,7 @@ export const mixed: Workload = async (bench) => {
   };
 };
 
-/** Measures three servers: two with one prefix each, and a third with all others. */
+/** Measures three servers: two with one prefix each, and a third with all other prefixes. */
 export const servers: Workload = async (bench) => {
   const { handles, capacityPerSecond } = bench.plan;
   const count = Math.ceil(handles / PREFIXES.length);

@@ -11,7 +11,7 @@ export interface Load {
   peers: readonly Peer[];
   /** Undefined if each peer has its own load. */
   targetsOf?: (round: number) => TargetFile;
-  /** Upstream whose requests to count. */
+  /** Upstream at which to count requests. */
   upstream?: Pick<Upstream, 'asked'>;
   /** Whether the load includes 404s. */
   hasNotFound?: boolean;
@@ -23,7 +23,7 @@ const REST_MS = 100;
 
 export async function takeTurns({ plan, say }: Bench, load: Load): Promise<Row[]> {
   const ledger = new Ledger();
-  // Keeps rows in list order, regardless of which peer runs first.
+  // The first round runs the peers in list order, which is also the order of the rows.
   for (let round = 0; round < plan.rounds; round++) {
     const targets = load.targetsOf?.(round);
     for (const peer of rotated(load.peers, round)) {

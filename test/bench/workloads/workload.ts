@@ -6,7 +6,7 @@ import type { Result } from '../results.js';
 
 export interface Bench {
   plan: Plan;
-  /** Starts servers that are stopped at the end of the workload. */
+  /** Starts servers that are stopped at the end of the stage. */
   crew: Crew;
   /** Build of a different commit, to measure in the same rounds for hits and misses. */
   compared: Build | undefined;

@@ -17,7 +17,7 @@ interface Door {
   name: string;
   /** Writes go to the first URL, reads to all. */
   urls: string[];
-  /** Instances whose Redis errors to count, because these excuse late invalidations. */
+  /** Instances on which to count Redis errors, because such errors excuse late invalidations. */
   instances?: readonly Proxy[];
 }
 
@@ -25,7 +25,7 @@ interface Door {
 const LOAD_HANDLES = 1000;
 const WATCHED_HANDLES = 50;
 const PROBES = 4;
-/** Time after which an old record counts as served until its TTL expires. */
+/** Maximum time after a write for which readers look for the old record. */
 const GIVE_UP_MS = 1000;
 
 export const write: Workload = async (bench) => {
