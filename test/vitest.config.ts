@@ -17,8 +17,8 @@ const ALONE = [
 ];
 
 /**
- * These run alone too, and not in `.ci/run`: figures, tests that fail if the machine pauses, rolling updates behind each web
- * server, the image, which downloads packages, and the proof of coherence.pml.
+ * These run alone too, but not in `.ci/run`: measurements, tests that fail if the machine pauses, rolling updates
+ * behind each web server, the image test, which downloads packages, and the proof of coherence.pml.
  */
 const MEASURED = [
   'test/live/{bench,broken-records,redis-slow}.test.ts',
@@ -31,7 +31,7 @@ const MEASURED = [
 /** These replace functions that other files use too; the last one needs a nock that no other file has used. */
 const REPLACING = ['test/http/{one-parse,raw-response,reads}.test.ts', 'test/redirect/handle-forms.test.ts'];
 
-/** Counts the code that runs in src, all of which it must load itself. */
+/** Counts executed blocks of src: V8 counts none in functions that were compiled before, so it needs isolation. */
 const COUNTING = ['test/attack/cost.test.ts'];
 
 const BROWSER = within('browser');

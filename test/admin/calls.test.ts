@@ -67,7 +67,7 @@ describe('admin API', () => {
     expect(recentErrors).toMatchObject([{ message: `500 for ${HANDLE}` }]);
   });
 
-  test('imports many records in slices, yielding to other requests', async () => {
+  test('imports many records in slices, yielding to the event loop', async () => {
     const proxy = await startProxy();
     const lines = Array.from({ length: 5000 }, (_, at) => recordLine(`21.T11998/${at}`));
     let [turns, isImported] = [0, false];

@@ -55,7 +55,7 @@ describe('resolution reports', () => {
     await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject(ledger.figures());
   });
 
-  it('count HEAD and 304, but no write, login, refusal or failure', async () => {
+  it('count HEAD and 304, but no authenticated read, write or failure', async () => {
     const upstream = mockUpstream(answerByHandle);
     const proxy = await startProxy(ON);
     const path = '/api/handles/21.T1/a';

@@ -79,7 +79,7 @@ async function urlOf({ path, isAdmin, isFailing }: Place, env: Record<string, st
   return (isAdmin === true ? await adminUrl(proxy) : proxy.url) + path;
 }
 
-/** Selects elements that overflow the window or hide text, except table headings for screen readers. */
+/** Selects elements that overflow the window or hide text, except table headings, SVG, inputs and hidden ones. */
 const CUT_OFF = `[...document.body.querySelectorAll('*')]
   .filter((element) => !element.closest('thead, svg, input, [hidden]') && element.getClientRects().length > 0)
   .filter((element) => {
@@ -153,7 +153,7 @@ describeInBrowser('page layout', (open) => {
       .toBe(true);
   });
 
-  test('contains a working retry button after an error', async () => {
+  test('contains a working retry link after an error', async () => {
     const { demo, proxy } = await startWorld({ UPSTREAM_RETRY_AFTER: '0s' });
     const { page } = await open();
     demo.fail('reset');

@@ -44,7 +44,7 @@ describeInBrowser('pages in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('redirect the URL of a handle to its target', async () => {
+  test('are skipped by a redirect from the URL of a handle to its target', async () => {
     const { proxy, objectUrl } = await startWorld();
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/here`);

@@ -1,4 +1,4 @@
-// Memory in front of Redis: an old entry read from Redis during a publication does not return to memory.
+// Memory in front of Redis: an old entry read from Redis during a publication does not remain in memory.
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import type { Change, Replacement } from '../../src/cache/coherence/message.js';
@@ -143,7 +143,7 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)).toEqual(entryOf('new'));
   });
 
-  test('treats an entry loaded while Redis is unavailable as fresh for redis.disconnectedMaxAge, even when Redis returns', async () => {
+  test('treats an entry loaded while Redis is unavailable as fresh only for redis.disconnectedMaxAge', async () => {
     const { memory, put } = open({ isAsked: false, isStored: undefined });
     expect(await put(entryOf('new'))).toBe(true);
     expect(memory.peek(KEY)?.staleAt).toBe(NOW + DISCONNECTED_MAX_AGE_MS);

@@ -115,7 +115,7 @@ describe('interrupted export', () => {
   });
 
   test.each(['records.ndjson', 'records.ndjson.gz'])(
-    'reports a full disk in one sentence (%s)',
+    'reports a file that reaches its size limit in one sentence (%s)',
     async (name) => {
       const output = join(newFolder(), name);
       const value = (): string => randomBytes(300).toString('base64');

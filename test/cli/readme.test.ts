@@ -19,7 +19,7 @@ const PUBLIC_KEY = encodePublicKey(
   generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' }),
 );
 
-/** Commands except `serve`, which other tests start. */
+/** Commands except `serve` and `dev-server`, which other tests start. */
 const commands = ['src/cli/README.md', 'config/examples/cut-over.md']
   .flatMap((path) => shellBlocks(readDocument(path)))
   .flatMap((block) => block.split('\n'))

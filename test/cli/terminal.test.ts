@@ -53,7 +53,7 @@ describe('CLI on a terminal', () => {
     expect(refused.screen).toContain('set ADMIN_TOKEN');
   });
 
-  itWithProgram('script', 'prints the output of check-config, completion, --help and --version', async () => {
+  itWithProgram('script', 'prints the output of check-config, completion, help and --version', async () => {
     const config = await onTerminal(['check-config'], { UPSTREAM_URL: demo.url });
     expect(config).toMatchObject({
       code: 0,

@@ -1,4 +1,4 @@
-// Resolution reports in a real Redis: additions that are repeated, and bounds.
+// Resolution reports in a real Redis: repeated additions, and bounds.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import {
@@ -60,7 +60,7 @@ describeWithRedis('resolution reports in Redis', () => {
     });
   });
 
-  it('keep the most frequent names, with the error of their counts', async () => {
+  it('keep the most frequent names, with the maximum error of their counts', async () => {
     const store = open();
     for (let sequence = 0; sequence < 4; sequence++) {
       const rare = Array.from({ length: 900 }, (_, at): [string, number] => [`RARE-${sequence}-${at}`, 1]);
@@ -75,7 +75,7 @@ describeWithRedis('resolution reports in Redis', () => {
     for (const [, count] of names.slice(1)) expect(count - 1).toBeLessThanOrEqual(maxError);
   });
 
-  it('count further prefixes together, and expire after fourteen months', async () => {
+  it('count prefixes beyond the maximum together, and expire after fourteen months', async () => {
     const store = open();
     for (let at = 0; at < 5; at++) await store.add(reads({ prefix: `P${at}`, totals: { record: 1 } }), at);
     expect((await store.read('P2', '2026-11'))?.totals).toEqual({ record: 1 });

@@ -1,4 +1,4 @@
-// Values on the demo server, read and written like the classes of the real server.
+// Values on the demo server, which reads and writes them like the classes of the real server.
 import { describe, expect, it } from 'vitest';
 import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 
@@ -70,7 +70,7 @@ describe('value data', () => {
     expect(stored({ data }).data).toEqual(shown);
   });
 
-  it('are returned decoded for an administrator, whatever the input format', () => {
+  it('are returned decoded for the type HS_ADMIN, whatever the input format', () => {
     const data = { format: 'base64', value: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' };
     expect(stored({ type: 'HS_ADMIN', data }).data).toEqual({
       format: 'admin',
@@ -85,7 +85,7 @@ describe('value data', () => {
     ['11', '000000000011'],
     [11111110011, '011111110011'],
     [[true, false, true], '000000000101'],
-  ])('have administrator permissions %j stored as %s', (permissions, shown) => {
+  ])('are stored with administrator permissions converted from %j to %s', (permissions, shown) => {
     const data = { format: 'admin', value: { handle: 'a/b', index: 1, permissions } };
     expect(stored({ type: 'HS_ADMIN', data }).data).toMatchObject({ value: { permissions: shown } });
   });

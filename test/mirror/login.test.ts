@@ -11,7 +11,7 @@ useNock();
 const LOGIN = { MIRROR_USER: '300:21.T1/ADMIN', MIRROR_PASSWORD: 'pass:word' };
 const LIST = { responseCode: 1, prefix: '21.T1', totalCount: '0', handles: [] };
 
-/** Mocks a server that lists only for requests with (or without) a login. */
+/** Mocks one list response, for a request whose headers match `options`. */
 const mockList = (url: string, options: nock.Options): nock.Scope =>
   nock(url, options)
     .get('/api/handles')
@@ -20,15 +20,15 @@ const mockList = (url: string, options: nock.Options): nock.Scope =>
 
 const startMirror = (url: string) => startProxy({ UPSTREAM_URL: url, MIRROR_PREFIXES: '21.t1', ...LOGIN });
 
-describe('the login of a mirror', () => {
-  it('is sent with the list over https', async () => {
+describe('mirror', () => {
+  it('sends its login with a list request over https', async () => {
     const url = 'https://upstream.test:8000';
     const list = mockList(url, { reqheaders: { authorization: basic('300:21.T1/ADMIN', 'pass:word') } });
     await startMirror(url);
     await expect.poll(() => list.isDone()).toBe(true);
   });
 
-  it('is not sent over plain http to a different machine', async () => {
+  it('does not send its login over plain http to a different machine', async () => {
     const url = 'http://upstream.test:8000';
     const list = mockList(url, { badheaders: ['authorization'] });
     await startMirror(url);
@@ -36,7 +36,7 @@ describe('the login of a mirror', () => {
   });
 
   it.each([{ MIRROR_USER: '300:21.T1/ADMIN' }, { MIRROR_PASSWORD: 'secret' }])(
-    'needs both user and password (%o)',
+    'requires both user and password (%o)',
     (env) => {
       const problems = problemsFrom({ env: { UPSTREAM_URL: 'https://upstream.test', ...env } }).join('\n');
       expect(problems).toContain('give mirror.user and this together');
@@ -44,7 +44,7 @@ describe('the login of a mirror', () => {
     },
   );
 
-  it('cannot be used for a pattern of prefixes', () => {
+  it('rejects a pattern of prefixes', () => {
     const env = { UPSTREAM_URL: 'https://upstream.test', MIRROR_PREFIXES: '21.T1.*' };
     expect(problemsFrom({ env }).join('\n')).toContain('give prefixes such as 21.T1');
   });

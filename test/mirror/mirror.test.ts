@@ -13,7 +13,7 @@ import { type Proxy, startProxy } from '../support/proxy.js';
 const PREFIX = '21.T11998';
 const COUNT = 30;
 const NAMES = Array.from({ length: COUNT }, (_, at) => `${PREFIX}/N${at}`);
-/** The listed handles: those above and the user. */
+/** Number of listed handles: `NAMES` and the user. */
 const LISTED = COUNT + 1;
 
 const recordOf = (url: string) => [textValue(1, 'URL', url), adminValue()];
@@ -69,8 +69,8 @@ const pathOf = (name: string): string => `/api/handles/${name}`;
 
 const DAY_MS = 86_400_000;
 
-describe('the mirror of a prefix', () => {
-  it('reads each listed handle once, and not again before half of the interval', async () => {
+describe('prefix mirror', () => {
+  it('reads each listed handle once, and serves it from the cache', async () => {
     const server = await startServer();
     const proxy = await startMirror(server);
     await whenComplete(proxy);
@@ -79,7 +79,7 @@ describe('the mirror of a prefix', () => {
     expect(server.askedFor(`${PREFIX}/N7`)).toBe(1);
   });
 
-  it('is in the statistics with its age', async () => {
+  it('appears in the statistics with its age', async () => {
     const proxy = await startMirror(await startServer());
     await whenComplete(proxy);
     proxy.pass(60_000);
@@ -88,7 +88,7 @@ describe('the mirror of a prefix', () => {
     expect(mirrors).toEqual([{ prefix: PREFIX, handles, listAgeSeconds: 60, recordsAgeSeconds: 60 }]);
   });
 
-  it('serves every handle during an outage of any length', async () => {
+  it('serves every handle during an outage of 1,000 days', async () => {
     const server = await startServer();
     const proxy = await startMirror(server);
     await whenComplete(proxy);
@@ -114,7 +114,7 @@ describe('the mirror of a prefix', () => {
     await expect.poll(async () => (await proxy.ask(pathOf(name))).text).toContain('/written');
   });
 
-  it('asks the server once about an unlisted handle until the next list', async () => {
+  it('queries the server once for an unlisted handle until the next list', async () => {
     const server = await startServer();
     const proxy = await startMirror(server, { MIRROR_INTERVAL: '1h' });
     await whenComplete(proxy);
@@ -136,7 +136,7 @@ describe('the mirror of a prefix', () => {
     expect(server.askedFor('0.NA/unlisted')).toBe(2);
   });
 
-  it('shows writes, deletions and new handles that bypassed the proxy after the interval', async () => {
+  it('shows, once the interval has passed, writes, deletions and new handles that bypassed the proxy', async () => {
     const server = await startServer();
     const proxy = await startMirror(server, { MIRROR_INTERVAL: '1s' });
     await whenComplete(proxy);
@@ -180,7 +180,7 @@ describe('the mirror of a prefix', () => {
     await whenComplete(proxy);
   });
 
-  it('finishes the first copy after an outage in its middle', async () => {
+  it('finishes the first copy after an outage interrupts it', async () => {
     const server = await startServer();
     server.limit(40);
     const proxy = await startMirror(server);
@@ -190,7 +190,7 @@ describe('the mirror of a prefix', () => {
     await whenComplete(proxy);
   });
 
-  it('reports a prefix whose list is refused as incomplete', async () => {
+  it('reports an infinite age for a prefix whose list is refused', async () => {
     const server = await startServer();
     const proxy = await startMirror(server, { MIRROR_PASSWORD: 'wrong' });
     await expect.poll(() => server.asked).toBeGreaterThan(0);

@@ -12,7 +12,7 @@ const answerOf = (members: Record<string, unknown>, status = 200): RecordAnswer 
 });
 
 interface Listing {
-  /** Returns the whole list at the time of a request. */
+  /** Returns the complete list at the time of a request. */
   listAt: (request: number) => readonly string[];
   maxHandles?: number;
   previous?: ReadonlySet<string>;
@@ -30,8 +30,8 @@ async function listFrom({ listAt, maxHandles = 1_000_000, previous = new Set() }
   return { ...list, requests };
 }
 
-describe('the list of a prefix', () => {
-  it.each([0, 1, PAGE_SIZE, 2 * PAGE_SIZE + 1])('is whole with %i handles', async (count) => {
+describe('prefix list', () => {
+  it.each([0, 1, PAGE_SIZE, 2 * PAGE_SIZE + 1])('is complete with %i handles', async (count) => {
     const { names, isWhole } = await listFrom({ listAt: () => namesOf(count) });
     expect([names.size, isWhole]).toEqual([count, true]);
   });
@@ -47,7 +47,7 @@ describe('the list of a prefix', () => {
     expect([names.size, isWhole, requests]).toEqual([after.length, true, 4]);
   });
 
-  it('is not whole, and keeps the previous handles, if it changes in each pass', async () => {
+  it('is incomplete, and retains the previous handles, if it changes in each pass', async () => {
     const all = namesOf(PAGE_SIZE + 5);
     const { names, isWhole } = await listFrom({
       listAt: (at) => all.slice(at % 2),
@@ -58,12 +58,12 @@ describe('the list of a prefix', () => {
     expect(names.size).toBeGreaterThanOrEqual(all.length);
   });
 
-  it('drops previous handles once it is whole', async () => {
+  it('drops previous handles once it is complete', async () => {
     const { names } = await listFrom({ listAt: () => namesOf(2), previous: new Set(['21.T1/PREVIOUS']) });
     expect([...names]).toEqual(['21.T1/0', '21.T1/1']);
   });
 
-  it('is cut at the maximum number of handles', async () => {
+  it('is truncated at the maximum number of handles', async () => {
     const { names, isWhole, requests } = await listFrom({
       listAt: () => namesOf(30_000),
       maxHandles: 12_000,
@@ -71,7 +71,7 @@ describe('the list of a prefix', () => {
     expect([names.size, isWhole, requests]).toEqual([12_000, false, 2]);
   });
 
-  it('ignores handles of other prefixes, and is then not whole', async () => {
+  it('omits handles of different prefixes, and is then incomplete', async () => {
     const { names, isWhole } = await listFrom({ listAt: () => ['21.T1/A', '21.T2/A'] });
     expect([[...names], isWhole]).toEqual([['21.T1/A'], false]);
   });
@@ -84,7 +84,7 @@ describe('the list of a prefix', () => {
     expect((await listNames(parts)).names.size).toBe(PAGE_SIZE);
   });
 
-  it('is missing if the server refuses it', async () => {
+  it('fails with the status and response code if the server refuses it', async () => {
     const readPage = () => Promise.resolve(answerOf({}, 401));
     const refOf = (text: string) => handleRef(text, false);
     const parts = { prefix: '21.T1', maxHandles: 10, refOf, previous: new Set<string>(), readPage };

@@ -1,4 +1,4 @@
-// One mirrored prefix by a manual clock: the age of its records, its schedule and its pauses.
+// One mirrored prefix on a manual clock: the age of its records, its schedule and its pauses.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
@@ -65,7 +65,7 @@ function startMirror() {
   };
 }
 
-describe('a mirrored prefix', () => {
+describe('mirrored prefix', () => {
   it('has no record older than the interval, and reads each twice per interval at most', async () => {
     const { clock, oldestMs, reads, entries } = startMirror();
     await clock.pass(1000);
@@ -88,7 +88,7 @@ describe('a mirrored prefix', () => {
     expect(reads() / NAMES.size).toBeLessThan(1.7);
   });
 
-  it('asks an absent server about once a minute, and catches up when it is back', async () => {
+  it('pauses for up to a minute between attempts at an unavailable server, and catches up when it returns', async () => {
     const { clock, mirror, reads, setAway, oldestMs, lines } = startMirror();
     await clock.pass(1000);
     setAway(true);
@@ -112,7 +112,7 @@ describe('a mirrored prefix', () => {
     expect(mirror.unknownTtlMs('21.T1/0')).toBe(0);
   });
 
-  it('warns of records that do not stay in memory', async () => {
+  it('warns about records that do not stay in memory', async () => {
     const { clock, entries, lines } = startMirror();
     await clock.pass(1000);
     entries.clear();
@@ -131,7 +131,7 @@ describe('a mirrored prefix', () => {
   });
 });
 
-describe('the mirrors', () => {
+describe('mirrors', () => {
   it('begin when the snapshot has been restored', async () => {
     const context = testContext({ clock: createManualClock() });
     let restored = (): void => undefined;

@@ -26,7 +26,7 @@ function recordOf(handle: string) {
   };
 }
 
-/** Starts a Handle server that costs little. Returns its URL and the number of requests. */
+/** Starts a Handle server that needs little CPU time. Returns its URL and the number of requests. */
 async function startLargeServer() {
   let requests = 0;
   const server = createServer((req, res) => {
@@ -45,8 +45,8 @@ async function startLargeServer() {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: () => requests };
 }
 
-describe('a large mirror', () => {
-  it('is copied with one read per handle, all of which stay in memory', async () => {
+describe('large mirror', () => {
+  it('reads each handle once, and retains all records in memory', async () => {
     const rssBefore = process.memoryUsage().rss;
     const startedAt = performance.now();
     const server = await startLargeServer();
@@ -64,7 +64,7 @@ describe('a large mirror', () => {
     const found = (await readingsOf('cache_entries')).find(({ labels }) => labels['store'] === 'found');
     const bytes = (await readingsOf('cache_bytes')).find(({ labels }) => labels['store'] === 'found')?.value;
     expect(found?.value).toBe(COUNT);
-    // The probe at the start and the last page of the list may add requests.
+    // The probe at the start and the pages of the list add requests.
     expect(server.requests()).toBeGreaterThanOrEqual(COUNT);
     expect(server.requests()).toBeLessThan(COUNT + 10 + COUNT / PAGE_SIZE);
     if (MIRROR_HANDLES === undefined) return;

@@ -19,7 +19,7 @@ const planOf = (plan: Partial<WalkPlan>): WalkPlan => ({
 const namesOf = (count: number): Set<string> =>
   new Set(Array.from({ length: count }, (_, at) => `21.T1/${at}`));
 
-/** Returns the steps until the end, without rests. `fails` decides which reads fail. */
+/** Returns the steps until the end or the first wait, without rests. `fails` decides which reads fail. */
 function stepsOf(walk: Walk, fails: (key: string) => boolean = () => false): Step[] {
   const steps: Step[] = [];
   for (let step = walk.next(NOW, 0); step.kind !== 'end'; step = walk.next(NOW, 0)) {
@@ -42,9 +42,9 @@ const entry = fc.option(
   { nil: undefined },
 );
 
-describe('a walk', () => {
+describe('prefix walk', () => {
   test.prop([fc.uniqueArray(fc.string()), fc.array(entry), fc.uniqueArray(fc.string())])(
-    'reads each handle that may be too old once, and handles that left the list first',
+    'reads once each handle that left the list, then each listed handle that may be too old',
     (listed, entries, previous) => {
       const known = new Map(listed.map((name, at) => [name, entries[at]]));
       const entryOf = (key: string) => known.get(key);

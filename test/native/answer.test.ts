@@ -12,7 +12,7 @@ const AUTH = PUBLIC | OP_FLAG.authoritative;
 const BROKEN = { status: 500, body: '' };
 
 describe('native resolution', () => {
-  it('shares its load (single flight) and its entry with all other interfaces', async () => {
+  it('shares its load (single flight) and its entry with the record and redirect interfaces', async () => {
     const upstream = mockUpstream();
     const { app, ask } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
     const [, ...native] = await Promise.all([
@@ -35,7 +35,7 @@ describe('native resolution', () => {
     expect(body.kind === 'record' && body.handle.toString()).toBe(HANDLE.toUpperCase());
   });
 
-  it("expires in twelve hours by the proxy's clock", async () => {
+  it("returns an expiration time twelve hours ahead of the proxy's clock", async () => {
     mockUpstream();
     const { app, pass } = await startProxy();
     pass(5_000);
@@ -147,7 +147,7 @@ describe('native resolution while the Handle server fails', () => {
 });
 
 describe('native resolution that the Handle server rejects', () => {
-  it('returns code 301 and its text for a foreign prefix', async () => {
+  it('returns code 301 and the text of the server for a foreign prefix', async () => {
     mockUpstream({ status: 400, body: { responseCode: 301, message: 'elsewhere', handle: HANDLE } });
     const { app } = await startProxy();
     const response = await askNative(app.native, HANDLE);

@@ -1,4 +1,4 @@
-// Native requests other than resolutions: the site record, rejected op codes, the request digest.
+// Native requests other than plain resolutions: unsupported requests, the site record, the request digest.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';
@@ -11,7 +11,7 @@ import { decodeSite } from '../../src/handle/decode-data.js';
 
 useNock();
 
-describe('native request other than a resolution', () => {
+describe('unsupported native request', () => {
   it.each([100, 101, 102, 103, 104, 105, 300, 301, 302, 1000, 1001, 1002, 1003])(
     'returns code 5 for administrative opcode %i',
     async (opCode) => {

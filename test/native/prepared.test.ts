@@ -150,7 +150,7 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
     expect(isPrepared(proxy)).toBe(false);
   });
 
-  it('is counted, logged and traced like other hits', async () => {
+  it('is counted, logged and traced like an unprepared hit', async () => {
     mockUpstream();
     const lines: string[] = [];
     const destination = new Writable({
@@ -188,12 +188,12 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
   });
 });
 
-/** Removes the request and trace ids, which hits do not have. */
+/** Removes the request and trace ids, which the log line of a prepared response lacks. */
 const withoutId = (line: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(line).filter(([name]) => name !== 'requestId' && name !== 'traceId'));
 
 describe('prepared native response in the tunnel', () => {
-  it('has equal headers with or without an Origin', async () => {
+  it('has the headers of an unprepared response, with or without an Origin', async () => {
     mockUpstream();
     const proxy = await startProxy(ON);
     const request = nativeRequest(HANDLE);

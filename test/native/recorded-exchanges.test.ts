@@ -15,8 +15,8 @@ const RESPONSE_CODE_AT = ENVELOPE_BYTES + 4;
 const codeOf = (answer: Buffer): number => answer.readInt32BE(RESPONSE_CODE_AT);
 
 /**
- * Clears the fields that a cache sets differently: expiration, site serial number, primary and packet flags,
- * and in a challenge the session and the nonce.
+ * Clears the fields that a cache sets differently: expiration, site serial number, authoritative and truncated
+ * flags, and in a challenge the session and the nonce.
  */
 function comparable(answer: Buffer): Buffer {
   const bytes = Buffer.from(answer);

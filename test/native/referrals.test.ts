@@ -54,7 +54,7 @@ describe('native resolution with referrals', () => {
       expect(far.askedFor('99.FAR/none')).toBe(1);
     });
 
-    test('returns code 301 and its text when the server is not responsible', async () => {
+    test('returns code 301 and the text of the server when it is not responsible', async () => {
       const { app } = await start();
       const answer = await askNative(app.native, '99.MOVED/page');
       expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);

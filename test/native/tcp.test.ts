@@ -42,7 +42,7 @@ describe('native TCP message', () => {
     expect(codeOf(readResponse(answer))).toBe(1);
   });
 
-  it('is the only message on its connection, whose further bytes are not read', async () => {
+  it('is the only message on its connection, whose further bytes are ignored', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy(ON);
     const answer = await exchangeTcp(tcpPort, [Buffer.concat([REQUEST, REQUEST, Buffer.alloc(200_000)])]);
@@ -62,15 +62,15 @@ describe('native TCP message', () => {
   });
 });
 
-describe('native TCP listener limit', () => {
-  it('on idle time sends an error, then closes the connection', async () => {
+describe('native TCP listener', () => {
+  it('sends an error after the idle timeout, then closes the connection', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_IDLE_TIMEOUT: '100ms' });
     const answer = readResponse(await exchangeTcp(tcpPort, [REQUEST.subarray(0, 30)]));
     expect([codeOf(answer), textIn(answer)]).toEqual([4, 'Read timed out']);
   });
 
-  it('on request time is not extended by a trickle of bytes', async () => {
+  it('does not extend the request timeout for a trickle of bytes', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '300ms' });
     const socket = await openNativeSocket(tcpPort);
@@ -83,7 +83,7 @@ describe('native TCP listener limit', () => {
     expect(sent).toBeLessThan(REQUEST.length);
   });
 
-  it('on response time closes a client that never closes', async () => {
+  it('closes the connection of a client that has its response but never closes', async () => {
     mockUpstream();
     const { tcpPort, app } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '200ms' });
     const accepted = once(app.nativeListeners.tcp!, 'connection') as Promise<[Socket]>;
@@ -95,7 +95,7 @@ describe('native TCP listener limit', () => {
     await closed;
   });
 
-  it('on connections closes the excess connection immediately, and counts it', async () => {
+  it('closes a connection beyond the maximum immediately, and counts it', async () => {
     mockUpstream();
     const proxy = await startProxy({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '1' });
     await askTcp(proxy.tcpPort, HANDLE);
@@ -106,7 +106,7 @@ describe('native TCP listener limit', () => {
     first.destroy();
   });
 
-  it('on memory rejects the oldest incomplete message with code 2', async () => {
+  it('rejects the oldest incomplete message with code 2 when the memory budget is used up', async () => {
     mockUpstream();
     const { tcpPort } = await startProxy({
       ...ON,
@@ -125,7 +125,7 @@ describe('native TCP listener limit', () => {
 });
 
 describe('native TCP metrics', () => {
-  it('count by interface, result and response code', async () => {
+  it('count messages by interface, result and response code', async () => {
     mockUpstream();
     const proxy = await startProxy(ON);
     await askTcp(proxy.tcpPort, HANDLE);

@@ -61,7 +61,7 @@ describe('UDP request', () => {
     expect(only(await next).envelope.requestId).toBe(1);
   });
 
-  it('is rejected at its first packet, and uses no memory, if it claims 65,536 packets', async () => {
+  it('is rejected at its first or last packet if it claims 65,536 packets', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const [first] = LONG_PACKETS as [Buffer, Buffer];
@@ -148,7 +148,7 @@ describe('UDP response size', () => {
     expect(codeOf(await askTcp(tcpPort, HANDLE, { indexes: [7] }))).toBe(200);
   });
 
-  it('is limited by bytesPerSecond to code 2 for every second request from a network', async () => {
+  it('is limited by bytesPerSecond, beyond which every second request from a network gets code 2', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ ...ON, NATIVE_UDP_BYTES_PER_SECOND: '1KiB' });
     const length = sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));

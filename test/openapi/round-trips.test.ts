@@ -15,7 +15,7 @@ beforeEach(() => {
   demo.reset();
 });
 
-/** Sends a request, checks both sides against the document and returns the status. */
+/** Checks a response, and the request if it succeeded, against the document. Returns the status. */
 async function checked(
   url: string,
   target: string,

@@ -37,7 +37,7 @@ describe('file descriptor limit', () => {
       ]);
     });
 
-    test('leaves half of the descriptors to the process when it is far too low', () => {
+    test('gives clients half of the descriptors that the process itself does not need when it is far too low', () => {
       expect(fit(64).http).toBe(12);
       expect(fit(8).http).toBe(1);
     });

@@ -27,7 +27,7 @@ describe('listener error message', () => {
     expect(message).toMatch(/^Cannot listen on \[::1\]:9090 .*admin\.port \(ADMIN_PORT\)/);
   });
 
-  test('names the host of the native listener, by default that of the public listener', () => {
+  test('names the keys of the native TCP listener', () => {
     const message = describeListenFailure(
       'nativeTcp',
       { host: '::', port: 2641 },

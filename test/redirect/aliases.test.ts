@@ -82,7 +82,7 @@ describe('alias (HS_ALIAS)', () => {
     expect(await leads.to('hop20')).toEqual([404, undefined]);
   });
 
-  test('expires with the first expiring record of the chain', async () => {
+  test('is cached by clients until the first record of the chain expires', async () => {
     const leads = await startLeads({ ...records, short: alias('21.T11998/page', 20) });
     const { headers } = await leads.get('short');
     expect(headers['cache-control']).toBe('public, max-age=20');

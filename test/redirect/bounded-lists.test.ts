@@ -51,7 +51,7 @@ describe('redirect with a large location list', () => {
     }
   });
 
-  test('finds an anchor-id among 9,000 locations through an index', async () => {
+  test('selects the only weighted location among 9,000 with an anchor-id', async () => {
     const anchored = times(9000, (at) =>
       place(String(at), `rel="a" id="${at}" anchor-id="${at}x" weight="0"`),
     );

@@ -81,7 +81,7 @@ describe('redirect and page caching', () => {
     expect((await leads.get('abc?noredirect')).headers['cache-control']).toBe('no-cache');
   });
 
-  test('expires a record with TTL 0 immediately', async () => {
+  test('expires a response with TTL 0, or for ?auth, immediately', async () => {
     const leads = await startLeads(records);
     for (const path of ['uncached', 'abc?auth']) {
       const { headers } = await leads.get(path);

@@ -61,7 +61,7 @@ describe('redirect endpoint', () => {
     expect(head.text).toBe('');
   });
 
-  test('preserves all other characters of the handle', async () => {
+  test('preserves slashes, spaces, plus signs and parameters in the handle', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('a%2Fb%20c%3F%23%C3%A4')).toEqual([302, 'https://example.org/odd']);
     for (const path of ['abc/', 'abc+', 'abc;x=1', 'abc%20x', 'hdl:abc']) {

@@ -35,7 +35,7 @@ const REFUSALS = {
 
 describe('included record', () => {
   test.each(Object.entries(REFUSALS))(
-    'is requested only once, even when 200 includes are rejected (%s)',
+    'is requested once per upstream.retryAfter, even when 200 includes are rejected (%s)',
     async (_name, refusal) => {
       const leads = await startLeads({});
       leads.upstream.answers((target) =>
@@ -76,7 +76,7 @@ describe('included record', () => {
     expect(await askThrice()).toMatch(/^public/);
   });
 
-  test('is requested once per period when its TTL is 0, and updated immediately after a write', async () => {
+  test('is requested once for several responses when its TTL is 0, and updated immediately after a write', async () => {
     const leads = await startLeads({ all: including(['short']), short: part('short', 0) });
     for (let times = 0; times < 3; times++) expect(await shown(leads, 'all')).toBe(2);
     expect(askedFor(leads, 'short')).toBe(1);

@@ -52,7 +52,7 @@ describe('HDLProxy location list', () => {
     ],
     ['the record page has none', 'rec-hdr?noredirect'],
     ['a record with neither URL nor 10320/loc has none', 'rec-hdr3'],
-  ])('sends record headers by the rule: %s', async (_rule, path, link?: string, name?: string) => {
+  ])('adds record headers by the rule: %s', async (_rule, path, link?: string, name?: string) => {
     const { headers } = await (await startRecordedLocations())(path);
     const others = Object.keys(headers).filter((each) => /^x-(ns|inc|own|a|one)$/.test(each));
     expect([headers.link, others]).toEqual([link, name === undefined ? [] : [name]]);
@@ -62,7 +62,7 @@ describe('HDLProxy location list', () => {
     ['an unselected URL value limits the TTL', 'rec-ttl1', 10],
     ['an included value limits the TTL', 'rec-inc-tt', 5],
     ['a TTL of 0 is valid', 'rec-ttl3', 0],
-  ])('expires by the rule: %s', async (_rule, path, seconds) => {
+  ])('limits max-age by the rule: %s', async (_rule, path, seconds) => {
     const { headers } = await (await startRecordedLocations())(path);
     expect(headers['cache-control']).toMatch(new RegExp(`max-age=${seconds}(,|$)`));
   });

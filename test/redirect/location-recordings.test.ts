@@ -16,7 +16,7 @@ import type { Proxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
 
-/** Sends an HTTP/1.0 request that has no headers, as Node's client cannot, and reads until it closes. */
+/** Sends an HTTP/1.0 request without headers, which Node's client cannot, and reads until the connection closes. */
 async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
   const socket = await openSocket(baseUrl);
   let text = '';

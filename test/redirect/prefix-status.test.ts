@@ -107,7 +107,7 @@ describe('prefix status and contact', () => {
   test.each([
     ['UPSTREAM_UNREACHABLE', 1],
     ['OVERLOADED', 2],
-  ] as const)('after %s, are requested by two redirects (%i in total)', async (code, times) => {
+  ] as const)('after a read that failed with %s, are loaded %i time(s) in two reads', async (code, times) => {
     const { asked, records } = startRecords([code]);
     expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
       hasFailed: true,

@@ -244,7 +244,7 @@ describe('prefix and included locations', () => {
     expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
   });
 
-  test('prevent redirects and pages, but not record interface reads, when the prefix is inactive', async () => {
+  test('are replaced by a 404, while the record interface serves the handle, when the prefix is inactive', async () => {
     const proxy = await startPrefixed({
       '21.T11998/url': url,
       [PREFIX_RECORD]: namespace('<status>inactive</status>'),
@@ -271,7 +271,7 @@ describe('prefix and included locations', () => {
   });
 
   test.each(['</namespace><broken', '<locs/>', '<locs>21.T11998/nothing</locs>', '<locs>99.NOPE/x</locs>'])(
-    'ignore the namespace %s',
+    'are empty for the namespace %s',
     async (xml) => {
       const proxy = await startPrefixed({ '21.T11998/url': url, [PREFIX_RECORD]: namespace(xml) });
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
@@ -312,7 +312,7 @@ describe('prefix and included locations', () => {
     expect(await shown('21.T11998/0')).toBe(7);
   });
 
-  test('expire a redirect with the first expiring record', async () => {
+  test('limit the max-age of a redirect to the TTL of an included record', async () => {
     const short = [
       value(
         1,

@@ -72,7 +72,7 @@ describe('redirect query parameters', () => {
     expect(await leads.to('alias?index=2')).toEqual([302, 'https://example.org/own']);
   });
 
-  test('exclude a fragment in the request line', async () => {
+  test('do not include a fragment of the request line', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc#part')).toEqual([302, 'https://example.org/first?x=1']);
     expect(await leads.to('abc?index=2#part')).toEqual([302, 'https://example.org/second']);
@@ -84,7 +84,7 @@ describe('redirect query parameters', () => {
     expect(await leads.to('abc?action=other&noredirect')).toEqual([200, undefined]);
   });
 
-  test('exclude a urlappend that would change the host', async () => {
+  test('cause a 400 when urlappend would change the host', async () => {
     const leads = await startLeads({ bare: [value(1, 'URL', 'https://example.org')] });
     for (const text of ['.evil.org', '%40evil.org', '%3A1%40evil.org', ':8080', '%0A.evil.org']) {
       expect(await leads.to(`bare?urlappend=${text}`), text).toEqual([400, undefined]);
@@ -151,7 +151,7 @@ describe('redirect query parameters', () => {
     expect(JSON.parse(refused.text)).toMatchObject({ responseCode: 301 });
   });
 
-  test('exclude api without action=, as in HDLProxy', async () => {
+  test('do not include api without action=, as in HDLProxy', async () => {
     const leads = await startLeads(records);
     expect(await leads.to('abc?api')).toEqual([302, 'https://example.org/first?x=1']);
   });

@@ -27,7 +27,7 @@ describe('redirect target', () => {
     }
   });
 
-  test('is replaced by the record page, with a warning, for other schemes', async () => {
+  test('is replaced by the record page, with a warning, unless it is a valid http, https, ftp or mailto URL', async () => {
     const addresses = {
       script: 'javascript:alert(document.domain)',
       script2: ' JaVaScRiPt:alert(1)',

@@ -6,7 +6,7 @@ import { useNock } from '../support/nock.js';
 useNock();
 
 describe('redirects and pages', () => {
-  test('bypass Express for every method, unlike other routes', async () => {
+  test('bypass Express for every method, unlike the OpenAPI document', async () => {
     const entered = vi.spyOn(express.application as unknown as { handle: () => void }, 'handle');
     const leads = await startLeads({ abc: [value(1, 'URL', 'https://example.org/')] });
     const ask = async (method: string, target: string): Promise<number> =>

@@ -1,4 +1,4 @@
-// The headers of a forwarded request depend only on the received headers and the buffered body.
+// The headers of a forwarded request: framing by the buffered body, hop-by-hop headers, client addresses.
 import { describe, expect, test } from 'vitest';
 import { type ClientRequestHead, forwardedHeaders } from '../../src/record/forwarded-headers.js';
 

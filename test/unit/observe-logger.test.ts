@@ -92,7 +92,7 @@ describe('logger', () => {
     expect(lines[0]).not.toContain('aHVudGVyMg');
   });
 
-  it('preserves other values', () => {
+  it('preserves values without credentials', () => {
     const members = {
       handle: '21.T1/a@b',
       status: 200,

@@ -82,7 +82,7 @@ describe('value permissions', () => {
       expect(shownBy(undefined)).toEqual([true, true]);
     });
 
-    test('survive a round trip', () => {
+    test('survive their conversion for an upstream write', () => {
       fc.assert(
         fc.property(fc.stringMatching(/^[01]{4,6}$/), (permissions) => {
           expect(lastFourPermissions(permissionsToSend(permissions).permissions)).toBe(permissions.slice(-4));

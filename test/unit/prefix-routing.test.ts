@@ -28,7 +28,7 @@ describe('prefix routing', () => {
     expect(names(handle)).toEqual([name]);
   });
 
-  test('routes a prefix record to the server of its prefix or the default server', () => {
+  test('routes a prefix record to the server of its prefix, then to the default server', () => {
     expect(names('0.NA/21.T1')).toEqual(['one', 'others']);
     expect(names('0.na/21.t1')).toEqual(['one', 'others']);
     expect(names('0.NA/99.X')).toEqual(['others']);

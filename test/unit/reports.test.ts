@@ -1,4 +1,4 @@
-// When counts are added to the reports, on a manual clock and with a store that fails.
+// The schedule on which counts are added to the reports, on a manual clock and with a store that fails.
 import { describe, expect, it } from 'vitest';
 import type { CountedReads } from '../../src/coordination/report-store.js';
 import { handleRef } from '../../src/handle/handle.js';

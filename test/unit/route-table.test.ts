@@ -1,4 +1,4 @@
-// The table compares methods and paths as raw bytes.
+// The table compares methods and paths without decoding them.
 import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';

@@ -97,7 +97,7 @@ describe('site record addresses', () => {
     expect(urls(many)).toHaveLength(4);
   });
 
-  test('are parsed in linear time when the path is all slashes, and exclude an address with a long path', () => {
+  test('omit the outer slashes of a path, and exclude an address with a long path', () => {
     const path = (value: string) =>
       urls([site({ attributes: [{ name: 'path', value }] }, { interfaces: [HTTP] })]);
     expect(path(`${'/'.repeat(1000)}x${'/'.repeat(1000)}`)).toEqual(['http://192.0.2.7/x']);

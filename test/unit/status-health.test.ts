@@ -20,7 +20,7 @@ const failingBefore = serverHealth({
 const redis = (state: string) => redisHealth({ state });
 const late = (delayMs: number) => processHealth({ eventLoopDelaySeconds: delayMs / 1000 });
 
-describe('status page health', () => {
+describe('status page', () => {
   describe('Handle server health', () => {
     test.each([
       ['responds', healthy, 'good', 'Up'],
@@ -60,7 +60,7 @@ describe('status page health', () => {
     [bytes(12_300), ['12', 'KiB']],
     [bytes(3.5 * 1024 ** 2), ['3.5', 'MiB']],
     [bytes(20 * 1024 ** 3), ['20', 'GiB']],
-  ])('formats %j as %j', (made, read) => {
+  ])('formats a figure: %j equals %j', (made, read) => {
     expect(made).toEqual(read);
   });
 

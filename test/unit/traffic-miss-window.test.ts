@@ -153,7 +153,7 @@ describe('miss-based network limit', () => {
       expect(asked()).toBe(50);
     });
 
-    test('is that with the most misses while a different network waits', async () => {
+    test('is the one with the most misses while a different network waits', async () => {
       const { read, networks } = start({ isUnderPressure: () => true });
       for (let times = 0; times < 20; times++) await read('greedy', 'normal', false);
       expect(networks.list()).toEqual([]);

@@ -1,4 +1,4 @@
-// Traffic rules that never match hits add no cost to them.
+// Traffic rules that never match a hit add no cost to hits.
 import { describe, expect, test, vi } from 'vitest';
 import type { TrafficRule } from '../../src/config/schema-traffic.js';
 import { RouteTable } from '../../src/http/route-table.js';

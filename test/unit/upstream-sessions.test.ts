@@ -61,7 +61,7 @@ describe('additional server', () => {
     'Handle sessionId=" node01x"',
     `Handle sessionId="${marked}", sessionId="node01x"`,
     `Handle sessionId="${idIn(sessionsOf(C, A).challengeOf(CHALLENGE))}"`,
-  ])('receives no other id: %s', (login) => {
+  ])('receives no id that it did not issue: %s', (login) => {
     expect(other.loginFor(login)).toBeUndefined();
   });
 

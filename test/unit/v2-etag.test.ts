@@ -1,4 +1,4 @@
-// ETags are equal for equal values and differ for every visible change.
+// ETags ignore the order and the timestamps of the visible values, and differ for every other visible change.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { lastModified, recordEtag, textValue } from '../support/v2-values.js';

@@ -1,4 +1,4 @@
-// The breaker opens for an unreachable server and then probes it; a few broken records do not open it.
+// The breaker opens for an unreachable server, then probes it, and closes when it responds.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';

@@ -100,7 +100,7 @@ describe('fair queue', () => {
     expect(queue.size).toBe(1);
   });
 
-  it('drops the last request of the busiest client when full, unless its class is higher', () => {
+  it('drops the last request of the busiest client when full, unless the new request has a lower class', () => {
     const queue = queueOf(
       waiter('g1', 'g'),
       waiter('g2', 'g'),

@@ -108,7 +108,7 @@ describe('invalid upstream responses', () => {
     expect(upstream.sent).toHaveLength(1);
   });
 
-  test('exclude a handle spelled in a different case when the server is case-insensitive', async () => {
+  test('do not include a handle in different case when the server is case-insensitive', async () => {
     const body = { responseCode: 200, handle: '21.t1/A', values: [] };
     mockUpstream().reply(200, body);
     expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });

@@ -9,7 +9,7 @@ useNock();
 const HANDLE = handleRef('21.T1/a', false);
 
 describe('upstream request', () => {
-  test('contains only proxy headers', async () => {
+  test('contains the headers of the proxy, and no credentials', async () => {
     const upstream = mockUpstream();
     upstream.reply(404, { responseCode: 100 });
     await resolve('21.T1/a');

@@ -68,7 +68,7 @@ describe('ePIC v2 handle lock with a wrong password', () => {
 });
 
 describe('ePIC v2 handle lock with many writes from one caller', () => {
-  test('lets a different caller write before most of them', async () => {
+  test('lets a different caller write before most of these writes', async () => {
     const held = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const writers = (): string[] => asked.filter((line) => line.startsWith('PUT'));

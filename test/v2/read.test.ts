@@ -106,7 +106,7 @@ describe('anonymous ePIC v2 read', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('returns 404 for a missing handle when v2.anonymousRead is true, while other requests require a login', async () => {
+  test('returns 404 for a missing handle when v2.anonymousRead is true, while a list and a DELETE require a login', async () => {
     const upstream = mockUpstream(notFound(NAME));
     const { v2 } = await start({ V2_ANONYMOUS_READ: 'true' });
     expect((await v2(`/${NAME}`, { as: null })).status).toBe(404);

@@ -24,7 +24,7 @@ describe('ban', () => {
     expect(stale.deleteAt).toBeGreaterThan(NOW);
   });
 
-  test('overrides soft bans when it is hard, in any order', () => {
+  test('overrides a later soft ban when it is hard', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/', false));
     bans.add(ban(11, '21.T1/A', true));

@@ -57,11 +57,11 @@ describe('group sequence numbers', () => {
     ['', 0x811c9dc5],
     ['a', 0xe40c292c],
     ['foobar', 0xbf9cf968],
-  ])('belong to the group given by the FNV-1a hash of the key: %j', (key, hash) => {
+  ])('are selected by the FNV-1a hash of the key: %j', (key, hash) => {
     expect(hashOf(key)).toBe(hash);
   });
 
-  test('cover all groups when there are many keys', () => {
+  test('are selected evenly enough that many keys cover all groups', () => {
     const groups = new Set(Array.from({ length: 20 * GROUPS }, (_, at) => groupOf(`21.T1/${at}`)));
     expect([groups.size, Math.min(...groups), Math.max(...groups)]).toEqual([GROUPS, 0, GROUPS - 1]);
   });

@@ -89,7 +89,7 @@ describe('pinned entry in the memory store', () => {
     expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
-  test('is pinned only when it is the stored entry', () => {
+  test('must be the stored entry', () => {
     const store = open();
     expect(store.pin('A', entryOf('A'))).toBeUndefined();
     put(store, 'A');
