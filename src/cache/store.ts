@@ -28,7 +28,7 @@ export interface AuthoritativeAnswer<Ticket> {
  */
 export interface Fence extends Record<WriteOutcome, () => Promise<void>> {
   /**
-   * Lowers the fence and invalidates the entry on every instance. The write may be acknowledged afterwards.
+   * Lowers the fence and invalidates the entry on every instance. Acknowledge the write only after this settles.
    */
   changed(): Promise<void>;
   /** Lowers the fence and keeps the entry. */

@@ -88,7 +88,7 @@ function readPrefix(given: string): string | undefined {
   return /^[^\s/]+\/?$/.test(given) ? given.replace(/\/$/, '') : undefined;
 }
 
-/** Parses a login name and its identity `index:handle`, which may be percent-encoded. */
+/** Parses `name=identity`: a login name and its identity `index:handle`, which may be percent-encoded. */
 function readIdentity(given: string): [name: string, identity: string] | undefined {
   const [, name, encoded] = /^([^=:]+)=(.+)$/.exec(given) ?? [];
   const identity = decode(encoded ?? '');

@@ -31,7 +31,7 @@ export interface Incoming {
   transport: Transport;
   /** Applies the traffic rules to a miss; returns its caller. */
   admit?: AdmitMessage;
-  /** Applies the traffic rules that match handles, before the memory lookup. */
+  /** Returns the error of a traffic rule that rejects the handle. Called before the memory lookup. */
   refusalOf?:
     ((handle: HandleRef) => ServiceError | undefined | Promise<ServiceError | undefined>) | undefined;
   /** Maximum response length without envelope (bytes). Default: the maximum that clients accept. */

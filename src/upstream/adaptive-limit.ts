@@ -7,7 +7,7 @@ interface LimitBounds {
 
 export interface AdaptiveLimit {
   limit: number;
-  /** Median latency without load (ms); undefined before the first sample. */
+  /** Median latency without load (ms); undefined while none is known. */
   quietMs: number | undefined;
 }
 

@@ -62,7 +62,7 @@ describe('demo server with a fault', () => {
     server.fail('hang');
     const controller = new AbortController();
     const asking = ask({ signal: controller.signal });
-    // A request aborted earlier could arrive during the next test.
+    // If aborted before it arrives, the request could arrive during the next test.
     await expect.poll(() => server.asked).toBe(1);
     controller.abort();
     await expect(asking).rejects.toMatchObject({ name: 'AbortError' });

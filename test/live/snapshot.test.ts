@@ -51,7 +51,7 @@ describe('snapshot of the built program', () => {
     await second.stop();
   });
 
-  /** Stops the process while it writes the next snapshot. */
+  /** Suspends the process (SIGSTOP) while it writes the next snapshot. */
   async function stopWhileWriting({ pid }: BuiltProxy, folder: string): Promise<void> {
     const isWriting = (): boolean => readdirSync(folder).includes('snapshot.tmp');
     for (;;) {

@@ -110,7 +110,7 @@ function textLike(pattern: string): RegExp {
   return new RegExp(parts.map((part) => part.trim().replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')).join('.*'));
 }
 
-/** Opens the listeners, and collects their log lines. */
+/** Starts the service, and collects its log lines. */
 async function startService(setUp: SetUp) {
   const log: Record<string, unknown>[] = [];
   const write = (line: string): void => void log.push(JSON.parse(line) as Record<string, unknown>);

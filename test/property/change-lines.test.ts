@@ -54,13 +54,14 @@ describe('change line', () => {
   );
 
   test.prop([fc.stringMatching(/^[^:]{0,20}$/u), fc.uuid()])(
-    'does not contain the password of the identity',
+    'contains the identity without its password',
     (name, password) => {
       const login = `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
       const identity = identityOf(login);
       const made = { operation: 'update', interface: 'record', outcome: 'changed', identity } as const;
       const line = formatChange(made, { id: '1', time: '2', instance: '3' });
       expect(line).not.toContain(password);
+      expect((JSON.parse(line) as { identity?: string }).identity).toBe(identity);
     },
   );
 

@@ -132,7 +132,7 @@ describe('cache entry lifetime', () => {
       expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
     });
 
-    test('does not begin if a cached entry was loaded less than mirrorMaxTtlMs before', () => {
+    test('is skipped if a cached entry was loaded less than mirrorMaxTtlMs before', () => {
       const entry = makeEntry(found([3600]), ASKED_AT, bounds);
       expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
       expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);

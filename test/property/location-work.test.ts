@@ -267,7 +267,7 @@ describe('location list processing', () => {
       );
       const own = listsOf(parse(list(links))!);
       const { value: lines, steps } = countSteps(responseHeaders(alone(own), { handle: 'h', allowed: [] }));
-      // One step per link.
+      // Only the first 200 links are processed, one step each.
       expect(steps).toBe(200);
       expect(lines.join('').length).toBeLessThan(8000 + lines.length);
       expect(lines[0]).toEqual(['Link', '<https://e/0>; anchor="https://e/1"; rel="a"']);

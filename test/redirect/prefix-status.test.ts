@@ -107,14 +107,17 @@ describe('prefix status and contact', () => {
   test.each([
     ['UPSTREAM_UNREACHABLE', 1],
     ['OVERLOADED', 2],
-  ] as const)('after a read that failed with %s, are loaded %i time(s) in two reads', async (code, times) => {
-    const { asked, records } = startRecords([code]);
-    expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
-      hasFailed: true,
-    });
-    await records.read(handleRef('0.NA/21.T11998', false), CALLER);
-    expect(asked).toHaveLength(times);
-  });
+  ] as const)(
+    'when the first of two reads fails with %s, are requested %i time(s) in total',
+    async (code, times) => {
+      const { asked, records } = startRecords([code]);
+      expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({
+        hasFailed: true,
+      });
+      await records.read(handleRef('0.NA/21.T11998', false), CALLER);
+      expect(asked).toHaveLength(times);
+    },
+  );
 
   test('remain cached for prefixes in use despite requests for many unknown prefixes', async () => {
     const { records } = startRecords();

@@ -126,7 +126,7 @@ describe('miss-based network limit', () => {
       return { clock, read, networks, refused, asked: () => asked };
     }
 
-    test('restarts with empty counts when its limit is lifted, even a limit set by a remote instance', async () => {
+    test('restarts with empty counts when its limit is lifted, including one set by a remote instance', async () => {
       const { read, networks, refused } = start();
       for (let times = 0; times < 3; times++) await read('a');
       networks.limit({ network: 'a', until: 10_000, reason: 'unknown-names' });

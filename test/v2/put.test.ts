@@ -207,7 +207,7 @@ describe('ePIC v2 PUT with preconditions', () => {
     ['If-Match', `"x", ${recordEtag(RECORD)}`],
     ['If-Match', '*'],
     ['If-None-Match', '"x"'],
-  ])('writes the record when they pass: %s %s', async (name, value) => {
+  ])('writes the record when the preconditions pass: %s %s', async (name, value) => {
     const script = [reply.record(RECORD), reply.done, reply.record(RECORD)];
     const { answer, sent } = await answered(script, { headers: { [name]: value } });
     expect([answer.status, sent]).toEqual([204, [GET, put('?overwrite=true'), GET]]);

@@ -130,7 +130,7 @@ export class RedisCommands {
     return openSubscription(this.connections, { master, channels, watch }, events);
   }
 
-  /** Returns the run of the server that holds the key; undefined if unknown. */
+  /** Returns the run ID of the server responsible for the key; undefined if unknown. */
   runOf(name: string): string | undefined {
     return this.#runs.ofKey(name);
   }

@@ -52,7 +52,7 @@ export interface Restoring {
    * found.
    */
   exportRecords: (prefix: string) => AsyncGenerator<string, number>;
-  /** Returns whether records can be served: not while a proxy without a Handle server reads its seed. */
+  /** Returns whether records can be served; false while a proxy without a Handle server reads its seed. */
   isReady: () => boolean;
   /** Settles once the snapshot and the seed have been read. */
   whenRestored: () => Promise<void>;

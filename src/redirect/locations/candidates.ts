@@ -76,7 +76,7 @@ function legacyLocations(
   return [...legacyOf(urls, weight), ...legacyOf(subtypes, subtypeWeight)];
 }
 
-/** Parses a weight; an invalid one counts as 0 (recordings "legacy: showurls with urlWeight="x""). */
+/** Parses a weight; an invalid one counts as 0 (recording "legacy: showurls with urlWeight=x"). */
 const readSetting = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : (readDouble(text) ?? 0);
 

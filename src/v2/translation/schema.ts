@@ -63,7 +63,7 @@ export const bodyValue = z
       'With neither parsed_data nor data the content is empty; both must have the same meaning. Without idx the next free index is used.',
   });
 
-/** Parses the values. @throws ServiceError V2_BAD_BODY naming the value's position and the property */
+/** Parses the values. @throws ServiceError V2_BAD_BODY, which names the position and property of an invalid value */
 export function* readInputs(body: unknown): Steps<V2Input[]> {
   if (!Array.isArray(body)) throw bodyError('give an array of values');
   if (body.length === 0) throw bodyError('give at least one value');
