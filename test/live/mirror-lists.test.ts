@@ -18,13 +18,16 @@ const env = {
 const statusOf = async (proxy: Proxy) =>
   (await proxy.ask(`/api/handles?prefix=${DEMO_PREFIX}&page=0&pageSize=1`)).headers['cache-status'];
 const HIT = 'handle-resolver-proxy; hit; detail=mirror';
+/** More lists than can be read until the next list of a mirror. */
+const MAX_LISTS = 10_000;
 const RELAYED = 'handle-resolver-proxy; fwd=bypass';
 
 /** Starts two instances, and waits until both serve lists from their mirrors. */
-async function startMirrors() {
+async function startMirrors(more: Record<string, string> = {}) {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
-  const start = () => startSharing({ redisUrl: redis.url, upstreamUrl: server.url, env });
+  const start = () =>
+    startSharing({ redisUrl: redis.url, upstreamUrl: server.url, env: { ...env, ...more } });
   const [one, other] = await Promise.all([start(), start()]);
   for (const proxy of [one, other]) await expect.poll(() => statusOf(proxy)).toBe(HIT);
   return { redis, one, other };
@@ -49,6 +52,26 @@ describeWithRedis('lists from two mirrors', () => {
     const { one, other } = await startMirrors();
     expect((await write(one.url)).status).toBeLessThan(300);
     expect([await statusOf(one), await statusOf(other)]).toEqual([RELAYED, RELAYED]);
+  });
+
+  it('contain the handle of each acknowledged creation, and not of a deletion', async () => {
+    const { one, other } = await startMirrors({ MIRROR_INTERVAL: '1s', DELETION_HANDLES: 'true' });
+    /** Returns the handles of the first list from the mirror; the server refuses the relayed ones. */
+    const listFromMirror = async ({ ask }: Proxy): Promise<string[]> => {
+      for (let asked = 0; asked < MAX_LISTS; asked++) {
+        const { text, headers } = await ask(`/api/handles?prefix=${DEMO_PREFIX}`);
+        if (headers['cache-status'] === HIT) return (JSON.parse(text) as { handles: string[] }).handles;
+      }
+      throw new Error('no list came from the mirror');
+    };
+    for (let count = 0; count < 4; count++) {
+      const [writer, reader] = count % 2 === 0 ? [one, other] : [other, one];
+      const name = `${DEMO_PREFIX}/LISTED-${count}`;
+      await putNumbered(writer.url, `/api/handles/${name}`, 1);
+      expect(await listFromMirror(reader)).toContain(name);
+      await writer.ask(`/api/handles/${name}`, { method: 'DELETE', headers: WRITE_HEADERS });
+      expect(await listFromMirror(reader)).not.toContain(name);
+    }
   });
 
   it('are relayed while Redis is away, and after a write that one of them missed', async () => {
