@@ -50,7 +50,7 @@ const modules = {
   audit: ['resolver', 'cache', 'coordination', 'upstream', 'observe', ...KERNEL],
   mirror: ['resolver', 'cache', 'config', 'upstream', 'observe', ...KERNEL],
   write: ['changes', 'http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
-  record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
+  record: ['write', 'mirror', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
   v2: ['write', 'record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['write', 'record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],

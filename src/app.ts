@@ -256,10 +256,14 @@ const cacheEvents = (
   parts: () => { resolver: Resolver<unknown>; restoring: Restoring; audit: Audit; mirror: Mirror },
 ): CacheEvents => ({
   onInvalidated(key) {
-    parts().resolver.detachLoads(key);
+    const { resolver, mirror } = parts();
+    resolver.detachLoads(key);
+    mirror.onInvalidated(key);
   },
   onBanned(prefix) {
-    parts().resolver.detachLoadsUnder(prefix);
+    const { resolver, mirror } = parts();
+    resolver.detachLoadsUnder(prefix);
+    mirror.onBanned(prefix);
   },
   onDeleted(deleted) {
     parts().restoring.recordDeletion(deleted);

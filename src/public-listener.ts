@@ -15,6 +15,7 @@ import type { MemoryBudget } from './http/request-body.js';
 import { createAcceptRequestId } from './http/context.js';
 import { createRequestLog } from './http/request-log.js';
 import { type Route, RouteTable } from './http/route-table.js';
+import type { Mirror } from './mirror/mirror.js';
 import type { NativeAnswer } from './native/answer.js';
 import { createTunnelHit, createTunnelRoute } from './native/tunnel.js';
 import type { Hits } from './observe/hits.js';
@@ -44,6 +45,7 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   cache: Cache;
   coordination: Coordination;
   changes: Pick<Changes, 'record'>;
+  mirror: Pick<Mirror, 'findList'>;
   upstreams: Upstreams;
   native: NativeAnswer;
   limitMiss: LimitMiss;
@@ -179,7 +181,11 @@ function createInterfaces(
     handlers: {
       passThrough: parts.passThrough,
       reverseLookup: parts.reverse?.passThrough,
-      forwardRead: createForwardRead(parts),
+      forwardRead: createForwardRead({
+        ...parts,
+        now: context.clock.now,
+        gzipMinBytes: config.http.gzipMinBytes,
+      }),
       write: createWriteRoute(parts),
       openApi: createOpenApi(config, { ...DESCRIPTION, routes: parts.routes }),
       v2: epic?.route,

@@ -49,7 +49,8 @@ function readLastId({ headers }: Request): string | undefined {
 async function sendChanges(res: Response, feed: ChangeLog, lastId: string | undefined): Promise<void> {
   let after = lastId;
   let sentAt = performance.now();
-  while (!res.closed) {
+  // `closed` is false until the event, and a further batch would keep the subscriber's place for ten seconds.
+  while (!res.destroyed) {
     const { id, text } = after === undefined ? startAt(await feed.tail()) : await readEvents(feed, after);
     after = id;
     const isIdle = text === '';

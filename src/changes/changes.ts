@@ -1,5 +1,6 @@
 // Records this instance's changes in the audit file and in the feed.
-import { appendFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { appendFile, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
@@ -68,12 +69,22 @@ export function createChanges(
  * rotation.
  */
 function createAppendToFile(path: string): (lines: readonly string[]) => Promise<void> {
-  let isTorn = false;
+  let isTorn: boolean | undefined;
   return async function appendToFile(lines) {
-    // A failed write may have left a partial line.
+    // A failed write, or a process that was killed, may have left a partial line.
+    isTorn ??= await endsInLine(path);
     const text = `${isTorn ? '\n' : ''}${lines.join('\n')}\n`;
     isTorn = true;
     await appendFile(path, text, { mode: 0o600 });
     isTorn = false;
   };
+}
+
+/** Whether a regular file ends with a partial line; false if it cannot be read. */
+async function endsInLine(path: string): Promise<boolean> {
+  const file = await stat(path).catch(() => undefined);
+  if (!file?.isFile() || file.size === 0) return false;
+  const reading = createReadStream(path, { encoding: 'utf8', start: file.size - 1 }).toArray();
+  const end = (await reading.catch(() => [])).join('');
+  return end !== '' && !end.endsWith('\n');
 }

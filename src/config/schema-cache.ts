@@ -2,6 +2,7 @@
 import { readRedisNode, readRedisUrl } from './addresses.js';
 import {
   duration,
+  flag,
   list,
   normalised,
   oneOf,
@@ -142,6 +143,9 @@ export const mirror = section({
   password: text({ allowed: 'the password of mirror.user', pattern: /^.+$/s })
     .optional()
     .describe('Password of `mirror.user`.'),
+  publicLists: flag(false).describe(
+    'Whether lists (`GET /api/handles?prefix=`) without a login are served from the mirror although it has a login: anyone can then list the handles of `mirror.prefixes`.',
+  ),
   maxHandles: wholeNumber({ min: 1, max: 10_000_000, byDefault: 1_000_000 }).describe(
     'Maximum handles of a mirrored prefix, about 100 bytes each besides their records; a longer list is mirrored in part.',
   ),

@@ -5,7 +5,7 @@ import type { FromEntry } from '../resolver/resolution.js';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
 /** This cache's name in Cache-Status (RFC 9211 §2). */
-const CACHE_NAME = 'handle-resolver-proxy';
+export const CACHE_NAME = 'handle-resolver-proxy';
 
 /** Makes downstream caches store responses separately by encoding, login and origin. */
 export const VARY = 'Accept-Encoding, Authorization, Origin';

@@ -11,10 +11,10 @@ import { OWN_WORK } from '../upstream/caller.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { type HandleServer, type Upstreams, assertFound } from '../upstream/upstreams.js';
 import { PAGE_SIZE, listNames } from './names.js';
-import { PrefixMirror } from './prefix-mirror.js';
+import { type MirroredList, PrefixMirror } from './prefix-mirror.js';
 
 interface MirrorParts {
-  cache: { memory: Pick<Cache['memory'], 'inspect'> };
+  cache: Pick<Cache, 'trustedSince'> & { memory: Pick<Cache['memory'], 'inspect'> };
   upstreams: Pick<Upstreams, 'findServers'>;
   refOf: (text: string) => HandleRef;
   /** A function, because the resolver is created after the mirror, which it asks for TTLs. */
@@ -28,6 +28,12 @@ export interface Mirror {
   unknownTtlMs: (key: string) => number;
   /** Called when a write by any instance has invalidated a record of this instance. */
   onWritten: (key: string) => void;
+  /** Called when a record of this instance has been invalidated. */
+  onInvalidated: (key: string) => void;
+  /** Called when all records whose keys start with a prefix have been invalidated. */
+  onBanned: (prefix: string) => void;
+  /** Finds the list of a prefix for clients; `isPublic` is whether it is for anyone. */
+  findList: (prefix: string) => (MirroredList & { isPublic: boolean }) | undefined;
   close: () => void;
 }
 
@@ -38,20 +44,10 @@ const MAX_WRITTEN = 100_000;
 export function createMirror(
   { mirror }: Pick<Config, 'mirror'>,
   context: Context,
-  { cache, upstreams, refOf, resolver, whenRestored }: MirrorParts,
+  parts: MirrorParts,
 ): Mirror {
-  const { intervalMs, maxHandles, prefixes } = mirror;
-  const mirrors = new Map(
-    prefixes.map((prefix) => {
-      const readPage = createReadPage(mirror, refOf(`${prefix}/`), { upstreams, context });
-      const list = (previous: ReadonlySet<string>) =>
-        listNames({ prefix, maxHandles, refOf, previous, readPage });
-      return [
-        prefix,
-        new PrefixMirror({ prefix, intervalMs, list, memory: cache.memory, resolver }, context),
-      ];
-    }),
-  );
+  const { refOf, resolver, whenRestored } = parts;
+  const mirrors = createPrefixMirrors(mirror, context, parts);
   const readings = (label: string, read: (each: PrefixMirror) => Record<string, number>) => () =>
     [...mirrors].flatMap(([prefix, each]) =>
       Object.entries(read(each)).map(([name, value]) => ({ labels: { prefix, [label]: name }, value })),
@@ -82,11 +78,42 @@ export function createMirror(
       written.add(key);
       readWritten().catch(onUnexpected);
     },
+    onInvalidated(key) {
+      if (mirrors.size > 0) mirrors.get(refOfKey(key).prefix)?.markChanged();
+    },
+    onBanned(banned) {
+      for (const [prefix, each] of mirrors)
+        if (`${prefix}/`.startsWith(banned) || banned.startsWith(`${prefix}/`)) each.markChanged();
+    },
+    findList(given) {
+      const list = given.includes('/') ? undefined : mirrors.get(refOf(`${given}/`).prefix)?.list();
+      // With a login, the server may hide its lists.
+      return list && { ...list, isPublic: mirror.user === undefined || mirror.publicLists };
+    },
     close() {
       written.clear();
       for (const each of mirrors.values()) each.close();
     },
   };
+}
+
+function createPrefixMirrors(
+  settings: Config['mirror'],
+  context: Context,
+  { cache: { memory, trustedSince }, upstreams, refOf, resolver }: MirrorParts,
+): ReadonlyMap<string, PrefixMirror> {
+  const { intervalMs, maxHandles, prefixes } = settings;
+  return new Map(
+    prefixes.map((prefix) => {
+      const readPage = createReadPage(settings, refOf(`${prefix}/`), { upstreams, context });
+      const list = (previous: ReadonlySet<string>) =>
+        listNames({ prefix, maxHandles, refOf, previous, readPage });
+      return [
+        prefix,
+        new PrefixMirror({ prefix, intervalMs, list, memory, trustedSince, resolver }, context),
+      ];
+    }),
+  );
 }
 
 type MirrorLogin = Pick<Config['mirror'], 'user' | 'password'>;

@@ -7,6 +7,8 @@ import type { RecordAnswer } from '../upstream/reply.js';
 export interface HandleList {
   /** Keys of the listed handles. */
   names: ReadonlySet<string>;
+  /** The listed handles, in the spelling and order of the server; empty unless the list is whole. */
+  handles: readonly string[];
   /**
    * Whether all pages report the same number of handles, and as many were read. Otherwise the list changed
    * while it was read, or it is longer than `maxHandles`, and a handle may be missing in `names`.
@@ -44,19 +46,20 @@ export async function listNames(parts: NamesParts): Promise<HandleList> {
     if (names.size < parts.maxHandles) names.add(key);
   };
   for (let pass = 0; pass < MAX_PASSES; pass++) {
-    const { counts, found } = await readPages(parts);
+    const { counts, found, handles } = await readPages(parts);
     const [count, ...others] = counts;
-    if (others.length === 0 && found.size === count) return { names: found, isWhole: true };
+    if (others.length === 0 && found.size === count) return { names: found, handles, isWhole: true };
     await forEachInTurns(found, keep);
     if (found.size >= parts.maxHandles) break;
   }
   await forEachInTurns(parts.previous, keep);
-  return { names, isWhole: false };
+  return { names, handles: [], isWhole: false };
 }
 
 /** Reads one pass. `counts` contains each different number of handles that the pages report. */
 async function readPages({ prefix, maxHandles, refOf, readPage }: NamesParts) {
   const found = new Set<string>();
+  const spelled: string[] = [];
   const counts = new Set<number>();
   const lastPage = Math.ceil(maxHandles / PAGE_SIZE);
   for (let page = 0; page <= lastPage; page++) {
@@ -65,12 +68,15 @@ async function readPages({ prefix, maxHandles, refOf, readPage }: NamesParts) {
     counts.add(totalCount);
     await forEachInTurns(handles, (text) => {
       const handle = refOf(String(text));
-      if (handle.prefix === prefix && found.size < maxHandles) found.add(handle.key);
+      if (handle.prefix !== prefix || found.size >= maxHandles || found.has(handle.key)) return;
+      found.add(handle.key);
+      // Most servers list handles as they are in the keys: such a name is in memory once.
+      spelled.push(handle.text === handle.key ? handle.key : handle.text);
     });
     // A repository, which has no pages, sends the whole list each time.
     if (handles.length !== PAGE_SIZE || found.size === known || found.size >= maxHandles) break;
   }
-  return { counts, found };
+  return { counts, found, handles: spelled };
 }
 
 /** Returns the handles of a page (recording "list: page=0&pageSize=3"). @throws ListRefused */

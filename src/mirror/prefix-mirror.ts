@@ -18,7 +18,16 @@ interface PrefixMirrorParts {
   /** Lists the handles; `previous` contains the keys of the last list. */
   list: (previous: ReadonlySet<string>) => Promise<HandleList>;
   memory: Pick<Cache['memory'], 'inspect'>;
+  trustedSince: Cache['trustedSince'];
   resolver: () => Pick<Resolver<unknown>, 'refresh'>;
+}
+
+/** The last list, for clients. */
+export interface MirroredList extends Pick<HandleList, 'handles' | 'isWhole'> {
+  /** Time at which the list was requested (ms since the epoch). */
+  listedAt: number;
+  /** Whether it contains each acknowledged write, as far as this instance knows. */
+  isCurrent: boolean;
 }
 
 /** Concurrent reads; the class `background` has at most half of the slots anyway. */
@@ -28,6 +37,10 @@ const SPREAD = 0.9;
 /** Share of handles that may be missing: above it, the log has a warning, and the next walk does not wait. */
 const MAX_MISSING = 0.01;
 
+/** Time to wait for the lease of Redis, because a list from before it is not served to clients (ms). */
+const LEASE_STEP_MS = 100;
+const MAX_LEASE_STEPS = 50;
+
 const NONE: ReadonlySet<string> = new Set();
 
 export class PrefixMirror {
@@ -36,7 +49,9 @@ export class PrefixMirror {
   readonly #pause: ReturnType<typeof createPause>;
   /** Half of the interval: a visit may find an entry of this age, and the next visit is one cycle later. */
   readonly #cycleMs: number;
-  #known: (HandleList & { listedAt: number }) | undefined;
+  #known: (HandleList & { listedAt: number; changes: number }) | undefined;
+  /** Counts what may have changed the list, because the times of a write and a list can be equal. */
+  #changes = 0;
   #walk: Walk | undefined;
   /** Time of the last complete list whose handles have all been read (ms since the epoch). */
   #copiedAt: number | undefined;
@@ -65,6 +80,18 @@ export class PrefixMirror {
     return Math.max(0, known.listedAt + this.#cycleMs - this.#context.clock.now());
   }
 
+  /** Called when a handle of the prefix has been written or purged, or when this instance may have missed that. */
+  markChanged(): void {
+    this.#changes++;
+  }
+
+  list(): MirroredList | undefined {
+    if (this.#known === undefined) return undefined;
+    const { handles, isWhole, listedAt, changes } = this.#known;
+    const isCurrent = changes === this.#changes && listedAt >= this.#parts.trustedSince();
+    return { handles, isWhole, listedAt, isCurrent };
+  }
+
   /** Returns the number of handles in each state: the size of the last list, and the counts since then. */
   handles(): Record<'listed' | 'checked' | 'absent' | 'failed', number> {
     const counts = this.#walk?.counts ?? { checked: 0, absent: 0, failed: 0 };
@@ -79,6 +106,8 @@ export class PrefixMirror {
 
   async #runCycle(): Promise<void> {
     const { now, monotonic } = this.#context.clock;
+    for (let step = 0; step < MAX_LEASE_STEPS && this.#parts.trustedSince() > 0; step++)
+      await this.#pause.sleep(LEASE_STEP_MS);
     const [listedAt, startedAt] = [now(), monotonic()];
     const previous = this.#known?.names ?? NONE;
     await this.#list(listedAt);
@@ -101,14 +130,17 @@ export class PrefixMirror {
 
   /** Reads the list; keeps the last list after a failure. */
   async #list(listedAt: number): Promise<void> {
+    const changes = this.#changes;
     try {
       const list = await this.#parts.list(this.#known?.names ?? NONE);
-      this.#known = { ...list, listedAt };
+      this.#known = { ...list, listedAt, changes };
       this.#isListFailing = false;
       this.#pause.reset();
     } catch (failure) {
       if (!(failure instanceof ServiceError || failure instanceof ListRefused)) throw failure;
       this.#pause.extend();
+      // Clients get the refusal too.
+      if (failure instanceof ListRefused) this.markChanged();
       const line = { prefix: this.#parts.prefix, reason: failure.message };
       if (!this.#isListFailing) this.#context.log.warn(line, 'mirrored prefix not listed');
       this.#isListFailing = true;

@@ -16,6 +16,7 @@ import type { LimitMiss } from '../upstream/caller.js';
 import { parseRecord, recordEtag } from './condition.js';
 import { type RepositoryReadDeps, readAtRepository } from './repository-read.js';
 import { type Forward, upstreamTarget } from './forward.js';
+import { type MirroredListDeps, readFromMirror } from './mirrored-list.js';
 
 import {
   MAX_ANSWER_BYTES,
@@ -101,7 +102,7 @@ function* etagFor(
   return record && (yield* recordEtag(record, { handle: handle?.text ?? '', selection, format, encoding }));
 }
 
-export interface ForwardReadDeps extends RepositoryReadDeps {
+export interface ForwardReadDeps extends RepositoryReadDeps, MirroredListDeps {
   passThrough: PassThrough;
   limitMiss: LimitMiss;
   checksLogin: ChecksLogin;
@@ -115,8 +116,9 @@ export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
   const { passThrough, limitMiss, checksLogin } = deps;
   return async function forwardRead(req: Request, res: Response): Promise<void> {
     parseHandle(res, deps.resolver);
-    if (await readAtRepository(req, res, deps)) return;
     const { handle, caller } = contextOf(res);
+    if (handle === undefined && (await readFromMirror(req, res, deps))) return;
+    if (await readAtRepository(req, res, deps)) return;
     if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await passThrough(req, res);
       return;

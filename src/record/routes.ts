@@ -205,6 +205,7 @@ export const recordRoutes = defineRoutes(
       interface: 'list',
       handler: 'forwardRead',
       summary: 'The handles of a prefix',
+      description: 'Without a login from the mirror of the prefix, where that is allowed.',
       query: z.object({
         prefix: z.string().meta({ description: 'The prefix.', example: '21.T11998' }),
         page: z.int().min(0).optional().describe('Counted from 0; with pageSize only.'),

@@ -1,6 +1,6 @@
 // Resolution reports of a single instance without Redis: in memory, and in a file for each month.
 import { createWriteStream } from 'node:fs';
-import { rename } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -19,6 +19,11 @@ interface FileStoreOptions {
   folder: string | undefined;
   maxPrefixes: number;
 }
+
+/** Months before the current one whose files are kept, as in Redis. */
+const MONTHS_KEPT = 14;
+/** Matches the file of a month, also if it was damaged. */
+const MONTH_FILE = /^reports-(\d{4}-\d{2})\.ndjson/;
 
 type RowsByPrefix = Map<string, PrefixRow>;
 
@@ -39,6 +44,7 @@ export class FileReportStore implements ReportStore {
       await this.save();
       this.#rows = await this.#load(month);
       this.#month = month;
+      await this.#deleteOld(month);
     }
     const isFull = !this.#rows.has(prefix) && this.#rows.size >= this.#options.maxPrefixes;
     addTo(this.#rows, isFull ? OTHER_PREFIXES : prefix, counts);
@@ -56,6 +62,22 @@ export class FileReportStore implements ReportStore {
       await rename(`${file}.tmp`, file);
     } catch (error) {
       this.#log.warn({ file, reason: String(error) }, 'reports not written');
+    }
+  }
+
+  async #deleteOld(current: string): Promise<void> {
+    const { folder } = this.#options;
+    if (folder === undefined) return;
+    const oldest = new Date(`${current}-01T00:00:00Z`);
+    oldest.setUTCMonth(oldest.getUTCMonth() - MONTHS_KEPT);
+    const isOld = (name: string): boolean => {
+      const [, month] = MONTH_FILE.exec(name) ?? [];
+      return month !== undefined && month < oldest.toISOString().slice(0, 7);
+    };
+    try {
+      for (const name of (await readdir(folder)).filter(isOld)) await rm(join(folder, name));
+    } catch (error) {
+      this.#log.warn({ folder, reason: String(error) }, 'old reports not deleted');
     }
   }
 

@@ -3,6 +3,7 @@ import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
+import type { ListPage } from '../handle/handle-list.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue, Selection } from '../handle/value.js';
 import type { TimeSlicer } from '../time-slicer.js';
@@ -43,11 +44,8 @@ export interface RemoveOptions extends SendOptions {
   indexes?: readonly number[];
 }
 
-export interface ListOptions {
+export interface ListOptions extends ListPage {
   authorization?: string | undefined;
-  /** Page number, from 0. The server lists all handles unless both `page` and `pageSize` are set. */
-  page?: number;
-  pageSize?: number;
   caller?: Caller | undefined;
 }
 

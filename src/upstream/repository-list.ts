@@ -1,11 +1,12 @@
 // Lists the handles of a prefix at a repository, in a Handle server's JSON, and paginates the list.
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { upperAscii } from '../handle/handle.js';
+import { type ListPage, listMembers } from '../handle/handle-list.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Steps, TimeSlicer } from '../time-slicer.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import type { ListOptions, RecordClient } from './record-client.js';
+import type { RecordClient } from './record-client.js';
 import { type RecordAnswer, readInSlices } from './reply.js';
 import type { UpstreamResponse } from './response.js';
 import { createSource } from './sources/kinds.js';
@@ -80,27 +81,13 @@ const NO_LISTS = answer(501, {
 /** Filtering this many handles takes less than a millisecond. */
 const HANDLES_PER_STEP = 1000;
 
-/**
- * Returns one page of the prefix's handles if `page` and `pageSize` are set, else all of them (recording
- * "list: page=0&pageSize=3").
- */
-function* pageOf(
-  listed: readonly string[],
-  prefix: string,
-  { page, pageSize }: ListOptions,
-): Steps<RecordAnswer> {
+/** Returns one page of the prefix's handles, or all of them. */
+function* pageOf(listed: readonly string[], prefix: string, paging: ListPage): Steps<RecordAnswer> {
   const start = `${upperAscii(prefix)}/`;
   const handles: string[] = [];
   for (const [at, handle] of listed.entries()) {
     if (at % HANDLES_PER_STEP === 0) yield;
     if (upperAscii(handle.slice(0, start.length)) === start) handles.push(handle);
   }
-  const of = { responseCode: RESPONSE_CODE.success, prefix, totalCount: String(handles.length) };
-  if (page === undefined || pageSize === undefined) return answer(200, { ...of, handles });
-  return answer(200, {
-    ...of,
-    page,
-    pageSize,
-    handles: handles.slice(page * pageSize, (page + 1) * pageSize),
-  });
+  return answer(200, listMembers(prefix, handles, paging));
 }

@@ -126,6 +126,24 @@ describe('resolution reports', () => {
     expect(readdirSync(damaged).sort()).toEqual(['reports-2026-11.ndjson', 'reports-2026-11.ndjson.damaged']);
   });
 
+  it('are deleted after fourteen months, with damaged files, when a month begins', async () => {
+    mockUpstream(answerByHandle);
+    const kept = folder();
+    const ofMonth = (month: string): string => `reports-${month}.ndjson`;
+    const others = [ofMonth('2026-01'), ofMonth('2025-09'), 'reports-2025.ndjson', 'notes.txt'];
+    const old = [ofMonth('2025-08'), ofMonth('2019-12'), `${ofMonth('2025-08')}.damaged`];
+    for (const name of [...others, ...old]) writeFileSync(join(kept, name), '');
+    const proxy = await startProxy({ ...ON, REPORTS_FOLDER: kept });
+    await proxy.ask('/21.T1/a');
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 1 });
+    expect(readdirSync(kept).sort()).toEqual([...others, ofMonth('2026-11')].sort());
+    proxy.pass(31 * 86_400_000);
+    await proxy.ask('/21.T1/a');
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ month: '2026-12', resolutions: 1 });
+    expect(readdirSync(kept)).not.toContain(ofMonth('2025-09'));
+    expect(readdirSync(kept)).toContain(ofMonth('2026-01'));
+  });
+
   it('continue to count reads when their folder cannot be written', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy({ ...ON, REPORTS_FOLDER: '/nonexistent/folder' });

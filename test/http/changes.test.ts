@@ -1,5 +1,5 @@
 // The audit file and the change feed (server-sent events) of the app.
-import { statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
@@ -17,9 +17,10 @@ const HANDLE = '21.T11998/changed';
 const PATH = `/api/handles/${HANDLE}`;
 const WRITER = '300:21.T11998/USER01';
 
-async function startAudited(env: Record<string, string> = {}) {
+async function startAudited(env: Record<string, string> = {}, { before = '' } = {}) {
   demo.remove(HANDLE);
   const audit = newAuditFile();
+  if (before !== '') writeFileSync(audit.path, before);
   const all = { DELETION_HANDLES: 'true', DELETION_VALUES: 'true' };
   const proxy = await startOperated(demo.url, { AUDIT_FILE: audit.path, ...all, ...env });
   const write = (method: string, target: string, more: object = {}) =>
@@ -60,6 +61,23 @@ describe('audit file', () => {
       outcome: 'changed',
     });
     expect(statSync(audit.path).mode & 0o777).toBe(0o600);
+  });
+
+  it.each([
+    ['{"operation":"upd', '{"operation":"upd\n'],
+    ['{}\n', '{}\n'],
+  ])('begins with a separate line after %j of a process that was killed', async (before, kept) => {
+    const { proxy, audit } = await startAudited({}, { before });
+    await putNumbered(proxy.url, PATH, 1);
+    await putNumbered(proxy.url, PATH, 2);
+    const text = readFileSync(audit.path, 'utf8');
+    expect(text.slice(0, kept.length)).toBe(kept);
+    const added = text.slice(kept.length).split('\n');
+    expect(added.map((line) => line.slice(0, 20))).toEqual([
+      '{"operation":"create',
+      '{"operation":"update',
+      '',
+    ]);
   });
 
   it('contains the request id from a trusted proxy', async () => {

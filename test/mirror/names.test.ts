@@ -41,6 +41,16 @@ describe('prefix list', () => {
     expect([...names]).toEqual(['21.T1/ABC']);
   });
 
+  it('contains the handles in the spelling and order of the server', async () => {
+    const { handles } = await listFrom({ listAt: () => ['21.t1/b', '21.T1/A'] });
+    expect(handles).toEqual(['21.t1/b', '21.T1/A']);
+  });
+
+  it('is not whole if a handle is listed twice', async () => {
+    const { isWhole, handles } = await listFrom({ listAt: () => ['21.T1/A', '21.T1/a'] });
+    expect([isWhole, handles]).toEqual([false, []]);
+  });
+
   it('is read again if it changes between two pages', async () => {
     const [before, after] = [namesOf(PAGE_SIZE + 5), namesOf(PAGE_SIZE + 5).slice(1)];
     const { names, isWhole, requests } = await listFrom({ listAt: (at) => (at === 0 ? before : after) });
@@ -81,7 +91,8 @@ describe('prefix list', () => {
     const readPage = () => Promise.resolve(answerOf({ totalCount: PAGE_SIZE, handles: page }));
     const refOf = (text: string) => handleRef(text, false);
     const parts = { prefix: '21.T1', maxHandles: 1_000_000, refOf, previous: new Set<string>(), readPage };
-    expect((await listNames(parts)).names.size).toBe(PAGE_SIZE);
+    const { isWhole, names, handles } = await listNames(parts);
+    expect([isWhole, names.size, handles.length]).toEqual([true, PAGE_SIZE, PAGE_SIZE]);
   });
 
   it('fails with the status and response code if the server refuses it', async () => {

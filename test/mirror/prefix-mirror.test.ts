@@ -4,6 +4,7 @@ import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
 import { createMirror } from '../../src/mirror/mirror.js';
+import { ListRefused } from '../../src/mirror/names.js';
 import { PrefixMirror } from '../../src/mirror/prefix-mirror.js';
 import type { FromEntry } from '../../src/resolver/resolution.js';
 import { testContext } from '../support/context.js';
@@ -13,12 +14,14 @@ const INTERVAL_MS = 100_000;
 const NAMES = new Set(Array.from({ length: 50 }, (_, at) => `21.T1/${at}`));
 
 /** Starts a mirror of a server that answers each read immediately. */
-function startMirror() {
+function startMirror({ trustedSince = 0 } = {}) {
   const clock = createManualClock();
   const context = testContext({ clock });
   const entries = new Map<string, FromEntry['entry']>();
   let reads = 0;
   let isAway = false;
+  let isRefused = false;
+  let duringList = async (): Promise<void> => Promise.resolve();
   const failIfAway = (): void => {
     if (isAway) throw new ServiceError('UPSTREAM_CONNECT_FAILED');
   };
@@ -28,7 +31,9 @@ function startMirror() {
       intervalMs: INTERVAL_MS,
       list: async () => {
         failIfAway();
-        return Promise.resolve({ names: NAMES, isWhole: true });
+        if (isRefused) throw new ListRefused('status 401');
+        await duringList();
+        return Promise.resolve({ names: NAMES, handles: [...NAMES], isWhole: true });
       },
       memory: {
         inspect: (key) => {
@@ -36,6 +41,7 @@ function startMirror() {
           return entry && { entry, hits: 0, bytes: 1 };
         },
       },
+      trustedSince: () => trustedSince,
       resolver: () => ({
         refresh: async ({ key }: HandleRef): Promise<FromEntry> => {
           reads++;
@@ -59,6 +65,15 @@ function startMirror() {
     reads: () => reads,
     setAway: (away: boolean) => {
       isAway = away;
+    },
+    refuse: () => {
+      isRefused = true;
+    },
+    setDuringList: (run: () => Promise<void>) => {
+      duringList = run;
+    },
+    setTrustedSince: (at: number) => {
+      trustedSince = at;
     },
     oldestMs: () =>
       Math.max(...[...NAMES].map((name) => clock.now() - (entries.get(name)?.requestedAt ?? -Infinity))),
@@ -112,6 +127,61 @@ describe('mirrored prefix', () => {
     expect(mirror.unknownTtlMs('21.T1/0')).toBe(0);
   });
 
+  it('has a current list unless a handle was written since its request', async () => {
+    const { clock, mirror, setDuringList } = startMirror();
+    let list = (): void => undefined;
+    setDuringList(() => new Promise((resolve) => (list = resolve)));
+    expect(mirror.list()).toBeUndefined();
+    list();
+    await clock.pass(0);
+    expect(mirror.list()?.isCurrent).toBe(true);
+    mirror.markChanged();
+    expect(mirror.list()?.isCurrent).toBe(false);
+    await clock.pass(INTERVAL_MS / 2);
+    // A write that is acknowledged while the list is read may be missing in it.
+    mirror.markChanged();
+    list();
+    await clock.pass(0);
+    expect(mirror.list()?.isCurrent).toBe(false);
+    await clock.pass(INTERVAL_MS / 2);
+    list();
+    await clock.pass(0);
+    expect(mirror.list()?.isCurrent).toBe(true);
+  });
+
+  it('has no current list without a lease, because writes of other instances may be missing', async () => {
+    const { clock, mirror, setTrustedSince } = startMirror();
+    await clock.pass(1000);
+    setTrustedSince(Infinity);
+    expect(mirror.list()?.isCurrent).toBe(false);
+    setTrustedSince(0);
+    expect(mirror.list()?.isCurrent).toBe(true);
+  });
+
+  it('lists when it has a lease, or five seconds later', async () => {
+    const { clock, mirror, setTrustedSince } = startMirror({ trustedSince: Infinity });
+    await clock.pass(1000);
+    expect(mirror.list()).toBeUndefined();
+    setTrustedSince(0);
+    await clock.pass(100);
+    expect(mirror.list()?.isCurrent).toBe(true);
+    const { clock: later, mirror: alone } = startMirror({ trustedSince: Infinity });
+    await later.pass(5100);
+    expect(alone.list()?.isCurrent).toBe(false);
+  });
+
+  it('keeps its list while the server is away, but not once the server refuses it', async () => {
+    const { clock, mirror, setAway, refuse } = startMirror();
+    await clock.pass(1000);
+    setAway(true);
+    await clock.pass(10 * INTERVAL_MS);
+    expect(mirror.list()).toMatchObject({ isCurrent: true, handles: [...NAMES] });
+    setAway(false);
+    refuse();
+    await clock.pass(INTERVAL_MS);
+    expect(mirror.list()?.isCurrent).toBe(false);
+  });
+
   it('warns about records that do not stay in memory', async () => {
     const { clock, entries, lines } = startMirror();
     await clock.pass(1000);
@@ -136,9 +206,9 @@ describe('mirrors', () => {
     const context = testContext({ clock: createManualClock() });
     let restored = (): void => undefined;
     const whenRestored = new Promise<void>((resolve) => (restored = resolve));
-    const mirror = { prefixes: ['21.T1'], intervalMs: INTERVAL_MS, maxHandles: 10 };
+    const mirror = { prefixes: ['21.T1'], intervalMs: INTERVAL_MS, maxHandles: 10, publicLists: false };
     createMirror({ mirror: { ...mirror, user: undefined, password: undefined } }, context, {
-      cache: { memory: { inspect: () => undefined } },
+      cache: { trustedSince: () => 0, memory: { inspect: () => undefined } },
       upstreams: { findServers: () => [] },
       refOf: (text) => handleRef(text, false),
       resolver: () => ({ refresh: () => Promise.reject(new Error('no handle is listed')) }),
