@@ -62,7 +62,7 @@ const TARGETS: Record<ProbeResult['target'], string> = {
   upstream: 'Handle server',
   mirror: 'Mirror',
   redis: 'Redis',
-  'reverse look-up': 'Reverse lookup',
+  'reverse lookup': 'Reverse lookup',
 };
 
 function probeText({ target, server, ms, version, certificate, failure }: ProbeResult): string {

@@ -164,4 +164,4 @@ const isHandle = (line: string): boolean =>
   line !== '' && Buffer.byteLength(line) <= MAX_HANDLE_BYTES && !/[\u0000-\u001f\ufffd]/.test(line);
 
 const describeDamage = (file: string, line: number): string =>
-  `${file}: line ${line} is not a handle, or not a handle, a tab and a time. Remove the line, or the file to start anew.`;
+  `${file}: line ${line} is not a handle, or not a handle, a tab and a time. Remove the line, or delete the file to start from the beginning.`;

@@ -89,7 +89,7 @@ export const traffic = reloadable(
   section({
     rules: mappings(rule, {
       isValid: hasUniqueNames,
-      error: 'give each rule a name of its own',
+      error: 'give each rule a unique name',
     }).describe(
       'Rules for requests; the first match decides. Each has a `name`, conditions (`match`: `network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and actions (`class`, `limit`, `answer`, `log`, `shadow`, `robot`). See "Traffic rules".',
     ),

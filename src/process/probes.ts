@@ -19,7 +19,7 @@ import {
 } from '../upstream/probe.js';
 import { createSource } from '../upstream/sources/kinds.js';
 
-export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse look-up';
+export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse lookup';
 
 export interface Probe {
   target: ProbeTarget;
@@ -56,7 +56,7 @@ function reverseLookupProbes({ reverseLookup: { url }, upstream }: Config, pseud
   if (url === undefined) return [];
   const limits = { timeoutMs: upstream.timeoutMs, maxBodyBytes: upstream.maxBodyBytes };
   const keys = REVERSE_LOOKUP_KEYS;
-  return [probeOf('reverse look-up', { url, question: ping(url), keys, pseudonym, ...limits })];
+  return [probeOf('reverse lookup', { url, question: ping(url), keys, pseudonym, ...limits })];
 }
 
 const probeOf = (target: ProbeTarget, probe: ServerProbe): Probe => ({

@@ -98,7 +98,7 @@ describe('start probes of the built program', () => {
           ['info', 'upstream', demo.url, undefined],
           ['warn', 'mirror', mirror, 'UPSTREAM_UNREACHABLE'],
           ['warn', 'redis', redis, 'ECONNREFUSED'],
-          ['info', 'reverse look-up', demo.url, undefined],
+          ['info', 'reverse lookup', demo.url, undefined],
         ]),
       );
       expect(lines.find(({ target }) => target === 'redis')).toMatchObject({
