@@ -22,7 +22,7 @@ describe('traffic.rules configuration', () => {
 
   it.each([
     ['[{ match: {} }]', 'give a name of 1 to 64'],
-    ['[{ name: a }, { name: a }]', 'a name of its own'],
+    ['[{ name: a }, { name: a }]', 'a unique name'],
     ['[{ name: a, limit: {} }]', 'either perSecond or perMinute'],
     ['[{ name: a, limit: { perSecond: 1, perMinute: 1 } }]', 'either perSecond or perMinute'],
     ['[{ name: a, limit: { perSecond: 1, by: country } }]', 'give one of address, network, rule, identity'],
