@@ -85,7 +85,7 @@ function addOperate(program: Command): void {
         .conflicts(['direct']),
     )
     .addOption(new Option('--json', 'print the response body unchanged, as in a pipe').conflicts('plain'))
-    .option('--plain', 'print a line per value: index, type, ttl and data, separated by tabs')
+    .option('--plain', 'print index, type, ttl and data of each value, separated by tabs')
     .action(lazy(async () => (await import('./resolve.js')).resolve));
   atAdmin(program.command('purge').argument('[handles...]'))
     .description('invalidate handles in every instance')

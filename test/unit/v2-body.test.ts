@@ -46,7 +46,7 @@ describe('ePIC v2 body', () => {
       [
         'idx repeats',
         [url, { ...url, idx: 2 }, { ...url, idx: '2' }],
-        '[2].idx: give another index, [1] has 2',
+        '[2].idx: give another index; [1] has 2',
       ],
       ['it is an empty list', [], 'give at least one value'],
       ['HS_VLIST has no data', [{ type: 'HS_VLIST' }], '[0].parsed_data: give parsed_data or data'],

@@ -109,7 +109,7 @@ function assertDistinctIndexes(inputs: readonly V2Input[]): void {
   for (const [position, { idx }] of inputs.entries()) {
     if (idx === undefined) continue;
     const first = positions.get(idx);
-    if (first !== undefined) throw rejectAt(position, 'idx')(`give another index, [${first}] has ${idx} too`);
+    if (first !== undefined) throw rejectAt(position, 'idx')(`give another index; [${first}] has ${idx} too`);
     positions.set(idx, position);
   }
 }
