@@ -8,7 +8,7 @@ export const CATALOGUE = {
   HANDLE_TOO_LONG: { status: 400, responseCode: 102, title: 'Handle longer than 2048 bytes' },
   BAD_REQUEST: { status: 400, responseCode: 4, title: 'Malformed HTTP request' },
   BATCH_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of handles (batch)' },
-  BATCH_WITH_LOGIN: { status: 400, responseCode: 4, title: 'A batch is answered without credentials' },
+  BATCH_WITH_LOGIN: { status: 400, responseCode: 4, title: 'A batch accepts no credentials' },
   V2_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of values (ePIC v2)' },
   ADMIN_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid admin request body' },
   V2_INDEX_TAKEN: {
@@ -36,7 +36,7 @@ export const CATALOGUE = {
     title: 'Handles of this prefix can only be read here: its Handle server is configured as read-only',
   },
   NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete' },
-  JSONP_WITH_LOGIN: { status: 403, responseCode: 400, title: 'JSONP is answered without a login only' },
+  JSONP_WITH_LOGIN: { status: 403, responseCode: 400, title: 'JSONP is not available with credentials' },
   TRAFFIC_REFUSED: { status: 403, responseCode: 400, title: 'Refused by a traffic rule' },
   V2_FORBIDDEN: { status: 403, responseCode: 400, title: 'The Handle server denied the request (ePIC v2)' },
   V2_NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete (ePIC v2)' },

@@ -11,7 +11,7 @@ import { v2Routes } from './v2/routes.js';
 
 type Switch = 'batch' | 'v2' | 'redirect' | 'reverseLookup' | 'tunnel';
 
-const DESCRIPTION = { name: 'Description', description: 'What this listener answers.' };
+const DESCRIPTION = { name: 'Description', description: 'This API reference.' };
 
 export const publicRoutes = (has: Readonly<Record<Switch, boolean>>): Route[] => [
   ...recordRoutes,

@@ -11,14 +11,14 @@ _handle-resolver-proxy() {
     'resolve:resolve a handle through the proxy and show its cache entries'
     'purge:invalidate handles in every instance'
     'stats:show current statistics'
-    'traffic:show limited networks and what each traffic rule did, or end a limit'
-    'report:show the resolutions of a prefix in a month, from reports.enabled'
+    'traffic:show limited networks and the counts of each traffic rule, or end a limit'
+    'report:show the resolution report of a prefix for a month; requires reports.enabled'
     'export:write the records of a prefix that are in memory, one JSON object per line'
-    'import:put the records of an export into memory'
+    'import:load the records of an export into memory'
     'warm:load the handles of a list or a prefix into the cache'
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
     'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
-    'register:write the keys, the site and the bundle with which a Handle service is registered'
+    'register:write the keys, the site record and the bundle for registering a Handle service'
     'dev-server:run a Handle server in memory for tests of other programs; not for production'
     'completion:print the completion script of a shell'
     'help:display help for command'
@@ -35,7 +35,7 @@ _handle-resolver-proxy() {
         check-config)
           _arguments $help \
             '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
-            '--probe[also try the Handle server, its mirrors, Redis and the reverse lookup once]' \
+            '--probe[also test the Handle server, its mirrors, Redis and the reverse lookup]' \
             '--json[print JSON]'
           ;;
         resolve)
@@ -43,12 +43,12 @@ _handle-resolver-proxy() {
             '--proxy[address of the public listener]:value: ' \
             '--admin[address of the admin listener]:value: ' \
             '--direct[resolve at this Handle server instead of the proxy]:value: ' \
-            '--fingerprint[certificate of the server of --direct]:value: ' \
-            '--ca[PEM file of the authority of that certificate]:file:_files' \
+            '--fingerprint[SHA-256 of the certificate, for --direct]:value: ' \
+            '--ca[PEM file of the authority that signed the certificate]:file:_files' \
             '--insecure[accept any certificate with --direct, and print its fingerprint]' \
             '--native[resolve over the native protocol at this host, udp\://host\:port or tcp\://host\:port]:value: ' \
             '--json[print the response body unchanged, as in a pipe]' \
-            '--plain[print a line per value, tabs between index, type, ttl and data]'
+            '--plain[print index, type, ttl and data of each value, separated by tabs]'
           ;;
         purge)
           _arguments $help \
@@ -73,8 +73,8 @@ _handle-resolver-proxy() {
         report)
           _arguments $help \
             '--admin[address of the admin listener]:value: ' \
-            '--prefix[prefix without a slash, such as 21.T1; other for those without a report]:value: ' \
-            '--month[month in UTC, such as 2026-11, instead of the current one]:value: ' \
+            '--prefix[prefix without a slash, such as 21.T1; other for all prefixes without a report]:value: ' \
+            '--month[month in UTC, such as 2026-11, by default the current month]:value: ' \
             '--csv[write summary.csv, top.csv and failed.csv to this folder]:file:_files' \
             '--json[print JSON]'
           ;;
@@ -87,7 +87,7 @@ _handle-resolver-proxy() {
         import)
           _arguments $help \
             '--admin[address of the admin listener]:value: ' \
-            '--skip[records at the beginning of the file to leave out, to resume]:value: ' \
+            '--skip[number of records to skip at the beginning of the file, to resume]:value: ' \
             '*:argument:_files'
           ;;
         warm)
@@ -117,8 +117,8 @@ _handle-resolver-proxy() {
           _arguments $help \
             '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
             '--index[index of the value in the prefix record]:value: ' \
-            '--caching[print the only site of its clients, for local_info.json or resolver_site]' \
-            '--binary[print the bytes of a resolver_site file]'
+            '--caching[print a primary site for clients that use only this one (local_info.json, resolver_site)]' \
+            '--binary[print a binary resolver_site file]'
           ;;
         register)
           _arguments $help \
@@ -141,7 +141,7 @@ _handle-resolver-proxy() {
           ;;
         dev-server)
           _arguments $help \
-            '--host[address to listen at]:value: ' \
+            '--host[address to listen on]:value: ' \
             '--port[port of the record interface; 0 selects a free one]:value: ' \
             '--seed[file with a record per line (handle and values), compressed with gzip or not]:file:_files' \
             '--native-port[port of the native protocol over UDP and TCP]:value: '

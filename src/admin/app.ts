@@ -149,7 +149,7 @@ function createDispatch(
     if (route !== undefined) return handlers[route.handler]?.(req, res, next);
     if (match === undefined) {
       throw new ServiceError('UNKNOWN_ENDPOINT', {
-        detail: `${req.method} ${req.path} is not answered here`,
+        detail: `${req.method} ${req.path} is not served here`,
       });
     }
     if (req.method !== 'OPTIONS') {

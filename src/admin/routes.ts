@@ -13,7 +13,7 @@ import {
 } from './schemas.js';
 
 const ADMIN_GROUP = {
-  tag: { name: 'Admin', description: 'For the operator.' },
+  tag: { name: 'Admin', description: 'Monitoring and administration by the operator.' },
   errors: ['ADMIN_TOKEN_NEEDED', 'ADMIN_CROSS_ORIGIN', 'METHOD_NOT_ALLOWED'],
   errorContent: PROBLEM,
   security: ['none', 'adminToken'] satisfies Security[],
@@ -45,21 +45,21 @@ const probeRoutes = defineRoutes(
   {
     'GET /healthz': {
       id: 'health',
-      summary: 'Liveness',
+      summary: 'Check liveness',
       responses: {
-        200: json('The process runs', z.object({ status: z.literal('ok').optional() })),
+        200: json('The process is alive', z.object({ status: z.literal('ok').optional() })),
         503: json(
-          'The event loop has stood still for longer than `admin.maxEventLoopDelay` within the last 10 s',
+          'The event loop was blocked for longer than `admin.maxEventLoopDelay` within the last 10 s',
           z.object({ status: z.literal('blocked').optional(), blockedMs: z.int().optional() }),
         ),
       },
     },
     'GET /readyz': {
       id: 'readiness',
-      summary: 'Readiness',
+      summary: 'Check readiness',
       responses: {
-        200: json('Ready', readiness),
-        503: json('Not ready, because of these parts', readiness),
+        200: json('The instance is ready', readiness),
+        503: json('The instance is not ready; `notReady` lists the failed checks', readiness),
       },
     },
   },
@@ -74,33 +74,33 @@ const operatorRoutes = defineRoutes(
   {
     ...ADMIN_GROUP,
     parameters: z.object({
-      network: pathText('The network as `GET /traffic` lists it, or an address in it.', '192.0.2.0/24'),
-      file: pathText('The name of the file.', 'main.js'),
+      network: pathText('The network as listed by `GET /traffic`, or an address in it.', '192.0.2.0/24'),
+      file: pathText('Name of the file.', 'main.js'),
     }),
   },
   {
     'GET /metrics': {
       id: 'metrics',
-      summary: 'Metrics for Prometheus',
-      responses: { 200: ofType('Text exposition format 0.0.4', 'text/plain') },
+      summary: 'Read the metrics for Prometheus',
+      responses: { 200: ofType('The metrics in text exposition format 0.0.4', 'text/plain') },
     },
     'GET /': {
       id: 'statusPage',
-      summary: 'The status page',
-      responses: { 200: ofType('The page, without figures', 'text/html') },
+      summary: 'Show the status page',
+      responses: { 200: ofType('The page, which loads its figures from `/events`', 'text/html') },
     },
     'GET /status/{file}': {
       id: 'statusFile',
-      summary: 'A script or the style sheet of the status page',
+      summary: 'Read a script or the style sheet of the status page',
       responses: { 200: { description: 'The file', content: { 'text/javascript': text, 'text/css': text } } },
       errors: ['UNKNOWN_ENDPOINT'],
     },
     'GET /events': {
       id: 'events',
-      summary: 'The statistics once a second, as server-sent events',
+      summary: 'Stream the statistics once a second as server-sent events',
       responses: {
         200: ofType(
-          'Messages with the response of `/stats` as data, and with limited networks',
+          'Messages whose data is the response of `/stats`, with the figures of the last minute and the top rows of `/traffic`',
           'text/event-stream',
         ),
       },
@@ -108,54 +108,57 @@ const operatorRoutes = defineRoutes(
     },
     'GET /changes': {
       id: 'changes',
-      summary: 'Writes and purges as server-sent events, if `changes.enabled`',
+      summary: 'Stream writes and purges as server-sent events',
       description:
-        'With `Last-Event-ID` from there on (`0-0`: from the oldest that is kept), otherwise from now on. An event `gap` stands for changes that are missing.',
+        'Requires `changes.enabled`. Starts after the event in `Last-Event-ID` (`0-0`: with the oldest retained change), otherwise with the next change. An event `gap` replaces lost changes.',
       responses: {
-        200: ofType('Messages with a change as data, each with its id', 'text/event-stream'),
+        200: ofType('Events `change` and `gap`, each with an id and the change as data', 'text/event-stream'),
       },
       errors: ['UNKNOWN_ENDPOINT', 'BAD_REQUEST', 'ADMIN_BUSY'],
     },
     'GET /stats': {
       id: 'stats',
-      summary: 'The statistics',
-      responses: { 200: json('Statistics', anyObject) },
+      summary: 'Read the statistics of this instance',
+      responses: {
+        200: json('Counts since the start, and top lists of the last five to ten minutes', anyObject),
+      },
     },
     'GET /traffic': {
       id: 'traffic',
-      summary: 'Traffic rules, the clients with the most misses, and limited networks',
+      summary: 'Read the traffic rules, the clients with the most misses, and the limited networks',
       responses: {
         200: json(
-          'The counts of rules since the start, of clients in the last five to ten minutes',
+          'Counts of each rule since the start, clients with the most misses in the last five to ten minutes, and limited networks',
           trafficReport,
         ),
       },
     },
     'DELETE /traffic/blocked/{network}': {
       id: 'unblockNetwork',
-      summary: 'End the limit of a network, in all instances',
-      responses: { 204: 'Done; other instances follow within two seconds' },
+      summary: 'End the limit of a network on all instances',
+      responses: { 204: 'The limit has ended; other instances follow within two seconds' },
       errors: ['ADMIN_NOT_BLOCKED', 'INVALIDATION_UNCONFIRMED'],
     },
     'GET /cache': {
       id: 'inspectCache',
-      summary: 'The cache entries of a handle',
+      summary: 'Read the cache entries of a handle',
       query: z.object({ handle: text.meta({ description: 'The handle.', example: '21.T1/a' }) }),
-      responses: { 200: json('Every entry', cacheCopies) },
+      responses: { 200: json('The entries in memory and in Redis', cacheCopies) },
       errors: ['BAD_PARAMETER'],
     },
     'POST /purge': {
       id: 'purge',
       summary: 'Invalidate handles on all instances',
-      description: 'With `soft` the entries become stale: served only while the Handle server fails.',
+      description:
+        'With `soft`, the entries become stale: they are served only while the Handle server fails or is slow. `prefix` is the beginning of the handles as plain text: `21.T1` includes `21.T11998/…`, so end it with a slash.',
       body: {
-        description: 'Which handles',
+        description: 'The handles to invalidate',
         content: { 'application/json': purgeBody },
         example: { handle: '21.T11998/page' },
       },
       responses: {
         200: json(
-          'Done; `shared` false: other instances are invalidated when Redis is back',
+          'The handles were invalidated. `shared` is false while Redis is unavailable: other instances follow when it is back',
           z.object({ purged: anyObject, soft: z.boolean(), shared: z.boolean() }),
         ),
       },
@@ -163,11 +166,11 @@ const operatorRoutes = defineRoutes(
     },
     'GET /export': {
       id: 'exportRecords',
-      summary: 'The records of a prefix in memory, one JSON object per line',
+      summary: 'Export the records of a prefix in memory',
       query: z.object({ prefix }),
       responses: {
         200: ofType(
-          'Records with their times. The trailer `Export-Not-Found` counts the handles in memory that do not exist.',
+          'The public records with their times, one JSON object per line. The trailer `Export-Not-Found` is the number of handles that are cached as nonexistent',
           'application/x-ndjson',
         ),
       },
@@ -175,28 +178,33 @@ const operatorRoutes = defineRoutes(
     },
     'GET /reports': {
       id: 'report',
-      summary: 'The resolutions of a prefix in a month',
+      summary: 'Read the resolution report of a prefix for a month',
       query: reportQuery,
-      responses: { 200: json('The sum of all instances, up to a minute old', resolutionReport) },
+      responses: {
+        200: json('The sum over all instances, up to a minute old for other instances', resolutionReport),
+      },
       errors: ['BAD_PARAMETER', 'REPORTS_DISABLED', 'REPORT_UNAVAILABLE'],
     },
     'POST /import': {
       id: 'importRecords',
-      summary: 'Put exported records into memory',
-      description: 'They are stale: served only while the Handle server fails, or where there is none.',
+      summary: 'Import exported records into memory',
+      description:
+        'Imported records are stale: they are served only while the Handle server fails or is slow. Without a Handle server for their prefix, they are fresh.',
       body: {
-        description: 'Up to 4 MiB of lines of an export',
+        description: 'Lines of an export, up to 4 MiB',
         content: { 'application/x-ndjson': text },
       },
       responses: {
         200: json(
-          'How many lines are in memory now; were skipped because memory has them already or they have changed, because they are too old, or because memory is full; and are no records',
+          'The number of lines by result',
           z.object({
-            restored: z.int(),
-            kept: z.int(),
-            expired: z.int(),
-            full: z.int(),
-            rejected: z.int(),
+            restored: z.int().describe('Stored in memory.'),
+            kept: z
+              .int()
+              .describe('Skipped, because memory already has the record or the handle has changed.'),
+            expired: z.int().describe('Skipped, because the record is too old even to be served as stale.'),
+            full: z.int().describe('Skipped, because memory is full.'),
+            rejected: z.int().describe('Rejected, because the line is not a record.'),
           }),
         ),
       },
@@ -206,11 +214,11 @@ const operatorRoutes = defineRoutes(
       id: 'setLogLevel',
       summary: 'Set the log level',
       body: {
-        description: 'Until the next start',
+        description: 'The log level, until the next start or a reload that changes `log.level`',
         content: { 'application/json': logLevelBody },
         example: { level: 'debug' },
       },
-      responses: { 200: json('Done', logLevelBody) },
+      responses: { 200: json('The new log level', logLevelBody) },
       errors: ['ADMIN_BAD_BODY', 'BODY_TOO_LARGE'],
     },
   },

@@ -10,7 +10,10 @@ const handle = z
   .string()
   .min(1)
   .refine((text) => Buffer.byteLength(text) <= MAX_HANDLE_BYTES && !text.includes('\0'), 'not a handle');
-const soft = z.boolean().optional().describe('Keep the entries as stale, for an upstream that fails.');
+const soft = z
+  .boolean()
+  .optional()
+  .describe('Whether to mark the entries as stale instead of removing them. Default: `false`.');
 
 export const purgeBody = z
   .union(
@@ -44,10 +47,12 @@ export const cacheCopies = z
         kind: z.enum(['found', 'empty', 'not-found']),
         state: z.enum(['fresh', 'stale', 'none']),
         ageSeconds: z.number(),
-        ttlSeconds: z.number().describe('The rest of its TTL; 0 when stale.'),
-        staleIfErrorSeconds: z.number().describe('For which it may be served stale.'),
+        ttlSeconds: z.number().describe('Remaining TTL in seconds; 0 if stale.'),
+        staleIfErrorSeconds: z
+          .number()
+          .describe('Seconds until the entry can no longer be served, even as stale.'),
         bytes: z.int(),
-        hits: z.int().optional().describe('In this instance, since it was stored.'),
+        hits: z.int().optional().describe('Hits in the memory of this instance since the entry was stored.'),
       }),
     ),
   })
@@ -74,17 +79,20 @@ export const reportQuery = z.object({
   prefix: z
     .string()
     .regex(/^[^/]+$/)
-    .meta({ description: 'The prefix, or `other`.', example: '21.T11998' }),
+    .meta({
+      description: 'The prefix, without a slash; `other` for all prefixes without a separate report.',
+      example: '21.T11998',
+    }),
   month: z
     .string()
     .regex(/^\d{4}-(?:0[1-9]|1[0-2])$/)
     .optional()
-    .meta({ description: 'The month in UTC; by default the current one.', example: '2026-11' }),
+    .meta({ description: 'The month in UTC, as `YYYY-MM`. Default: the current month.', example: '2026-11' }),
 });
 
 const topHandles = z.object({
   exact: z.boolean().describe('Whether every handle is listed with its exact count.'),
-  maxError: z.int().describe('The maximum difference between a count and the exact one.'),
+  maxError: z.int().describe('Maximum difference between a count and the exact count.'),
   handles: z.array(z.object({ handle: z.string(), count: z.int() })),
 });
 
@@ -93,9 +101,11 @@ export const resolutionReport = z
   .object({
     prefix: z.string(),
     month: z.string(),
-    resolutions: z.int().describe('Answered reads, those of unknown handles included.'),
-    unknown: z.int().describe('Reads of handles that do not exist.'),
-    robots: z.int().describe('Reads that a traffic rule with `robot: true` matched, failed ones included.'),
+    resolutions: z.int().describe('Number of answered reads, including those of handles that do not exist.'),
+    unknown: z.int().describe('Number of answered reads of handles that do not exist.'),
+    robots: z
+      .int()
+      .describe('Number of reads that matched a traffic rule with `robot: true`, including failed reads.'),
     byInterface: z.record(z.string(), z.int()),
     topHandles,
     topUnknown: topHandles,

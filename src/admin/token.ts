@@ -16,7 +16,7 @@ export function createTokenCheck(token: string | undefined): RequestHandler {
     else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
       next(
         new ServiceError('ADMIN_CROSS_ORIGIN', {
-          detail: 'the Origin or Host is not that of the admin listener',
+          detail: 'the Origin or Host does not match the admin listener',
         }),
       );
     } else if (isExpected === undefined || isExpected(givenToken(req))) next();

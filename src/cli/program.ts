@@ -43,7 +43,7 @@ function addConfigured(program: Command): void {
     .command('check-config')
     .description('check the configuration as serve does; print each value and its source, secrets masked')
     .option(...CONFIG)
-    .option('--probe', 'also try the Handle server, its mirrors, Redis and the reverse lookup once')
+    .option('--probe', 'also test the Handle server, its mirrors, Redis and the reverse lookup')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./config-commands.js')).checkConfig));
   program
@@ -51,22 +51,25 @@ function addConfigured(program: Command): void {
     .description('print the site record of this proxy (HS_SITE) for clients of the native protocol')
     .option(...CONFIG)
     .option('--index <number>', 'index of the value in the prefix record', from1To(1_000_000), 2)
-    .option('--caching', 'print the only site of its clients, for local_info.json or resolver_site')
-    .option('--binary', 'print the bytes of a resolver_site file')
+    .option(
+      '--caching',
+      'print a primary site for clients that use only this one (local_info.json, resolver_site)',
+    )
+    .option('--binary', 'print a binary resolver_site file')
     .action(lazy(async () => (await import('./config-commands.js')).printSiteRecord));
 }
 
 function addOperate(program: Command): void {
-  const handle = 'handle, as hdl:… or as a URL too; - for those of standard input, one per line';
+  const handle = 'handle, also as hdl:… or a URL; - for standard input with one handle per line';
   atAdmin(atProxy(program.command('resolve').argument('<handle>', handle)))
     .description('resolve a handle through the proxy and show its cache entries')
     .addOption(
       new Option('--direct <url>', 'resolve at this Handle server instead of the proxy').argParser(baseUrl),
     )
     .addOption(
-      new Option('--fingerprint <sha256>', 'certificate of the server of --direct').argParser(fingerprint),
+      new Option('--fingerprint <sha256>', 'SHA-256 of the certificate, for --direct').argParser(fingerprint),
     )
-    .option('--ca <file>', 'PEM file of the authority of that certificate')
+    .option('--ca <file>', 'PEM file of the authority that signed the certificate')
     .addOption(
       new Option('--insecure', 'accept any certificate with --direct, and print its fingerprint').conflicts([
         'fingerprint',
@@ -82,7 +85,7 @@ function addOperate(program: Command): void {
         .conflicts(['direct']),
     )
     .addOption(new Option('--json', 'print the response body unchanged, as in a pipe').conflicts('plain'))
-    .option('--plain', 'print a line per value, tabs between index, type, ttl and data')
+    .option('--plain', 'print index, type, ttl and data of each value, separated by tabs')
     .action(lazy(async () => (await import('./resolve.js')).resolve));
   atAdmin(program.command('purge').argument('[handles...]'))
     .description('invalidate handles in every instance')
@@ -97,17 +100,17 @@ function addOperate(program: Command): void {
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./operate.js')).stats));
   atAdmin(program.command('traffic'))
-    .description('show limited networks and what each traffic rule did, or end a limit')
+    .description('show limited networks and the counts of each traffic rule, or end a limit')
     .option('--unblock <network>', 'end the limit of this network')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./operate.js')).traffic));
   atAdmin(program.command('report'))
-    .description('show the resolutions of a prefix in a month, from reports.enabled')
+    .description('show the resolution report of a prefix for a month; requires reports.enabled')
     .requiredOption(
       '--prefix <prefix>',
-      'prefix without a slash, such as 21.T1; other for those without a report',
+      'prefix without a slash, such as 21.T1; other for all prefixes without a report',
     )
-    .option('--month <month>', 'month in UTC, such as 2026-11, instead of the current one')
+    .option('--month <month>', 'month in UTC, such as 2026-11, by default the current month')
     .addOption(
       new Option('--csv <folder>', 'write summary.csv, top.csv and failed.csv to this folder').conflicts(
         'json',
@@ -123,9 +126,14 @@ function addTransfer(program: Command): void {
     .requiredOption('--prefix <prefix>', 'prefix without a slash, such as 21.T1')
     .option('--output <file>', 'file instead of standard output; compressed when its name ends in .gz')
     .action(lazy(async () => (await import('./transfer.js')).exportRecords));
-  atAdmin(program.command('import').argument('<file>', 'file of export, compressed with gzip or not'))
-    .description('put the records of an export into memory')
-    .option('--skip <number>', 'records at the beginning of the file to leave out, to resume', wholeNumber, 0)
+  atAdmin(program.command('import').argument('<file>', 'file written by export, compressed with gzip or not'))
+    .description('load the records of an export into memory')
+    .option(
+      '--skip <number>',
+      'number of records to skip at the beginning of the file, to resume',
+      wholeNumber,
+      0,
+    )
     .action(lazy(async () => (await import('./transfer.js')).importRecords));
 }
 
@@ -155,7 +163,7 @@ function addLoad(program: Command): void {
 function addRegister(program: Command): void {
   program
     .command('register')
-    .description('write the keys, the site and the bundle with which a Handle service is registered')
+    .description('write the keys, the site record and the bundle for registering a Handle service')
     .option('--output <folder>', 'folder of the files; existing files are never replaced', 'handle-service')
     .option('--address <ip>', 'public IP address of the service')
     .option('--address6 <ip>', 'public IPv6 address of a service that also has an IPv4 address')
@@ -185,7 +193,7 @@ function addDevServer(program: Command): void {
   program
     .command('dev-server')
     .description('run a Handle server in memory for tests of other programs; not for production')
-    .option('--host <address>', 'address to listen at', '127.0.0.1')
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <number>', 'port of the record interface; 0 selects a free one', portNumber, 8000)
     .option('--seed <file>', 'file with a record per line (handle and values), compressed with gzip or not')
     .option('--native-port <number>', 'port of the native protocol over UDP and TCP', portNumber)

@@ -182,10 +182,10 @@ export async function importRecords(file: string, options: AdminOptions & { skip
 
 function importedText({ restored, kept, expired, full, rejected }: ImportCounts): string {
   const skipped = [
-    [kept, 'in memory already'],
+    [kept, 'already in memory'],
     [expired, 'too old'],
-    [full, 'without room in memory'],
-    [rejected, 'no records'],
+    [full, 'left out (memory full)'],
+    [rejected, 'invalid'],
   ] as const;
   const reasons = skipped.flatMap(([count, reason]) => (count === 0 ? [] : [`${count} ${reason}`]));
   return `${restored} imported, ${kept + expired + full + rejected} skipped${reasons.length === 0 ? '' : `: ${reasons.join(', ')}`}`;

@@ -97,6 +97,6 @@ async function acquireLocal(
 
 const busy = (): ServiceError =>
   new ServiceError('CONCURRENT_MODIFICATION', {
-    detail: 'others are changing this handle, try again in a moment',
+    detail: 'other clients are changing this handle; try again in a moment',
     retryAfterMs: 1000,
   });

@@ -25,7 +25,7 @@ import { writeHandle } from './write.js';
 import { BadInput, javaException } from './bad-input.js';
 import type { SessionStore } from './session-store.js';
 
-export interface Household extends World {
+export interface DemoState extends World {
   sessions: SessionStore;
   site: SiteJson;
   now: () => number;
@@ -38,19 +38,19 @@ const MAX_TARGET = 8000;
 const SERVLET_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'OPTIONS'];
 
 /** Creates the function that answers every request except those rejected by the HTTP parser. */
-export function createRouter(household: Household): (request: DemoRequest) => Answered {
+export function createRouter(state: DemoState): (request: DemoRequest) => Answered {
   let serverKeys: KeyPairKeyObjectResult | undefined;
   const serverKey = (): KeyPairKeyObjectResult =>
     (serverKeys ??= generateKeyPairSync('rsa', { modulusLength: 2048 }));
 
   const sessions: DemoRoute = ({ path }, { method, secure, body }, login) =>
-    answerSessions({ method, path, secure, login, body }, household, serverKey);
+    answerSessions({ method, path, secure, login, body }, state, serverKey);
 
   const routeFor = ({ path }: DemoTarget): DemoRoute => {
-    if (/^\/api\/handles(\/|$)/.test(path) || /^\/api\/handles\//i.test(path)) return handles(household);
-    if (!/^\/api(\/|$)/.test(path)) return (target) => redirectPage(target, household);
-    if (path.startsWith('/api/prefixes')) return prefixes(household);
-    if (path === '/api/site') return () => succeed({ site: household.site });
+    if (/^\/api\/handles(\/|$)/.test(path) || /^\/api\/handles\//i.test(path)) return handles(state);
+    if (!/^\/api(\/|$)/.test(path)) return (target) => redirectPage(target, state);
+    if (path.startsWith('/api/prefixes')) return prefixes(state);
+    if (path === '/api/site') return () => succeed({ site: state.site });
     if (/^\/api\/verifications(\/|$)/.test(path)) return verifications;
     return unknownEndpoint;
   };
@@ -62,7 +62,7 @@ export function createRouter(household: Household): (request: DemoRequest) => An
     try {
       const refusal = containerRefusal(request, target);
       if (refusal) return { reply: refusal, parameters };
-      const login = loginOf(request, household);
+      const login = loginOf(request, state);
       const reply = isSession
         ? sessions(target, request, login)
         : (loginRefusal(login) ?? routeFor(target)(target, request, login));
@@ -89,8 +89,8 @@ function containerRefusal({ method, target }: DemoRequest, { path }: DemoTarget)
 const SERVLET_METHODS_IN_ALLOW = SERVLET_METHODS.join(', ');
 
 /** Verifies the login. Over plain HTTP credentials are ignored. */
-function loginOf({ secure, headers }: DemoRequest, household: Household): DemoLogin {
-  return secure ? readLogin(headers, household) : { failed: false, basic: true };
+function loginOf({ secure, headers }: DemoRequest, state: DemoState): DemoLogin {
+  return secure ? readLogin(headers, state) : { failed: false, basic: true };
 }
 
 function loginRefusal(login: DemoLogin): DemoReply | undefined {

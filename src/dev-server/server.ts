@@ -9,7 +9,7 @@ import type { ValueReference } from '../handle/value.js';
 import { type DemoControl, createControl, send } from './control.js';
 import { type DemoReply, type DemoRequest, containerError, protocolError } from './reply.js';
 import { preflight, toWire } from './respond.js';
-import { type Household, createRouter } from './routes.js';
+import { type DemoState, createRouter } from './routes.js';
 import { DEMO_PREFIXES, DEMO_SERVER_ADMINS, DEMO_SITE, demoRecords } from './seed.js';
 import { type RecordInput, RecordStore, createRights } from './store.js';
 import { type Random, SessionStore, systemRandom } from './session-store.js';
@@ -47,10 +47,10 @@ export interface DemoServer extends DemoControl {
 /** Creates a server with its records. No listener is open yet. */
 export function createDemoServer(options: DemoOptions = {}): DemoServer {
   const { now = Date.now, tls, treatHttpAsSecure = true } = options;
-  const household = createHousehold({ ...options, now });
-  const route = createRouter(household);
+  const state = createState({ ...options, now });
+  const route = createRouter(state);
   const { control, onRequest } = createControl(options);
-  const doors: Server[] = [];
+  const listeners: Server[] = [];
 
   const handle = (secure: boolean) => (incoming: IncomingMessage, response: ServerResponse) => {
     const { method = '', url: target = '', headers } = incoming;
@@ -60,7 +60,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
     incoming.on('end', () => {
       const request: DemoRequest = { method, target, headers, body: Buffer.concat(chunks), secure };
       const answer = (): void => {
-        const reply = preflight(request) ?? toWire(route(request), request, household.sessions);
+        const reply = preflight(request) ?? toWire(route(request), request, state.sessions);
         const sendReply = (): void => {
           if (!response.destroyed) send(response, reply, seen.fault);
         };
@@ -74,7 +74,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
 
   const open = async (server: Server, port: number, host: string): Promise<string> => {
     server.on('clientError', answerBadRequest);
-    doors.push(server);
+    listeners.push(server);
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(port, host, resolve);
     });
@@ -92,19 +92,19 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
       url: `http://${await open(createServer(SERVER_OPTIONS, handle(false)), port, host)}`,
     }),
     close: async () => {
-      await Promise.all(doors.splice(0).map(closeDoor));
+      await Promise.all(listeners.splice(0).map(closeListener));
     },
     put: (name: string, values: RecordInput) => {
-      household.store.put(name, values);
+      state.store.put(name, values);
     },
-    remove: (name: string) => household.store.delete(name),
+    remove: (name: string) => state.store.delete(name),
   });
 }
 
 /** Accepts long request lines, so that the router can reject them like Jetty. The idle timeout is Jetty's. */
 const SERVER_OPTIONS = { maxHeaderSize: 65_536, keepAliveTimeout: 30_000 };
 
-function createHousehold(options: DemoOptions & { now: () => number }): Household {
+function createState(options: DemoOptions & { now: () => number }): DemoState {
   const { now, random = systemRandom, prefixes = DEMO_PREFIXES, site = DEMO_SITE } = options;
   const store = new RecordStore({ prefixes, now });
   for (const [handle, values] of Object.entries(options.seed ?? demoRecords(now())))
@@ -119,7 +119,7 @@ function createHousehold(options: DemoOptions & { now: () => number }): Househol
   };
 }
 
-function closeDoor(server: Server): Promise<void> {
+function closeListener(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => {
       resolve();

@@ -42,7 +42,7 @@ function open(
   return {
     status: 201,
     headers: [['Location', '/api/sessions/this']],
-    json: { ...describe(session), ...proof, ...who(session.identity), ...why(login) },
+    json: { ...describe(session), ...proof, ...identityMembers(session.identity), ...errorMembers(login) },
   };
 }
 
@@ -54,8 +54,8 @@ function answerThis({ method, login, body }: SessionRequest, keys: Keys): DemoRe
   if (session === undefined) return empty(403);
   const json = {
     ...describe(session),
-    ...who(answered.failed ? undefined : session.identity),
-    ...why(answered),
+    ...identityMembers(answered.failed ? undefined : session.identity),
+    ...errorMembers(answered),
   };
   if (!answered.failed) return { status: 200, json };
   return { status: 401, json, challenge: { basic: false, error: answered.error, session } };
@@ -63,7 +63,7 @@ function answerThis({ method, login, body }: SessionRequest, keys: Keys): DemoRe
 
 function show(login: DemoLogin): DemoReply {
   if (login.session)
-    return { status: 200, json: { ...describe(login.session), ...who(login.session.identity) } };
+    return { status: 200, json: { ...describe(login.session), ...identityMembers(login.session.identity) } };
   return login.failed ? empty(403) : { status: 200, json: { authenticated: false } };
 }
 
@@ -75,10 +75,11 @@ function end({ session }: DemoLogin, { sessions }: Keys): DemoReply {
 
 const describe = ({ sessionId, nonce }: Session): Record<string, unknown> => ({ sessionId, nonce });
 
-const who = (identity: ValueReference | undefined): Record<string, unknown> =>
+const identityMembers = (identity: ValueReference | undefined): Record<string, unknown> =>
   identity ? { authenticated: true, id: `${identity.index}:${identity.handle}` } : {};
 
-const why = ({ error }: DemoLogin): Record<string, unknown> => (error === undefined ? {} : { error });
+const errorMembers = ({ error }: DemoLogin): Record<string, unknown> =>
+  error === undefined ? {} : { error };
 
 /** Signs both nonces with the server's site key. */
 function serverProof(

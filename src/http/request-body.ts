@@ -76,7 +76,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
 /** Creates the error for an upload that must release its memory. */
 export const tooManyBodies = (): ServiceError =>
   new ServiceError('OVERLOADED', {
-    detail: 'too many bodies are on their way',
+    detail: 'too many request bodies at the same time',
     retryAfterMs: RETRY_AFTER_MS,
   });
 

@@ -15,7 +15,7 @@ const problem = z
     responseCode: z
       .int()
       .describe(
-        'That of the Handle System. In a 404, 100: no such handle; 4: no such path; 301: the prefix is not served here.',
+        'Response code of the Handle System. In a 404 for a handle: 100 for a handle that does not exist, 4 for an unknown path, 301 for a prefix that is not served here.',
       ),
     handle: z.string().optional(),
   })

@@ -146,7 +146,7 @@ function createFinish(site: SiteInfo, now: () => number) {
 }
 
 const TOO_LONG =
-  'The record is longer than a message may be: ask for some of its values, or over the JSON interface';
+  'The record is too long for a message: request some of its values, or use the JSON interface';
 const TOO_LONG_FOR_UDP = 'The answer is too large for UDP: use TCP';
 
 /** Whether an op code is administrative, which this site does not support. */

@@ -23,9 +23,11 @@ const message = { [MESSAGE_TYPE]: z.string().meta({ contentMediaType: MESSAGE_TY
 const sendMessage = <const Id extends string>(id: Id) => ({
   id,
   summary: 'Send a native message',
-  description: `It needs \`${MESSAGE_TYPE}\` in \`Content-Type\` and \`Accept\`, and names its handle itself.`,
-  body: { description: 'A message with its envelope', content: message },
-  responses: { 200: { description: 'A message with its envelope, for errors too', content: message } },
+  description: `A native message requires \`${MESSAGE_TYPE}\` in both \`Content-Type\` and \`Accept\`. It contains its handle; the path is ignored.`,
+  body: { description: 'A native message with its envelope', content: message },
+  responses: {
+    200: { description: 'A native message with its envelope, also for errors', content: message },
+  },
   errors: ['BODY_TOO_LARGE'] as const,
   when: (req: IncomingMessage, { path }: Target) => !FILES.test(path) && isTunnelled(req),
 });
@@ -34,9 +36,9 @@ const sendMessage = <const Id extends string>(id: Id) => ({
 export const nativeRoutes = defineRoutes(
   {
     interface: 'native',
-    tag: { name: 'Native protocol', description: 'The Handle protocol over HTTP.' },
+    tag: { name: 'Native protocol', description: 'The binary Handle protocol, tunnelled over HTTP.' },
     handler: 'tunnel',
-    parameters: z.object({ handle: z.string().describe('Any path.') }),
+    parameters: z.object({ handle: z.string().describe('Any path. The message contains the handle.') }),
   },
   { 'POST /': sendMessage('sendMessage'), 'POST /{handle}': sendMessage('sendMessageAnywhere') },
 );

@@ -52,15 +52,20 @@ const SECURITY_SCHEMES: Readonly<Record<Exclude<Security, 'none'>, Schema>> = {
   basic: {
     type: 'http',
     scheme: 'basic',
-    description: 'User name: index and handle of the user, the colon between them as %3A; over https only.',
+    description:
+      'The user name is the index and handle of the user with an encoded colon, such as `300%3A21.T11998/USER01`. The Handle server must be reached over https.',
   },
   session: {
     type: 'apiKey',
     in: 'header',
     name: 'Authorization',
-    description: 'Handle sessionId="…", after POST /api/sessions.',
+    description: '`Handle sessionId="…"` with the id of a session from `POST /api/sessions`.',
   },
-  adminToken: { type: 'http', scheme: 'bearer', description: 'admin.token of the configuration.' },
+  adminToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The value of `admin.token` in the configuration.',
+  },
 };
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -99,7 +104,7 @@ class OperationWriter {
 
   write({ id, tag, summary, description, body, security, ...route }: Route): Operation {
     const parameters = this.#parameters(route);
-    const below = route.path.endsWith('/*') ? 'Every path below it too.' : undefined;
+    const below = route.path.endsWith('/*') ? 'Also applies to every path below.' : undefined;
     const text = [description, below].filter((part) => part !== undefined).join(' ');
     return {
       operationId: id,
@@ -148,7 +153,7 @@ class OperationWriter {
     const titles: Record<string, string> = {};
     for (const code of errors) {
       const { status, title } = CATALOGUE[code];
-      titles[status] = titles[status] === undefined ? title : `${titles[status]}; or: ${title}`;
+      titles[status] = joinTexts([titles[status], title]);
     }
     const ofErrors = mapValues(titles, (description) => ({
       description,
@@ -210,6 +215,19 @@ function convert(validator: z.ZodType): JsonSchema {
   return schema;
 }
 
+/** Joins descriptions as alternatives, without duplicates. Merged descriptions contain no other semicolons. */
+function joinTexts(texts: readonly (string | undefined)[]): string {
+  const parts = texts.flatMap((text) => text?.split(/; (?:or )?/) ?? []);
+  const [first = '', ...others] = new Map(parts.map((text) => [lowerFirst(text), text])).values();
+  const last = others.pop();
+  if (last === undefined) return first;
+  return `${[first, ...others.map(lowerFirst)].join('; ')}; or ${lowerFirst(last)}`;
+}
+
+/** Lower-cases the first letter unless the first word is an abbreviation. */
+const lowerFirst = (text: string): string =>
+  text.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase());
+
 const mapValues = <T, R>(
   from: Readonly<Record<string, T>>,
   map: (value: T, name: string) => R,
@@ -225,7 +243,7 @@ function merge(one: Operation, other: Operation, isOtherPlain: boolean): Operati
   return {
     ...plain,
     tags: [...new Set([...plain.tags, ...conditional.tags])],
-    summary: `${plain.summary}; or: ${conditional.summary}`,
+    summary: `${plain.summary}, or ${lowerFirst(conditional.summary)}`,
     ...(description !== '' && { description }),
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody && { requestBody }),
@@ -258,7 +276,7 @@ type DocumentBody = Operation['requestBody'];
 function mergeBodies(one: DocumentBody, other: DocumentBody): DocumentBody {
   if (one === undefined || other === undefined) return one ?? other;
   return {
-    description: `${one.description}; or: ${other.description}`,
+    description: joinTexts([one.description, other.description]),
     required: one.required && other.required,
     content: { ...one.content, ...other.content },
   };
@@ -270,10 +288,9 @@ function mergeResponses(one: ResponseObject, other: ResponseObject): ResponseObj
     const schemas = unique([content[type]?.schema ?? schema, schema]);
     content[type] = { schema: schemas.length === 1 ? schema : { anyOf: schemas } };
   }
-  const descriptions = [one, other].flatMap(({ description }) => description.split('; or: '));
   return {
     ...one,
-    description: [...new Set(descriptions)].join('; or: '),
+    description: joinTexts([one.description, other.description]),
     ...(Object.keys(content).length > 0 && { content }),
   };
 }
@@ -282,7 +299,7 @@ function mergeResponses(one: ResponseObject, other: ResponseObject): ResponseObj
 const headOf = ({ operationId, summary, responses, ...get }: Operation): Operation => ({
   ...get,
   operationId: `${operationId}Head`,
-  summary: `The headers of: ${summary}`,
+  summary: `${summary} (headers only)`,
   responses: mapValues(responses, ({ description, headers }) => ({
     description,
     ...(headers && { headers }),

@@ -22,7 +22,7 @@ export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
     title: 'API',
     main: html`<h1>API</h1>
       <p>
-        ${info.summary} Version ${info.version}. The same for programs:
+        ${info.summary} Version ${info.version}. Machine-readable:
         <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).
       </p>
       ${tags.map(
@@ -45,15 +45,15 @@ function renderOperation({ path, method, operation }: PageOperation): Html {
   const examples = Object.entries(requestBody?.content ?? {});
   return html`<section id="${operationId}">
     <h3><code>${method.toUpperCase()} ${path}</code></h3>
-    <p>${summary}. ${description === undefined ? undefined : withCode(description)}</p>
+    <p>${withCode(summary)}. ${description === undefined ? undefined : withCode(description)}</p>
     ${method === 'get' ? tryForm(operation) : undefined}
     <details>
       <summary>Parameters and responses</summary>
       ${parameters.length === 0 ? undefined : html`<dl>${parameters.map(renderParameter)}</dl>`}
       ${examples.map(
         ([type, { example }]) =>
-          html`<p>${requestBody?.description}, as <code>${type}</code>, such as</p>
-            <pre>${JSON.stringify(example, undefined, 2)}</pre>`,
+          html`<p>Request body (<code>${type}</code>): ${withCode(requestBody?.description ?? '')}.</p>
+            ${example === undefined ? undefined : html`<pre>${JSON.stringify(example, undefined, 2)}</pre>`}`,
       )}
       <dl>${Object.entries(responses).map(renderResponse)}</dl>
     </details>
@@ -93,7 +93,7 @@ function optionalFields(operationId: string, fields: readonly Parameter[]): Html
   const optional = fields.filter(({ required }) => required !== true);
   if (optional.length === 0) return undefined;
   return html`<details>
-    <summary>More</summary>
+    <summary>Optional parameters</summary>
     ${optional.map(({ name, in: place }) => {
       const id = `${operationId}-${place}-${name}`;
       return html`<label class="quiet" for="${id}">${name}</label>

@@ -18,17 +18,17 @@ export const openApiRoutes = (group: Pick<Route, 'interface' | 'tag'>) =>
     {
       'GET /openapi': {
         id: 'readDescriptionPage',
-        summary: 'This document as a page',
+        summary: 'Show this API reference as a page',
         responses: {
           200: { description: 'The page', content: { 'text/html': z.string() } },
-          303: 'The call of a form',
+          303: 'Redirect to the operation of a submitted form',
           304: 'Not modified',
         },
       },
       'GET /openapi.json': {
         id: 'readDescription',
-        summary: 'This document',
-        responses: { 200: json('The document', anyObject), 304: 'Not modified' },
+        summary: 'Read the OpenAPI document',
+        responses: { 200: json('The OpenAPI document', anyObject), 304: 'Not modified' },
       },
     },
   );

@@ -116,7 +116,7 @@ function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
 function refusedRead({ status, responseCode, members, retryAfter, challenge }: RecordRead): ServiceError {
   const { handle, ...others } = members;
   return new ServiceError('UPSTREAM_FAILED', {
-    detail: 'it does not show the record',
+    detail: 'it did not return the record',
     upstreamAnswer: {
       status: status === 200 ? 502 : status,
       members: responseCode === undefined ? { responseCode: RESPONSE_CODE.authenticationFailed } : others,

@@ -18,35 +18,35 @@ const RELAY_ERRORS: readonly ErrorCode[] = [
   'OVERLOADED',
   'UPSTREAM_TIMEOUT',
 ];
-const RELAYED = json('Another response of the server, as it came', recordError);
+const RELAYED = json('Another response of the server, relayed unchanged', recordError);
 
 const loginBody = (example: Record<string, string>) => ({
-  description: 'The same may stand in `Authorization: Handle`',
+  description: 'The login parameters, which may be sent in `Authorization: Handle …` instead',
   isOptional: true,
   content: { 'application/json': sessionLogin },
   example,
 });
 
 const ofSession = {
-  401: json('The login is wrong', session),
-  403: 'No such session, or not over https; without a body',
+  401: json('Wrong credentials', session),
+  403: 'Unknown session, or a session over plain http (no body)',
 };
 
 const answerChallenge = <const Id extends string>(id: Id) => ({
   id,
-  summary: 'Answer the challenge of a session',
+  summary: 'Log in by answering the challenge of a session',
   body: loginBody({ sessionId: 'node0abc', id: '300:21.T11998/USER01', type: 'HS_SECKEY' }),
-  responses: { 200: json('Logged in', session), ...ofSession },
+  responses: { 200: json('The authenticated session', session), ...ofSession },
 });
 
 const readSite = <const Id extends string>(id: Id) => ({
   id,
   summary: 'Read the site record of the Handle server',
-  responses: { 200: json('The site', site) },
+  responses: { 200: json('The site record', site) },
   security: ['none'] as const,
 });
 
-const done = { 200: json('Done', recordError), 401: LOGIN_NEEDED };
+const done = { 200: json('Success', recordError), 401: LOGIN_NEEDED };
 
 const homePrefix = <const Id extends string>(id: Id) => ({
   id,
@@ -56,20 +56,21 @@ const homePrefix = <const Id extends string>(id: Id) => ({
 
 const unhomePrefix = <const Id extends string>(id: Id) => ({
   id,
-  summary: 'End the responsibility of the Handle server for a prefix',
+  summary: 'Make the Handle server no longer responsible for a prefix',
   responses: done,
 });
 
 const verify = <const Id extends string>(id: Id) => ({
   id,
-  summary: 'Verify a signature that was made with an HS_SECKEY; other servers call it',
+  summary: 'Verify a signature by a secret key (HS_SECKEY)',
+  description: 'Called by other Handle servers to verify a login.',
   query: z.object({
-    nonce: optionalText('What was signed, in base64.'),
-    cnonce: optionalText('What was signed too, in base64.'),
-    alg: optionalText('The algorithm, such as `SHA-1`.'),
-    signature: optionalText('In base64.'),
+    nonce: optionalText('Signed nonce of the server, in base64.'),
+    cnonce: optionalText('Signed nonce of the client, in base64.'),
+    alg: optionalText('Algorithm of the signature, such as `SHA-1`.'),
+    signature: optionalText('The signature, in base64.'),
   }),
-  responses: { 200: json('`isValid` says whether the signature is right', anyObject), 401: LOGIN_NEEDED },
+  responses: { 200: json('Whether the signature is valid, in `isValid`', anyObject), 401: LOGIN_NEEDED },
   security: ['none'] as const,
 });
 
@@ -78,12 +79,13 @@ export const endpointRoutes = defineRoutes(
     interface: 'record',
     tag: {
       name: 'Handle server',
-      description: 'Other calls of a Handle server, relayed and never cached. HDLProxy has none of them.',
+      description:
+        'Other endpoints of a Handle server, relayed and never cached. HDLProxy does not have them.',
     },
     handler: 'passThrough',
     parameters: z.object({
-      prefix: pathText('The prefix handle.', '0.NA/21.T11998'),
-      key: pathText('Index and handle of the HS_SECKEY.', '300:21.T11998/USER01'),
+      prefix: pathText('Handle of the prefix.', '0.NA/21.T11998'),
+      key: pathText('Index and handle of the secret key (HS_SECKEY).', '300:21.T11998/USER01'),
     }),
     errors: RELAY_ERRORS,
     errorContent: { 'application/json': recordError },
@@ -94,19 +96,20 @@ export const endpointRoutes = defineRoutes(
     'POST /api/sessions/*': {
       id: 'openSession',
       summary: 'Open a session',
-      description: 'With Basic it is logged in at once. `cnonce` asks the server to prove itself.',
+      description:
+        'With Basic credentials, the session is authenticated immediately; if they are wrong, the response has an `error`. With `cnonce`, the server proves its identity with a signature.',
       body: loginBody({ cnonce: 'bm9uY2U=' }),
       responses: {
-        201: { ...json('The session', session), headers: { Location: '`/api/sessions/this`' } },
+        201: { ...json('The new session', session), headers: { Location: 'Always `/api/sessions/this`.' } },
         ...ofSession,
       },
       security: ['none', ...LOGINS],
     },
     'GET /api/sessions/this': {
       id: 'readSession',
-      summary: 'Read the session of the header Authorization',
+      summary: 'Read the session in the Authorization header',
       responses: {
-        200: json('The session, or `{"authenticated":false}` without one', session),
+        200: json('The session; `{"authenticated":false}` if the request names none', session),
         ...ofSession,
       },
       security: ['none', ...LOGINS],
@@ -116,7 +119,7 @@ export const endpointRoutes = defineRoutes(
     'DELETE /api/sessions/this': {
       id: 'endSession',
       summary: 'End a session',
-      responses: { 204: 'Ended', ...ofSession },
+      responses: { 204: 'The session has ended', ...ofSession },
     },
     'GET /api/site/*': readSite('readSite'),
     'POST /api/site/*': readSite('readSiteByPost'),
@@ -135,22 +138,25 @@ export const endpointRoutes = defineRoutes(
 );
 
 const page = z.string();
-const found: ResponseDescription = json('The handles', z.array(z.string()));
-const pattern = optionalText('The value of the type URL; `*` stands for any text.');
+const found: ResponseDescription = json('The matching handles', z.array(z.string()));
+const pattern = optionalText('Pattern for values of the type URL; `*` matches any text.');
 
 export const reverseLookupRoutes = defineRoutes(
   {
     interface: 'record',
-    tag: { name: 'Reverse lookup', description: 'The calls of the reverse lookup service, relayed.' },
+    tag: {
+      name: 'Reverse lookup',
+      description: 'Finds handles by their values. Requests are relayed to the reverse lookup service.',
+    },
     handler: 'reverseLookup',
     parameters: z.object({
       prefix: pathText('The prefix.', '21.T11998'),
-      path: pathText('A path of the service.', 'ping'),
+      path: pathText('Path of the service, below `/hrls/`.', 'ping'),
     }),
     errors: RELAY_ERRORS,
     errorContent: { 'application/json': recordError },
     responses: {
-      401: { description: 'The login is wrong, or missing', content: { 'text/html': page } },
+      401: { description: 'Credentials missing or wrong', content: { 'text/html': page } },
       default: RELAYED,
     },
     security: ['basic'],
@@ -158,26 +164,26 @@ export const reverseLookupRoutes = defineRoutes(
   {
     'GET /hrls/handles/?': {
       id: 'lookUpHandles',
-      summary: 'The handles whose values match',
-      description: 'Any other parameter is a type and the pattern of its value.',
+      summary: 'Find handles by their values',
+      description: 'Except for `limit` and `page`, a parameter is a type with a pattern for its values.',
       query: z.object({ URL: pattern }),
       responses: { 200: found },
     },
     'GET /hrls/handles/{prefix}': {
       id: 'lookUpHandlesOfPrefix',
-      summary: 'The handles of a prefix whose values match',
+      summary: 'Find handles of a prefix by their values',
       query: z.object({ URL: pattern }),
       responses: { 200: found },
     },
     'GET /hrls/ping': {
       id: 'pingLookup',
-      summary: 'Whether the service runs',
-      responses: { 200: { description: 'It runs', content: { 'text/plain': page } } },
+      summary: 'Check whether the reverse lookup service is running',
+      responses: { 200: { description: 'The service is running', content: { 'text/plain': page } } },
       security: ['none', 'basic'],
     },
     'GET /hrls/{path?}': {
       id: 'relayToLookup',
-      summary: 'Any other call of the service',
+      summary: 'Send any other request to the service',
       responses: {},
       security: ['none', 'basic'],
     },

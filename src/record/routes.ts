@@ -5,23 +5,28 @@ import { optionalText, pathText } from '../http/schemas.js';
 import { type Content, type Security, defineRoutes } from '../http/route-table.js';
 import { handleList, record, recordError, recordParameters, sentValue } from './schemas.js';
 
-export const RECORD_TAG = { name: 'Record interface', description: 'The interface of a Handle server.' };
+export const RECORD_TAG = {
+  name: 'Record interface',
+  description: 'The JSON interface of a Handle server: read, write and list records.',
+};
 
 export const LOGINS: readonly Security[] = ['basic', 'session'];
 
 const flag = (description: string) => z.enum(['', 'true', 'false']).optional().describe(description);
 
 export const form = {
-  pretty: flag('Indented JSON.'),
-  callback: optionalText('JSONP: the name of the function. With a login it is 403.'),
+  pretty: flag('Whether to indent the JSON. Default: `false`.'),
+  callback: optionalText('Name of a JavaScript function: the response is JSONP. 403 with credentials.'),
 };
 
 export const selection = {
-  index: z.array(z.int()).optional().describe('Only the values with these indexes; may be repeated.'),
+  index: z.array(z.int()).optional().describe('Select the values with this index; may be repeated.'),
   type: z
     .array(z.string())
     .optional()
-    .describe('Only the values of these types; `URL.` with the dot means its subtypes too; may be repeated.'),
+    .describe(
+      'Select the values of this type; may be repeated. A trailing dot includes the subtypes, as in `URL.`. Values that match `index` or `type` are selected.',
+    ),
 };
 
 /** Describes content as JSON, or as a script with `callback`. */
@@ -63,16 +68,16 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
 ];
 
 /** Description of the 401. It has no schema: a wrong password gets no body, but a missing login does. */
-export const LOGIN_NEEDED = 'A login is needed: JSON with responseCode 402. The login is wrong: no body.';
-const NOT_FOUND = 'There is no such handle (responseCode 100)';
+export const LOGIN_NEEDED = 'Credentials required (JSON with `responseCode` 402) or wrong (no body)';
+const NOT_FOUND = 'The handle does not exist (`responseCode` 100)';
 
 const conditions = z.object({
   'If-Match': optionalText(
-    'Write only when the record still has this `ETag`, as a GET of the same caller shows it; `*`: only when it exists.' +
-      ' With `index`: also the ETag of a GET with the same `index`.',
+    'Write only if the record has this ETag, as returned by a GET of the same caller. `*`: only if it exists.' +
+      ' With `index`, the ETag of a GET with the same `index` is accepted too.',
   ),
   'If-None-Match': optionalText(
-    '`*`: write only when nothing is there; an ETag: only when the record has another one.',
+    '`*`: write only if the record, or the value with this `index`, does not exist. An ETag: only if the record has a different one.',
   ),
 });
 
@@ -82,7 +87,7 @@ const values = z.array(sentValue);
 const withoutHandle = <const Id extends string>(id: Id) => ({
   id,
   handler: 'passThrough' as const,
-  summary: 'Relayed without a handle, which the Handle server refuses',
+  summary: 'Send a request without a handle, which the Handle server rejects',
   responses: {},
 });
 
@@ -92,7 +97,7 @@ export const recordRoutes = defineRoutes(
     tag: RECORD_TAG,
     parameters: z.object({
       handle: pathText(
-        'Prefix, slash, suffix. The slash may be %2F; a suffix may contain slashes.',
+        'The handle: a prefix, a slash and a suffix, which may contain slashes. Slashes may be encoded as `%2F`.',
         '21.T11998/page',
       ),
     }),
@@ -101,7 +106,7 @@ export const recordRoutes = defineRoutes(
     // Responses of the Handle server are relayed unchanged.
     responses: {
       401: LOGIN_NEEDED,
-      501: 'The Handle server does not support it, such as `clientCert=true`; without a body',
+      501: 'Not supported by the Handle server, such as `clientCert=true` (no body)',
       default: inRecordForm('Other responses of the Handle server', recordError),
     },
     security: LOGINS,
@@ -113,19 +118,25 @@ export const recordRoutes = defineRoutes(
       handler: 'forwardRead',
       summary: 'Read a record',
       description:
-        'From the cache where that is allowed; with credentials, `publicOnly=false` or `auth=true` always from the Handle server.',
+        'Served from the cache if possible. With credentials, `publicOnly=false` or `auth=true`, always read from the Handle server.',
       query: z.object({
         ...selection,
-        auth: flag('Read from the Handle server, not from the cache.'),
-        publicOnly: flag('`false`: also values that only administrators may read.'),
+        auth: flag('Whether to read from the Handle server instead of the cache. Default: `false`.'),
+        publicOnly: flag(
+          'Whether to return only the public values; `false` also requests those that only administrators may read. Default: `true` without credentials, `false` with credentials.',
+        ),
         ...form,
       }),
       responses: {
         200: {
-          ...inRecordForm('The record, or its selected values (responseCode 200: none of them)', record),
+          ...inRecordForm(
+            'The record, or its selected values (`responseCode` 200: no value matches)',
+            record,
+          ),
           headers: {
-            ETag: 'Strong; send it back in If-None-Match.',
-            'Cache-Status': 'hit, miss or stale (RFC 9211).',
+            ETag: 'Strong ETag, for `If-None-Match` and `If-Match`.',
+            'Cache-Status':
+              'Whether the response came from the cache (RFC 9211): `hit`, with a negative `ttl` if stale, or `fwd=miss` or `fwd=bypass`.',
           },
         },
         304: 'Not modified',
@@ -136,19 +147,23 @@ export const recordRoutes = defineRoutes(
     'PUT /api/handles/{handle}': {
       id: 'writeHandle',
       handler: 'write',
-      summary: 'Create or replace a record, or values of it',
+      summary: 'Create or replace a record, or some of its values',
       headers: conditions,
       query: z.object({
         index: z
           .array(z.string())
           .optional()
-          .describe('Only these values, which have to be those of the body; `various`: any.'),
-        overwrite: flag('`false`, or no value: 409 when the handle, or a value with that index, exists.'),
-        mintNewSuffix: flag('`true`: put a random UUID behind the suffix.'),
+          .describe(
+            'Write only the values with this index, instead of the whole record; may be repeated. The indexes must be those of the body; `various` accepts any.',
+          ),
+        overwrite: flag(
+          'Whether to replace existing data. `false`, also without a value: 409 if the handle (with `index`: one of the values) exists. Default: `true`.',
+        ),
+        mintNewSuffix: flag('Whether to append a random UUID to the handle. Default: `false`.'),
         ...form,
       }),
       body: {
-        description: 'The values, alone or in an object',
+        description: 'The values, as an array or in an object, or a single value',
         content: {
           'application/json': z.union([
             values,
@@ -159,9 +174,9 @@ export const recordRoutes = defineRoutes(
         example: [{ index: 1, type: 'URL', data: 'https://example.org/' }],
       },
       responses: {
-        200: inRecordForm('Replaced', record),
-        201: inRecordForm('Created', record),
-        409: inRecordForm('It exists already', recordError),
+        200: inRecordForm('The record or its values were replaced', record),
+        201: inRecordForm('The record or its values were created', record),
+        409: inRecordForm('The handle or a value already exists', recordError),
       },
       errors: [...WRITE_ERRORS, 'BODY_TOO_LARGE'],
     },
@@ -169,10 +184,10 @@ export const recordRoutes = defineRoutes(
       id: 'resolveHandleByPost',
       // POST is a read on a Handle server, but a cache must write it through (RFC 9111 §4).
       handler: 'forwardRead',
-      summary: 'Read a record at the Handle server, with the parameters in the body',
-      description: 'Never from the cache. A POST creates nothing.',
+      summary: 'Read a record from the Handle server, with parameters in the body',
+      description: 'Never served from the cache. Does not create or change a record.',
       body: {
-        description: 'The parameters of the GET',
+        description: 'The query parameters of the GET',
         isOptional: true,
         content: { 'application/json': recordParameters },
         example: { index: 1, pretty: true },
@@ -186,14 +201,15 @@ export const recordRoutes = defineRoutes(
     'DELETE /api/handles/{handle}': {
       id: 'deleteHandle',
       handler: 'write',
-      summary: 'Delete a handle, or values of it',
-      description: '403 unless the operator has enabled deletion.',
+      summary: 'Delete a handle, or some of its values',
+      description:
+        'Deletes the handle, or with `index` only these values. 403 unless the operator has enabled deletion.',
       headers: conditions,
       query: z.object({ index: selection.index }),
       responses: {
-        200: inRecordForm('Deleted', record),
+        200: inRecordForm('The handle or its values were deleted', record),
         403: inRecordForm(
-          'Not allowed, here or by the Handle server; or deletion is off on this proxy',
+          'Denied by the Handle server or by a traffic rule, or deletion is disabled on this proxy',
           recordError,
         ),
         404: inRecordForm(NOT_FOUND, recordError),
@@ -204,15 +220,23 @@ export const recordRoutes = defineRoutes(
       id: 'listHandles',
       interface: 'list',
       handler: 'forwardRead',
-      summary: 'The handles of a prefix',
-      description: 'Without a login from the mirror of the prefix, where that is allowed.',
+      summary: 'List the handles of a prefix',
+      description: 'Without a login, served from the mirror of the prefix if the operator allows it.',
       query: z.object({
-        prefix: z.string().meta({ description: 'The prefix.', example: '21.T11998' }),
-        page: z.int().min(0).optional().describe('Counted from 0; with pageSize only.'),
-        pageSize: z.int().min(0).optional().describe('0: only the count; with page only.'),
+        prefix: z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' }),
+        page: z
+          .int()
+          .min(0)
+          .optional()
+          .describe('Page number, from 0; requires `pageSize`. By default, all handles are listed.'),
+        pageSize: z
+          .int()
+          .min(0)
+          .optional()
+          .describe('Handles per page; requires `page`. `0` returns only the count.'),
         ...form,
       }),
-      responses: { 200: inRecordForm('The list', handleList) },
+      responses: { 200: inRecordForm('The handles and their total count', handleList) },
     },
     'PUT /api/handles/?': withoutHandle('writeWithoutHandle'),
     'POST /api/handles/?': withoutHandle('resolveWithoutHandle'),

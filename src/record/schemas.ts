@@ -22,7 +22,10 @@ const valueData = z
     dataOf('site', anyObject),
     dataOf('key', anyObject),
   ])
-  .meta({ id: 'ValueData', description: 'Bytes that are no text are base64.' });
+  .meta({
+    id: 'ValueData',
+    description: 'Data of a value. Bytes that are not text have the format `base64`.',
+  });
 
 const FORMATS = ['string', 'base64', 'hex', 'admin', 'vlist', 'site', 'key'];
 
@@ -33,7 +36,7 @@ const sentData = z
     z.boolean(),
     z.object({ format: text.meta({ examples: FORMATS }), value: z.unknown() }),
   ])
-  .describe('Text alone has the format string.');
+  .describe('Data of a value. A bare string has the format `string`.');
 
 const valueWith = (data: z.ZodType) =>
   z.object({
@@ -42,9 +45,11 @@ const valueWith = (data: z.ZodType) =>
     data,
     permissions: text
       .optional()
-      .describe('Admin read, admin write, public read, public write; default `1110`.'),
-    ttl: z.union([z.int(), text]).optional().describe('Seconds, or an absolute time.'),
-    timestamp: text.optional().describe('Time of the last change; set by the server.'),
+      .describe(
+        'Four digits, `1` or `0`: admin read, admin write, public read, public write. Default: `1110`.',
+      ),
+    ttl: z.union([z.int(), text]).optional().describe('Seconds, or an absolute expiry time.'),
+    timestamp: text.optional().describe('Time of the last change, set by the Handle server.'),
     references: z.array(z.object({ handle: text, index: z.int().min(0) })).optional(),
   });
 
@@ -52,19 +57,29 @@ export const sentValue = valueWith(sentData).meta({ id: 'SentValue' });
 
 export const record = z
   .object({
-    responseCode: z.int().describe('1: found or done. 200: no such values.'),
-    handle: text.optional().describe('As in the request; the minted one after `mintNewSuffix`.'),
+    responseCode: z
+      .int()
+      .describe(
+        'Response code of the Handle System. 1: success. 200: the handle exists, but no value matches.',
+      ),
+    handle: text
+      .optional()
+      .describe('The handle as spelled in the request; with `mintNewSuffix`, the new handle.'),
     values: z.array(valueWith(valueData).meta({ id: 'Value' })).optional(),
   })
   .meta({ id: 'Record' });
 
 export const recordError = z
   .object({
-    responseCode: z.int().describe('That of the Handle System. 100: no such handle. Others: see message.'),
+    responseCode: z
+      .int()
+      .describe('Response code of the Handle System. 100: no such handle. For other codes, see `message`.'),
     message: text.optional(),
     code: errorCode
       .optional()
-      .describe('Of an error of this proxy; missing where the Handle server answered.'),
+      .describe(
+        'Error code of this proxy. Absent if the Handle server sent the error, or if the proxy sends the same error as a Handle server.',
+      ),
     handle: text.optional(),
   })
   .meta({ id: 'RecordError' });
@@ -96,12 +111,16 @@ export const handleList = z
 export const session = z
   .object({
     sessionId: text.optional(),
-    nonce: text.optional().describe('To be signed.'),
-    serverAlg: text.optional(),
-    serverSignature: text.optional(),
-    authenticated: z.boolean().optional(),
-    id: text.optional().describe('Index and handle of the user.'),
-    error: text.optional(),
+    nonce: text.optional().describe('Challenge for the client to sign, in base64.'),
+    serverAlg: text.optional().describe('Algorithm of `serverSignature`.'),
+    serverSignature: text
+      .optional()
+      .describe(
+        'Signature of the Handle server over `nonce` and `cnonce`, in base64. Only if `cnonce` was sent.',
+      ),
+    authenticated: z.boolean().optional().describe('Whether the session has a logged-in user.'),
+    id: text.optional().describe('Index and handle of the logged-in user.'),
+    error: text.optional().describe('Reason why the login failed.'),
   })
   .meta({ id: 'Session' });
 
@@ -130,9 +149,9 @@ export const prefixList = z
 export const batch = z
   .array(
     z.object({
-      handle: text.describe('As in the request.'),
-      status: z.int().describe('Status of the GET of this handle.'),
-      body: z.union([record, recordError]),
+      handle: text.describe('The handle as spelled in the request.'),
+      status: z.int().describe('HTTP status of a GET of this handle.'),
+      body: z.union([record, recordError]).describe('Response body of a GET of this handle.'),
     }),
   )
   .meta({ id: 'Batch' });

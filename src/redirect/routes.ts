@@ -10,24 +10,24 @@ const page: Content = { 'text/html': text };
 const pageOrProblem = { ...page, ...PROBLEM };
 
 const query = z.object({
-  noredirect: optionalText('Present: show the record.'),
+  noredirect: optionalText('If present, the record is shown instead of a redirect.'),
   action: optionalText(
-    '`showvalues`, `showurls` (XML of the locations), `linkset` (RFC 9264, with `signposting.publicUrl`), `api` (JSON) or `redirect`.',
+    'What to return: `redirect` (default), `showvalues` (the record), `showurls` (its locations as XML), `linkset` (RFC 9264, requires `signposting.publicUrl`), or `api` (the response of `GET /api/handles/{handle}`). `metadata` redirects to a location for metadata.',
   ),
-  format: optionalText('Format of the link set, `json` or `text`; by default that of Accept.'),
-  auth: optionalText('Present: read from the Handle server, not from the cache.'),
-  ignore_aliases: optionalText('Present: do not follow HS_ALIAS.'),
-  type: optionalText('Only values of this type; may be repeated.'),
-  index: optionalText('Only the value with this index; may be repeated.'),
-  urlappend: optionalText('Text to append to the URL.'),
-  locatt: optionalText('Choose the 10320/loc location with this attribute, such as `id:1`.'),
-  country: optionalText('Choose the location for this country.'),
+  format: optionalText('Format of the link set: `json` or `text`. By default, `Accept` selects it.'),
+  auth: optionalText('If present, the record is read from the Handle server instead of the cache.'),
+  ignore_aliases: optionalText('If present, HS_ALIAS values are not followed.'),
+  type: optionalText('Use only the values of this type; may be repeated.'),
+  index: optionalText('Use only the value with this index; may be repeated.'),
+  urlappend: optionalText('Text to append to the target URL.'),
+  locatt: optionalText('Attribute of the 10320/loc location to select, such as `id:1`; may be repeated.'),
+  country: optionalText('Country code for selecting a location, instead of the country of the client.'),
 });
 
 const responses = {
   200: {
-    description: 'The record: it has no target, or the record was requested',
-    headers: { Link: 'FAIR Signposting, with `signposting.publicUrl`.' },
+    description: 'The record, if it has no target or was requested',
+    headers: { Link: 'Typed links (FAIR Signposting), if `signposting.publicUrl` is set.' },
     content: {
       ...page,
       'text/xml': text,
@@ -37,14 +37,14 @@ const responses = {
     },
   },
   301: {
-    description: 'The handle is an alias',
-    headers: { Location: 'The URL of the last handle on this proxy.' },
+    description: 'Redirect to the handle that this alias refers to',
+    headers: { Location: 'Path of the last handle in a chain of aliases, on this proxy.' },
     content: page,
   },
-  302: { description: 'The target', headers: { Location: 'Its URL.' }, content: page },
+  302: { description: 'Redirect to the target', headers: { Location: 'URL of the target.' }, content: page },
   304: 'Not modified',
   default: {
-    description: 'A redirect with the status of a location, or another response of the Handle server',
+    description: 'Redirect with a status set by a location, or another response of the Handle server',
     content: pageOrProblem,
   },
 };
@@ -71,7 +71,7 @@ export const redirectRoutes = defineRoutes(
     tag: { name: 'Redirect', description: 'Redirects and pages for browsers.' },
     parameters: z.object({
       handle: pathText(
-        'With or without `hdl:`, `doi:` or the URL of a resolver before it.',
+        'The handle, optionally after `hdl:`, `doi:` or the URL of a resolver.',
         '21.T11998/page',
       ),
     }),
@@ -82,22 +82,25 @@ export const redirectRoutes = defineRoutes(
     'GET /': {
       id: 'lookUp',
       handler: 'redirect',
-      summary: 'The form for a handle, or what was typed into it',
+      summary: 'Show the lookup form, or redirect to the handle that was entered',
       query: z.object({
-        hdl: z.string().optional().meta({ description: 'The handle.', example: '21.T11998/page' }),
+        hdl: z.string().optional().meta({ description: 'The handle to look up.', example: '21.T11998/page' }),
       }),
       responses: {
-        200: { description: 'The form', content: page },
-        302: { description: 'The path of the handle', headers: { Location: 'On this proxy.' } },
+        200: { description: 'The lookup form', content: page },
+        302: {
+          description: 'Redirect to the handle',
+          headers: { Location: 'Path of the handle on this proxy.' },
+        },
         304: 'Not modified',
       },
     },
     'POST /': {
       id: 'postToFrontPage',
       handler: 'redirect',
-      summary: 'Look up a handle, as with the form of HDLProxy',
+      summary: 'Look up a handle from a form, as on HDLProxy',
       body: {
-        description: 'The handle, and parameters of its GET',
+        description: 'The handle and the query parameters of its GET, as a form',
         content: { [FORM]: z.object({ hdl: text.optional(), noredirect: text.optional() }) },
         example: { hdl: '21.T11998/page' },
       },
@@ -115,11 +118,11 @@ export const redirectRoutes = defineRoutes(
     'POST /{handle}': {
       id: 'redirectHandleByPost',
       handler: 'redirect',
-      summary: 'The same, with parameters in a form',
-      description: 'Aliases are followed directly to the target.',
+      summary: 'Redirect to the target of a handle, or show its record, with parameters in a form',
+      description: 'An alias redirects to the target instead of the last handle.',
       query,
       body: {
-        description: 'Parameters of the query',
+        description: 'Query parameters, as a form',
         isOptional: true,
         content: { [FORM]: z.object({ noredirect: text.optional() }) },
         example: { noredirect: 'on' },
@@ -130,13 +133,13 @@ export const redirectRoutes = defineRoutes(
     'GET /robots.txt': {
       id: 'robots',
       handler: 'robots',
-      summary: 'The rules for crawlers',
+      summary: 'Read the rules for crawlers',
       responses: file('text/plain'),
     },
     'GET /favicon.ico': {
       id: 'icon',
       handler: 'icon',
-      summary: 'The icon',
+      summary: 'Read the icon',
       responses: file('image/svg+xml'),
     },
   },

@@ -61,19 +61,19 @@ function problemOf({
   httpVersionMinor,
 }: Pick<IncomingMessage, 'httpVersionMajor' | 'httpVersionMinor'>): string | undefined {
   // HTTP/0.9 has neither status line nor framing (RFC 9112 §3); HTTP/2 is a binary protocol.
-  if (httpVersionMajor !== 1) return 'only HTTP/1.1 and HTTP/1.0 are read';
+  if (httpVersionMajor !== 1) return 'only HTTP/1.1 and HTTP/1.0 are supported';
   if (seen.codings > 0) {
     // HTTP/1.0 does not define this header, so the framing is ambiguous (RFC 9112 §6.1).
-    if (httpVersionMinor === 0) return 'HTTP/1.0 has no Transfer-Encoding';
+    if (httpVersionMinor === 0) return 'Transfer-Encoding is not allowed in HTTP/1.0';
     // Codings other than chunked are not decoded, and a coding before chunked hides the body from
     // other servers (RFC 9112 §6.1, §6.3).
     if (seen.codings > 1 || seen.coding.toLowerCase() !== 'chunked') {
-      return 'Transfer-Encoding has to be chunked, once';
+      return 'the only supported Transfer-Encoding is chunked';
     }
   }
   // Accepts a missing Host, because old clients send none (RFC 9112 §3.2).
-  if (seen.hosts > 1) return 'there are several Host lines';
-  return seen.hosts === 0 || isHost(seen.host) ? undefined : 'Host is no host';
+  if (seen.hosts > 1) return 'several Host headers';
+  return seen.hosts === 0 || isHost(seen.host) ? undefined : 'invalid Host header';
 }
 
 function isHost(host: string): boolean {

@@ -170,7 +170,7 @@ function* readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): St
   try {
     kept = yield* publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
   } catch (cause) {
-    throw invalidResponse('a record with something else than values', reply, { cause });
+    throw invalidResponse('a record with something other than values', reply, { cause });
   }
   const isTtl = (ttl: unknown): boolean => typeof ttl === 'number' || typeof ttl === 'string';
   if (!kept.ttls.every(isTtl)) throw invalidResponse('a value whose ttl is neither number nor date', reply);

@@ -55,7 +55,7 @@ export function createReverseLookup(options: ReverseLookupOptions): ReverseLooku
 const loginMissing = (): ServiceError =>
   new ServiceError('UPSTREAM_INVALID_RESPONSE', {
     diagnosis: {
-      cause: 'it wants a login',
+      cause: 'it requires a login',
       remedy: 'set reverseLookup.forwardLogin if it knows the logins of the Handle server',
     },
   });

@@ -67,7 +67,7 @@ function readNumber(
   if (given === null) return byDefault;
   const value = Number(given);
   if (/^\d{1,9}$/.test(given) && value >= min) return value;
-  throw new ServiceError('BAD_PARAMETER', { detail: `${name} has to be a whole number from ${min} on` });
+  throw new ServiceError('BAD_PARAMETER', { detail: `${name} has to be a whole number, at least ${min}` });
 }
 
 /**
@@ -178,9 +178,11 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
   if (!reverseLookup.forwardsLogin) await checkLogin(deps, call);
   const found = await reverseLookup.find({ ...search, limit: size, authorization });
   if (found === 'unauthorized')
-    throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'the reverse lookup service rejects it' });
+    throw new ServiceError('V2_LOGIN_NEEDED', {
+      detail: 'the reverse lookup service rejected the credentials',
+    });
   if (found === 'forbidden')
-    throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse lookup service rejects it' });
+    throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse lookup service denied it' });
   if (found.length >= MAX_RESULTS) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
   return pageOf(found.slice(0, size), search);
 }

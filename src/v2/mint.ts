@@ -55,13 +55,14 @@ const GENERATORS = ['uuid', 'juuid'];
 function readGenerator(prefix: string, parameters: URLSearchParams): MakeName {
   const generator = parameters.get('generator') ?? 'uuid';
   if (!GENERATORS.includes(generator)) {
-    const detail = `there is no generator ${JSON.stringify(generator)}, give one of ${GENERATORS.join(', ')}`;
+    const detail = `unknown generator ${JSON.stringify(generator)}; give one of ${GENERATORS.join(', ')}`;
     throw new ServiceError('BAD_PARAMETER', { detail });
   }
   const [before, after] = [parameters.get('prefix') ?? '', parameters.get('suffix') ?? ''];
   return (uuid) => {
     const handle = `${prefix}/${before}${uuid}${after}`;
-    if (handle.includes('\0')) throw new ServiceError('BAD_PARAMETER', { detail: 'a name holds no NUL' });
+    if (handle.includes('\0'))
+      throw new ServiceError('BAD_PARAMETER', { detail: 'a name cannot contain NUL' });
     if (Buffer.byteLength(handle) > MAX_HANDLE_BYTES) throw new ServiceError('HANDLE_TOO_LONG');
     return handle;
   };
@@ -119,7 +120,7 @@ async function mintByKey(deps: V2Deps, call: V2Call, minted: NewHandle): Promise
   const { handle, record } = minted;
   const { origin, outcome } = await create(deps, call, minted);
   if (outcome === 'exists' && !(await holdsValues(call, origin, record))) {
-    const detail = `this Idempotency-Key has made ${handle}, which holds other values`;
+    const detail = `this Idempotency-Key belongs to ${handle}, which has different values`;
     throw new ServiceError('PRECONDITION_FAILED', { detail });
   }
   await sendMinted(deps, call, origin, record);

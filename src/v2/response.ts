@@ -89,11 +89,14 @@ type Refusal = [code: ErrorCode, detail?: string];
 
 const WRONG_LOGIN: Refusal = ['V2_LOGIN_NEEDED', 'the Handle server does not accept this name and password'];
 
-const FORBIDDEN: Refusal = ['V2_FORBIDDEN', 'no HS_ADMIN value of the record gives you the right to it'];
+const FORBIDDEN: Refusal = [
+  'V2_FORBIDDEN',
+  'no HS_ADMIN value of the record grants you the required permission',
+];
 
 const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
   [RESPONSE_CODE.serverBusy]: ['UPSTREAM_BUSY'],
-  [RESPONSE_CODE.operationNotSupported]: ['V2_NOT_SUPPORTED', 'the Handle server does not offer it'],
+  [RESPONSE_CODE.operationNotSupported]: ['V2_NOT_SUPPORTED', 'the Handle server does not support it'],
   [RESPONSE_CODE.serverReadOnly]: ['UPSTREAM_BUSY'],
   [RESPONSE_CODE.handleNotFound]: ['V2_NOT_FOUND'],
   [RESPONSE_CODE.handleExists]: ['PRECONDITION_FAILED', 'the handle exists already'],
@@ -139,7 +142,7 @@ function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 're
 function classifyStatus(status: number): Refusal {
   if (status === 403) return FORBIDDEN;
   if (status === 404) return ['V2_NOT_FOUND'];
-  if (status === 413) return ['BODY_TOO_LARGE', 'the Handle server rejects it'];
-  if (status === 414) return ['REQUEST_LINE_TOO_LONG', 'the Handle server rejects it'];
+  if (status === 413) return ['BODY_TOO_LARGE', 'rejected by the Handle server'];
+  if (status === 414) return ['REQUEST_LINE_TOO_LONG', 'rejected by the Handle server'];
   return ['V2_REJECTED', `HTTP ${status}`];
 }

@@ -11,10 +11,14 @@ const v2Value = z
     type: z.string(),
     parsed_data: z
       .union([z.string(), anyObject, z.array(z.unknown()), z.null()])
-      .describe('Text; an object for HS_ADMIN, a list for HS_VLIST; null when there is no such form.'),
-    data: z.string().meta({ description: 'The bytes in base64.', contentEncoding: 'base64' }),
+      .describe(
+        'Content of the value: a string; an object for HS_ADMIN; an array for HS_VLIST; `null` if it has none of these forms.',
+      ),
+    data: z
+      .string()
+      .meta({ description: 'Content of the value as bytes, in base64.', contentEncoding: 'base64' }),
     timestamp: z.string().optional(),
-    ttl_type: z.literal([0, 1]).describe('0: seconds, 1: absolute time.'),
+    ttl_type: z.literal([0, 1]).describe('0: `ttl` is in seconds. 1: `ttl` is an absolute time.'),
     ttl: z.union([z.int(), z.string()]),
     refs: z.array(z.string().meta({ examples: ['1:21.T11998/abc'] })),
     privs: z.string().regex(/^[r-][w-][r-][w-]$/),
@@ -24,11 +28,11 @@ const v2Value = z
 const minted = z.strictObject({ 'epic-pid': z.string() }).meta({ id: 'V2Minted' });
 
 const conditions = z.object({
-  'If-Match': optionalText('Only when the record has this ETag; `*`: only when it exists.'),
-  'If-None-Match': optionalText('`*`: only when the handle does not exist yet.'),
+  'If-Match': optionalText('Write only if the record has this ETag. `*`: only if it exists.'),
+  'If-None-Match': optionalText('`*`: write only if the handle does not exist.'),
 });
 
-const headers = { ETag: 'Strong; the tag of the values this caller may see.' };
+const headers = { ETag: 'Strong ETag of the values that the caller can read.' };
 
 const body = {
   description: 'All values of the record',
@@ -45,8 +49,8 @@ const BODY_ERRORS = [
 ] as const;
 
 const created = {
-  ...json('Created', minted),
-  headers: { ...headers, Location: 'The address of the handle.' },
+  ...json('The handle was created', minted),
+  headers: { ...headers, Location: 'URL of the handle.' },
 };
 
 const names = {
@@ -57,11 +61,11 @@ const names = {
 export const v2Routes = defineRoutes(
   {
     interface: 'v2',
-    tag: { name: 'ePIC v2', description: 'The same handles through the ePIC API, version 2.' },
+    tag: { name: 'ePIC v2', description: 'The same handles through version 2 of the ePIC API.' },
     handler: 'v2',
     parameters: z.object({
       prefix: pathText('The prefix.', '21.T11998'),
-      suffix: pathText('The suffix; slashes in it may be %2F or stay as they are.', 'page'),
+      suffix: pathText('The suffix. It may contain slashes, encoded as `%2F` or not.', 'page'),
     }),
     errors: [
       'BAD_PARAMETER',
@@ -93,6 +97,7 @@ export const v2Routes = defineRoutes(
     'GET /api/v2/handles/{prefix}/{suffix}': {
       id: 'v2Read',
       summary: 'Read the values of a handle',
+      description: 'Requires credentials unless the operator allows anonymous reads.',
       responses: { 200: { ...json('The values', z.array(v2Value)), headers }, 304: 'Not modified' },
       security: ['none', 'basic'],
     },
@@ -101,7 +106,7 @@ export const v2Routes = defineRoutes(
       summary: 'Create a handle, or replace its values',
       headers: conditions,
       body,
-      responses: { 201: created, 204: { description: 'Replaced', headers } },
+      responses: { 201: created, 204: { description: 'The values were replaced', headers } },
       errors: BODY_ERRORS,
     },
     'DELETE /api/v2/handles/{prefix}/{suffix}': {
@@ -109,30 +114,42 @@ export const v2Routes = defineRoutes(
       summary: 'Delete a handle',
       description: '403 unless the operator has enabled deletion.',
       headers: conditions,
-      responses: { 204: 'Deleted' },
+      responses: { 204: 'The handle was deleted' },
     },
     'GET /api/v2/handles/{prefix}': {
       id: 'v2Search',
-      summary: 'The handles of a prefix, or those that hold certain values',
-      description: 'Any other parameter is a type and the pattern of its value, such as `URL=*example.org*`.',
-      headers: z.object({ Depth: optionalText('`1`: the records instead of their names.') }),
-      query: z.object({
-        limit: z.int().min(0).default(1000).describe('Handles on a page; 0: all.'),
-        page: z.int().min(1).default(1).describe('Counted from 1.'),
-        URL: optionalText('The value of the type URL; `*` stands for any text.'),
+      summary: 'List the handles of a prefix, or search them by their values',
+      description:
+        'Every parameter except `limit` and `page` is a search condition: a type with a pattern for its values, such as `URL=*example.org*`. Handles must meet all conditions.',
+      headers: z.object({
+        Depth: optionalText('`1`: return the public values of each handle instead of its suffix.'),
       }),
-      responses: { 200: { description: 'Names, or records', content: names } },
+      query: z.object({
+        limit: z.int().min(0).default(1000).describe('Handles per page. `0`: all handles.'),
+        page: z.int().min(1).default(1).describe('Page number, from 1.'),
+        URL: optionalText('Pattern for values of the type URL; `*` matches any text.'),
+      }),
+      responses: {
+        200: {
+          description:
+            'The suffixes, percent-encoded: one per line, or as a JSON array (`Accept`). With `Depth: 1`, an object with the values of each handle',
+          content: names,
+        },
+      },
     },
     'POST /api/v2/handles/{prefix}': {
       id: 'v2Mint',
-      summary: 'Create a handle under a new name',
+      summary: 'Create a handle with a generated suffix',
       headers: z.object({
-        'Idempotency-Key': optionalText('Requests with the same key create one handle.'),
+        'Idempotency-Key': optionalText('Requests with the same key create only one handle.'),
       }),
       query: z.object({
-        generator: z.enum(['uuid', 'juuid']).optional().describe('How the name is made.'),
-        prefix: optionalText('Text before the name.'),
-        suffix: optionalText('Text after the name.'),
+        generator: z
+          .enum(['uuid', 'juuid'])
+          .optional()
+          .describe('Generator of the suffix; both create a UUID. Default: `uuid`.'),
+        prefix: optionalText('Text before the UUID in the suffix.'),
+        suffix: optionalText('Text after the UUID in the suffix.'),
       }),
       body,
       responses: { 201: created },
@@ -140,8 +157,14 @@ export const v2Routes = defineRoutes(
     },
     'GET /api/v2/handles/?': {
       id: 'v2Prefixes',
-      summary: 'The prefixes served here',
-      responses: { 200: { description: 'One a line', content: names } },
+      summary: 'List the prefixes that are served here',
+      responses: {
+        200: {
+          description:
+            'The prefixes, each with a slash at the end: one per line, or as a JSON array (`Accept`)',
+          content: names,
+        },
+      },
       security: ['none', 'basic'],
     },
   },

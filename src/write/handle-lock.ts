@@ -81,6 +81,6 @@ const isLoginRefused = (error: unknown): boolean =>
 
 const noPlace = (): ServiceError =>
   new ServiceError('CONCURRENT_MODIFICATION', {
-    detail: 'others are changing this handle, try again in a moment',
+    detail: 'other clients are changing this handle; try again in a moment',
     retryAfterMs: 1000,
   });

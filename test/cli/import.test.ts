@@ -58,7 +58,7 @@ describe('export and import', () => {
     expect((await other.ask('/api/handles/21.T1.2/b')).status).toBe(502);
     // A second import changes nothing, and --skip omits imported lines.
     const again = await cli(['import', file, '--skip', '1', '--admin', admin]);
-    expect(again.stdout).toBe('0 imported, 1 skipped: 1 in memory already\n');
+    expect(again.stdout).toBe('0 imported, 1 skipped: 1 already in memory\n');
   });
 
   test('write records to standard output, one per line, when --output is absent', async () => {
@@ -88,7 +88,7 @@ describe('export and import', () => {
     const lines = ['a', 'a', 'b', 'c'].map((suffix) => recordLine(`21.T1/${suffix}`));
     const given = fileOf([...lines, old, '{'].join('\n'));
     expect((await cli(['import', given, '--admin', admin])).stdout).toBe(
-      '2 imported, 4 skipped: 1 in memory already, 1 too old, 1 without room in memory, 1 no records\n',
+      '2 imported, 4 skipped: 1 already in memory, 1 too old, 1 left out (memory full), 1 invalid\n',
     );
   });
 
@@ -100,7 +100,7 @@ describe('export and import', () => {
     const given = fileOf(`${recordLine(HANDLE)}\n{"handle":""}\n{\n`);
     expect(await cli(['import', given, '--admin', admin])).toMatchObject({
       code: 1,
-      stdout: '1 imported, 2 skipped: 2 no records\n',
+      stdout: '1 imported, 2 skipped: 2 invalid\n',
     });
   });
 

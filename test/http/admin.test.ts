@@ -58,7 +58,7 @@ describe('admin listener', () => {
         status: 404,
         code: 'UNKNOWN_ENDPOINT',
         responseCode: 4,
-        detail: `GET ${path} is not answered here`,
+        detail: `GET ${path} is not served here`,
       });
     },
   );

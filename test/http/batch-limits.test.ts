@@ -18,7 +18,7 @@ describe('batch endpoint', () => {
         '101 handles in a GET',
         batchTarget(numbered(101)),
         413,
-        /Too many handles in one request: 101; a GET takes 100, POST \/api\/resolve 1000/,
+        /Too many handles in one request: 101; GET accepts at most 100, POST \/api\/resolve at most 1000/,
       ],
       ['auth=true', batchTarget([A], '&auth=true'), 400, /auth=true/],
       ['publicOnly=false', batchTarget([A], '&publicOnly=false'), 400, /publicOnly=false/],
@@ -90,7 +90,7 @@ describe('batch endpoint', () => {
         ];
         for (const { status, text, headers: got } of answers) {
           expect([status, got['cache-control']]).toEqual([400, 'no-store']);
-          expect(text).toContain('A batch is answered without credentials');
+          expect(text).toContain('A batch accepts no credentials');
         }
         expect(upstream.asked).toBe(0);
       },

@@ -195,8 +195,8 @@ describe('repository probe', () => {
 
   test.each([
     ['the configured prefix', 200, '["20.500.1","123456"]', undefined],
-    ['other prefixes only', 200, '["123456789"]', /a DSpace of other prefixes/],
-    ['a resolver that is switched off', 404, '{"status":404}', /no answer of DSpace \(HTTP 404/],
+    ['other prefixes only', 200, '["123456789"]', /a DSpace with other prefixes/],
+    ['a resolver that is switched off', 404, '{"status":404}', /not a DSpace response \(HTTP 404/],
     ['a database error (version 6)', 200, '', /no JSON/],
     ['an error', 500, '', /HTTP 500/],
   ])('reports the state of a DSpace with %s', async (_what, status, body, cause) => {

@@ -48,7 +48,7 @@ describe('invalid upstream responses', () => {
       what: 'a value that is not an object',
       status: 200,
       body: '{"responseCode":1,"handle":"21.T1/a","values":["s3cret"]}',
-      says: 'something else than values',
+      says: 'something other than values',
     },
     {
       what: 'a value with an invalid ttl',

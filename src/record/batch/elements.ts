@@ -48,7 +48,7 @@ const MAX_ECHOED_CHARS = 200;
 
 const tooMuchWork = (): ServiceError =>
   new ServiceError('BATCH_TOO_LARGE', {
-    detail: 'the records before have 64 MiB; ask for the rest in another batch',
+    detail: 'the preceding records exceed 64 MiB; request the rest in another batch',
   });
 
 /** Creates the function that starts an element. An invalid or failed handle gets an element with its error. */

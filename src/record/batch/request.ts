@@ -24,9 +24,13 @@ const oneOrMore = <T extends z.ZodType>(schema: T) =>
 /** Rejects unknown members, because a misspelt `type` would change the result. */
 export const batchBody = z
   .strictObject({
-    handles: z.array(z.string()).describe('The handles as text, not percent-encoded.'),
-    type: oneOrMore(z.string()).describe('As the parameter of a GET: only the values of these types.'),
-    index: oneOrMore(z.union([z.int(), z.string()])).describe('As the parameter of a GET.'),
+    handles: z.array(z.string()).describe('The handles, not percent-encoded.'),
+    type: oneOrMore(z.string()).describe(
+      `Types of the values to select, at most ${MAX_SELECTORS}, as in a GET.`,
+    ),
+    index: oneOrMore(z.union([z.int(), z.string()])).describe(
+      `Indexes of the values to select, at most ${MAX_SELECTORS}, as in a GET.`,
+    ),
   })
   .meta({ id: 'BatchBody' });
 
@@ -64,15 +68,14 @@ function badBody(issue: z.core.$ZodIssue | undefined): ServiceError {
 
 function readBatch(handles: readonly string[], parameters: URLSearchParams, max: number): BatchRequest {
   if (handles.length > max) {
-    const detail = `${handles.length}; a GET takes ${MAX_HANDLES.GET}, POST /api/resolve ${MAX_HANDLES.POST}`;
+    const detail = `${handles.length}; GET accepts at most ${MAX_HANDLES.GET}, POST /api/resolve at most ${MAX_HANDLES.POST}`;
     throw new ServiceError('BATCH_TOO_LARGE', { detail });
   }
   const query = readRecordQuery(parameters);
   // Neither option can be served from the cache, so a batch would cause up to a thousand requests to the
   // Handle server.
   if (query.authoritative || !query.publicOnly) {
-    const detail =
-      'auth=true and publicOnly=false are for single handles, a batch is answered from the cache';
+    const detail = 'auth=true and publicOnly=false are for single handles; a batch is served from the cache';
     throw new ServiceError('BAD_PARAMETER', { detail });
   }
   return { handles, query };

@@ -8,7 +8,12 @@ import { batch, recordError } from '../schemas.js';
 import { MAX_HANDLES, batchBody, isBatch } from './request.js';
 
 const ERRORS: readonly ErrorCode[] = ['BATCH_WITH_LOGIN', 'BAD_PARAMETER', 'BATCH_TOO_LARGE', 'RATE_LIMITED'];
-const responses = { 200: inRecordForm('The records, and errors of single handles', batch) };
+const responses = {
+  200: inRecordForm(
+    'An element for each handle, in the order of the request, with its record or error',
+    batch,
+  ),
+};
 
 export const batchRoutes = defineRoutes(
   { interface: 'batch', tag: RECORD_TAG, errorContent: inForm(recordError) },
@@ -16,12 +21,12 @@ export const batchRoutes = defineRoutes(
     'POST /api/resolve/?': {
       id: 'resolveHandles',
       handler: 'batchByBody',
-      summary: 'Read many records',
+      summary: `Read up to ${MAX_HANDLES.POST} records`,
       description:
-        'One array in the order of the list, sent while it is made: each element has the handle, and status and body of its GET. Without credentials, and from the cache: neither `auth=true` nor `publicOnly=false`. Each handle counts for the limits of traffic rules.',
+        'Streams an array with one element for each handle, in the order of the request: the handle, and the status and body of its GET. Accepts no credentials, and neither `auth=true` nor `publicOnly=false`, because batches are served from the cache. Each handle counts towards the limits of traffic rules.',
       query: z.object(form),
       body: {
-        description: `At most ${MAX_HANDLES.POST} handles`,
+        description: `The handles, at most ${MAX_HANDLES.POST}, and a selection of their values`,
         content: { 'application/json': batchBody },
         example: { handles: ['21.T11998/page', '21.T11998/demo'], type: ['URL'] },
       },
@@ -31,10 +36,14 @@ export const batchRoutes = defineRoutes(
     'GET /api/handles/?': {
       id: 'resolveHandlesByQuery',
       handler: 'batchByQuery',
-      summary: 'The records of several handles',
-      description: `With \`handle\` as \`POST /api/resolve\`, for at most ${MAX_HANDLES.GET} handles and without credentials.`,
+      summary: 'Read several records',
+      description: `With \`handle\`, responds like \`POST /api/resolve\`, for at most ${MAX_HANDLES.GET} handles and without credentials.`,
       query: z.object({
-        handle: z.array(z.string()).describe(`At most ${MAX_HANDLES.GET} handles, instead of a prefix.`),
+        handle: z
+          .array(z.string())
+          .describe(
+            `A handle to read, instead of \`prefix\`; may be repeated, up to ${MAX_HANDLES.GET} times.`,
+          ),
         ...selection,
         ...form,
       }),

@@ -61,7 +61,7 @@ const isRejectedName = (handle: string): boolean =>
  * @throws ServiceError UPSTREAM_INVALID_RESPONSE
  */
 function textsIn(response: UpstreamResponse): string[] {
-  if (response.status !== 200) throw invalidResponse('no answer of DSpace', response, { remedy: SWITCH });
+  if (response.status !== 200) throw invalidResponse('not a DSpace response', response, { remedy: SWITCH });
   const parsed = parseBody(response, SWITCH) ?? [];
   const texts = Array.isArray(parsed) ? parsed.filter((element) => element !== null) : [undefined];
   if (texts.every((text) => typeof text === 'string')) return texts;
@@ -77,5 +77,5 @@ function checkPrefixes(response: UpstreamResponse, prefixes: readonly string[]):
   const served = textsIn(response).map(upperAscii);
   const wanted = prefixes.filter((pattern) => !pattern.includes('*'));
   if (wanted.length === 0 || wanted.some((prefix) => served.includes(prefix))) return;
-  throw invalidResponse('a DSpace of other prefixes', response, { remedy: 'check prefixes and url' });
+  throw invalidResponse('a DSpace with other prefixes', response, { remedy: 'check prefixes and url' });
 }

@@ -35,7 +35,7 @@ function exists(reply: UpstreamReply): boolean {
   if (status >= 200 && status < 400) return true;
   if (GONE.includes(status)) return false;
   if (isTooBusy(status)) throw tooBusy(reply);
-  throw invalidResponse('no answer whether the page exists', reply);
+  throw invalidResponse('status does not show whether the page exists', reply);
 }
 
 /** Returns the path and query of a URL. */

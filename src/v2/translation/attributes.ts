@@ -21,7 +21,7 @@ export function integerField(min = INT32_MIN, max = INT32_MAX) {
 
 /** String field without lone surrogates, which UTF-8 cannot encode. */
 export const textField = z
-  .string({ error: 'give a text' })
+  .string({ error: 'give a string' })
   .refine((text) => !/\p{Surrogate}/u.test(text), { error: 'give whole Unicode characters' });
 
 export const booleanField = z.boolean({ error: 'give true or false' });

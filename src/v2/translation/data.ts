@@ -87,7 +87,7 @@ export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Dat
   // Responses use null for missing parsed data, and clients send responses back.
   if (parsed === undefined || parsed === null) {
     if (bytes === undefined && (isStructured(type) || isHidden({ type }))) {
-      throw rejectParsed('give it, or data');
+      throw rejectParsed('give parsed_data or data');
     }
     // As in the original service; EUDAT's epicclient clears values this way.
     return bytes ?? NONE;
@@ -95,7 +95,7 @@ export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Dat
   const parsedBytes = bytesOfParsed(type, parsed, rejectParsed);
   if (bytes === undefined) return parsedBytes;
   if (!isSameData(type, bytes, parsedBytes)) {
-    throw rejectParsed('data says something else; give only one of the two, or both for the same');
+    throw rejectParsed('data has different content; give only one of them, or the same content in both');
   }
   return bytes;
 }
@@ -133,7 +133,7 @@ function bytesOfParsed(type: string, parsed: unknown, reject: Reject): Buffer {
   if (type === MEMBERS_TYPE) return bytesOfMembers(parsed, reject);
   // The original service stores an object in Ruby notation, which no client expects.
   if (typeof parsed !== 'string' && typeof parsed !== 'number' && typeof parsed !== 'boolean') {
-    throw reject('give a text, a number, true or false');
+    throw reject('give a string, a number, true or false');
   }
   return bytesOfText(String(parsed), reject);
 }

@@ -29,28 +29,25 @@ export const bodyValue = z
         .unknown()
         .optional()
         .describe(
-          'The content: a text; an object for HS_ADMIN, a list for HS_VLIST. Required for these two, and for HS_SECKEY, where there is no `data`.',
+          'Content of the value: a string, a number or a boolean; an object for HS_ADMIN; an array for HS_VLIST. For these two types and HS_SECKEY, either `parsed_data` or `data` is required.',
         ),
       data: z
-        .string({ error: 'give a text' })
+        .string({ error: 'give a string' })
         .nullish()
         .describe(
-          'The content: bytes where it is canonical base64 (padded, unused bits zero, lines of 60 characters allowed), else a text.',
+          'Content of the value: bytes if it is canonical base64 (padded, unused bits zero, lines of 60 characters allowed), otherwise text.',
         ),
-      timestamp: z
-        .unknown()
-        .optional()
-        .describe('Accepted and ignored: the Handle server stamps values with its own clock.'),
+      timestamp: z.unknown().optional().describe('Ignored: the Handle server sets the timestamp.'),
       ttl_type: integerField(0, 1)
         .nullish()
         .describe(
-          '0: `ttl` is seconds; 1: `ttl` is a time. Without it a date is a time and a number is seconds.',
+          '0: `ttl` is in seconds. 1: `ttl` is an absolute time. By default, a date is an absolute time and a number is in seconds.',
         ),
       ttl: z
         .union([z.number(), z.string()], { error: 'give seconds or a date' })
         .nullish()
         .describe(
-          'Relative seconds, of which the amount counts (-300 is 300), or with `ttl_type` 1 a date or its seconds since 1970.',
+          'Seconds, whose sign is ignored (-300 means 300), or an absolute time: a date or, with `ttl_type` 1, seconds since 1970. Default: 86400.',
         ),
       refs: referencesField.nullish(),
       ...permissionFields,
@@ -60,7 +57,7 @@ export const bodyValue = z
   .meta({
     id: 'V2BodyValue',
     description:
-      'With neither parsed_data nor data the content is empty; both must have the same meaning. Without idx the next free index is used.',
+      'Without `parsed_data` and `data`, the content is empty, which HS_ADMIN, HS_VLIST and HS_SECKEY do not allow; if both are given, they must have the same content. Without `idx`, the next free index is used.',
   });
 
 /** Parses the values. @throws ServiceError V2_BAD_BODY, which names the position and property of an invalid value */
@@ -112,7 +109,7 @@ function assertDistinctIndexes(inputs: readonly V2Input[]): void {
   for (const [position, { idx }] of inputs.entries()) {
     if (idx === undefined) continue;
     const first = positions.get(idx);
-    if (first !== undefined) throw rejectAt(position, 'idx')(`give another index, [${first}] has ${idx} too`);
+    if (first !== undefined) throw rejectAt(position, 'idx')(`give another index; [${first}] has ${idx} too`);
     positions.set(idx, position);
   }
 }
