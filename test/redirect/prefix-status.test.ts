@@ -80,7 +80,8 @@ describe('prefix status and contact', () => {
   /** Starts a prefix record reader whose loads first fail with `failures`, then return 404. */
   function startRecords(failures: ErrorCode[] = []) {
     const asked: (Caller | undefined)[] = [];
-    const context = testContext({ clock: { ...systemClock, now: () => 1 } });
+    const time = { now: 1 };
+    const context = testContext({ clock: { ...systemClock, now: () => time.now } });
     const records = createPrefixRecords(
       createOtherRecords({ upstream: { retryAfterMs: 5000 } }, context, {
         resolver: {
@@ -91,12 +92,29 @@ describe('prefix status and contact', () => {
           },
           fromMemory: () => undefined,
         },
-        memory: new MemoryStore({ bounds, now: () => 1 }),
+        memory: new MemoryStore({ bounds, now: () => time.now }),
         trustedSince: () => 0,
       }),
     );
-    return { asked, records };
+    return { asked, records, time };
   }
+
+  test('do not expire prepared redirects when they are reloaded and still have no influence', async () => {
+    const { records, time } = startRecords();
+    const readBoth = async (): Promise<void> => {
+      for (const name of ['0.NA/21.T11998', '0.NA/0.NA']) await records.read(handleRef(name, false), CALLER);
+      await Promise.resolve();
+    };
+    await readBoth();
+    const handle = handleRef(HANDLE, false);
+    const dependency = records.plainPrefixOf(handle, time.now);
+    expect(dependency?.isCurrent(time.now)).toBe(true);
+    time.now += 5001;
+    expect(dependency?.isCurrent(time.now)).toBe(false);
+    await readBoth();
+    expect(dependency?.isCurrent(time.now)).toBe(true);
+    expect(records.plainPrefixOf(handle, time.now)).toBe(dependency);
+  });
 
   test('are read on behalf of the requesting client', async () => {
     const { asked, records } = startRecords();

@@ -260,6 +260,23 @@ export function createPrefixRecords(
     return known !== undefined && isPlain(known) ? records.watch(prefixHandle, known) : undefined;
   }
 
+  /**
+   * Creates a dependency on a prefix without influence. It becomes current again when both records have been
+   * reloaded: a missing record expires after `cache.notFound.ttl`, and the redirects prepared meanwhile remain valid.
+   */
+  function createPlainPrefix(prefixHandle: HandleRef): Dependency {
+    let own: Dependency | undefined;
+    let global: Dependency | undefined;
+    return {
+      isCurrent(at) {
+        if (own?.isCurrent(at) !== true) own = watchPlain(prefixHandle);
+        if (own === undefined) return false;
+        if (global?.isCurrent(at) !== true) global = watchPlain(GLOBAL_NAMESPACE);
+        return global !== undefined;
+      },
+    };
+  }
+
   return {
     async read(prefixHandle, caller) {
       const options = { authoritative: false, caller };
@@ -268,13 +285,10 @@ export function createPrefixRecords(
     },
     plainPrefixOf(handle, now) {
       const prefixHandle = prefixRecordOf(handle);
-      const shared = plainPrefixes.get(prefixHandle.key);
-      if (shared?.isCurrent(now) === true) return shared;
-      const [own, global] = [watchPlain(prefixHandle), watchPlain(GLOBAL_NAMESPACE)];
-      if (own === undefined || global === undefined) return undefined;
-      const made = { isCurrent: (at: number) => own.isCurrent(at) && global.isCurrent(at) };
-      plainPrefixes.set(prefixHandle.key, made);
-      return made;
+      const dependency = plainPrefixes.get(prefixHandle.key) ?? createPlainPrefix(prefixHandle);
+      if (!dependency.isCurrent(now)) return undefined;
+      plainPrefixes.set(prefixHandle.key, dependency);
+      return dependency;
     },
   };
 }
