@@ -5,6 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { isGap } from '../changes/change.js';
 import type { ChangeLog, LogEntry } from '../coordination/change-log.js';
 import { ServiceError } from '../errors.js';
+import { signalOfLeaving } from '../http/request-work.js';
 
 export const MAX_SUBSCRIBERS = 16;
 
@@ -49,7 +50,8 @@ function readLastId({ headers }: Request): string | undefined {
 async function sendChanges(res: Response, feed: ChangeLog, lastId: string | undefined): Promise<void> {
   let after = lastId;
   let sentAt = performance.now();
-  // `closed` is false until the event, and a further batch would keep the subscriber's place for ten seconds.
+  const leaving = signalOfLeaving(res);
+  // `closed` is false until the event, and a further batch would be read for nobody.
   while (!res.destroyed) {
     const { id, text } = after === undefined ? startAt(await feed.tail()) : await readEvents(feed, after);
     after = id;
@@ -57,13 +59,16 @@ async function sendChanges(res: Response, feed: ChangeLog, lastId: string | unde
     if (isIdle && performance.now() - sentAt < HEARTBEAT_MS) await sleep(POLL_MS, undefined, { ref: false });
     else {
       sentAt = performance.now();
-      if (!res.write(isIdle ? ': \n\n' : text)) await drained(res);
+      if (!res.write(isIdle ? ': \n\n' : text)) await drained(res, leaving);
     }
   }
 }
 
-const drained = (res: Response): Promise<unknown> =>
-  once(res, 'drain', { signal: AbortSignal.timeout(STALL_MS) }).catch(() => res.destroy());
+/** Waits for the subscriber to read, or to leave; disconnects it if it takes too long. */
+const drained = (res: Response, leaving: AbortSignal): Promise<unknown> =>
+  once(res, 'drain', { signal: AbortSignal.any([leaving, AbortSignal.timeout(STALL_MS)]) }).catch(() =>
+    res.destroy(),
+  );
 
 /** Returns an id without data, so that a client that reconnects before the first change misses no change. */
 const startAt = (id: string | undefined) => ({ id, text: id === undefined ? '' : `id: ${id}\n\n` });

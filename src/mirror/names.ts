@@ -1,8 +1,10 @@
 // Reads the list of a prefix's handles from its server, page by page.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { RecordAnswer } from '../upstream/reply.js';
+import { isTooBusy } from '../upstream/response.js';
 
 export interface HandleList {
   /** Keys of the listed handles. */
@@ -32,7 +34,7 @@ export const PAGE_SIZE = 10_000;
 /** Maximum passes until one reads a list that does not change meanwhile. */
 const MAX_PASSES = 3;
 
-/** Thrown if the server sends no list. The message contains the status and the response code. */
+/** Thrown if the server refuses to list. The message contains the status and the response code. */
 export class ListRefused extends Error {}
 
 /**
@@ -79,13 +81,24 @@ async function readPages({ prefix, maxHandles, refOf, readPage }: NamesParts) {
   return { counts, found, handles: spelled };
 }
 
-/** Returns the handles of a page (recording "list: page=0&pageSize=3"). @throws ListRefused */
+/**
+ * Returns the handles of a page (recording "list: page=0&pageSize=3").
+ *
+ * @throws ListRefused; ServiceError UPSTREAM_FAILED if the server fails or is busy, which refuses nothing
+ */
 function handlesIn({ status, responseCode, members }: RecordAnswer) {
   const { handles, totalCount } = members;
-  if (status !== 200 || responseCode !== RESPONSE_CODE.success || !Array.isArray(handles))
-    throw new ListRefused(`status ${status}, response code ${responseCode ?? 'none'}`);
-  return { handles: handles as readonly unknown[], totalCount: Number(totalCount) };
+  if (status === 200 && responseCode === RESPONSE_CODE.success && Array.isArray(handles))
+    return { handles: handles as readonly unknown[], totalCount: Number(totalCount) };
+  const detail = `status ${status}, response code ${responseCode ?? 'none'}`;
+  const isFailure = status >= 500 && status !== NOT_IMPLEMENTED;
+  throw isFailure || isTooBusy(status)
+    ? new ServiceError('UPSTREAM_FAILED', { detail })
+    : new ListRefused(detail);
 }
+
+/** Status of a server without lists. */
+const NOT_IMPLEMENTED = 501;
 
 /** Handles per turn of the event loop, which takes a few milliseconds. */
 const NAMES_PER_TURN = 2000;

@@ -88,7 +88,8 @@ export class PrefixMirror {
   list(): MirroredList | undefined {
     if (this.#known === undefined) return undefined;
     const { handles, isWhole, listedAt, changes } = this.#known;
-    const isCurrent = changes === this.#changes && listedAt >= this.#parts.trustedSince();
+    // Without a lease, writes of other instances may be missing in a list of any age.
+    const isCurrent = changes === this.#changes && this.#parts.trustedSince() === 0;
     return { handles, isWhole, listedAt, isCurrent };
   }
 

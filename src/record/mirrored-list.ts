@@ -18,8 +18,9 @@ export interface MirroredListDeps {
   runStepsOf: RunStepsOf;
 }
 
-/** Maximum handles of a response, because writing more would block the event loop. */
+/** Maximum handles of a response, and characters of their names: writing more would block the event loop. */
 const MAX_HANDLES = 10_000;
+const MAX_CHARS = 2 ** 20;
 /** Maximum of a Java int, beyond which the server's index of a page overflows. */
 const MAX_INT = 2 ** 31 - 1;
 
@@ -47,12 +48,15 @@ export function mirroredPage(
   );
   if (!isUnderstood) return undefined;
   const paging = pageIn(parameters);
-  return isBounded(paging, list.handles.length) ? paging : undefined;
+  return isBounded(paging, list.handles) ? paging : undefined;
 }
 
-function isBounded({ page, pageSize }: ListPage, count: number): boolean {
-  if (page === undefined || pageSize === undefined) return count <= MAX_HANDLES;
-  return Math.min(pageSize, count - page * pageSize) <= MAX_HANDLES && (page + 1) * pageSize <= MAX_INT;
+function isBounded({ page = 0, pageSize = MAX_INT }: ListPage, handles: readonly string[]): boolean {
+  const [start, end] = [page * pageSize, (page + 1) * pageSize];
+  if (end > MAX_INT || Math.min(end, handles.length) - start > MAX_HANDLES) return false;
+  let chars = 0;
+  for (let at = start; at < end && at < handles.length; at++) chars += handles[at]?.length ?? 0;
+  return chars <= MAX_CHARS;
 }
 
 /** Serves a list; returns false, and sends no response, if it must come from the server. */

@@ -91,6 +91,16 @@ describe('a slow subscriber of the change feed', () => {
     await closed;
     expect(await whenFull()).toBe(reads);
   });
+
+  it('gives up its place as soon as it disconnects', async () => {
+    vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => new AbortController().signal);
+    const { read, whenFull } = createEndlessFeed();
+    const { socket, res } = await subscribe(read);
+    await whenFull();
+    expect(res.listenerCount('drain')).toBe(1);
+    socket.destroy();
+    await expect.poll(() => res.listenerCount('drain'), { timeout: 5000 }).toBe(0);
+  });
 });
 
 describe('an idle subscriber of the change feed', () => {

@@ -51,4 +51,15 @@ describe('a list', () => {
     const page = decide({ ...REQUEST, query: `prefix=21.T1&${query}` }, LONG);
     expect(page !== undefined).toBe(isServed);
   });
+
+  it.each([
+    ['', false],
+    ['page=0&pageSize=1024', true],
+    ['page=0&pageSize=1025', false],
+    ['page=1&pageSize=1500', true],
+  ])('of long names is served up to 1 MiB at a time (%s: %s)', (query, isServed) => {
+    const handles = namesOf(2000).map((name) => name.padEnd(1024, 'x'));
+    const page = decide({ ...REQUEST, query: `prefix=21.T1&${query}` }, { ...LIST, handles });
+    expect(page !== undefined).toBe(isServed);
+  });
 });

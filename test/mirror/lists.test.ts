@@ -26,10 +26,15 @@ const LISTS = handleServerRecordings
 /** Starts a Handle server that lists for anyone. Returns its URL, and the queries of the lists it was asked for. */
 async function startListingServer({ handles } = RECORDED) {
   const lists: string[] = [];
+  let refusal: { status: number; responseCode: number } | undefined;
   const server = createServer((req, res) => {
     const { pathname, search } = new URL(req.url ?? '', 'http://server');
     const isList = pathname === '/api/handles';
     if (isList) lists.push(search);
+    if (isList && refusal !== undefined) {
+      res.writeHead(refusal.status, { 'Content-Type': 'application/json' }).end(JSON.stringify(refusal));
+      return;
+    }
     const totalCount = String(handles.length);
     const list = { responseCode: 1, prefix: '21.T11998', totalCount, page: 0, pageSize: 10_000, handles };
     res.writeHead(isList ? 200 : 404, { 'Content-Type': 'application/json;charset=UTF-8' });
@@ -40,7 +45,10 @@ async function startListingServer({ handles } = RECORDED) {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, lists };
+  const refuse = (status: number, responseCode: number): void => {
+    refusal = { status, responseCode };
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, lists, refuse };
 }
 
 const readingOf = async (proxy: Proxy, part: string): Promise<number | undefined> => {
@@ -79,6 +87,22 @@ describe('a recorded list', () => {
       expect(server.lists).toContain(`?prefix=21.T11998${rest}`);
     },
   );
+
+  it.each([
+    ['the mirror', 'is busy', 503, 3, 'hit; detail=mirror'],
+    ['the mirror', 'fails', 500, 2, 'hit; detail=mirror'],
+    ['the server', 'refuses them', 401, 402, 'fwd=bypass'],
+  ])('comes from %s if the server then %s (%i)', async (_source, _why, status, responseCode, cacheStatus) => {
+    const server = await startListingServer({ handles: [] });
+    const env = { MIRROR_PREFIXES: '21.T11998', MIRROR_INTERVAL: '1s' };
+    const proxy = await startProxy({ UPSTREAM_URL: server.url, ...env });
+    await expect.poll(() => readingOf(proxy, 'list')).toBe(0);
+    server.refuse(status, responseCode);
+    const before = server.lists.length;
+    await expect.poll(() => server.lists.length).toBeGreaterThan(before + 1);
+    const { headers } = await proxy.ask('/api/handles?prefix=21.T11998');
+    expect(headers['cache-status']).toBe(`handle-resolver-proxy; ${cacheStatus}`);
+  });
 
   it('escapes line separators like a Handle server', async () => {
     const server = await startListingServer({ handles: ['21.T11998/\u2028'] });

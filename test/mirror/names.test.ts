@@ -1,7 +1,7 @@
 // Lists of a prefix, which the server sends in pages of 10,000 handles.
 import { describe, expect, it } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
-import { PAGE_SIZE, listNames } from '../../src/mirror/names.js';
+import { ListRefused, PAGE_SIZE, listNames } from '../../src/mirror/names.js';
 import type { RecordAnswer } from '../../src/upstream/reply.js';
 
 const namesOf = (count: number): string[] => Array.from({ length: count }, (_, at) => `21.t1/${at}`);
@@ -93,6 +93,21 @@ describe('prefix list', () => {
     const parts = { prefix: '21.T1', maxHandles: 1_000_000, refOf, previous: new Set<string>(), readPage };
     const { isWhole, names, handles } = await listNames(parts);
     expect([isWhole, names.size, handles.length]).toEqual([true, PAGE_SIZE, PAGE_SIZE]);
+  });
+
+  it.each([
+    [500, 'The Handle server reported an error: status 500'],
+    [503, 'The Handle server reported an error: status 503'],
+    [429, 'The Handle server reported an error: status 429'],
+    [501, 'status 501'],
+    [403, 'status 403'],
+  ])('fails differently if the server fails and if it refuses the list (%i)', async (status, message) => {
+    const readPage = () => Promise.resolve(answerOf({}, status));
+    const refOf = (text: string) => handleRef(text, false);
+    const parts = { prefix: '21.T1', maxHandles: 10, refOf, previous: new Set<string>(), readPage };
+    const failure: unknown = await listNames(parts).catch((error: unknown) => error);
+    expect(failure).toHaveProperty('message', `${message}, response code 402`);
+    expect(failure instanceof ListRefused).toBe(!message.startsWith('The'));
   });
 
   it('fails with the status and response code if the server refuses it', async () => {
