@@ -72,7 +72,7 @@ function createAppendToFile(path: string): (lines: readonly string[]) => Promise
   let isTorn: boolean | undefined;
   return async function appendToFile(lines) {
     // A failed write, or a process that was killed, may have left a partial line.
-    isTorn ??= await endsInLine(path);
+    isTorn ??= await endsInPartialLine(path);
     const text = `${isTorn ? '\n' : ''}${lines.join('\n')}\n`;
     isTorn = true;
     await appendFile(path, text, { mode: 0o600 });
@@ -81,7 +81,7 @@ function createAppendToFile(path: string): (lines: readonly string[]) => Promise
 }
 
 /** Whether a regular file ends with a partial line; false if it cannot be read. */
-async function endsInLine(path: string): Promise<boolean> {
+async function endsInPartialLine(path: string): Promise<boolean> {
   const file = await stat(path).catch(() => undefined);
   if (!file?.isFile() || file.size === 0) return false;
   const reading = createReadStream(path, { encoding: 'utf8', start: file.size - 1 }).toArray();
