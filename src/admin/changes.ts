@@ -12,7 +12,7 @@ export const MAX_SUBSCRIBERS = 16;
 /** Interval between reads of the feed. */
 const POLL_MS = 250;
 const HEARTBEAT_MS = 15_000;
-/** Maximum time for a subscriber to read a batch. */
+/** Maximum time for a subscriber to read a batch; then it is disconnected. */
 const STALL_MS = 10_000;
 
 /** Creates the handler of `GET /changes`. `feed` is undefined if the feed is disabled. */

@@ -235,7 +235,8 @@ export function readPrefixPattern(given: string): string | undefined {
 }
 
 /**
- * Parses a duration, `forever`, or a mapping from prefixes to these; its variable may contain JSON or YAML.
+ * Parses a duration, `forever`, or a mapping from prefixes to either. The variable may contain the mapping as
+ * JSON or YAML.
  */
 export const prefixPeriods = (byDefault: string) =>
   z

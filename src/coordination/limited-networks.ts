@@ -27,7 +27,7 @@ interface LimitedDeps extends LimitReports {
 interface LimitEntry extends LimitedNetwork {
   /** Whether this instance has set the limit. */
   isOwn: boolean;
-  /** Whether the limit has been in Redis. If so, it ends when it is removed there. */
+  /** Whether Redis has stored the limit. If so, the limit also ends when another instance removes it there. */
   isShared: boolean;
 }
 

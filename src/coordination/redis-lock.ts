@@ -109,8 +109,9 @@ class RedisLock {
   readonly #traceMs: number;
   /** Undefined until a request has been sent. */
   #names: LockNames | undefined;
-  /** Send time of the last request, which Redis may have executed, and of the last confirmed request. */
+  /** Send time of the last request, even if unconfirmed, because Redis may have executed it. */
   #requestedAt = -Infinity;
+  /** Send time of the last confirmed request. */
   #renewedAt = -Infinity;
   #cancelRenewal: () => void = () => undefined;
 

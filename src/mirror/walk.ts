@@ -28,7 +28,7 @@ export interface WalkPlan {
   entryOf: (key: string) => KnownEntry | undefined;
 }
 
-/** Names looked up before requests may run. */
+/** Maximum names looked up per step, before the walk yields to requests. */
 const LOOKS_PER_STEP = 200;
 /** Time that a walk may be ahead of its schedule, so that short waits are combined (ms). */
 const MAX_AHEAD_MS = 100;

@@ -236,7 +236,7 @@ function createGauges(registry: Registry, recent: Recent) {
   const snapshotFailing = new Gauge({ ...METRICS.snapshotFailing, registers });
   const certificateExpiry = new Gauge({ ...METRICS.certificateExpiry, registers });
   const redisUp = new Gauge({ ...METRICS.redisUp, registers });
-  // Removes the initial value, so that alerts can distinguish a missing Redis from an unreachable Redis.
+  // Removes the initial 0: without a configured Redis the series is absent, and no alert fires.
   redisUp.remove();
   const limitOf = (field: 'running' | 'waiting' | 'limit') => (use: LimitUsage) => ({
     labels: { server: use.server, kind: use.kind },

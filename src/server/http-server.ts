@@ -87,8 +87,8 @@ function handleInOrder(server: Server, listener: RequestListener): void {
     });
   });
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    // Sent in order, because a client would match a premature 100 Continue to the previous
-    // response (RFC 9110 §10.1.1).
+    // Sent in order, because a client would take a premature 100 Continue for a response to an earlier
+    // pipelined request (RFC 9112 §9.3.2).
     serialize(req, res, () => {
       if (refuseHead(req, res)) return;
       res.writeContinue();

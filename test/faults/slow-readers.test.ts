@@ -57,7 +57,7 @@ async function beginToRead(url: string): Promise<Socket> {
 }
 
 describe('slow readers', () => {
-  test('are disconnected when they read nothing and other requests wait for their permit', async () => {
+  test('are disconnected when they read nothing while other requests wait for the permit they hold', async () => {
     const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
     const idle = await beginToRead(proxy.url);
     // On a busy machine, data of the list may still be in transit, so the first request may not preempt it.

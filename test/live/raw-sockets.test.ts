@@ -38,7 +38,7 @@ const one = { answers: 1 };
 describe('malformed requests over raw sockets', () => {
   describe('unsupported method', () => {
     test.each(['FOO', 'BREW', 'get', 'M-SEARCH', "X!#$%&'*+-.^_`|~9"])(
-      'returns 501 and is named in the response when unknown: %s',
+      'returns 501 and names the method, which Node does not know: %s',
       async (method) => {
         const got = await exchange(await start(), `${method} ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
         expectFailure(got.answers[0]!, 501, `Unknown method ${method}`);
@@ -46,7 +46,7 @@ describe('malformed requests over raw sockets', () => {
     );
 
     test.each(['PROPFIND', 'PATCH', 'LOCK', 'PURGE', 'LINK'])(
-      'returns 501 even when Node knows it: %s',
+      'returns 501 and names the method, even when Node knows it: %s',
       async (method) => {
         const got = await exchange(await start(), `${method} ${PATH} HTTP/1.1\r\n${HOST}\r\n`, one);
         expectFailure(got.answers[0]!, 501, `Unknown method ${method}`);

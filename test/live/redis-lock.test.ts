@@ -45,7 +45,7 @@ describeWithRedis('Redis lock across instances', () => {
       client.eval(LOCK, 3, 't:{A}:lock', 't:{A}:wanted', 't:{A}:held', token, 5000, `of ${token}`, 5000);
     expect(await ask('one')).toBe(5000);
     expect(await ask('other')).toBe(-1);
-    // The time since the last release is 0, because the holder may have written in the meantime.
+    // The time since the last release is 0, because the holder may have written since its first request.
     expect(await ask('one')).toBe(0);
     expect(await ask('other')).toBe(-1);
     await client.del('t:{A}:lock');
@@ -98,7 +98,7 @@ describeWithRedis('Redis lock across instances', () => {
       expect(await freeSince(lock)).toBeGreaterThan(before);
     });
 
-    test('is in the past when no holder left a trace', async () => {
+    test('is in the past when Redis has no record of a holder', async () => {
       const lock = await startInstance();
       const before = performance.now();
       expect(await lock('NEW', (held) => Promise.resolve(held.freeSince))).toBeLessThan(before);

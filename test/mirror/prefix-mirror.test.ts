@@ -127,7 +127,7 @@ describe('mirrored prefix', () => {
     expect(mirror.unknownTtlMs('21.T1/0')).toBe(0);
   });
 
-  it('has a current list unless a handle was written since its request', async () => {
+  it('has a current list unless a handle was written after the list was requested', async () => {
     const { clock, mirror, setDuringList } = startMirror();
     let list = (): void => undefined;
     setDuringList(() => new Promise((resolve) => (list = resolve)));

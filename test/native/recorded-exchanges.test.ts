@@ -48,7 +48,10 @@ const ACCEPTED = ['http: bad: body length 0', 'http: bad: no credential length a
 const otherCode = ({ name }: NativeExchange): number | undefined =>
   ACCEPTED.includes(name) ? undefined : OTHERWISE.find(([pattern]) => pattern.test(name))?.[1];
 
-/** Whether the recorded JSON is outdated: the record was rewritten for each size. */
+/**
+ * Whether the record changed after this message: it was rewritten for each of three sizes, and only the last
+ * JSON is recorded.
+ */
 const isOutdated = ({ name }: NativeExchange): boolean => /pad 40[79]/.test(name);
 
 const recordedAnswer = ({ response }: NativeExchange): Buffer =>

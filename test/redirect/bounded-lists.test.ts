@@ -51,7 +51,7 @@ describe('redirect with a large location list', () => {
     }
   });
 
-  test('selects the only weighted location among 9,000 with an anchor-id', async () => {
+  test('selects the only location with a weight, after 9,000 with an anchor-id and weight 0', async () => {
     const anchored = times(9000, (at) =>
       place(String(at), `rel="a" id="${at}" anchor-id="${at}x" weight="0"`),
     );

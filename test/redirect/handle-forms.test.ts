@@ -120,7 +120,7 @@ describe('redirect endpoint', () => {
     expect(await statusOf(gzipSync(Buffer.alloc(5_000_000)), 'gzip')).toBe(413);
   });
 
-  test('redirects the lookup form to the URL of the handle', async () => {
+  test('redirects the lookup form to the path of the handle on the proxy, with the other parameters', async () => {
     const leads = await startLeads(records);
     const found = await leads.ask('/?hdl=+hdl%3A21.T11998%2Fa%2Fb+c%3F%23%C3%A4&noredirect=on');
     expect(found.status).toBe(302);

@@ -100,7 +100,7 @@ async function changeAtServer(suffix: string, url: string): Promise<void> {
   expect(status).toBe(200);
 }
 
-/** Inserts two handles, one with shell and SQL syntax in its name, and runs the page. */
+/** Inserts two handles, one with shell and SQL syntax in its name, and runs the commands of the page. */
 async function walk(database: Database, text: string, quoted: (name: string) => string): Promise<void> {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
   const read = async (): Promise<string> =>

@@ -25,7 +25,7 @@ import {
 } from './mutation-tools.js';
 
 export interface Mutation {
-  /** Row of the fault table that this part handles, if any. */
+  /** Row of the fault table whose fault the disabled part handles, if any. */
   row?: number;
   /** Disables the part. @returns the function that restores the part */
   apply: () => () => void;

@@ -44,7 +44,7 @@ export class Keyspace {
     return slot.value as ValueOf[T];
   }
 
-  /** Returns the value of a key like `read`, and creates a missing key with `empty`. */
+  /** Like `read`, returns the value of a key, but creates a missing key with `empty`. */
   open<T extends Exclude<ValueType, 'string'>>(key: string, type: T, empty: () => ValueOf[T]): ValueOf[T] {
     const value = this.read(key, type);
     if (value !== undefined) return value;

@@ -73,7 +73,7 @@ describe('preconditions (RFC 9110 section 13)', () => {
       expect(verdict('PUT', { 'if-modified-since': same })).toBe('pass');
     });
 
-    it('detect a changed handle for a write', () => {
+    it('reject a write to a changed handle (If-Unmodified-Since)', () => {
       expect(verdict('PUT', { 'if-unmodified-since': same })).toBe('pass');
       expect(verdict('PUT', { 'if-unmodified-since': before })).toBe('failed');
     });

@@ -85,7 +85,7 @@ describe('routing with a repository', () => {
       expect(namesOf(handle)).toEqual(['others']);
   });
 
-  test('retains the case of the suffixes of the repository in cache keys', () => {
+  test('retains the case of repository suffixes in cache keys', () => {
     const refOf = createRefOf(servers, false);
     expect(
       ['123456/aB', '20.500.x/aB', '21.t1/aB', '0.na/123456', 'abc'].map((text) => refOf(text).key),

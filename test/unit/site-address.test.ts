@@ -55,13 +55,18 @@ describe('site record addresses', () => {
       site({ attributes: [{ name: 'path', value: '/hs/' }] }, { interfaces: [HTTP] }),
       ['http://192.0.2.7/hs'],
     ],
-    ['no address', site({}, { address: '0.0.0.0' }), []],
-    ['no server', site({ servers: [] }), []],
-    ['credentials in the domain', site({ attributes: [{ name: 'domain', value: 'me@evil.example' }] }), []],
-    ['a query in the path', site({ attributes: [{ name: 'path', value: 'x?y' }] }), []],
-    ['an invalid port', site({}, { interfaces: [{ ...HTTP, port: 700_000 }] }), []],
   ])('are built from %s', (_what, given, expected) => {
     expect(urls([given])).toEqual(expected);
+  });
+
+  test.each([
+    ['no address', site({}, { address: '0.0.0.0' })],
+    ['no server', site({ servers: [] })],
+    ['credentials in the domain', site({ attributes: [{ name: 'domain', value: 'me@evil.example' }] })],
+    ['a query in the path', site({ attributes: [{ name: 'path', value: 'x?y' }] })],
+    ['an invalid port', site({}, { interfaces: [{ ...HTTP, port: 700_000 }] })],
+  ])('are empty for a site with %s', (_what, given) => {
+    expect(urls([given])).toEqual([]);
   });
 
   test('exclude mirror sites for an authoritative read', () => {

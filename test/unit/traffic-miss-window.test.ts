@@ -170,7 +170,7 @@ describe('miss-based network limit', () => {
       expect(networks.list()).toEqual([]);
     });
 
-    test('is never one whose reads have only failed', async () => {
+    test('never includes a network whose reads have all failed', async () => {
       const quiet = (): void => undefined;
       const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
       const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };

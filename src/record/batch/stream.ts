@@ -24,7 +24,7 @@ interface UnloadedElement {
   load: () => Promise<RenderedElement>;
 }
 
-/** Starts the element of a handle as spelled by the client. */
+/** Starts the element of a handle; `name` is the client's spelling. */
 export type StartElement = (name: string) => Steps<RenderedElement | UnloadedElement>;
 
 interface BatchWork {

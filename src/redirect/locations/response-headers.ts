@@ -40,8 +40,8 @@ export function* responseHeaders(
 }
 
 /**
- * Returns own lists, included lists from the deepest level up, then prefix lists unless the record suppresses
- * them.
+ * Returns the lists of the handle, then included lists from the deepest level up, then those of the prefix
+ * unless the record suppresses them.
  */
 function sourcesOf({ own, included, prefix, prefixIncluded }: GatheredLists): HandleLists[] {
   const record = [own, ...included.toReversed().flat()];

@@ -104,7 +104,7 @@ export interface OverloadDrive {
   limits: readonly number[];
 }
 
-/** Measures misses under each limit. */
+/** Measures misses at each upstream capacity. */
 export function driveOverload({ url, control, seconds, limits }: OverloadDrive): Promise<Figures[]> {
   return runDriver<Figures[]>([
     process.execPath,

@@ -185,7 +185,7 @@ describe('record with its text cached as a string', () => {
         store.ban({ prefix: '', isSoft: false });
       },
     ],
-  ])('is not returned for %s', (_what, change) => {
+  ])('is not returned in place of %s', (_what, change) => {
     const store = new MemoryStore({ bounds, now: () => NOW });
     put(store, 'A', large('a'));
     store.peek('A');
