@@ -8,7 +8,7 @@ import { type FuzzedUpstream, startFuzzedUpstream } from './answers.js';
 import { marker, STRANGER } from './corpus.js';
 import { ROUTES } from './routes.js';
 
-const COUNT = Number(process.env['FUZZ_ANSWERS'] ?? 150);
+const COUNT = Number(process.env['FUZZ_ANSWERS'] ?? 60);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 vi.setConfig({ testTimeout: 180_000 + COUNT * 400 });
 

@@ -17,7 +17,7 @@ import { randomFrom } from './mutate.js';
 import { sendAndReceive } from './requests.js';
 import { readWellFormed } from './well-formed.js';
 
-const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 3000);
+const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1500);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 vi.setConfig({ testTimeout: 180_000 + COUNT * 20 });
 

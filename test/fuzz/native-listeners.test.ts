@@ -18,7 +18,7 @@ import { NO_CACHE } from '../support/native-messages.js';
 import { bytesOf, native as recorded } from '../support/native-recordings.js';
 import { below, mutate, pick, randomFrom } from './mutate.js';
 
-const DATAGRAMS = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
+const DATAGRAMS = Number(process.env['FUZZ_DATAGRAMS'] ?? 10_000);
 const STREAMS = Math.ceil(DATAGRAMS / 10);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 const MAX_AMPLIFICATION = 64;

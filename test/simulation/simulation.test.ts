@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
 import { type RunOptions, type RunResult, run } from './run.js';
 
-const SEEDS = [1, 2, 3];
+const SEEDS = [1, 2];
 /** Seeds to search for a mutation, most successful seeds first: a world without a violation takes longest. */
 const SEARCHED = [6, 2, 7, 8, ...Array.from({ length: 20 }, (_, at) => at + 1)];
 const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
