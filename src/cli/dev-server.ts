@@ -33,7 +33,7 @@ export async function devServer({ host, port, seed, nativePort }: DevServerOptio
     return;
   }
   await exitOnFailure(async () => {
-    const service = await serveNative({ host, nativePort, url, stopped: server.close });
+    const service = await serveNative({ host, nativePort, url, onStopped: server.close });
     print(`Native protocol: ${service.nativeTcp ?? 'off'}, ${service.nativeUdp ?? 'off'}`);
   });
 }
@@ -43,11 +43,11 @@ interface NativeOptions {
   nativePort: number;
   /** URL of the Handle server. */
   url: string;
-  stopped: () => Promise<void>;
+  onStopped: () => Promise<void>;
 }
 
 /** Serves the native protocol through a proxy that caches nothing, so that writes are visible immediately. */
-async function serveNative({ host, nativePort, url, stopped }: NativeOptions): Promise<Service> {
+async function serveNative({ host, nativePort, url, onStopped }: NativeOptions): Promise<Service> {
   const port = String(nativePort);
   const config = loadConfig({
     env: {
@@ -58,13 +58,7 @@ async function serveNative({ host, nativePort, url, stopped }: NativeOptions): P
     readFile: () => '',
   });
   const service = await serve(config);
-  stopOnSignal(config, {
-    ...service,
-    stop: async (timeoutMs) => {
-      await service.stop(timeoutMs);
-      await stopped();
-    },
-  });
+  stopOnSignal(config, service, { onStopped });
   return service;
 }
 

@@ -50,13 +50,7 @@ await exitOnFailure(async () => {
     readFile: () => '',
   });
   const service = await serve(config);
-  stopOnSignal(config, {
-    ...service,
-    stop: async (timeoutMs) => {
-      await service.stop(timeoutMs);
-      await demo.close();
-    },
-  });
+  stopOnSignal(config, service, { onStopped: () => demo.close() });
   const { url, adminUrl, nativeTcp = 'off', nativeUdp = 'off' } = service;
   process.stdout.write(`A demo Handle server and the proxy before it are running. Try:
 

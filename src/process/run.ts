@@ -80,7 +80,7 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
     systemd.stopping();
     return stop(timeoutMs);
   };
-  stopOnSignal(config, { onUncaught, stop: stopAndNotify }, isReload ? ['SIGHUP'] : []);
+  stopOnSignal(config, { onUncaught, stop: stopAndNotify }, { skip: isReload ? ['SIGHUP'] : [] });
   stopWithNpmShell();
 }
 
@@ -92,11 +92,20 @@ function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): voi
   process.on('SIGHUP', () => void starting.then(reload, () => undefined));
 }
 
+interface StopOptions extends Partial<Pick<ShutdownOptions, 'skip'>> {
+  /** Called when the service has stopped, for example to close the demo's Handle server. */
+  onStopped?: () => Promise<void>;
+}
+
 export function stopOnSignal(
   config: Config,
   { onUncaught, stop }: Pick<Service, 'onUncaught' | 'stop'>,
-  skip: ShutdownOptions['skip'] = [],
+  { skip = [], onStopped }: StopOptions = {},
 ): void {
   const delayMs = config.server.shutdownTimeoutMs + lastSnapshotMs(config.cache.snapshot) + SHUTDOWN_SPARE_MS;
-  closeOnSignal({ skip, delayMs, onUncaught, stop });
+  const stopAll: Service['stop'] = async (timeoutMs) => {
+    await stop(timeoutMs);
+    await onStopped?.();
+  };
+  closeOnSignal({ skip, delayMs, onUncaught, stop: stopAll });
 }

@@ -43,6 +43,19 @@ export interface RecordAnswer {
   challenge: string | undefined;
 }
 
+/** Creates the response that a Handle server would send with these members, for a request answered without one. */
+export const answerWith = (
+  status: number,
+  members: Record<string, unknown> & { responseCode: number },
+): RecordAnswer => ({
+  status,
+  responseCode: members.responseCode,
+  members,
+  body: JSON.stringify(members),
+  retryAfter: undefined,
+  challenge: undefined,
+});
+
 /** Maximum length processed in one slice, which takes less than a millisecond. */
 const SMALL_CHARS = 16 * 1024;
 

@@ -7,7 +7,7 @@ import type { Steps, TimeSlicer } from '../time-slicer.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import type { RecordClient } from './record-client.js';
-import { type RecordAnswer, readInSlices } from './reply.js';
+import { type RecordAnswer, answerWith, readInSlices } from './reply.js';
 import type { UpstreamResponse } from './response.js';
 import { createSource } from './sources/kinds.js';
 import type { SourceSettings } from './sources/source.js';
@@ -61,19 +61,7 @@ export function createRepositoryList(
   };
 }
 
-const answer = (
-  status: number,
-  members: Record<string, unknown> & { responseCode: number },
-): RecordAnswer => ({
-  status,
-  responseCode: members.responseCode,
-  members,
-  body: JSON.stringify(members),
-  retryAfter: undefined,
-  challenge: undefined,
-});
-
-const NO_LISTS = answer(501, {
+const NO_LISTS = answerWith(501, {
   responseCode: RESPONSE_CODE.operationNotSupported,
   message: 'This repository does not list its handles',
 });
@@ -89,5 +77,5 @@ function* pageOf(listed: readonly string[], prefix: string, paging: ListPage): S
     if (at % HANDLES_PER_STEP === 0) yield;
     if (upperAscii(handle.slice(0, start.length)) === start) handles.push(handle);
   }
-  return answer(200, listMembers(prefix, handles, paging));
+  return answerWith(200, listMembers(prefix, handles, paging));
 }

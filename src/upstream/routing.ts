@@ -5,7 +5,7 @@ import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { UpstreamClient } from './client.js';
 import { sumUsages } from './concurrency-limiter.js';
 import type { RecordClient, RecordRead } from './record-client.js';
-import type { RecordAnswer } from './reply.js';
+import { type RecordAnswer, answerWith } from './reply.js';
 import { type ReadReferred, referralIn } from './referrals.js';
 import { GLOBAL_PREFIX, type HandleRef, handleRef, refOfKey } from '../handle/handle.js';
 
@@ -15,14 +15,7 @@ const STATUS = 400;
 
 const NO_SERVER: Outcome = { kind: 'refused', status: STATUS, members: MEMBERS, namesHandle: true };
 
-const NO_ANSWER: RecordAnswer = {
-  status: STATUS,
-  responseCode: MEMBERS.responseCode,
-  members: MEMBERS,
-  body: JSON.stringify(MEMBERS),
-  retryAfter: undefined,
-  challenge: undefined,
-};
+const NO_ANSWER = answerWith(STATUS, MEMBERS);
 const NO_RECORD: RecordRead = { ...NO_ANSWER, values: undefined };
 
 interface ReadServer {

@@ -15,7 +15,7 @@ import type {
   RemoveOptions,
   WriteOptions,
 } from '../upstream/record-client.js';
-import type { RecordAnswer } from '../upstream/reply.js';
+import { type RecordAnswer, answerWith } from '../upstream/reply.js';
 import { recordsAt, type FindServers } from '../upstream/routing.js';
 import { assertFound, type HandleServer } from '../upstream/upstreams.js';
 
@@ -119,24 +119,17 @@ function readOf(resolution: Resolution, handle: string, selection: Selection): R
   if (resolution.kind === 'refused') {
     const { status, members, retryAfter } = resolution.refused;
     const responseCode = Number(members['responseCode']);
-    return { ...read(status, { ...members, responseCode }), retryAfter };
+    return { ...answerWith(status, { ...members, responseCode }), retryAfter, values: undefined };
   }
   const { entry } = resolution;
-  if (entry.kind === 'not-found') return read(404, { responseCode: RESPONSE_CODE.handleNotFound, handle });
+  if (entry.kind === 'not-found') {
+    const answer = answerWith(404, { responseCode: RESPONSE_CODE.handleNotFound, handle });
+    return { ...answer, values: undefined };
+  }
   const values = valuesOf(entry).filter(createValueFilter(selection));
   const responseCode = values.length === 0 ? RESPONSE_CODE.valuesNotFound : RESPONSE_CODE.success;
-  return { ...read(200, { responseCode, handle, values }), values };
+  return { ...answerWith(200, { responseCode, handle, values }), values };
 }
-
-const read = (status: number, members: Record<string, unknown> & { responseCode: number }): RecordRead => ({
-  status,
-  responseCode: members.responseCode,
-  members,
-  body: JSON.stringify(members),
-  retryAfter: undefined,
-  challenge: undefined,
-  values: undefined,
-});
 
 const repositoryMints = (): ServiceError =>
   new ServiceError('REPOSITORY_MINTS', { allow: ['GET', 'HEAD', 'OPTIONS'] });

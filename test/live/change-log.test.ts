@@ -1,9 +1,9 @@
 // The change log in memory and on a real Redis: positions, gaps, and the webhook's reader lease.
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { type ChangeLog, createChangeLog } from '../../src/coordination/change-log.js';
-import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { PATIENT_MS, describeWithRedis } from '../support/redis-server.js';
+import { useRedis } from '../support/use-redis.js';
 
 const depsAt = (now: number) => ({
   maxEntries: 100,
@@ -55,18 +55,9 @@ describe('change log in memory', () => {
 });
 
 describeWithRedis('change log in Redis', () => {
-  let redis: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = new Redis(redis.url);
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await redis.stop();
-  });
+  const redis = useRedis();
   beforeEach(async () => {
-    await client.flushall();
+    await redis.client.flushall();
   });
 
   async function createAt(now: number): Promise<ChangeLog> {
@@ -90,7 +81,7 @@ describeWithRedis('change log in Redis', () => {
 
   test('reports a gap after a restart or failover of Redis, which may have lost entries', async () => {
     const log = await create();
-    await client.xadd('t:{changes}', '5000-9', 'run', 'of-another-server', 'line', 'old');
+    await redis.client.xadd('t:{changes}', '5000-9', 'run', 'of-another-server', 'line', 'old');
     await log.append(['new']);
     expect(await log.read('5000-9')).toEqual({
       missed: 1,
@@ -105,16 +96,16 @@ describeWithRedis('change log in Redis', () => {
     const [one, other] = [await createAt(9000), await createAt(1000)];
     await one.append(['1', '2']);
     const id = await one.tail();
-    await client.del('t:{changes}');
+    await redis.client.del('t:{changes}');
     await other.append(['3']);
     expect(await linesAfter(one, id ?? '')).toEqual(['gap 1', '3']);
   });
 
   test('accepts entries when the memory of Redis is full', async () => {
     const log = await create();
-    await client.config('SET', 'maxmemory', '1');
+    await redis.client.config('SET', 'maxmemory', '1');
     onTestFinished(async () => {
-      await client.config('SET', 'maxmemory', '0');
+      await redis.client.config('SET', 'maxmemory', '0');
     });
     await log.append(['full']);
     expect(await linesAfter(log, '0-0')).toEqual(['full']);
@@ -126,10 +117,10 @@ describeWithRedis('change log in Redis', () => {
     expect(await other.claimReader('other', undefined)).toBeUndefined();
     await one.claimReader('one', '3-3');
     // Simulates expiry of the first instance's lease.
-    await client.del('t:{changes}:reader');
+    await redis.client.del('t:{changes}:reader');
     expect(await other.claimReader('other', undefined)).toBe('3-3');
     expect(await one.claimReader('one', '4-4')).toBeUndefined();
-    await client.del('t:{changes}:reader');
+    await redis.client.del('t:{changes}:reader');
     expect(await one.claimReader('one', '4-4')).toBe('3-3');
   });
 });

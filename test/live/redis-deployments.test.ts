@@ -1,13 +1,13 @@
 // Deployments for different Handle servers on one Redis: they share neither entries nor messages.
-import { Redis } from 'ioredis';
 import request from 'supertest';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { startConnectedProxy } from '../support/built-proxy.js';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { describeWithRedis } from '../support/redis-server.js';
+import { useRedis } from '../support/use-redis.js';
 import { startSharing } from '../support/sharing-proxies.js';
 
 const [one, other] = [await startDemoServer(), await startDemoServer()];
@@ -15,18 +15,9 @@ const HANDLE = '21.T11998/shared';
 const PATH = `/api/handles/${HANDLE}`;
 
 describeWithRedis('deployments on one Redis', () => {
-  let redis: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = new Redis(redis.url);
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await redis.stop();
-  });
+  const redis = useRedis();
   beforeEach(async () => {
-    await client.flushall();
+    await redis.client.flushall();
     one.put(HANDLE, numbered(1));
     other.put(HANDLE, numbered(2));
     for (const demo of [one, other]) demo.reset();
@@ -35,7 +26,7 @@ describeWithRedis('deployments on one Redis', () => {
   type Env = Record<string, string>;
   const startAt = (upstreamUrl: string, env: Env = {}, redisUrl = redis.url): Promise<Proxy> =>
     startSharing({ redisUrl, upstreamUrl, env });
-  const isStored = (count: number) => expect.poll(() => client.keys('*:entry*')).toHaveLength(count);
+  const isStored = (count: number) => expect.poll(() => redis.client.keys('*:entry*')).toHaveLength(count);
   const purge = (proxy: Proxy) => request(proxy.app.admin).post('/purge').send({ all: true }).expect(200);
   const cacheStatusOf = async (proxy: Proxy) => (await proxy.ask(PATH)).headers['cache-status'];
 
@@ -119,14 +110,14 @@ describeWithRedis('deployments on one Redis', () => {
       await first.ask(PATH);
       await isStored(1);
       await first.close();
-      await client.del('mistake:upstream');
+      await redis.client.del('mistake:upstream');
       expect(numberIn(await (await startAt(other.url, env)).ask(PATH))).toBe(2);
     });
 
     test('leave redis.keyPrefix to the first deployment when Redis loses all data', async () => {
       const first = await startAt(one.url, env);
-      await client.flushall();
-      await expect.poll(() => client.get('mistake:upstream')).toBe(one.url);
+      await redis.client.flushall();
+      await expect.poll(() => redis.client.get('mistake:upstream')).toBe(one.url);
       const second = await startAt(other.url, env);
       expect(numberIn(await first.ask(PATH))).toBe(1);
       expect(numberIn(await second.ask(PATH))).toBe(2);

@@ -1,11 +1,11 @@
 // Foreign keys and messages in Redis: the proxy ignores them.
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { defaultKeyPrefix, groupNames } from '../../src/cache/redis/namespace.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { describeWithRedis } from '../support/redis-server.js';
+import { useRedis } from '../support/use-redis.js';
 import { metric, startSharing } from '../support/sharing-proxies.js';
 
 const demo = await startDemoServer();
@@ -14,22 +14,15 @@ const OTHER = '21.T11998/another';
 const pathOf = (handle: string): string => `/api/handles/${handle}`;
 
 describeWithRedis('foreign data in Redis', () => {
-  let redis: RedisServer;
-  let client: Redis;
+  const redis = useRedis();
   let prefix: string;
-  beforeAll(async () => {
-    redis = await startRedis();
+  beforeAll(() => {
     prefix = defaultKeyPrefix([{ kind: 'handle-server', url: demo.url, prefixes: ['*'] }], {
       url: redis.url,
     });
-    client = new Redis(redis.url);
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await redis.stop();
   });
   beforeEach(async () => {
-    await client.flushall();
+    await redis.client.flushall();
     demo.put(HANDLE, numbered(1));
     demo.put(OTHER, numbered(2));
     demo.reset();
@@ -41,9 +34,9 @@ describeWithRedis('foreign data in Redis', () => {
   test('is not served when it is the entry of a different handle', async () => {
     const one = await start();
     await one.ask(pathOf(OTHER));
-    await expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
-    const [name = ''] = await client.keys('*:entry:*');
-    await client.copy(name, entryOf(HANDLE));
+    await expect.poll(() => redis.client.keys('*:entry:*')).toHaveLength(1);
+    const [name = ''] = await redis.client.keys('*:entry:*');
+    await redis.client.copy(name, entryOf(HANDLE));
     expect(numberIn(await (await start()).ask(pathOf(HANDLE)))).toBe(1);
   });
 
@@ -67,7 +60,7 @@ describeWithRedis('foreign data in Redis', () => {
     for (const [at, message] of messages.entries()) {
       const said = `after ${String(message).slice(0, 60)}`;
       await proxy.ask(pathOf(HANDLE));
-      expect(await client.publish(`${prefix}0:messages`, message), said).toBeGreaterThan(0);
+      expect(await redis.client.publish(`${prefix}0:messages`, message), said).toBeGreaterThan(0);
       for (let count = 0; count < 3; count++) {
         expect(numberIn(await proxy.ask(pathOf(HANDLE))), said).toBe(1 + at);
       }
@@ -80,7 +73,8 @@ describeWithRedis('foreign data in Redis', () => {
   test.each(['x', '-5', '1e308', '12abc', 'NaN', '99999999999999999999'])(
     'hides no write when it is a state with the number %j',
     async (number) => {
-      for (const name of [stateOf(HANDLE), `${prefix}{bans}:state`]) await client.hset(name, 'seq', number);
+      for (const name of [stateOf(HANDLE), `${prefix}{bans}:state`])
+        await redis.client.hset(name, 'seq', number);
       const [one, other] = [await start(), await start()];
       await other.ask(pathOf(HANDLE));
       expect((await putNumbered(one.url, pathOf(HANDLE), 5)).status).toBe(200);
@@ -96,8 +90,8 @@ describeWithRedis('foreign data in Redis', () => {
     ['the list of members', () => `${prefix}members`],
   ])('hides no write when it gives the key of %s a wrong type', async (_what, nameOf) => {
     const [one, other] = [await start(), await start()];
-    await client.del(nameOf(HANDLE));
-    await client.lpush(nameOf(HANDLE), 'value');
+    await redis.client.del(nameOf(HANDLE));
+    await redis.client.lpush(nameOf(HANDLE), 'value');
     await other.ask(pathOf(HANDLE));
     await one.ask(pathOf(HANDLE));
     for (const count of [6, 7]) {

@@ -1,23 +1,14 @@
 // The lock across instances, on a real Redis.
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { KeyLock } from '../../src/coordination/key-lock.js';
 import { LOCK } from '../../src/coordination/redis-lock.js';
 import { gate } from '../support/gate.js';
 import { lockOfInstance, testKeyLock } from '../support/lock-contract.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { describeWithRedis } from '../support/redis-server.js';
+import { useRedis } from '../support/use-redis.js';
 
 describeWithRedis('Redis lock across instances', () => {
-  let redis: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = new Redis(redis.url);
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await redis.stop();
-  });
+  const redis = useRedis();
 
   const startInstance = (waitMs = 10_000): Promise<KeyLock> => lockOfInstance(redis.url, waitMs);
 
@@ -26,7 +17,7 @@ describeWithRedis('Redis lock across instances', () => {
   test('of a killed instance is not granted before it expires', async () => {
     const lock = await startInstance();
     const begun = performance.now();
-    await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 150);
+    await redis.client.set('t:{KEY}:lock', 'of somebody else', 'PX', 150);
     await lock('KEY', () => Promise.resolve());
     expect(performance.now() - begun).toBeGreaterThan(100);
   });
@@ -34,27 +25,37 @@ describeWithRedis('Redis lock across instances', () => {
   test('is not released by its first holder after it expired and a different holder acquired it', async () => {
     const lock = await startInstance();
     await lock('KEY', async () => {
-      await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 5000);
+      await redis.client.set('t:{KEY}:lock', 'of somebody else', 'PX', 5000);
     });
-    expect(await client.get('t:{KEY}:lock')).toBe('of somebody else');
-    await client.del('t:{KEY}:lock');
+    expect(await redis.client.get('t:{KEY}:lock')).toBe('of somebody else');
+    await redis.client.del('t:{KEY}:lock');
   });
 
   test('is granted again to the token that holds it, even while a different instance waits', async () => {
     const ask = (token: string) =>
-      client.eval(LOCK, 3, 't:{A}:lock', 't:{A}:wanted', 't:{A}:held', token, 5000, `of ${token}`, 5000);
+      redis.client.eval(
+        LOCK,
+        3,
+        't:{A}:lock',
+        't:{A}:wanted',
+        't:{A}:held',
+        token,
+        5000,
+        `of ${token}`,
+        5000,
+      );
     expect(await ask('one')).toBe(5000);
     expect(await ask('other')).toBe(-1);
     // The time since the last release is 0, because the holder may have written since its first request.
     expect(await ask('one')).toBe(0);
     expect(await ask('other')).toBe(-1);
-    await client.del('t:{A}:lock');
+    await redis.client.del('t:{A}:lock');
   });
 
   test('leaves no lock key in Redis after its release', async () => {
     const [one, other] = [await startInstance(), await startInstance()];
     await Promise.all([one('KEY', () => Promise.resolve()), other('KEY', () => Promise.resolve())]);
-    await expect.poll(() => client.keys('t:*:lock')).toEqual([]);
+    await expect.poll(() => redis.client.keys('t:*:lock')).toEqual([]);
   });
 
   test('is granted to a waiting instance despite a long queue in the holding instance', async () => {
@@ -69,7 +70,7 @@ describeWithRedis('Redis lock across instances', () => {
     await expect.poll(() => order).toEqual(['busy']);
     const turn = patient('KEY', work('patient'));
     await expect
-      .poll(() => client.exists('t:{KEY}:wanted'), { message: 'it has said that it waits' })
+      .poll(() => redis.client.exists('t:{KEY}:wanted'), { message: 'it has said that it waits' })
       .toBe(1);
     held.open();
     await turn;
@@ -93,7 +94,7 @@ describeWithRedis('Redis lock across instances', () => {
 
     test('is the current time when the holder was killed', async () => {
       const lock = await startInstance();
-      await client.set('t:{KEY}:held', 'held', 'PX', 20_000);
+      await redis.client.set('t:{KEY}:held', 'held', 'PX', 20_000);
       const before = performance.now();
       expect(await freeSince(lock)).toBeGreaterThan(before);
     });

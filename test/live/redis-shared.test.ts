@@ -1,9 +1,9 @@
 // Proxies on one Redis: each serves records that the other has loaded.
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Proxy } from '../support/proxy.js';
 import { startDemoServer } from '../support/demo.js';
-import { LITTLE_PATIENCE, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { LITTLE_PATIENCE, describeWithRedis } from '../support/redis-server.js';
+import { useRedis } from '../support/use-redis.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
 const demo = await startDemoServer();
@@ -15,25 +15,16 @@ const recordOf = (path: string): unknown[] => [
 ];
 
 describeWithRedis('proxies on one Redis', () => {
-  let redis: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = new Redis(redis.url);
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await redis.stop();
-  });
+  const redis = useRedis();
   beforeEach(async () => {
-    await client.flushall();
+    await redis.client.flushall();
     demo.put(HANDLE, recordOf('first'));
     demo.reset();
   });
 
   const start = (env: Record<string, string> = {}): Promise<Proxy> =>
     startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
-  const isStored = () => expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
+  const isStored = () => expect.poll(() => redis.client.keys('*:entry:*')).toHaveLength(1);
 
   test.each([
     ['a record', PATH, 200],
@@ -100,8 +91,8 @@ describeWithRedis('proxies on one Redis', () => {
     const one = await start({ CACHE_FOUND_MAX_TTL: '10s', CACHE_STALE_IF_ERROR: '20s' });
     await one.ask(PATH);
     await isStored();
-    const [name] = await client.keys('*:entry:*');
-    const lifeMs = await client.pttl(name!);
+    const [name] = await redis.client.keys('*:entry:*');
+    const lifeMs = await redis.client.pttl(name!);
     expect(lifeMs).toBeGreaterThan(25_000);
     expect(lifeMs).toBeLessThanOrEqual(30_000);
   });
@@ -130,15 +121,15 @@ describeWithRedis('proxies on one Redis', () => {
       const one = await start();
       await one.ask(PATH);
       await isStored();
-      const [name] = await client.keys('*:entry:*');
-      const damaged = damage((await client.getBuffer(name!))!);
-      await client.set(name!, damaged);
+      const [name] = await redis.client.keys('*:entry:*');
+      const damaged = damage((await redis.client.getBuffer(name!))!);
+      await redis.client.set(name!, damaged);
 
       const other = await start();
       expect((await other.ask(PATH)).status).toBe(200);
       expect(demo.asked).toBe(2);
 
-      await expect.poll(() => client.getBuffer(name!)).not.toEqual(damaged);
+      await expect.poll(() => redis.client.getBuffer(name!)).not.toEqual(damaged);
       const third = await start();
       expect((await third.ask(PATH)).headers['cache-status']).toContain('detail=redis');
       expect(demo.asked).toBe(2);
@@ -148,12 +139,12 @@ describeWithRedis('proxies on one Redis', () => {
       const one = await start();
       await one.ask(PATH);
       await isStored();
-      const [name] = await client.keys('*:entry:*');
-      await client.del(name!);
-      await client.lpush(name!, 'a list');
+      const [name] = await redis.client.keys('*:entry:*');
+      await redis.client.del(name!);
+      await redis.client.lpush(name!, 'a list');
       const other = await start();
       expect((await other.ask(PATH)).status).toBe(200);
-      await expect.poll(() => client.type(name!)).toBe('string');
+      await expect.poll(() => redis.client.type(name!)).toBe('string');
     });
   });
 });

@@ -1,10 +1,10 @@
 // A slow Redis connection: readers wait at most redis.commandTimeout in total, and then bypass Redis.
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { describeWithRedis } from '../support/redis-server.js';
+import { useRedis } from '../support/use-redis.js';
 import { redisIs, startSeparated, startSharing } from '../support/sharing-proxies.js';
 import { type SlowLine, startSlowLine } from '../support/slow-line.js';
 import { startStallClock } from '../support/stall-clock.js';
@@ -15,19 +15,10 @@ const pathOf = (handle: string): string => `/api/handles/${handle}`;
 const LIMIT_MS = 100;
 
 describeWithRedis('slow Redis', () => {
-  let redis: RedisServer;
-  let client: Redis;
+  const redis = useRedis();
   let line: SlowLine;
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = new Redis(redis.url);
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await redis.stop();
-  });
   beforeEach(async () => {
-    await client.flushall();
+    await redis.client.flushall();
     line = await startSlowLine(redis.port, 0);
     for (const handle of handles) demo.put(handle, numbered(0));
     demo.reset();

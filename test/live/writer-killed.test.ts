@@ -1,13 +1,13 @@
 // A writer killed after the upstream commit and before any invalidation. The write was never acknowledged,
 // so the old record is correct until the fence expires, and stale afterwards.
 import '../support/real-sockets.js';
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { describeWithRedis } from '../support/redis-server.js';
+import { useRedis } from '../support/use-redis.js';
 import type { Proxy } from '../support/proxy.js';
 import { startSharing } from '../support/sharing-proxies.js';
 import { HANDLE, PATH } from '../support/upstream.js';
@@ -18,18 +18,9 @@ const env = { UPSTREAM_WRITE_TIMEOUT: '500ms' };
 const FENCE_LIFE_MS = 25_000;
 
 describeWithRedis('killed writer', () => {
-  let redis: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = new Redis(redis.url);
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await redis.stop();
-  });
+  const redis = useRedis();
   beforeEach(async () => {
-    await client.flushall();
+    await redis.client.flushall();
     demo.put(HANDLE, numbered(1));
     demo.reset();
   });
@@ -48,7 +39,7 @@ describeWithRedis('killed writer', () => {
     await written;
   }
 
-  const entries = (): Promise<string[]> => client.keys('*:entry:*');
+  const entries = (): Promise<string[]> => redis.client.keys('*:entry:*');
   const startOther = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
 
   test('leaves no old record on any instance after its membership has ended', async () => {
@@ -69,11 +60,12 @@ describeWithRedis('killed writer', () => {
     await writeAndDie(writer);
     // The entry may already have expired.
     const [entry = 'none'] = await entries();
-    expect(await client.pttl(entry)).toBeLessThan(FENCE_LIFE_MS);
+    expect(await redis.client.pttl(entry)).toBeLessThan(FENCE_LIFE_MS);
     // Lets the fence expire in memory, and removes the entry and the fence from Redis.
     other.pass(FENCE_LIFE_MS);
-    await client.del(entry);
-    for (const state of await client.keys('*:state')) await client.hdel(state, `f:${HANDLE.toUpperCase()}`);
+    await redis.client.del(entry);
+    for (const state of await redis.client.keys('*:state'))
+      await redis.client.hdel(state, `f:${HANDLE.toUpperCase()}`);
     expect(numberIn(await other.ask(PATH))).toBe(2);
     await expect.poll(async () => (await other.ask(PATH)).headers['cache-status']).toContain('hit');
     await expect.poll(entries).toHaveLength(1);

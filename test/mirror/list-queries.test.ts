@@ -1,9 +1,9 @@
 // Lists in every spelling of the query, compared with the responses of the Handle server itself.
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { type Asked, ask } from '../support/ask.js';
-import { basic, startDemoServer } from '../support/demo.js';
+import { administered, basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 
 const PREFIX = '21.T11998';
@@ -13,15 +13,7 @@ const NAMES = ['B', 'a', '"quoted"', 'back\\slash', 'ümlaut', '\u2028', '\u0001
 const server = await startDemoServer({
   prefixes: [PREFIX, '21.T9'],
   seed: {
-    [`0.NA/${PREFIX}`]: [
-      adminValue('111111111111'),
-      {
-        index: 200,
-        type: 'HS_VLIST',
-        data: { format: 'vlist', value: [{ handle: `${PREFIX}/USER01`, index: 300 }] },
-      },
-    ],
-    [`${PREFIX}/USER01`]: userRecord('password'),
+    ...administered(PREFIX),
     ...Object.fromEntries(
       NAMES.map((name) => [`${PREFIX}/${name}`, [textValue(1, 'URL', 'https://example.org/')]]),
     ),

@@ -6,8 +6,8 @@ import request from 'supertest';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Statistics } from '../../src/admin/statistics.js';
 import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
-import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
-import { basic } from '../support/demo.js';
+import { adminValue, textValue } from '../../src/dev-server/seed.js';
+import { administered, basic } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 const PREFIX = '21.T11998';
@@ -19,15 +19,7 @@ const LISTED = COUNT + 1;
 const recordOf = (url: string) => [textValue(1, 'URL', url), adminValue()];
 
 const SEED = {
-  [`0.NA/${PREFIX}`]: [
-    adminValue('111111111111'),
-    {
-      index: 200,
-      type: 'HS_VLIST',
-      data: { format: 'vlist', value: [{ handle: `${PREFIX}/USER01`, index: 300 }] },
-    },
-  ],
-  [`${PREFIX}/USER01`]: userRecord('password'),
+  ...administered(PREFIX),
   ...Object.fromEntries(NAMES.map((name) => [name, recordOf('https://example.org/old')])),
 };
 
