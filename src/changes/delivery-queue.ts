@@ -49,10 +49,16 @@ export class DeliveryQueue {
 
   /** Attempts a last delivery of the queued lines. */
   async close(): Promise<void> {
+    // A batch in flight may fail, and is then not the last attempt.
+    if (this.#inFlight.length > 0) await this.#delivered();
+    this.#cancelRetry();
+    if (this.#inFlight.length === 0) await this.#delivered();
+    this.#cancelRetry();
+  }
+
+  #cancelRetry(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
-    await this.#delivered();
-    clearTimeout(this.#retry);
   }
 
   #delivered(): Promise<void> {

@@ -8,7 +8,7 @@ import type { ChangeLog, LogEntry } from '../coordination/change-log.js';
 
 interface WebhookDeps {
   feed: ChangeLog;
-  clock: Pick<Clock, 'now' | 'randomId'>;
+  clock: Pick<Clock, 'now' | 'randomId' | 'after'>;
   /** Called with the minimum number of changes that left the feed before they were posted. */
   onDropped: (count: number) => void;
   /** Called with the first of consecutive failures. */
@@ -60,11 +60,13 @@ export function createWebhook(
     let acknowledged: string | undefined;
     let retryAt = 0;
     for (;;) {
+      // An attempt that began before the end is not the last one: it may fail.
+      const isLast = closing.signal.aborted;
       const cursor = await feed.claimReader(owner, acknowledged);
-      const isDue = closing.signal.aborted || performance.now() >= retryAt;
+      const isDue = isLast || performance.now() >= retryAt;
       if (cursor !== undefined) acknowledged = isDue ? await postAfter(cursor) : undefined;
       if (cursor !== undefined && acknowledged !== undefined) continue;
-      if (closing.signal.aborted) return;
+      if (isLast) return;
       if (isDue && failures > 0) retryAt = performance.now() + backoffMs(failures);
       await sleep(POLL_MS, undefined, { ref: false, signal: closing.signal }).catch(() => undefined);
     }
@@ -74,7 +76,7 @@ export function createWebhook(
   return {
     async close() {
       closing.abort();
-      await untilDeadline(running, CLOSE_MS, () => new Error('late')).catch(() => undefined);
+      await untilDeadline(running, CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
       abort.abort();
     },
   };

@@ -1,6 +1,9 @@
 // The change webhook of the app: signed batches, retried until the receiver acknowledges them.
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/cache/clock.js';
+import { createWebhook } from '../../src/changes/webhook.js';
+import { createChangeLog } from '../../src/coordination/change-log.js';
 import { newAuditFile, startWebhookReceiver } from '../support/changes.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';
@@ -61,5 +64,28 @@ describe('change webhook', () => {
     receiver.respond(200);
     await proxy.close();
     expect(receiver.received()).toEqual(audit.lines());
+  });
+
+  it('tries again when it is stopped during an attempt that fails', async () => {
+    const receiver = await startWebhookReceiver();
+    const feed = createChangeLog({ maxEntries: 10, now: () => 1000, formatGap: String }, undefined);
+    const webhook = createWebhook(
+      { url: receiver.url, secret: undefined },
+      {
+        feed,
+        clock: { ...systemClock, after: () => () => undefined },
+        onDropped: () => undefined,
+        onFailing: () => undefined,
+      },
+    );
+    receiver.respond(503);
+    const release = receiver.hold();
+    await feed.append(['{"operation":"update"}']);
+    await expect.poll(() => receiver.deliveries.length).toBe(1);
+    const closed = webhook?.close();
+    receiver.respond(200);
+    release();
+    await closed;
+    expect(receiver.received()).toEqual([{ operation: 'update' }]);
   });
 });

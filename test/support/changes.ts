@@ -70,12 +70,15 @@ export interface WebhookReceiver {
   received: () => Record<string, unknown>[];
   /** Sets the status of later responses. */
   respond: (status: number) => void;
+  /** Holds all responses, whose status is already set, until the returned function is called. */
+  hold: () => () => void;
 }
 
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const deliveries: Delivery[] = [];
   const acknowledged: Delivery[] = [];
   let status = 204;
+  let released = Promise.resolve();
   const server = createServer((req, res) => {
     let body = '';
     req.setEncoding('utf8').on('data', (text: string) => (body += text));
@@ -84,7 +87,8 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
       const delivery = { headers: req.headers, body, changes };
       deliveries.push(delivery);
       if (status < 300) acknowledged.push(delivery);
-      res.writeHead(status).end();
+      const code = status;
+      void released.then(() => res.writeHead(code).end());
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -98,6 +102,11 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
     received: () => acknowledged.flatMap(({ changes }) => changes),
     respond: (next) => {
       status = next;
+    },
+    hold: () => {
+      let release = (): void => undefined;
+      released = new Promise((resolve) => (release = resolve));
+      return release;
     },
   };
 }

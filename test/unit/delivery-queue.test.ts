@@ -91,4 +91,14 @@ describe('delivery queue', () => {
     await queue.close();
     expect(delivered).toEqual(['0']);
   });
+
+  it('attempts a last delivery after a batch in flight that fails when it is closed', async () => {
+    const { queue, delivered, state } = createQueue();
+    state.isDown = true;
+    const added = queue.add(['0']);
+    const closed = queue.close();
+    state.isDown = false;
+    await Promise.all([added, closed]);
+    expect(delivered).toEqual(['0']);
+  });
 });
