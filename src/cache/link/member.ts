@@ -19,7 +19,7 @@ interface MemberDeps {
   clock: Clock;
   pending: PendingInvalidations;
   deliver: Deliver;
-  /** Called after each renewal, successful or not. */
+  /** Called after each renewal, successful or not, until the member is closed: a stop is no outage. */
   onRenewed: () => void;
 }
 
@@ -93,7 +93,8 @@ export class Member implements Membership {
   /** Renews the lease now, instead of at the next interval. */
   readonly renewNow = oneAtATime(async () => {
     const { commands, onRenewed } = this.#deps;
-    if (this.#isClosed) return;
+    const isOpen = (): boolean => !this.#isClosed;
+    if (!isOpen()) return;
     try {
       if (!commands.isConnected()) {
         if (commands.hasFailed()) this.#failedJoins++;
@@ -106,7 +107,7 @@ export class Member implements Membership {
     } catch (error) {
       this.#noteFailure(error);
     } finally {
-      onRenewed();
+      if (isOpen()) onRenewed();
     }
   });
 
