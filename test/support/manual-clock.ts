@@ -9,6 +9,8 @@ interface Timer {
 export interface ManualClock extends Clock {
   /** Settles pending promises, advances both clocks by `ms`, and runs due timers in order. */
   pass: (ms: number) => Promise<void>;
+  /** Advances both clocks by `ms` without running timers, as while a process is stopped. */
+  stop: (ms: number) => void;
   /** Moves only the wall clock, by `ms`. */
   setBy: (ms: number) => void;
 }
@@ -44,6 +46,9 @@ export function createManualClock(): ManualClock {
       }
       monotonic = until;
       await settled();
+    },
+    stop(ms) {
+      monotonic += ms;
     },
     setBy(ms) {
       offset += ms;

@@ -84,6 +84,22 @@ export function exchangeOn(socket: Socket, bytes: string): Promise<RawAnswer> {
   });
 }
 
+/** Returns a function that sends a request over an open connection, also before earlier requests are answered. */
+export function pipelineOn(socket: Socket): (bytes: string) => Promise<RawAnswer> {
+  const waiting: ((answer: RawAnswer) => void)[] = [];
+  let received = Buffer.alloc(0);
+  socket.on('data', (chunk: Buffer) => {
+    const { answers, rest } = readAnswers(Buffer.concat([received, chunk]), false);
+    received = Buffer.from(rest, 'latin1');
+    for (const answer of answers) waiting.shift()?.(answer);
+  });
+  return (bytes) =>
+    new Promise((resolve) => {
+      waiting.push(resolve);
+      socket.write(bytes);
+    });
+}
+
 function readAnswers(bytes: Buffer, isHead: boolean): { answers: RawAnswer[]; rest: string } {
   const answers: RawAnswer[] = [];
   let rest = bytes.toString('latin1');

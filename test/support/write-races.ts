@@ -86,6 +86,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
   const member: Membership = {
     id: 'me',
     isJoining: () => false,
+    pauses: { uninterruptedMs: () => Infinity },
     leaseLeftMs: () => 1000,
     async publish() {
       await upstream.step('a change is published');

@@ -9,6 +9,7 @@ import {
   MEMBERSHIP_MS,
 } from './lease.js';
 import { type Change, type Message, isInvalidation } from './message.js';
+import type { PauseDetector } from './pauses.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
 export interface Published {
@@ -25,6 +26,7 @@ export interface Published {
 /** The membership of this instance among those that share a Redis. */
 export interface Membership {
   readonly id: string;
+  readonly pauses: Pick<PauseDetector, 'uninterruptedMs'>;
   /** Remaining lease time (ms); 0 if messages may have been missed. */
   leaseLeftMs: () => number;
   /**
@@ -94,7 +96,11 @@ export class Hub {
   trustedSince(): number {
     const { now, remote } = this.#deps;
     if (remote === undefined || this.isLinked()) return 0;
-    return remote.member.isJoining() ? Infinity : now() - remote.disconnectedMaxAgeMs;
+    const { member, disconnectedMaxAgeMs } = remote;
+    if (member.isJoining()) return Infinity;
+    // After a pause, requests may be read before the messages of Redis that invalidate older entries. The
+    // wall clock counts whole milliseconds.
+    return now() - Math.min(disconnectedMaxAgeMs, member.pauses.uninterruptedMs() + 1);
   }
 
   /**

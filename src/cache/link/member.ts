@@ -5,6 +5,7 @@ import { GroupNumbers, groupOf } from '../coherence/groups.js';
 import type { Deliver, Membership, Published } from '../coherence/hub.js';
 import { INSTANCE_LEASE_RENEWAL_MS, LEASE_MS, Lease, MEMBERSHIP_MS } from '../coherence/lease.js';
 import { type Change, isInvalidation, parseMessage } from '../coherence/message.js';
+import { PauseDetector } from '../coherence/pauses.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import type { LinkCommands } from '../redis/commands.js';
 import { timeoutError } from '../redis/errors.js';
@@ -41,6 +42,7 @@ const REPORT_BATCH = 200;
 
 export class Member implements Membership {
   readonly id: string;
+  readonly pauses: PauseDetector;
   readonly #deps: MemberDeps;
   readonly #lease: Lease;
   readonly #list: MemberList;
@@ -70,6 +72,7 @@ export class Member implements Membership {
     this.#deps = deps;
     this.id = clock.randomId();
     this.#lease = new Lease(clock);
+    this.pauses = new PauseDetector(clock);
     this.#list = new MemberList(commands, clock, this.id);
     this.#subscriptions = new Subscriptions(commands, this.id, (channel, text) => {
       if (channel !== this.#subscriptions.channels.ofMember(this.id)) {
@@ -162,6 +165,7 @@ export class Member implements Membership {
   #schedule(): void {
     this.#cancelTick = this.#deps.clock.after(INSTANCE_LEASE_RENEWAL_MS, () => {
       if (this.#isClosed) return;
+      this.pauses.beat();
       this.#schedule();
       void this.renewNow();
     });
@@ -303,12 +307,7 @@ export class Member implements Membership {
 
   /** Waits for all members. Resolves to false if the change is unconfirmed, for example after a failover. */
   async #runBarrier(publication: MemberPublication): Promise<boolean> {
-    return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
-  }
-
-  /** Whether this member can still publish on the server with this run. */
-  #hasEntered(run: string): boolean {
-    return this.#enteredRun() === run;
+    return (await this.#awaitMembers(publication)) && this.#enteredRun() === publication.run;
   }
 
   /**
@@ -332,7 +331,7 @@ export class Member implements Membership {
     const acknowledgements = this.#acknowledgements;
     const barrier = { clock: this.#deps.clock, list: this.#list, acknowledgements };
     try {
-      return this.#hasEntered(run) ? await awaitAcknowledgements(barrier, call) : undefined;
+      return this.#enteredRun() === run ? await awaitAcknowledgements(barrier, call) : undefined;
     } finally {
       acknowledgements.end(call);
     }

@@ -45,6 +45,7 @@ describe('coherence hub', () => {
     const world = {
       leaseLeftMs: 1000,
       isJoining: false,
+      uninterruptedMs: Infinity,
       /** Returns undefined during a Redis outage. */
       publish: (): Published | undefined => ({
         seq: 7,
@@ -57,6 +58,7 @@ describe('coherence hub', () => {
       id: 'me',
       leaseLeftMs: () => world.leaseLeftMs,
       isJoining: () => world.isJoining,
+      pauses: { uninterruptedMs: () => world.uninterruptedMs },
       publish(change) {
         const result = world.publish();
         if (result) published.push(change);
@@ -115,6 +117,16 @@ describe('coherence hub', () => {
     expect([hub.isLinked(), hub.trustedSince()]).toEqual([true, 0]);
     world.leaseLeftMs = 0;
     expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, clock.now() - 5000]);
+  });
+
+  test('treats no entry from before a pause as fresh when it has no lease', () => {
+    const { hub, clock, world } = open();
+    world.uninterruptedMs = 100;
+    expect(hub.trustedSince()).toBe(0);
+    world.leaseLeftMs = 0;
+    expect(hub.trustedSince()).toBe(clock.now() - 101);
+    world.uninterruptedMs = 6000;
+    expect(hub.trustedSince()).toBe(clock.now() - 5000);
   });
 
   test('treats no entry as fresh before the first join', () => {
