@@ -164,6 +164,10 @@ export class FaultDriver {
     });
   }
 
+  get hasActiveFaults(): boolean {
+    return this.#faults.areActive;
+  }
+
   /** Starts no further faults. Active faults end as scheduled. */
   stop(): void {
     this.#isOver = true;

@@ -16,11 +16,17 @@ export class Faults {
   readonly #world: World;
   readonly #random: Random;
   #dumps: Keyspace[] = [];
+  #active = 0;
 
   constructor(world: World) {
     this.#world = world;
     this.#random = world.simulation.random.stream('faults');
     this.#saveAgain();
+  }
+
+  /** Whether some faults have not ended yet. */
+  get areActive(): boolean {
+    return this.#active > 0;
   }
 
   loseMessages(): void {
@@ -138,7 +144,7 @@ export class Faults {
       // Sentinels notify clients of a failover; if only an address moves, nothing notifies them.
       if (this.#random.chance(0.5)) this.#resetConnections(old);
       this.#later(() => {
-        this.#world.after(Math.max(0, mayReturnAt - this.#world.now), 'a former master returns', () => {
+        this.#endAfter(Math.max(0, mayReturnAt - this.#world.now), 'a former master returns', () => {
           if (this.#world.redis !== redis) return;
           redis.host.kill();
           old.host.resume();
@@ -186,7 +192,15 @@ export class Faults {
       [800, 4000],
       [4000, 15_000],
     ] as const);
-    this.#world.after(this.#random.between(min, max), 'a fault ends', end);
+    this.#endAfter(this.#random.between(min, max), 'a fault ends', end);
+  }
+
+  #endAfter(ms: number, label: string, end: () => void): void {
+    this.#active++;
+    this.#world.after(ms, label, () => {
+      end();
+      this.#active--;
+    });
   }
 
   #saveAgain(): void {

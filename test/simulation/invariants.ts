@@ -33,12 +33,6 @@ export class Invariants {
     if (instances.some(({ server }) => server?.readsFrom(redis) === true)) this.#checkRedis();
   }
 
-  /** Checks that every instance has a lease. @throws Violation */
-  checkLinked(): void {
-    for (const { hasLease, name } of this.#world.instances)
-      if (!hasLease) throw new Violation('every instance is linked again', name);
-  }
-
   #checkMemory(): void {
     const { instances, handles, history, now } = this.#world;
     for (const instance of instances) {

@@ -1,6 +1,7 @@
 // Simulates ioredis for the code under test: reconnection, ready check, and command timeouts.
 import { EventEmitter } from 'node:events';
 import { untilDeadline } from '../../src/cache/clock.js';
+import { reconnectDelayMs } from '../../src/cache/redis/connections.js';
 import type { Connection } from './connection.js';
 import type { Network } from './network.js';
 import type { Process } from './process.js';
@@ -18,7 +19,6 @@ export interface IoredisDeps {
 }
 
 const CONNECT_TIMEOUT_MS = 2000;
-const delayOf = (attempt: number): number => Math.min(50 * 2 ** attempt, 1000);
 const notReady = (): Error =>
   new Error("Stream isn't writeable and enableOfflineQueue options is set to false");
 
@@ -145,7 +145,7 @@ export class IoredisClient extends EventEmitter {
     this.status = reconnects ? 'reconnecting' : 'end';
     this.#deps.process.post(0, 'closed', () => this.emit('close'));
     if (!reconnects) return;
-    this.#deps.process.clock.after(delayOf(++this.#attempts), () => {
+    this.#deps.process.clock.after(reconnectDelayMs(++this.#attempts), () => {
       if (number === this.#number) void this.connect();
     });
   }

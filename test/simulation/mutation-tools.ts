@@ -2,6 +2,7 @@
 import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
+import { PauseDetector } from '../../src/cache/coherence/pauses.js';
 import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
@@ -162,6 +163,35 @@ export const withLease = (isOver: (clock: number, endsAt: number) => boolean) =>
             const { monotonic } = this.now();
             const end = endsAt.get(this) ?? -Infinity;
             return end === -Infinity || isOver(monotonic, end) ? 0 : Math.max(1, end - monotonic);
+          },
+      ),
+  )();
+};
+
+/** Notices a pause only when the timer of the next beat fires. */
+export const noticePausesLate = (): (() => void) => {
+  const atBeat = new WeakMap<PauseDetector, number>();
+  let isBeating = false;
+  return together(
+    () =>
+      replace(
+        PauseDetector,
+        'beat',
+        (original) =>
+          function beat(this: PauseDetector) {
+            original.call(this);
+            isBeating = true;
+            atBeat.set(this, this.uninterruptedMs());
+            isBeating = false;
+          },
+      ),
+    () =>
+      replace(
+        PauseDetector,
+        'uninterruptedMs',
+        (original) =>
+          function uninterruptedMs(this: PauseDetector) {
+            return isBeating ? original.call(this) : (atBeat.get(this) ?? Infinity);
           },
       ),
   )();

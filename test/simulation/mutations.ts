@@ -1,6 +1,7 @@
 // Mutations: each disables one part of the protocol, and the simulator must find the violation.
 import { Fences } from '../../src/cache/coherence/fences.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
+import { PauseDetector } from '../../src/cache/coherence/pauses.js';
 import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { CHANGE, ENTER, RENEW } from '../../src/cache/redis/coherence-scripts.js';
@@ -15,6 +16,7 @@ import {
   awaitNoLapsed,
   awaitNoneAtFirst,
   ignoreGaps,
+  noticePausesLate,
   passOverRenewed,
   readNumbersFirst,
   replace,
@@ -43,6 +45,12 @@ export interface Mutation {
 const ALL_LOSE_REDIS = {
   faults: ['Redis frozen'],
   world: { disconnectedWrites: 'wait', disconnectedMaxAgeMs: 0, instances: 4 },
+} satisfies Partial<Mutation>;
+
+/** Instances stop between the arrival of a request and its answer, for longer than their lease. */
+const STOPPED = {
+  faults: ['process stopped'],
+  world: { disconnectedMaxAgeMs: 5000, instances: 3 },
 } satisfies Partial<Mutation>;
 
 export const MUTATIONS: Record<string, Mutation> = {
@@ -165,6 +173,11 @@ export const MUTATIONS: Record<string, Mutation> = {
           },
       ),
   },
+  'pauses of the process are not noticed': {
+    apply: () => replace(PauseDetector, 'uninterruptedMs', () => () => Infinity),
+    ...STOPPED,
+  },
+  'pauses of the process are noticed by a timer, not by the clock': { apply: noticePausesLate, ...STOPPED },
   'late renewals are accepted': {
     isRare: true,
     apply: withScripts((source, args) => [source, source === RENEW ? args.with(-1, 1e12) : args]),

@@ -23,6 +23,9 @@ export type Pause = 'stopped' | 'suspended' | 'unnoticed';
 /** Wall clock time at the start of a simulation (November 2023). */
 export const EPOCH_MS = 1_700_000_000_000;
 
+/** Duration of a pause that every process notices by one of its clocks, in ms. */
+const NOTICEABLE_MS = 1100;
+
 interface Held {
   label: string;
   run: () => void;
@@ -44,6 +47,7 @@ export class Process {
   #idleMs = 0;
   #unnoticedUntil = -Infinity;
   #isEarlierUntil = -Infinity;
+  #resumedAt = -Infinity;
 
   constructor(name: string, scheduler: Scheduler, random: Random, options: ProcessOptions = {}) {
     this.name = name;
@@ -80,6 +84,11 @@ export class Process {
   /** Virtual time at which the wall clock has caught up after it was set back. */
   get isEarlierUntil(): number {
     return this.#isEarlierUntil;
+  }
+
+  /** Virtual time at which the last pause ended that the process could notice. */
+  get resumedAt(): number {
+    return this.#resumedAt;
   }
 
   /** Number of the current life. Events of earlier lives are ignored. */
@@ -124,6 +133,7 @@ export class Process {
     this.#idleMs += this.#scheduler.now - since;
     if (kind !== 'stopped') this.#monotonicLossMs += this.#pausedMs;
     if (kind === 'unnoticed') this.#endUnnoticed(since);
+    else if (this.#scheduler.now - since > NOTICEABLE_MS) this.#resumedAt = this.#scheduler.now;
     this.#pause = undefined;
     for (const { label, run } of this.#held.splice(0)) this.#schedule(0, label, run);
   }

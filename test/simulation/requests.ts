@@ -52,6 +52,12 @@ export class Requests {
     this.#world = world;
   }
 
+  /** Whether some requests are unanswered. */
+  get areOpen(): boolean {
+    this.check();
+    return this.#open.size > 0;
+  }
+
   read(target: Target, authoritative = false): void {
     const { handle, server, instance } = target;
     const { history, now } = this.#world;
@@ -188,12 +194,16 @@ export class Requests {
     throw new Violation('no older answer after an acknowledgement', detail);
   }
 
-  /** Whether the response may be old: without Redis, an instance serves recently loaded entries. */
+  /**
+   * Whether the response may be old: without Redis, an instance serves entries that it loaded recently, but
+   * none from before a pause.
+   */
   #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
     const { history, now, options } = this.#world;
     const { disconnectedMaxAgeMs } = options;
     if (isPutBack(this.#world, instance.process)) return true;
-    const loadedAfter = Math.min(askedAt, now - 1.1 * disconnectedMaxAgeMs);
+    const youngAfter = Math.max(now - 1.1 * disconnectedMaxAgeMs, instance.process.resumedAt);
+    const loadedAfter = Math.min(askedAt, youngAfter);
     return disconnectedMaxAgeMs > 0 && version >= history.oldest(instance.name, handle, loadedAfter);
   }
 }

@@ -1,6 +1,7 @@
 // One simulator run: the world, clients and faults of a seed, with the invariants checked after every step.
 import { FAULT_NAMES, FaultDriver, type FaultName } from './fault-driver.js';
 import { Invariants } from './invariants.js';
+import { RECOVERY_MS, checkLiveness } from './liveness.js';
 import type { Random } from './random.js';
 import { type Counted } from './requests.js';
 import { Violation } from './violation.js';
@@ -30,7 +31,8 @@ export interface RunResult {
 }
 
 const DEFAULT_SECONDS = 120;
-const CALM_MS = 20_000;
+/** Interval between checks whether faults and requests have ended. */
+const STEP_MS = 100;
 const MAX_LATE_MS = 10_000;
 /** Mean pauses between faults, in ms. */
 const MEAN_PAUSES_MS = [1000, 3000, 8000];
@@ -79,9 +81,11 @@ async function violationOf(world: World, driver: FaultDriver, ms: number): Promi
     driver.start(world.random.pick(MEAN_PAUSES_MS));
     await goOn(ms);
     driver.stop();
-    await goOn(ms + CALM_MS);
-    invariants.checkLinked();
+    while (driver.hasActiveFaults) await goOn(world.now + STEP_MS);
+    await goOn(world.now + RECOVERY_MS);
     workload.stop();
+    while (world.requests.areOpen) await goOn(world.now + STEP_MS);
+    await checkLiveness(world);
     return undefined;
   } catch (error) {
     if (error instanceof Violation) return error;

@@ -6,6 +6,7 @@ import type { Writable } from 'node:stream';
 import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
+import { LEASE_MS } from '../coherence/lease.js';
 
 /** Loads ioredis on first use, because importing it slows down every start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
@@ -68,6 +69,14 @@ const CONNECT_TIMEOUT_MS = 2000;
 const never = (): null => null;
 const SLOTS = 16_384;
 
+/** Delay of the attempts during a lease (ms): an outage that is shorter than the lease costs no entry. */
+const FIRST_RECONNECTS_MS = 100;
+const FIRST_RECONNECTS = LEASE_MS / FIRST_RECONNECTS_MS;
+
+/** Returns the delay before an attempt to reconnect (ms), counted from 1 after each loss. */
+export const reconnectDelayMs = (attempt: number): number =>
+  Math.min(FIRST_RECONNECTS_MS * 2 ** Math.max(0, attempt - FIRST_RECONNECTS), 1000);
+
 const settings = {
   // An offline queue would hold commands past their timeout while Redis is unavailable.
   enableOfflineQueue: false,
@@ -75,7 +84,7 @@ const settings = {
   autoResubscribe: false,
   enableReadyCheck: true,
   connectTimeout: CONNECT_TIMEOUT_MS,
-  retryStrategy: (attempt: number): number => Math.min(50 * 2 ** attempt, 1000),
+  retryStrategy: reconnectDelayMs,
   // The old master may return as a replica after a failover.
   reconnectOnError: ({ message }: Error): boolean => message.startsWith('READONLY'),
 } satisfies RedisOptions;
