@@ -134,6 +134,41 @@ describe('snapshot', () => {
     });
   });
 
+  test('does not restore a record that is deleted while the file is read', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const first = trace(file, memoryOf(2000));
+    await first.snapshot.start();
+    await first.snapshot.close();
+    const memory = memoryOf(0);
+    const second = trace(file, memory, (rests) => {
+      if (rests === 1) memory.forget('21.T1/1999');
+    });
+    await second.snapshot.start();
+    expect(second.loaded).toMatchObject([{ records: 2000, restored: 1999 }]);
+    expect(memory.peek('21.T1/1999')).toBeUndefined();
+  });
+
+  test('does not restore a record that is deleted while the file is written, and forgets older deletions', async () => {
+    const folder = newFolder();
+    const file = join(folder, 'snapshot');
+    const memory = memoryOf(2000);
+    const first = trace(file, memory, (rests) => {
+      if (rests !== 1) return;
+      // The first slice contains the record.
+      memory.forget('21.T1/0');
+      first.snapshot.recordDeletion({ key: '21.T1/0' });
+    });
+    await first.snapshot.start();
+    first.snapshot.recordDeletion({ key: '21.T1/1' });
+    await expect.poll(() => first.written).toMatchObject([{ records: 2000 }]);
+    expect(readdirSync(folder)).toEqual(['snapshot', 'snapshot.deleted']);
+    const restored = memoryOf(0);
+    const second = trace(file, restored);
+    await second.snapshot.start();
+    expect(second.loaded).toMatchObject([{ records: 2000, restored: 1999 }]);
+    expect(restored.peek('21.T1/0')).toBeUndefined();
+  });
+
   describe('at shutdown', () => {
     test('is written without pausing', async () => {
       const run = trace(join(newFolder(), 'snapshot'), memoryOf(2000));

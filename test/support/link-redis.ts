@@ -12,6 +12,9 @@ interface LinkWorld {
   isVouched: boolean;
   /** Whether the member list belongs to this server run. */
   isListKnown: boolean;
+  isCluster: boolean;
+  /** Age of the member list (ms). */
+  listAgeMs: number;
   /** Lease in each renewal request: 0 for none, 1 for new, 2 for long-held. */
   leases: unknown[];
   /** Last message number of every group. */
@@ -41,6 +44,8 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
     lapsed: [],
     isVouched: true,
     isListKnown: false,
+    isCluster: false,
+    listAgeMs: 60_000,
     leases: [],
     number: '1',
     run: 'run',
@@ -68,7 +73,7 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
       if (world.isSilent) return new Promise(() => undefined);
       const { was, lapsed } = world;
       world.was = 'listed';
-      const reply = [was, 1, lapsed, '0', 60_000, '0', world.isVouched ? 1 : 0];
+      const reply = [was, 1, lapsed, '0', world.listAgeMs, '0', world.isVouched ? 1 : 0];
       return world.renewed.then(() => reply);
     },
   };
@@ -93,12 +98,14 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
     };
   };
   const commands = {
-    isCluster: false,
+    get isCluster() {
+      return world.isCluster;
+    },
     keyPrefix: 't:',
     channelPrefix: 't:',
     isConnected: () => world.isConnected,
     hasFailed: () => world.hasFailed,
-    masters: () => [{ name: 'master' }],
+    masters: () => [{ name: 'master', holds: () => true }],
     runOf: () => world.run,
     script(source: string, keys: readonly string[], args: readonly unknown[]) {
       const name = names.get(source);

@@ -363,6 +363,21 @@ describe('cache coherence member', () => {
     expect(member.leaseLeftMs()).toBeGreaterThan(0);
   });
 
+  test.each([
+    ['waits before its first lease', true, 0],
+    ['does not wait', false, 2000],
+  ])('%s for members that a recreated list may lack (cluster: %s)', async (_what, isCluster, leftMs) => {
+    const { world, clock, member } = open();
+    world.isCluster = isCluster;
+    world.listAgeMs = 100;
+    await member.renewNow();
+    expect(member.leaseLeftMs()).toBe(leftMs);
+    // The members that it lacks have reported, or their leases have ended.
+    world.listAgeMs = 2500;
+    await clock.pass(500);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+  });
+
   test('marks an entry stale when a fence from a lapsed member arrives late', async () => {
     const { world, clock, delivered, member } = open();
     world.lapsed = ['gone'];
