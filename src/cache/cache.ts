@@ -13,6 +13,7 @@ import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
 import { addressKey, redisAddress } from './redis/connections.js';
 import { remedyOf } from './redis/errors.js';
+import type { Era } from './redis/group-states.js';
 import { keyPrefixOf } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
@@ -68,6 +69,8 @@ export interface Cache {
   holdsRedisEntry: () => Promise<boolean>;
   /** Undefined without Redis. */
   commands: RedisCommands | undefined;
+  /** Returns the era of Redis; undefined without Redis, or while it is unknown. */
+  era: () => Era | undefined;
   close: () => Promise<void>;
 }
 
@@ -138,7 +141,8 @@ export function assembleCache(deps: CacheDeps): Cache {
   const memory = new MemoryStore({ bounds, now, onEvict });
   const { apply, bans } = createMessageApplier({ ...deps, memory });
   const onState = createStateReport(deps.onRedisState, () => isUp());
-  const { hub, commands, close } = createInstance({ redis: deps.redis, now, clock, onState, deliver: apply });
+  const instance = createInstance({ redis: deps.redis, now, clock, onState, deliver: apply });
+  const { hub, commands, era, close } = instance;
   const isUp = (): boolean => commands !== undefined && commands.isUp() && hub.isLinked();
   const redis = commands && new RedisStore({ commands, bans, isLinked: () => hub.isLinked(), now });
   return {
@@ -157,6 +161,7 @@ export function assembleCache(deps: CacheDeps): Cache {
     isRedisReadable: () => redis?.isReadable() === true,
     holdsRedisEntry: async () => (await redis?.holdsEntry()) === true,
     commands,
+    era,
     close,
   };
 }
@@ -184,6 +189,7 @@ interface InstanceDeps extends Pick<CacheDeps, 'redis' | 'now' | 'clock'> {
 export interface Instance {
   hub: Hub;
   commands?: RedisCommands;
+  era: Cache['era'];
   close: () => Promise<void>;
 }
 
@@ -196,7 +202,7 @@ export function createInstance({
   clock = systemClock,
 }: InstanceDeps): Instance {
   if (redis === undefined) {
-    return { hub: new Hub({ now, deliver }), close: () => Promise.resolve() };
+    return { hub: new Hub({ now, deliver }), era: () => undefined, close: () => Promise.resolve() };
   }
   const pending = new PendingInvalidations();
   const commands: RedisCommands = new RedisCommands({
@@ -221,6 +227,7 @@ export function createInstance({
   return {
     hub,
     commands,
+    era: member.era,
     async close() {
       await member.close();
       await commands.close();

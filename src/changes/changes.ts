@@ -22,7 +22,7 @@ export interface Changes {
 export function createChanges(
   { audit, changes }: Pick<Config, 'audit' | 'changes'>,
   { log, metrics, clock }: Context,
-  { commands }: Pick<Cache, 'commands'>,
+  cache: Pick<Cache, 'commands' | 'era'>,
 ): Changes {
   const stamp = () => ({
     time: new Date(clock.now()).toISOString(),
@@ -40,7 +40,7 @@ export function createChanges(
   const { enabled, maxEntries, webhook: hook } = changes;
   const feed =
     enabled || hook.url !== undefined
-      ? createChangeLog({ maxEntries, now: clock.now, ...reportsOf('feed') }, commands)
+      ? createChangeLog({ maxEntries, now: clock.now, ...reportsOf('feed') }, cache)
       : undefined;
   const queues = new Map<string, DeliveryQueue>();
   if (audit.file !== undefined)

@@ -1,16 +1,17 @@
 // An append-only log of recent changes: a Redis stream shared by all instances, or local memory.
+import type { Cache } from '../cache/cache.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 
 export interface LogEntry {
-  /** `<epoch>-<number>`. Numbers are consecutive; after a loss, the log starts a later epoch. */
+  /** `<epoch>-<number>`. Numbers are consecutive; entry 1 of an epoch is a gap, because entries may be lost. */
   id: string;
   line: string;
 }
 
 interface LogBatch {
-  /** If preceding entries were lost, the first entry is a gap that has the id passed to `read`. */
+  /** If preceding entries were trimmed, the first entry is a gap that has the id passed to `read`. */
   entries: LogEntry[];
-  /** Minimum number of lost entries. */
+  /** Minimum number of trimmed entries. */
   missed: number;
 }
 
@@ -41,17 +42,16 @@ function isBefore(one: string, other: string): boolean {
   return epoch < otherEpoch || (epoch === otherEpoch && number < otherNumber);
 }
 
-/** Returns the minimum number of entries lost between two ids. */
+/** Returns the minimum number of entries trimmed between two ids. A new epoch reports its gap itself. */
 function missedBetween(after: string, next: string): number {
   const [[epoch = 0, number = 0], [nextEpoch = 0, nextNumber = 0]] = [positionOf(after), positionOf(next)];
-  if (epoch === nextEpoch) return nextNumber - number - 1;
-  return after === START ? nextNumber - 1 : nextNumber;
+  return nextNumber - 1 - (epoch === nextEpoch ? number : 0);
 }
 
 interface ChangeLogDeps {
   maxEntries: number;
   now: () => number;
-  /** Formats the line that replaces lost entries. */
+  /** Formats the line that replaces lost entries; 0 if it is unknown whether entries were lost. */
   formatGap: (missed: number) => string;
 }
 
@@ -63,7 +63,7 @@ function toBatch(after: string, entries: LogEntry[], { formatGap }: ChangeLogDep
 function createLocalChangeLog(deps: ChangeLogDeps): ChangeLog {
   const { maxEntries } = deps;
   const epoch = deps.now();
-  const lines: string[] = [];
+  const lines = [deps.formatGap(0)];
   let removed = 0;
   let cursor = START;
   return {
@@ -87,26 +87,32 @@ function createLocalChangeLog(deps: ChangeLogDeps): ChangeLog {
 }
 
 /**
- * Appends lines. KEYS: the stream. ARGV: its maximum length, now, the Redis run id, lines. A different run id
- * starts a new epoch, because Redis may have lost entries. The trim is first, because a full Redis (noeviction)
- * rejects a script whose first write needs memory.
+ * Appends lines, and returns 1. KEYS: the stream. ARGV: its maximum length, now, the Redis run id, the era if
+ * the instance has entered it since its last append, otherwise '', a gap, lines. A different run or era starts
+ * a new epoch, because Redis may have lost entries. An instance that stays in an earlier era starts none, or
+ * it would alternate with the others. The trim is first, because a full Redis (noeviction) rejects a script
+ * whose first write needs memory.
  */
 const APPEND = `
 redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-local epoch, number = 0, 0
+local epoch, number, run, era = 0, 0, '', ''
 if last then
   local first, second = string.match(last[1], '(%d+)-(%d+)')
-  epoch, number = tonumber(first), tonumber(second)
+  epoch, number, run, era = tonumber(first), tonumber(second), last[2][2], last[2][6] or ''
 end
-if not last or last[2][2] ~= ARGV[3] then
-  epoch, number = math.max(tonumber(ARGV[2]), epoch + 1), 0
-end
-for i = 4, #ARGV do
+local function add(line)
   number = number + 1
-  redis.call('XADD', KEYS[1], string.format('%.0f-%.0f', epoch, number), 'run', ARGV[3], 'line', ARGV[i])
+  local id = string.format('%.0f-%.0f', epoch, number)
+  redis.call('XADD', KEYS[1], id, 'run', ARGV[3], 'line', line, 'era', era)
 end
-return number`;
+if run ~= ARGV[3] or (ARGV[4] ~= '' and ARGV[4] ~= era) then
+  epoch, number = math.max(tonumber(ARGV[2]), epoch + 1), 0
+  if ARGV[4] ~= '' then era = ARGV[4] end
+  add(ARGV[5])
+end
+for i = 6, #ARGV do add(ARGV[i]) end
+return 1`;
 
 /** KEYS: the lease owner, the acknowledged id. ARGV: an instance, the lease (ms), a new acknowledged id or ''. */
 const CLAIM_READER = `
@@ -121,11 +127,30 @@ type StreamEntry = [id: string, fields: string[]];
 
 const toEntry = ([id, [, , , line = '']]: StreamEntry): LogEntry => ({ id, line });
 
-type SharedCommands = Pick<RedisCommands, 'run' | 'runOf' | 'script' | 'keyPrefix'>;
+interface Shared {
+  commands: Pick<RedisCommands, 'run' | 'runOf' | 'script' | 'keyPrefix'>;
+  era: Cache['era'];
+}
 
-function createSharedChangeLog(deps: ChangeLogDeps, shared: SharedCommands): ChangeLog {
+function createSharedChangeLog(deps: ChangeLogDeps, { commands: shared, era }: Shared): ChangeLog {
+  /** The era in which this instance has appended, or has started an epoch. */
+  let knownEra: string | undefined;
   // Read for each command, because the prefix may change while commands are paused.
   const stream = (): string => `${shared.keyPrefix}{changes}`;
+  async function append(lines: readonly string[]): Promise<void> {
+    const [run, name] = [shared.runOf(stream()), era()?.name];
+    // The server may lack entries of a different master until this instance has entered its era.
+    if (run === undefined || name === undefined) throw new Error('redis is unavailable');
+    const args = [deps.maxEntries, deps.now(), run, name === knownEra ? '' : name, deps.formatGap(0)];
+    const done = await shared.run('changes', () => shared.script(APPEND, [stream()], [...args, ...lines]));
+    if (done === undefined) throw new Error('redis is unavailable');
+    knownEra = name;
+  }
+  /** Starts an epoch if one is due, so that readers learn of a loss without waiting for the next change. */
+  const startEpoch = (): Promise<void> => append([]).catch(() => undefined);
+  const enterEra = async (): Promise<void> => {
+    if (era()?.name !== knownEra) await startEpoch();
+  };
   const readAfter = (id: string) =>
     shared.run('changes', async (redis) => {
       const reading = redis.xread('COUNT', BATCH, 'STREAMS', stream(), id);
@@ -133,21 +158,22 @@ function createSharedChangeLog(deps: ChangeLogDeps, shared: SharedCommands): Cha
       return { entries: reply?.[0]?.[1].map(toEntry) ?? [], last: last?.[0] ?? START };
     });
   return {
-    async append(lines) {
-      const run = shared.runOf(stream());
-      const append = () =>
-        shared.script(APPEND, [stream()], [deps.maxEntries, deps.now(), run ?? '', ...lines]);
-      const number = run === undefined ? undefined : await shared.run('changes', append);
-      if (number === undefined) throw new Error('redis is unavailable');
-    },
+    append,
     async read(after) {
+      await enterEra();
       const found = await readAfter(after);
-      // The stream was lost, and restarted by an instance whose clock is behind.
+      // The stream was lost, and possibly restarted by an instance whose clock is behind.
       const isLost = found !== undefined && isBefore(found.last, after);
+      // The epoch that is due in an era still to be entered saves the reader all retained entries.
+      if (isLost && era() === undefined) return undefined;
+      if (isLost) await startEpoch();
       const { entries } = (isLost ? await readAfter(START) : found) ?? {};
       return entries && toBatch(after, entries, deps);
     },
-    tail: async () => (await readAfter(START))?.last,
+    async tail() {
+      await enterEra();
+      return (await readAfter(START))?.last;
+    },
     async claimReader(owner, acknowledged = '') {
       const keys = [`${stream()}:reader`, `${stream()}:acknowledged`];
       const reply = await shared.run('changes', () =>
@@ -159,5 +185,7 @@ function createSharedChangeLog(deps: ChangeLogDeps, shared: SharedCommands): Cha
 }
 
 /** Creates the log: in Redis if it is configured, otherwise in memory. */
-export const createChangeLog = (deps: ChangeLogDeps, shared: SharedCommands | undefined): ChangeLog =>
-  shared ? createSharedChangeLog(deps, shared) : createLocalChangeLog(deps);
+export const createChangeLog = (
+  deps: ChangeLogDeps,
+  { commands, era }: Pick<Cache, 'commands' | 'era'>,
+): ChangeLog => (commands ? createSharedChangeLog(deps, { commands, era }) : createLocalChangeLog(deps));

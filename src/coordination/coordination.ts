@@ -1,6 +1,6 @@
 // Coordinates instances apart from the cache: key locks, token buckets, limited networks, unclaimed names,
 // resolution reports.
-import type { RedisCommands } from '../cache/redis/commands.js';
+import type { Cache } from '../cache/cache.js';
 import { systemClock } from '../cache/clock.js';
 import type { Config } from '../config/schema.js';
 import type { ConfiguredServer } from '../config/upstream-servers.js';
@@ -14,11 +14,6 @@ import { type UnclaimedNames, createUnclaimedNames } from './unclaimed-names.js'
 
 interface CoordinationSettings extends Pick<Config, 'v2' | 'redis' | 'traffic' | 'reports'> {
   servers: readonly Pick<ConfiguredServer, 'writeTimeoutMs'>[];
-}
-
-interface CoordinationParts {
-  /** Undefined without Redis. */
-  commands: RedisCommands | undefined;
 }
 
 export interface Coordination {
@@ -40,7 +35,7 @@ const REFRESH_MS = 1000;
 export function createCoordination(
   settings: () => CoordinationSettings,
   context: Context,
-  { commands: shared }: CoordinationParts,
+  { commands: shared, era }: Pick<Cache, 'commands' | 'era'>,
 ): Coordination {
   const { v2, redis, servers, reports } = settings();
   const { now, randomId } = context.clock;
@@ -51,7 +46,7 @@ export function createCoordination(
     else limitedNetworks.clear();
   }, REFRESH_MS).unref();
   const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));
-  const redisLock = { waitMs: redis.lockWaitMs, writeMs, clock: systemClock };
+  const redisLock = { era, waitMs: redis.lockWaitMs, writeMs, clock: systemClock };
   const acquireShared = shared && createRedisLock({ redis: shared, ...redisLock });
   return {
     takeTokens: createTokenBuckets({ now, ...withRedis }),

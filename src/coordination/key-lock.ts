@@ -6,7 +6,9 @@ import type { AcquireRedisLock } from './redis-lock.js';
 
 /** The state of a granted lock. */
 export interface LockGrant {
-  /** Time since which no other client has held the lock (ms, `performance.now()`). */
+  /**
+   * Time since which surely no other client has held the lock (ms, `performance.now()`); Infinity if unknown.
+   */
   freeSince: number;
   /**
    * Asserts, just before a write is sent, that the lock outlasts the write.

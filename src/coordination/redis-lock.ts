@@ -1,5 +1,6 @@
 // A lock across all instances: a Redis key with a token and an expiry, which its owner renews and deletes.
 import { randomUUID } from 'node:crypto';
+import type { Cache } from '../cache/cache.js';
 import type { Clock } from '../cache/clock.js';
 import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../cache/coherence/lease.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
@@ -11,7 +12,7 @@ const MAX_RENEWAL_AGE_MS = 5000;
 const POLL_MS = 4;
 /** Polling interval while Redis does not reply. */
 const AWAY_POLL_MS = 25;
-/** Minimum TTL of a recorded lock release (ms); longer than a read takes. */
+/** Minimum TTL of a recorded lock release (ms); longer than a read takes, so that it is usually found. */
 const TRACE_MS = 30_000;
 
 /**
@@ -19,8 +20,9 @@ const TRACE_MS = 30_000;
  * TTL (ms). Returns -1 if a different token holds the lock, otherwise the time since its last release (ms).
  * An instance that finds the lock taken registers as the next one, so that an instance with a long queue
  * cannot monopolise it. The owner may repeat the request, because a reply may be lost. The trace is "held"
- * until the release, because a killed owner may have been the last writer. The first write is a deletion,
- * because a full Redis (noeviction) refuses a script whose first write needs memory.
+ * until the release, because a killed owner may have been the last writer. A missing trace counts as a release
+ * just now, because Redis may have lost it. The first write is a deletion, because a full Redis (noeviction)
+ * refuses a script whose first write needs memory.
  */
 export const LOCK = `
 local holder = redis.call('GET', KEYS[1])
@@ -34,9 +36,8 @@ if holder ~= ARGV[1] then
   end
   if wanted and wanted ~= ARGV[3] then return -1 end
 end
-local trace = redis.call('GET', KEYS[3])
-local free = tonumber(ARGV[4])
-if trace == 'held' then free = 0 elseif trace then free = math.max(0, free - redis.call('PTTL', KEYS[3])) end
+local free = 0
+if redis.call('GET', KEYS[3]) == 'free' then free = math.max(0, ARGV[4] - redis.call('PTTL', KEYS[3])) end
 redis.call('DEL', KEYS[2])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 redis.call('SET', KEYS[3], 'held', 'PX', ARGV[4])
@@ -60,6 +61,7 @@ return 1`;
 
 export interface RedisLockOptions {
   redis: Pick<RedisCommands, 'run' | 'keyPrefix'>;
+  era: Cache['era'];
   /** Maximum time without a reply from Redis (ms). */
   waitMs: number;
   /** Write timeout of the Handle server (ms). The lock of a killed owner lasts at least this long. */
@@ -127,7 +129,7 @@ class RedisLock {
    * Requests the lock. Resolves to undefined if Redis is unavailable or does not reply within `timeoutMs`.
    */
   async request(timeoutMs: number): Promise<'granted' | 'taken' | undefined> {
-    const { redis, clock } = this.#options;
+    const { redis, era, clock } = this.#options;
     const sentAt = clock.monotonic();
     const freeMs = await redis.run(
       'lock',
@@ -142,7 +144,8 @@ class RedisLock {
     );
     if (freeMs === undefined) return undefined;
     if (freeMs === -1) return 'taken';
-    this.freeSince = clock.monotonic() - freeMs;
+    // A different Redis may have granted the lock to others before this era.
+    this.freeSince = Math.max(clock.monotonic() - freeMs, era()?.since ?? Infinity);
     this.#renewedAt = sentAt;
     this.#renewLater();
     return 'granted';
@@ -150,11 +153,13 @@ class RedisLock {
 
   /**
    * Asserts, just before a write is sent, that the lock outlasts the write. @throws ServiceError
-   * LOCK_UNAVAILABLE when the lock may end before the response
+   * LOCK_UNAVAILABLE when the lock may end before the response, or when a different Redis may lack it
    */
   assertHeld(): void {
-    if (this.#options.clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)
+    const { clock, era } = this.#options;
+    if (clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)
       throw notLocked('the lock may end before the Handle server answers');
+    if (this.#renewedAt < (era()?.since ?? Infinity)) throw notLocked('Redis may have lost the lock');
   }
 
   /** Releases the lock. Retries until Redis has replied or the lock has expired. */

@@ -17,6 +17,9 @@ type State = 'up' | 'slow' | 'lost' | 'away';
 /** A Redis with one lock. `done` lists the executed commands in order. */
 class FakeRedis {
   readonly keyPrefix = 't:';
+  /** Start of the era; undefined while this instance has not entered it. */
+  since: number | undefined = -Infinity;
+  readonly era = () => (this.since === undefined ? undefined : { name: 'era', since: this.since });
   state: State = 'up';
   holder: string | undefined;
   readonly done: string[] = [];
@@ -54,8 +57,11 @@ class FakeRedis {
 function start(waitMs = 60_000) {
   const clock = createManualClock();
   const redis = new FakeRedis(clock);
-  const acquireShared = createRedisLock({ redis, waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS, clock });
-  return { clock, redis, lock: createKeyLock({ waitMs, acquireShared }) };
+  const acquireShared = createRedisLock({
+    ...{ redis, era: redis.era, clock },
+    ...{ waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS },
+  });
+  return { clock, redis, acquireShared, lock: createKeyLock({ waitMs, acquireShared }) };
 }
 
 /** Holds the lock until `end` is called. */
@@ -152,6 +158,19 @@ describe('Redis lock', () => {
     expect(await locked).toBe('done');
   });
 
+  test.each([
+    ['as Redis reports', -Infinity, (grantedAt: number) => grantedAt - 1000],
+    ['since the era of Redis began', 4500, () => 4500],
+    ['at no known time before this instance has entered the era', undefined, () => Infinity],
+  ])('has been free %s', async (_when, since, expected) => {
+    const { clock, redis, acquireShared } = start();
+    await clock.pass(5000);
+    redis.since = since;
+    const lock = await acquireShared('KEY', Infinity);
+    expect(lock?.freeSince).toBe(expected(clock.monotonic()));
+    await lock?.release();
+  });
+
   describe('during a write', () => {
     test('permits sending while it is renewed', async () => {
       const world = start();
@@ -168,7 +187,7 @@ describe('Redis lock', () => {
       let stoodMs = 0;
       const stopping = { ...clock, monotonic: () => clock.monotonic() + stoodMs };
       const redis = new FakeRedis(clock);
-      const options = { redis, waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS, clock: stopping };
+      const options = { redis, era: redis.era, waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS, clock: stopping };
       const lock = createKeyLock({ waitMs: 60_000, acquireShared: createRedisLock(options) });
       const { grant, end } = await hold({ lock });
       stoodMs = 4999;
@@ -197,6 +216,19 @@ describe('Redis lock', () => {
       world.redis.holder = 'another';
       await world.clock.pass(2000);
       expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+      end();
+    });
+
+    test('prevents sending after a restart or failover of Redis until a renewal finds the lock', async () => {
+      const world = start();
+      const { grant, end } = await hold(world);
+      await world.clock.pass(100);
+      for (const since of [undefined, world.clock.monotonic()]) {
+        world.redis.since = since;
+        expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+      }
+      await world.clock.pass(2000);
+      grant.assertHeld();
       end();
     });
 

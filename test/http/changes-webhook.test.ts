@@ -22,16 +22,18 @@ async function startHooked(secret = KEY.toString('base64')) {
     CHANGES_WEBHOOK_URL: receiver.url,
     CHANGES_WEBHOOK_SECRET: secret,
   });
-  return { receiver, audit, proxy };
+  /** Returns the received changes without the gap that each process begins with. */
+  const received = () => receiver.received().filter(({ operation }) => operation !== 'gap');
+  return { receiver, received, audit, proxy };
 }
 
 describe('change webhook', () => {
   it.each(['', 'whsec_'])(
     'signs the body with HMAC-SHA256 for a secret with the prefix "%s"',
     async (prefix) => {
-      const { receiver, proxy, audit } = await startHooked(prefix + KEY.toString('base64'));
+      const { receiver, received, proxy, audit } = await startHooked(prefix + KEY.toString('base64'));
       await putNumbered(proxy.url, PATH, 1);
-      await expect.poll(receiver.received).toEqual(audit.lines());
+      await expect.poll(received).toEqual(audit.lines());
       const [delivery] = receiver.deliveries;
       const { 'webhook-id': id, 'webhook-timestamp': time, ...headers } = delivery?.headers ?? {};
       const signed = `${String(id)}.${String(time)}.${delivery?.body ?? ''}`;
@@ -43,32 +45,48 @@ describe('change webhook', () => {
     },
   );
 
+  it('begins with a gap, because an earlier process may not have posted all changes', async () => {
+    const { receiver, received, proxy, audit } = await startHooked();
+    await expect.poll(receiver.received).toEqual([
+      {
+        ...{ operation: 'gap', dropped: 0, time: expect.any(String) as string },
+        instance: expect.any(String) as string,
+      },
+    ]);
+    await putNumbered(proxy.url, PATH, 1);
+    await expect.poll(received).toEqual(audit.lines());
+    expect(receiver.received()).toHaveLength(2);
+  });
+
   it('retries a failed delivery, followed by later changes in order', async () => {
-    const { receiver, proxy, audit } = await startHooked();
+    const { receiver, received, proxy, audit } = await startHooked();
     receiver.respond(500);
     await putNumbered(proxy.url, PATH, 1);
     await expect.poll(() => receiver.deliveries.length).toBeGreaterThan(0);
     await putNumbered(proxy.url, PATH, 2);
     await putNumbered(proxy.url, PATH, 3);
-    expect(receiver.received()).toEqual([]);
+    expect(received()).toEqual([]);
     receiver.respond(200);
-    await expect.poll(receiver.received).toEqual(audit.lines());
+    await expect.poll(received).toEqual(audit.lines());
     expect(await metric(proxy, 'handle_proxy_changes_dropped_total')).toBe(0);
   });
 
   it('delivers the remaining changes when the process stops', async () => {
-    const { receiver, proxy, audit } = await startHooked();
+    const { receiver, received, proxy, audit } = await startHooked();
     receiver.respond(503);
     await putNumbered(proxy.url, PATH, 1);
     await expect.poll(() => receiver.deliveries.length).toBeGreaterThan(0);
     receiver.respond(200);
     await proxy.close();
-    expect(receiver.received()).toEqual(audit.lines());
+    expect(received()).toEqual(audit.lines());
   });
 
   it('tries again when it is stopped during an attempt that fails', async () => {
     const receiver = await startWebhookReceiver();
-    const feed = createChangeLog({ maxEntries: 10, now: () => 1000, formatGap: String }, undefined);
+    const feed = createChangeLog(
+      { maxEntries: 10, now: () => 1000, formatGap: () => '{"operation":"gap"}' },
+      { commands: undefined, era: () => undefined },
+    );
     const webhook = createWebhook(
       { url: receiver.url, secret: undefined },
       {
@@ -86,6 +104,6 @@ describe('change webhook', () => {
     receiver.respond(200);
     release();
     await closed;
-    expect(receiver.received()).toEqual([{ operation: 'update' }]);
+    expect(receiver.received()).toEqual([{ operation: 'gap' }, { operation: 'update' }]);
   });
 });

@@ -5,6 +5,9 @@ import { type ChangeLog, createChangeLog } from '../../src/coordination/change-l
 import { PATIENT_MS, describeWithRedis } from '../support/redis-server.js';
 import { useRedis } from '../support/use-redis.js';
 
+/** The first entry of each epoch. */
+const GAP = 'gap 0';
+
 const depsAt = (now: number) => ({
   maxEntries: 100,
   now: () => now,
@@ -16,11 +19,12 @@ const linesAfter = async (log: ChangeLog, id: string): Promise<string[] | undefi
 function testChangeLog(create: () => Promise<ChangeLog>): void {
   test('returns entries after an id in order, 100 at a time', async () => {
     const log = await create();
-    expect(await linesAfter(log, '0-0')).toEqual([]);
+    const start = (await log.tail()) ?? '';
+    expect(await linesAfter(log, start)).toEqual([]);
     const lines = Array.from({ length: 105 }, (_, at) => `line ${at}`);
     await log.append(lines.slice(0, 3));
     await log.append(lines.slice(3));
-    const first = await log.read('0-0');
+    const first = await log.read(start);
     expect(first?.entries.map(({ line }) => line)).toEqual(lines.slice(0, 100));
     expect(await linesAfter(log, first?.entries.at(-1)?.id ?? '')).toEqual(lines.slice(100));
     expect(await linesAfter(log, (await log.tail()) ?? '')).toEqual([]);
@@ -36,10 +40,11 @@ function testChangeLog(create: () => Promise<ChangeLog>): void {
     expect(batch?.entries[0]).toEqual({ id, line: `gap ${batch?.missed}` });
   });
 
-  test.each(['1-5', '999999999999999-1'])('reports a gap for the id %s from a lost log', async (id) => {
+  test.each(['0-0', '1-5', '999999999999999-1'])('begins with a gap after the id %s', async (id) => {
     const log = await create();
+    expect(await linesAfter(log, id)).toEqual([GAP]);
     await log.append(['new']);
-    expect(await linesAfter(log, id)).toEqual(['gap 1', 'new']);
+    expect(await linesAfter(log, id)).toEqual([GAP, 'new']);
   });
 
   test('stores the position of the webhook', async () => {
@@ -51,7 +56,8 @@ function testChangeLog(create: () => Promise<ChangeLog>): void {
 }
 
 describe('change log in memory', () => {
-  testChangeLog(() => Promise.resolve(createChangeLog(depsAt(1000), undefined)));
+  const cache = { commands: undefined, era: () => undefined };
+  testChangeLog(() => Promise.resolve(createChangeLog(depsAt(1000), cache)));
 });
 
 describeWithRedis('change log in Redis', () => {
@@ -60,11 +66,18 @@ describeWithRedis('change log in Redis', () => {
     await redis.client.flushall();
   });
 
+  /** Era of each instance; undefined before it has entered one. */
+  let era: string | undefined;
+  beforeEach(() => {
+    era = 'first';
+  });
+
   async function createAt(now: number): Promise<ChangeLog> {
     const commands = new RedisCommands({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS });
     onTestFinished(() => commands.close());
     await expect.poll(() => commands.isUp()).toBe(true);
-    return createChangeLog(depsAt(now), commands);
+    const eraOfInstance = () => (era === undefined ? undefined : { name: era, since: 0 });
+    return createChangeLog(depsAt(now), { commands, era: eraOfInstance });
   }
   const create = (): Promise<ChangeLog> => createAt(1000);
 
@@ -75,30 +88,91 @@ describeWithRedis('change log in Redis', () => {
     await one.append(['1']);
     await other.append(['2']);
     await one.append(['3']);
-    expect(await linesAfter(one, '0-0')).toEqual(['1', '2', '3']);
+    expect(await linesAfter(one, '0-0')).toEqual([GAP, '1', '2', '3']);
     expect(await other.read('0-0')).toEqual(await one.read('0-0'));
+  });
+
+  /** Replaces the log by an earlier copy. Returns the ids of its entries, and of an entry that was lost. */
+  async function restoreEarlier(log: ChangeLog): Promise<{ kept: string[]; lost: string }> {
+    await log.append(['1', '2']);
+    const kept = ((await log.read('0-0'))?.entries ?? []).map(({ id }) => id);
+    const copy = await redis.client.dumpBuffer('t:{changes}');
+    await log.append(['3', '4']);
+    const lost = (await log.tail()) ?? '';
+    await redis.client.restore('t:{changes}', 0, copy, 'REPLACE');
+    return { kept, lost };
+  }
+
+  describe('after Redis has lost the newest entries', () => {
+    test.each([
+      ['behind its end', 1, ['2', GAP]],
+      ['at its end', 2, [GAP]],
+      ['ahead of its end', undefined, [GAP]],
+    ])('reports a gap to a reader %s, before and after the next change', async (_where, at, expected) => {
+      const log = await create();
+      const { kept, lost } = await restoreEarlier(log);
+      era = 'second';
+      const cursor = at === undefined ? lost : (kept[at] ?? '');
+      expect(await linesAfter(log, cursor)).toEqual(expected);
+      await log.append(['5']);
+      expect(await linesAfter(log, cursor)).toEqual([...expected, '5']);
+    });
+
+    test('reports a single gap for all instances, of which some may still be in the earlier era', async () => {
+      const [one, other, late] = [await create(), await create(), await create()];
+      await late.append(['0']);
+      await restoreEarlier(one);
+      const before = (await one.tail()) ?? '';
+      era = 'second';
+      await one.append(['5']);
+      await other.append(['6']);
+      era = 'first';
+      await late.append(['7']);
+      era = 'second';
+      await one.append(['8']);
+      await late.append(['9']);
+      expect(await linesAfter(one, before)).toEqual([GAP, '5', '6', '7', '8', '9']);
+    });
+
+    test('accepts no entry before the instance has entered the era of Redis', async () => {
+      const log = await create();
+      era = undefined;
+      await expect(log.append(['too early'])).rejects.toThrow('redis is unavailable');
+      expect(await linesAfter(log, '0-0')).toEqual([]);
+    });
   });
 
   test('reports a gap after a restart or failover of Redis, which may have lost entries', async () => {
     const log = await create();
-    await redis.client.xadd('t:{changes}', '5000-9', 'run', 'of-another-server', 'line', 'old');
+    await redis.client.xadd(
+      't:{changes}',
+      '5000-9',
+      'run',
+      'of-another-server',
+      'line',
+      'old',
+      'era',
+      'first',
+    );
     await log.append(['new']);
     expect(await log.read('5000-9')).toEqual({
-      missed: 1,
+      missed: 0,
       entries: [
-        { id: '5000-9', line: 'gap 1' },
-        { id: '5001-1', line: 'new' },
+        { id: '5001-1', line: GAP },
+        { id: '5001-2', line: 'new' },
       ],
     });
   });
 
-  test('reports a gap when an instance whose clock is behind restarts a lost log', async () => {
+  test('reports a gap to a reader of a log that was lost, before and after the next change', async () => {
     const [one, other] = [await createAt(9000), await createAt(1000)];
     await one.append(['1', '2']);
-    const id = await one.tail();
+    const id = (await one.tail()) ?? '';
     await redis.client.del('t:{changes}');
+    // The clock of this instance is behind.
+    expect(await linesAfter(other, id)).toEqual([GAP]);
     await other.append(['3']);
-    expect(await linesAfter(one, id ?? '')).toEqual(['gap 1', '3']);
+    expect(await linesAfter(one, id)).toEqual([GAP, '3']);
   });
 
   test('accepts entries when the memory of Redis is full', async () => {
@@ -108,7 +182,7 @@ describeWithRedis('change log in Redis', () => {
       await redis.client.config('SET', 'maxmemory', '0');
     });
     await log.append(['full']);
-    expect(await linesAfter(log, '0-0')).toEqual(['full']);
+    expect(await linesAfter(log, '0-0')).toEqual([GAP, 'full']);
   });
 
   test('grants the webhook’s reader lease to one instance at a time', async () => {

@@ -19,7 +19,9 @@ export async function lockOfInstance(url: string, waitMs: number): Promise<KeyLo
   const redis = new RedisCommands({ url, keyPrefix: 't:', commandTimeoutMs: REDIS_PATIENT_MS });
   onTestFinished(() => redis.close());
   await expect.poll(() => redis.isUp()).toBe(true);
-  const acquireShared = createRedisLock({ redis, waitMs: PATIENT_MS, writeMs: 1000, clock: systemClock });
+  const era = () => ({ name: 'era', since: -Infinity });
+  const options = { waitMs: PATIENT_MS, writeMs: 1000, clock: systemClock };
+  const acquireShared = createRedisLock({ redis, era, ...options });
   return createKeyLock({ waitMs, acquireShared });
 }
 

@@ -9,7 +9,7 @@ import { PauseDetector } from '../coherence/pauses.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import type { LinkCommands } from '../redis/commands.js';
 import { timeoutError } from '../redis/errors.js';
-import { enterEra, publishChange, readNumbers } from '../redis/group-states.js';
+import { type Era, enterEra, publishChange, readNumbers } from '../redis/group-states.js';
 import { bansName } from '../redis/namespace.js';
 import { Subscriptions } from '../redis/subscriptions.js';
 import { Acknowledgements, awaitAcknowledgements, expel } from './acknowledgements.js';
@@ -55,7 +55,7 @@ export class Member implements Membership {
   readonly #applied = new Map<string, string[]>();
   readonly #awaitingReturn = new Set<(isBack: boolean) => void>();
   /** The current era, and the Redis server run in which this member entered it. */
-  #entered = { run: '', era: '' };
+  #entered = { run: '', name: '', since: Infinity };
   /** Whether the group numbers have been read since the last lease ended, after subscribing. */
   #isEstablished = false;
   #failures = 0;
@@ -88,6 +88,9 @@ export class Member implements Membership {
   leaseLeftMs(): number {
     return this.#lease.leftMs();
   }
+
+  /** Returns the current era; undefined while a different server may be, or may have been, the master. */
+  readonly era = (): Era | undefined => (this.#enteredRun() === undefined ? undefined : this.#entered);
 
   isJoining(): boolean {
     return this.#failedJoins < MAX_FAILURES;
@@ -203,13 +206,13 @@ export class Member implements Membership {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };
     const { era, bans } = await this.#step(enterEra(commands, this.#subscriptions.channels, member));
-    const { run: formerRun, era: formerEra } = this.#entered;
+    const { run: formerRun, name: formerEra } = this.#entered;
     if (formerEra !== '' && (formerRun !== bans.run || formerEra !== era)) {
       // The list on this server may lack members whose lease came from a different server.
       this.#list.distrust();
       if (this.#resumedAt !== Infinity) this.#resumedAt = clock.monotonic();
     }
-    this.#entered = { run: bans.run, era };
+    this.#entered = { run: bans.run, name: era, since: clock.monotonic() };
     deliver(bans);
   }
 
@@ -218,7 +221,7 @@ export class Member implements Membership {
     const { commands, deliver } = this.#deps;
     this.#isEstablished = false;
     if (!this.#subscriptions.isComplete()) await this.#step(this.#subscriptions.open());
-    await this.#enter(this.#entered.era);
+    await this.#enter(this.#entered.name);
     if (this.#lease.leftMs() === 0) {
       await this.#reportPending();
       await this.#step(this.#list.renew({ joins: true, lease: 'none' }));

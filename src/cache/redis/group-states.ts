@@ -62,6 +62,14 @@ export async function readNumbers(commands: LinkCommands): Promise<Map<Group, Gr
   return new Map(GROUP_NAMES.map((group, at) => [group, numbers[at] ?? { run: '', seq: 0 }]));
 }
 
+/** A period during which the Redis server was continuously the master (../coherence/README.md). */
+export interface Era {
+  /** Random, and common to all instances that have entered the era. */
+  name: string;
+  /** Time since which no other server has been the master, as far as this instance knows (monotonic, ms). */
+  since: number;
+}
+
 const BAN_EARLIER_ERAS: Change = { kind: 'ban', prefix: '', isSoft: true, number: 0 };
 
 /**
