@@ -239,7 +239,8 @@ function createSources(
   const { whenRestored } = restoring;
   const mirroring = { cache, upstreams, refOf, resolver: () => resolver, whenRestored };
   const mirror = createMirror(settings(), context, mirroring);
-  const loading = { cache, upstream: upstreams.reads, limitMiss, refOf, staleIfErrorMs };
+  const { slicer } = shared;
+  const loading = { cache, upstream: upstreams.reads, limitMiss, slicer, refOf, staleIfErrorMs };
   const resolver: Resolver<unknown> = createResolver(settings, context, {
     ...loading,
     unknownTtlMs: mirror.unknownTtlMs,
