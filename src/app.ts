@@ -185,7 +185,7 @@ const createReadCounter = (
  * Creates the parts that limit the work and memory of all requests together, and those that identify clients.
  */
 function createShared(settings: () => AppSettings, createDispatcher: AppDeps['createDispatcher']) {
-  const { http } = settings();
+  const { http, upstream } = settings();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
   const isTrustedProxy = createProxyTrust(() => settings().http.trustedProxies);
   const findClient = createFindClient(isTrustedProxy);
@@ -197,7 +197,7 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
     slicer,
     isTrustedProxy,
     findClient,
-    runStepsOf: createRunStepsOf(slicer, findClient),
+    runStepsOf: createRunStepsOf({ slicer, findClient, maxRecordBytes: upstream.maxRecordBytes }),
     createDispatcher,
   };
 }

@@ -20,12 +20,15 @@ export type RunStepsOf = (res: ServerResponse) => RunSteps;
 /** Maximum length to process without slicing, which takes less than a millisecond. */
 export const SMALL_CHARS = 16 * 1024;
 
+interface RequestWorkDeps {
+  slicer: TimeSlicer;
+  findClient: (req: IncomingMessage) => { network: string };
+  maxRecordBytes: number;
+}
+
 /** Charges a request's processing time, and the records held meanwhile, to its client's network. */
-export function createRunStepsOf(
-  slicer: TimeSlicer,
-  findClient: (req: IncomingMessage) => { network: string },
-): RunStepsOf {
-  const waiting = new WaitingChars();
+export function createRunStepsOf({ slicer, findClient, maxRecordBytes }: RequestWorkDeps): RunStepsOf {
+  const waiting = new WaitingChars(maxRecordBytes);
   return function runStepsOf(res) {
     let signal: AbortSignal | undefined;
     return function runSteps(steps, chars) {
@@ -45,8 +48,8 @@ export function createRunStepsOf(
   };
 }
 
-/** Maximum length of the records that wait for a slice: 8 of the largest records for each network, 32 in total. */
-const MAX_WAITING_CHARS = { ofNetwork: 16 * 1024 * 1024, total: 64 * 1024 * 1024 };
+/** Maximum length of the records that wait for a slice, in records of the largest size. */
+const MAX_WAITING_RECORDS = { ofNetwork: 16, total: 64 };
 
 /** Retry-After for a record that may not wait. */
 const RETRY_AFTER_MS = 1000;
@@ -54,11 +57,17 @@ const RETRY_AFTER_MS = 1000;
 /** The length of the records that wait for a slice, in total and by client network. */
 class WaitingChars {
   readonly #byNetwork = new Map<string, number>();
+  readonly #maxRecordChars: number;
   #total = 0;
+
+  constructor(maxRecordChars: number) {
+    this.#maxRecordChars = maxRecordChars;
+  }
 
   /** Always admits a network's only record. @throws ServiceError OVERLOADED */
   assertRoom(network: string, chars: number): void {
-    const { ofNetwork, total } = MAX_WAITING_CHARS;
+    const ofNetwork = MAX_WAITING_RECORDS.ofNetwork * this.#maxRecordChars;
+    const total = MAX_WAITING_RECORDS.total * this.#maxRecordChars;
     const before = this.#byNetwork.get(network) ?? 0;
     if (before === 0 ? this.#total <= total : before + chars <= ofNetwork && this.#total + chars <= total)
       return;

@@ -26,7 +26,7 @@ function start() {
     }
     return 'done';
   }
-  const runOf = createRunStepsOf(slicer, ({ url = '' }) => ({ network: url }));
+  const runOf = createRunStepsOf({ slicer, findClient: ({ url = '' }) => ({ network: url }), maxRecordBytes: MIB });
   /** Creates a request of a client network. */
   const request = (network = '192.0.2.0/24') => {
     const res = Object.assign(new EventEmitter(), { destroyed: false, req: { url: network } });
@@ -60,7 +60,7 @@ describe('request work', () => {
     expect(() => run(work(), LARGE)).toThrow('the client has left');
   });
 
-  test('is refused with Retry-After while a network has 16 MiB of waiting records', async () => {
+  test('is refused with Retry-After while a network has as much waiting as 16 of the largest records', async () => {
     const { request, work, turn, done } = start();
     const ask = (network: string): unknown => request(network).run(work(), 2 * MIB);
     const waiting = Array.from({ length: 8 }, () => ask('a'));
@@ -73,7 +73,7 @@ describe('request work', () => {
     expect(ask('a')).toBeInstanceOf(Promise);
   });
 
-  test('is refused while all networks have 64 MiB of waiting records', () => {
+  test('is refused while all networks have as much waiting as 64 of the largest records', () => {
     const { request, work } = start();
     const ask = (network: number): unknown => request(`${network}`).run(work(), 8 * MIB);
     for (let network = 0; network < 4; network++) {
