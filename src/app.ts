@@ -185,7 +185,7 @@ const createReadCounter = (
  * Creates the parts that limit the work and memory of all requests together, and those that identify clients.
  */
 function createShared(settings: () => AppSettings, createDispatcher: AppDeps['createDispatcher']) {
-  const { http } = settings();
+  const { http, upstream } = settings();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
   const isTrustedProxy = createProxyTrust(() => settings().http.trustedProxies);
   const findClient = createFindClient(isTrustedProxy);
@@ -197,7 +197,7 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
     slicer,
     isTrustedProxy,
     findClient,
-    runStepsOf: createRunStepsOf(slicer, findClient),
+    runStepsOf: createRunStepsOf({ slicer, findClient, maxRecordBytes: upstream.maxRecordBytes }),
     createDispatcher,
   };
 }
@@ -239,7 +239,8 @@ function createSources(
   const { whenRestored } = restoring;
   const mirroring = { cache, upstreams, refOf, resolver: () => resolver, whenRestored };
   const mirror = createMirror(settings(), context, mirroring);
-  const loading = { cache, upstream: upstreams.reads, limitMiss, refOf, staleIfErrorMs };
+  const { slicer } = shared;
+  const loading = { cache, upstream: upstreams.reads, limitMiss, slicer, refOf, staleIfErrorMs };
   const resolver: Resolver<unknown> = createResolver(settings, context, {
     ...loading,
     unknownTtlMs: mirror.unknownTtlMs,

@@ -59,6 +59,8 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   pseudonym: string;
   /** Memory budget for request bodies. */
   bodies: MemoryBudget;
+  /** Memory budget for responses that clients have not read. */
+  unsent: MemoryBudget;
   createDispatcher?: typeof createPools | undefined;
 }
 

@@ -8,6 +8,11 @@ interface Job {
   client: string;
   /** Aborted when the result is no longer needed. */
   signal?: AbortSignal | undefined;
+  /**
+   * Whether the job already holds a record's text. Such jobs precede the client's other jobs, which have not
+   * read their record yet, so that few records are in memory at the same time.
+   */
+  isHolding?: boolean;
 }
 
 /** Work that may be interrupted at each `yield`; yields should be less than a millisecond apart. */
@@ -36,6 +41,13 @@ interface SlicerDeps {
 /** Maximum work of all jobs per event-loop turn (ms); cache hits wait no longer than this. */
 export const MAX_SLICE_MS = 5;
 
+/**
+ * Work (ms) for which one turn of the event loop is left to others: 16 turns after a full slice. Node accepts
+ * one connection per turn and listener, so that without these turns a flood of slices would let in 200 new
+ * connections a second. A turn without events takes about 5 µs.
+ */
+export const MS_PER_FREE_TURN = MAX_SLICE_MS / 16;
+
 interface WaitingJob {
   signal: AbortSignal | undefined;
   /** Runs the job until the deadline (monotonic, ms). Returns whether it has ended. */
@@ -43,11 +55,17 @@ interface WaitingJob {
   abort: (reason: Error) => void;
 }
 
+/** A client's waiting jobs, first come, first served. */
+interface JobQueue {
+  holding: WaitingJob[];
+  others: WaitingJob[];
+}
+
 export class TimeSlicer {
   readonly #deps: SlicerDeps;
   /** Waiting jobs by client, in round-robin order: after its slice, a client moves to the end. */
-  readonly #waiting = new Map<string, WaitingJob[]>();
-  /** Milliseconds used in this event-loop turn. */
+  readonly #waiting = new Map<string, JobQueue>();
+  /** Work (ms) for which no turn has been left to others yet. */
   #usedMs = 0;
   #isTurnDue = false;
 
@@ -59,14 +77,14 @@ export class TimeSlicer {
    * Runs all steps. Returns the value if the steps fit into this event-loop turn, otherwise a promise. If
    * `signal` is aborted, the promise rejects with its reason.
    */
-  run<T>(steps: Steps<T>, { client, signal }: Job): T | Promise<T> {
+  run<T>(steps: Steps<T>, { client, signal, isHolding = false }: Job): T | Promise<T> {
     signal?.throwIfAborted();
     if (this.#usedMs < MAX_SLICE_MS && this.#waiting.size === 0) {
       const first = this.#charge((deadlineMs) => this.#stepUntil(steps, deadlineMs));
       if (first.done === true) return first.value;
     }
     return new Promise((resolve, reject) => {
-      this.#enqueue(client, {
+      this.#enqueue(client, isHolding, {
         signal,
         runUntil: (deadlineMs) => {
           const result = this.#stepUntil(steps, deadlineMs);
@@ -81,10 +99,10 @@ export class TimeSlicer {
     });
   }
 
-  #enqueue(client: string, job: WaitingJob): void {
-    const jobs = this.#waiting.get(client);
-    if (jobs === undefined) this.#waiting.set(client, [job]);
-    else jobs.push(job);
+  #enqueue(client: string, isHolding: boolean, job: WaitingJob): void {
+    const queue = this.#waiting.get(client) ?? { holding: [], others: [] };
+    this.#waiting.set(client, queue);
+    queue[isHolding ? 'holding' : 'others'].push(job);
     this.#endTurnLater();
   }
 
@@ -93,8 +111,9 @@ export class TimeSlicer {
     this.#isTurnDue = true;
     this.#deps.nextTurn(() => {
       this.#isTurnDue = false;
-      this.#usedMs = 0;
-      this.#runWaiting();
+      this.#usedMs = Math.max(0, this.#usedMs - MS_PER_FREE_TURN);
+      if (this.#usedMs === 0) this.#runWaiting();
+      else this.#endTurnLater();
     });
   }
 
@@ -102,10 +121,11 @@ export class TimeSlicer {
     while (this.#usedMs < MAX_SLICE_MS) {
       const next = this.#waiting.entries().next();
       if (next.done === true) return;
-      const [client, jobs] = next.value;
+      const [client, queue] = next.value;
       this.#waiting.delete(client);
+      const jobs = queue.holding.length > 0 ? queue.holding : queue.others;
       if (this.#charge((deadlineMs) => runJob(jobs[0], deadlineMs))) jobs.shift();
-      if (jobs.length > 0) this.#waiting.set(client, jobs);
+      if (queue.holding.length + queue.others.length > 0) this.#waiting.set(client, queue);
     }
     if (this.#waiting.size > 0) this.#endTurnLater();
   }

@@ -5,8 +5,12 @@ import { ServiceError } from '../errors.js';
 import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
 
 /**
- * Runs steps that process `chars` characters of records. After the client disconnects, rejects with
- * BAD_REQUEST, which is never sent.
+ * Runs steps that process `chars` characters of records, which the request holds until they end. `Infinity`:
+ * steps that read their records themselves, of any size.
+ *
+ * After the client disconnects, rejects with BAD_REQUEST, which is never sent.
+ *
+ * @throws ServiceError OVERLOADED
  */
 export type RunSteps = <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 
@@ -14,21 +18,71 @@ export type RunSteps = <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 export type RunStepsOf = (res: ServerResponse) => RunSteps;
 
 /** Maximum length to process without slicing, which takes less than a millisecond. */
-const SMALL_CHARS = 16 * 1024;
+export const SMALL_CHARS = 16 * 1024;
 
-/** Charges a request's processing time to its client's network. */
-export function createRunStepsOf(
-  slicer: TimeSlicer,
-  findClient: (req: IncomingMessage) => { network: string },
-): RunStepsOf {
+interface RequestWorkDeps {
+  slicer: TimeSlicer;
+  findClient: (req: IncomingMessage) => { network: string };
+  maxRecordBytes: number;
+}
+
+/** Charges a request's processing time, and the records held meanwhile, to its client's network. */
+export function createRunStepsOf({ slicer, findClient, maxRecordBytes }: RequestWorkDeps): RunStepsOf {
+  const waiting = new WaitingChars(maxRecordBytes);
   return function runStepsOf(res) {
     let signal: AbortSignal | undefined;
     return function runSteps(steps, chars) {
       if (chars <= SMALL_CHARS) return runToEnd(steps);
       signal ??= signalOfLeaving(res);
-      return slicer.run(steps, { client: findClient(res.req).network, signal });
+      const { network } = findClient(res.req);
+      const isHolding = chars !== Infinity;
+      if (!isHolding) return slicer.run(steps, { client: network, signal });
+      waiting.assertRoom(network, chars);
+      const result = slicer.run(steps, { client: network, signal, isHolding });
+      if (!(result instanceof Promise)) return result;
+      waiting.add(network, chars);
+      return result.finally(() => {
+        waiting.add(network, -chars);
+      });
     };
   };
+}
+
+/** Maximum length of the records that wait for a slice, in records of the largest size. */
+const MAX_WAITING_RECORDS = { ofNetwork: 16, total: 64 };
+
+/** Retry-After for a record that may not wait. */
+const RETRY_AFTER_MS = 1000;
+
+/** The length of the records that wait for a slice, in total and by client network. */
+class WaitingChars {
+  readonly #byNetwork = new Map<string, number>();
+  readonly #maxRecordChars: number;
+  #total = 0;
+
+  constructor(maxRecordChars: number) {
+    this.#maxRecordChars = maxRecordChars;
+  }
+
+  /** Always admits a network's only record. @throws ServiceError OVERLOADED */
+  assertRoom(network: string, chars: number): void {
+    const ofNetwork = MAX_WAITING_RECORDS.ofNetwork * this.#maxRecordChars;
+    const total = MAX_WAITING_RECORDS.total * this.#maxRecordChars;
+    const before = this.#byNetwork.get(network) ?? 0;
+    if (before === 0 ? this.#total <= total : before + chars <= ofNetwork && this.#total + chars <= total)
+      return;
+    throw new ServiceError('OVERLOADED', {
+      detail: 'too many large records at the same time',
+      retryAfterMs: RETRY_AFTER_MS,
+    });
+  }
+
+  add(network: string, chars: number): void {
+    const now = (this.#byNetwork.get(network) ?? 0) + chars;
+    this.#total += chars;
+    if (now === 0) this.#byNetwork.delete(network);
+    else this.#byNetwork.set(network, now);
+  }
 }
 
 /** Returns a signal that aborts on disconnect, and after a complete response. */

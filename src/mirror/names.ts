@@ -13,7 +13,7 @@ export interface HandleList {
   handles: readonly string[];
   /**
    * Whether all pages report the same number of handles, and as many were read. Otherwise the list changed
-   * while it was read, or it is longer than `maxHandles`, and a handle may be missing in `names`.
+   * while it was read, or it is longer than the maximum, and a handle may be missing in `names`.
    */
   isWhole: boolean;
 }
@@ -34,6 +34,35 @@ export const PAGE_SIZE = 10_000;
 /** Maximum passes until one reads a list that does not change meanwhile. */
 const MAX_PASSES = 3;
 
+/** Maximum length of all names, per handle of `maxHandles`: usual names have 20 to 80 characters. */
+const CHARS_PER_HANDLE = 100;
+/** Maximum length of all names that any mirror may have. */
+const MIN_MAX_CHARS = 1024 * 1024;
+
+/** A set of names, bounded in number and in length. */
+class BoundedNames {
+  readonly keys = new Set<string>();
+  readonly #maxHandles: number;
+  #charsLeft: number;
+
+  constructor(maxHandles: number) {
+    this.#maxHandles = maxHandles;
+    this.#charsLeft = Math.max(MIN_MAX_CHARS, maxHandles * CHARS_PER_HANDLE);
+  }
+
+  isFull(): boolean {
+    return this.keys.size >= this.#maxHandles || this.#charsLeft <= 0;
+  }
+
+  /** Adds a key; `chars`: characters in memory for the name. Returns false if it is known or there is no room. */
+  add(key: string, chars: number): boolean {
+    if (this.isFull() || this.keys.has(key)) return false;
+    this.keys.add(key);
+    this.#charsLeft -= chars;
+    return true;
+  }
+}
+
 /** Thrown if the server refuses to list. The message contains the status and the response code. */
 export class ListRefused extends Error {}
 
@@ -43,40 +72,42 @@ export class ListRefused extends Error {}
  * @throws ListRefused, ServiceError
  */
 export async function listNames(parts: NamesParts): Promise<HandleList> {
-  const names = new Set<string>();
+  const names = new BoundedNames(parts.maxHandles);
   const keep = (key: string): void => {
-    if (names.size < parts.maxHandles) names.add(key);
+    names.add(key, key.length);
   };
   for (let pass = 0; pass < MAX_PASSES; pass++) {
     const { counts, found, handles } = await readPages(parts);
     const [count, ...others] = counts;
-    if (others.length === 0 && found.size === count) return { names: found, handles, isWhole: true };
-    await forEachInTurns(found, keep);
-    if (found.size >= parts.maxHandles) break;
+    if (others.length === 0 && found.keys.size === count)
+      return { names: found.keys, handles, isWhole: true };
+    await forEachInTurns(found.keys, keep);
+    if (found.isFull()) break;
   }
   await forEachInTurns(parts.previous, keep);
-  return { names, handles: [], isWhole: false };
+  return { names: names.keys, handles: [], isWhole: false };
 }
 
 /** Reads one pass. `counts` contains each different number of handles that the pages report. */
 async function readPages({ prefix, maxHandles, refOf, readPage }: NamesParts) {
-  const found = new Set<string>();
+  const found = new BoundedNames(maxHandles);
   const spelled: string[] = [];
   const counts = new Set<number>();
   const lastPage = Math.ceil(maxHandles / PAGE_SIZE);
   for (let page = 0; page <= lastPage; page++) {
     const { handles, totalCount } = handlesIn(await readPage(page));
-    const known = found.size;
+    const known = found.keys.size;
     counts.add(totalCount);
     await forEachInTurns(handles, (text) => {
       const handle = refOf(String(text));
-      if (handle.prefix !== prefix || found.size >= maxHandles || found.has(handle.key)) return;
-      found.add(handle.key);
       // Most servers list handles as they are in the keys: such a name is in memory once.
-      spelled.push(handle.text === handle.key ? handle.key : handle.text);
+      const isKey = handle.text === handle.key;
+      const chars = handle.key.length + (isKey ? 0 : handle.text.length);
+      if (handle.prefix === prefix && found.add(handle.key, chars))
+        spelled.push(isKey ? handle.key : handle.text);
     });
     // A repository, which has no pages, sends the whole list each time.
-    if (handles.length !== PAGE_SIZE || found.size === known || found.size >= maxHandles) break;
+    if (handles.length !== PAGE_SIZE || found.keys.size === known || found.isFull()) break;
   }
   return { counts, found, handles: spelled };
 }

@@ -4,14 +4,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import type { Logger } from '../observe/logger.js';
+import { MAX_ADMIN_CONNECTIONS } from '../server/admin-connections.js';
 import { MAX_REFERRED_CONNECTIONS } from '../upstream/referred-servers.js';
 
 const LIMITS = '/proc/self/limits';
 
 /** Files used by the process itself: Node.js, listeners, Redis, snapshots, a reload. */
 const PROCESS_FILES = 40;
-/** Files reserved for the admin listener, which must stay reachable when clients use all their files. */
-const ADMIN_FILES = 24;
 
 /**
  * Reads the file limit, which Node.js has raised to the hard limit; undefined if it is unlimited or unknown.
@@ -34,7 +33,8 @@ function otherFiles(config: Config): number {
   return upstreamServers(config).reduce(
     // Reads go to the server and its mirrors; forwarded requests go only to the server.
     (sum, { mirrors, connections }) => sum + (2 + mirrors.length) * connections,
-    PROCESS_FILES + ADMIN_FILES + ofReverse + ofReferrals,
+    // The admin listener must stay reachable when clients use all their files.
+    PROCESS_FILES + MAX_ADMIN_CONNECTIONS + ofReverse + ofReferrals,
   );
 }
 

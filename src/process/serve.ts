@@ -1,6 +1,5 @@
 // Opens the listeners, and closes them without losing a request.
-import type { RequestListener } from 'node:http';
-import { createApp } from '../app.js';
+import { type App, createApp } from '../app.js';
 import { createProbes, startProbes } from './probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
@@ -37,7 +36,7 @@ export async function serve(
   logger = createLogger({ level: config.log.level }),
 ): Promise<Service> {
   const open = await servePublic(fitToFileLimit(config, readFileLimit(), logger), logger);
-  const admin = await serveAdmin(config, open.app.admin);
+  const admin = await serveAdmin(config, open.app);
   announce(config, logger, { ...open.addresses, adminUrl: admin.url });
   const probes = createProbes(config);
   const { metrics } = open.app.context;
@@ -88,9 +87,9 @@ async function servePublic(config: Config, logger: Logger) {
 
 async function serveAdmin(
   config: Config,
-  listener: RequestListener,
+  { admin, context }: Pick<App, 'admin' | 'context'>,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
-  const server = createAdminServer(listener);
+  const server = createAdminServer(admin, context);
   const drain = createDrain(server);
   const url = await listen(server, 'admin', config.admin);
   return { url, stop: () => drain(0) };

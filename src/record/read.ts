@@ -37,7 +37,8 @@ import type { Hits } from '../observe/hits.js';
 import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
-import { type Steps, runToEnd } from '../time-slicer.js';
+import { SMALL_CHARS } from '../http/request-work.js';
+import { type Steps, inOneStep, runToEnd } from '../time-slicer.js';
 import { isBatch } from './batch/request.js';
 import {
   type RecordReplyDeps,
@@ -69,6 +70,7 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
   /** Applies the traffic rules to reads that miss in memory. */
   admit: Admit;
+  findClient: (req: IncomingMessage) => { network: string };
   acceptRequestId: AcceptRequestId;
   hits: Pick<Hits, 'startTimer' | 'count'>;
   requestLog: RequestLog;
@@ -189,7 +191,8 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
   function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
     const { authoritative } = request.query;
     const admit = (): ReturnType<Admit> => deps.admit(call.req, call.res);
-    const found = resolver.read(request.handle, { authoritative, admit });
+    const client = (): string => deps.findClient(call.req).network;
+    const found = resolver.read(request.handle, { authoritative, admit, client });
     if (found instanceof Promise) {
       const rendering = found.then((resolution) => render(call, request, resolution));
       return sendReply(call, request, rendering);
@@ -230,13 +233,17 @@ function createRender(deps: ReadDeps): Render {
 
   return function render(call, request, resolution) {
     const { handle, query, format } = request;
+    const chars = charsOf(resolution);
     if (!selectsAll(query) || format.pretty)
-      return runStepsOf(call.res)(steps(call, request, resolution), charsOf(resolution));
+      return runStepsOf(call.res)(steps(call, request, resolution), chars);
     // The whole record is sent as stored, which needs little work.
-    const reply = renderWhole(resolution, request, deps);
-    const { acceptEncoding } = call.headers;
-    const made = representAsWritten(reply, { format, acceptEncoding, gzipMinBytes });
-    return { handle, resolution, result: resultOf(resolution, query), reply, made };
+    const whole = (): Rendered => {
+      const reply = renderWhole(resolution, request, deps);
+      const { acceptEncoding } = call.headers;
+      const made = representAsWritten(reply, { format, acceptEncoding, gzipMinBytes });
+      return { handle, resolution, result: resultOf(resolution, query), reply, made };
+    };
+    return chars <= SMALL_CHARS ? whole() : runStepsOf(call.res)(inOneStep(whole), chars);
   };
 }
 

@@ -60,12 +60,13 @@ function findUrl(entry: Entry, rules: TargetRules): { to: RedirectUrl; values: P
 /** Creates the read path's lookup of a redirect by raw request target; it finds only records in memory. */
 export function createFindRedirect(
   refOf: (text: string) => HandleRef,
-  { resolver, ...deps }: PlainDeps & { resolver: Pick<Resolver<unknown>, 'fromMemory'> },
+  { resolver, ...deps }: PlainDeps & { resolver: Pick<Resolver<unknown>, 'fromMemory' | 'isLargeInMemory'> },
 ): (target: string, now: number) => Hit | undefined {
   return function findRedirect(target, now) {
     const text = handleIn(target);
     if (text === '') return undefined;
     const handle = refOf(text);
+    if (resolver.isLargeInMemory(handle)) return undefined;
     const found = resolver.fromMemory(handle);
     const plain = found && plainRedirect(found, { handle, now, deps });
     return plain && { target, handle, entry: found.entry, ...plain };

@@ -11,6 +11,7 @@ import { type Caller, type LimitMiss, OWN_WORK } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import type { RefOf } from '../upstream/routing.js';
+import { type TimeSlicer, inOneStep } from '../time-slicer.js';
 import {
   type EntryLoad,
   type KeptEntry,
@@ -24,7 +25,14 @@ import { SerialFlight, SingleFlight } from './single-flight.js';
 
 interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** The memory tier, read first and synchronously. */
-  memory: { peek: (key: string) => Entry | undefined; hits: (key: string) => number };
+  memory: {
+    peek: (key: string) => Entry | undefined;
+    hits: (key: string) => number;
+    /** Whether the entry's text is slow to read; by default none is. */
+    isLarge?: (key: string) => boolean;
+  };
+  /** Reads large texts from memory. */
+  slicer?: TimeSlicer;
   /** Minimum hits of an entry before it is refreshed ahead; 0 turns refreshes off. */
   refreshAheadMinHits: number;
   /** Time that a reader waits for the upstream before a stale entry is served (ms). */
@@ -48,6 +56,8 @@ export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'is
    * Applies the traffic rules to a request that misses in memory. An error that it throws is the response.
    */
   admit: () => Caller | undefined | Promise<Caller | undefined>;
+  /** Returns the client that is charged for reading a large text; undefined if the caller runs in a slice. */
+  client?: (() => string) | undefined;
 }
 
 /** A single handle, or all handles with the prefix; an empty prefix matches every handle. */
@@ -57,6 +67,7 @@ interface ResolverParts extends Pick<LoaderDeps<unknown>, 'onHit'> {
   cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
   upstream: UpstreamClient;
   limitMiss: LimitMiss;
+  slicer: TimeSlicer;
   refOf: RefOf;
   /** Returns `cache.staleIfError` for a key. */
   staleIfErrorMs: (key: string) => number;
@@ -71,7 +82,7 @@ const MAX_FAILURES = 100_000;
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
   { clock: { now } }: Context,
-  { cache, upstream, limitMiss, refOf, staleIfErrorMs, unknownTtlMs, onHit }: ResolverParts,
+  { cache, upstream, limitMiss, slicer, refOf, staleIfErrorMs, unknownTtlMs, onHit }: ResolverParts,
 ): Resolver<unknown> {
   const { retryAfterMs, staleAfterMs, mirrorMaxTtlMs } = settings().upstream;
   return new Resolver({
@@ -91,6 +102,7 @@ export function createResolver(
     staleAfterMs,
     refOf,
     limitMiss,
+    slicer,
     onHit,
     now,
   });
@@ -114,11 +126,25 @@ export class Resolver<Ticket> {
 
   /**
    * Resolves a handle: reads memory, then applies the traffic rules, then loads. Synchronous for a fresh
-   * entry in memory.
+   * entry in memory that is not large.
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
-    const fresh = options.authoritative ? undefined : this.fromMemory(handle);
-    return fresh ?? this.#readAdmitted(handle, options);
+    const { authoritative, client } = options;
+    const readNow = (): FromEntry | Promise<Resolution> =>
+      (authoritative ? undefined : this.fromMemory(handle)) ?? this.#readAdmitted(handle, options);
+    if (client === undefined || authoritative || !this.isLargeInMemory(handle)) return readNow();
+    return this.#inSlice(client(), readNow);
+  }
+
+  /** Whether the text of a handle's entry is slow to read from memory. */
+  isLargeInMemory({ key }: HandleRef): boolean {
+    return this.#deps.memory.isLarge?.(key) === true;
+  }
+
+  /** Reads memory in a time slice, because hundreds of large texts in one turn would block the event loop. */
+  async #inSlice<T>(client: string, read: () => T | Promise<T>): Promise<T> {
+    const { slicer } = this.#deps;
+    return slicer === undefined ? read() : slicer.run(inOneStep(read), { client });
   }
 
   #readAdmitted(handle: HandleRef, options: ResolverRead): Promise<Resolution> {
@@ -145,9 +171,13 @@ export class Resolver<Ticket> {
     if (authoritative) {
       return this.#miss(caller, () => this.#readAuthoritatively({ ...task, authoritative, newerThan: 0 }));
     }
-    const entry = this.#deps.memory.peek(handle.key);
-    const fresh = this.#answerIfFresh(entry, handle);
-    return fresh ? Promise.resolve(fresh) : this.#miss(caller, () => this.#load(task, entry));
+    const resolveNow = (): Promise<Resolution> => {
+      const entry = this.#deps.memory.peek(handle.key);
+      const fresh = this.#answerIfFresh(entry, handle);
+      return fresh ? Promise.resolve(fresh) : this.#miss(caller, () => this.#load(task, entry));
+    };
+    if (!this.isLargeInMemory(handle)) return resolveNow();
+    return this.#inSlice(caller?.client ?? 'background', resolveNow);
   }
 
   /** Returns a fresh entry in memory; undefined if a load is needed. */

@@ -12,6 +12,7 @@ import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/guard.js';
 import type { MemoryBudget } from '../http/request-body.js';
+import { boundAdminConnections } from './admin-connections.js';
 import type { IsTrustedProxy } from './client-address.js';
 import { allowHalfClosed, currentResponse, limitResponseTime, trackConnections } from './connections.js';
 import { type Use, boundConnections } from './connection-bounds.js';
@@ -66,10 +67,11 @@ export function createHttpServer(
 }
 
 /** Creates the admin server. */
-export function createAdminServer(listener: RequestListener): Server {
+export function createAdminServer(listener: RequestListener, context: Pick<Context, 'metrics'>): Server {
   const server = createServer((req, res) => {
     if (!refuseHead(req, res)) listener(req, res);
   });
+  boundAdminConnections(server, context);
   return repair(server);
 }
 

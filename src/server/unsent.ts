@@ -31,22 +31,47 @@ export function createUnsentCount(
   context: Context,
   listener: ListenerName,
 ): CountUnsent {
-  const reportDrop = createDropReport(context, listener, 'unread answers, closing their connections');
+  const holdFor = createHolding(unsent, context, listener);
   return function countUnsent(socket, ended) {
     // The response stays in memory until its last byte is sent.
     const bytes = socket.writableLength;
-    if (bytes <= MIN_BYTES) return;
-    let left = leftOfWrite(socket);
+    if (bytes > MIN_BYTES) holdFor(socket, ended)(bytes);
+  };
+}
+
+/** Replaces the number of bytes that a streamed response holds now, sent or not. */
+export type HoldUnsent = (bytes: number) => void;
+
+/** Counts a response while it is streamed, with everything held for it; ends when the response does. */
+export type HoldFor = (res: ServerResponse) => HoldUnsent;
+
+export function createHoldFor(unsent: MemoryBudget, context: Context): HoldFor {
+  const holdFor = createHolding(unsent, context, 'http');
+  return (res) => (res.socket === null ? () => undefined : holdFor(res.socket, res));
+}
+
+function createHolding(
+  unsent: MemoryBudget,
+  context: Context,
+  listener: ListenerName,
+): (socket: Socket, ended: EventEmitter) => HoldUnsent {
+  const reportDrop = createDropReport(context, listener, 'unread answers, closing their connections');
+  return function holdFor(socket, ended) {
+    let counted = 0;
+    let isOver = false;
+    let before = progressOf(socket);
     const release = (): void => {
+      isOver = true;
       ended.off('close', release);
       unsent.holders.delete(holder);
-      unsent.free(bytes);
+      unsent.free(counted);
     };
     const holder = {
       hasMoved(): boolean {
-        const before = left;
-        left = leftOfWrite(socket);
-        return left !== before;
+        const now = progressOf(socket);
+        const hasMoved = now.left !== before.left || now.written !== before.written;
+        before = now;
+        return hasMoved;
       },
       giveWay(): void {
         release();
@@ -55,11 +80,21 @@ export function createUnsentCount(
       },
     };
     ended.once('close', release);
-    // The holder is added last, so that other clients are disconnected first: this client had no time to read.
-    unsent.add(bytes);
-    unsent.holders.add(holder);
+    return function hold(bytes) {
+      if (isOver) return;
+      unsent.holders.delete(holder);
+      unsent.free(counted);
+      counted = bytes > MIN_BYTES ? bytes : 0;
+      if (counted === 0) return;
+      // The holder is added last, so that other clients are disconnected first: this client had no time to read.
+      unsent.add(counted);
+      unsent.holders.add(holder);
+    };
   };
 }
+
+/** Both figures are unchanged while the client reads nothing. */
+const progressOf = (socket: Socket) => ({ left: leftOfWrite(socket), written: socket.bytesWritten });
 
 /**
  * Creates a function to call after the request listener returns. Hits have ended by then and need no event

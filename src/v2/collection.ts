@@ -6,6 +6,7 @@ import { writeJson } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
+import type { RunSteps } from '../http/request-work.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
@@ -95,13 +96,20 @@ function sendNames(
   send(res, { status: 200, headers: PRIVATE, contentType, body });
 }
 
+/** Slices short records too, because a search or a list with `Depth: 1` reads thousands of them. */
+const slicingAll =
+  (run: RunSteps): RunSteps =>
+  (steps) =>
+    run(steps, Infinity);
+
 /** Sends each handle's public values, read through the cache (`Depth: 1`). */
-async function sendRecords(deps: V2Deps, call: V2Call, handles: readonly string[]): Promise<void> {
+async function sendRecords(deps: V2Deps, { run, ...own }: V2Call, handles: readonly string[]): Promise<void> {
   const { maxHandles, concurrency } = deps.settings.search;
   if (handles.length > maxHandles) {
     const detail = `give a limit of at most ${maxHandles}, or let the operator raise v2.search.maxHandles`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
+  const call = { ...own, run: slicingAll(run) };
   const records = await mapLimited(handles, concurrency, async (handle) => {
     const record = await readPublic(deps, call, deps.resolver.refOf(handle));
     return record && call.run(toV2(record.values), record.chars);
@@ -210,9 +218,10 @@ async function scanPrefix(
   const handles = await listHandles(deps, call, { prefix, limit: 0, page: 1 });
   assertScannable(handles.length, maxHandles);
   const criteria = readCriteria(conditions);
+  const run = slicingAll(call.run);
   const matching = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(deps, call, deps.resolver.refOf(handle));
-    return record !== undefined && call.run(meetsAll(criteria, handle, record.values), record.chars);
+    const record = await readPublic(deps, { ...call, run }, deps.resolver.refOf(handle));
+    return record !== undefined && run(meetsAll(criteria, handle, record.values), record.chars);
   });
   return handles.filter((_handle, at) => matching[at]);
 }

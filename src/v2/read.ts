@@ -12,7 +12,7 @@ import type { RunSteps } from '../http/request-work.js';
 import { existsBy, resultOf } from '../record/record-reply.js';
 import { readValues } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
-import type { Steps } from '../time-slicer.js';
+import { type Steps, inOneStep } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
 import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
@@ -104,12 +104,13 @@ export async function readPublic(
 
 async function resolvePublic(
   { resolver, originOf }: Pick<V2Deps, 'resolver' | 'originOf'>,
-  { req, res }: AnonymousCall,
+  { req, res, run }: AnonymousCall,
   handle: HandleRef,
 ): Promise<FromEntry> {
   const login = { authorization: req.headers.authorization, caller: contextOf(res).caller };
   const { caller } = originOf(handle, login);
-  const resolution = await resolver.resolve(handle, { authoritative: false, caller });
+  const reading = inOneStep(() => resolver.resolve(handle, { authoritative: false, caller }));
+  const resolution = await run(reading, 0);
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;
   const responseCode = members['responseCode'] as number;

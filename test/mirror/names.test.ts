@@ -81,6 +81,24 @@ describe('prefix list', () => {
     expect([names.size, isWhole, requests]).toEqual([12_000, false, 2]);
   });
 
+  it('is truncated at 100 characters of names per handle of the maximum, and at least 1 MiB', async () => {
+    const long = namesOf(30_000).map((name) => name.toUpperCase() + 'X'.repeat(1000));
+    const listAt = () => long;
+    const { names, isWhole, requests } = await listFrom({ listAt, maxHandles: 30_000 });
+    const chars = [...names].reduce((sum, { length }) => sum + length, 0);
+    expect(chars).toBeGreaterThan(3_000_000 - 2000);
+    expect(chars).toBeLessThan(3_000_000 + 2000);
+    expect([isWhole, requests]).toEqual([false, 1]);
+    const small = await listFrom({ listAt: () => long.slice(0, 500), maxHandles: 500 });
+    expect([small.names.size, small.isWhole]).toEqual([500, true]);
+  });
+
+  it('counts a name twice that the server spells differently from its key', async () => {
+    const names = namesOf(3000).map((name) => `${name}/${'x'.repeat(1000)}`);
+    const { names: kept, isWhole } = await listFrom({ listAt: () => names, maxHandles: 3000 });
+    expect([kept.size < 600, isWhole]).toEqual([true, false]);
+  });
+
   it('omits handles of different prefixes, and is then incomplete', async () => {
     const { names, isWhole } = await listFrom({ listAt: () => ['21.T1/A', '21.T2/A'] });
     expect([[...names], isWhole]).toEqual([['21.T1/A'], false]);

@@ -17,7 +17,7 @@ describe('file descriptor limit', () => {
   describe('applied to listeners', () => {
     test('changes nothing when it is high enough or unknown', () => {
       const wanted = wantedFiles(configFrom({ env: { UPSTREAM_URL } }));
-      expect(wanted).toBe(10_000 + 2 * 128 + 64);
+      expect(wanted).toBe(10_000 + 2 * 128 + 104);
       for (const limit of [undefined, wanted, 1_048_576])
         expect(fit(limit)).toEqual({ http: 10_000, tcp: 1000, lines: [] });
       expect(fit(wanted - 1)).toMatchObject({ http: 9999, lines: [[{ wanted }, expect.any(String)]] });
@@ -25,11 +25,11 @@ describe('file descriptor limit', () => {
 
     test('reduces only client connections and warns with the remedy when it is too low', () => {
       const { http, lines } = fit(1024);
-      expect(http).toBe(1024 - 2 * 128 - 64);
+      expect(http).toBe(1024 - 2 * 128 - 104);
       expect(lines).toEqual([
         [
           {
-            ...{ fileLimit: 1024, wanted: 10_320, maxConnections: http },
+            ...{ fileLimit: 1024, wanted: 10_360, maxConnections: http },
             remedy: 'raise it (ulimit -n, LimitNOFILE= of systemd), or lower server.maxConnections',
           },
           'file limit too low, accepting fewer connections',
@@ -43,23 +43,23 @@ describe('file descriptor limit', () => {
     });
 
     test('is divided among the enabled listeners in proportion', () => {
-      const { http, tcp } = fit(1420, { NATIVE_TCP_PORT: '2641' });
+      const { http, tcp } = fit(1460, { NATIVE_TCP_PORT: '2641' });
       expect([http, tcp]).toEqual([1000, 100]);
       expect(fit(1024).tcp).toBeLessThan(1000);
     });
 
     test('bounds unlimited connections without a warning', () => {
       expect(fit(20_000, { SERVER_MAX_CONNECTIONS: '0' })).toMatchObject({
-        http: 20_000 - 2 * 128 - 64,
+        http: 20_000 - 2 * 128 - 104,
         lines: [],
       });
     });
 
     test('reserves connections to each Handle server, its mirrors and the reverse lookup service', () => {
       const env = { UPSTREAM_MIRRORS: 'https://m1,https://m2', UPSTREAM_CONNECTIONS: '10' };
-      expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(10_000 + 4 * 10 + 64);
+      expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(10_000 + 4 * 10 + 104);
       const reverse = { ...env, REVERSE_LOOKUP_URL: 'https://reverse.example.org' };
-      expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...reverse } }))).toBe(10_000 + 6 * 10 + 64);
+      expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...reverse } }))).toBe(10_000 + 6 * 10 + 104);
     });
   });
 
@@ -69,7 +69,7 @@ describe('file descriptor limit', () => {
 
   test('reserves connections to the root and to referred servers', () => {
     const env = { UPSTREAM_CONNECTIONS: '10', UPSTREAM_FOLLOW_REFERRALS: 'true' };
-    const wanted = 10_000 + 3 * 10 + 256 * 16 + 64;
+    const wanted = 10_000 + 3 * 10 + 256 * 16 + 104;
     expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(wanted);
     expect(fit(12_000, env)).toMatchObject({
       http: 12_000 - (wanted - 10_000),

@@ -1,14 +1,15 @@
-// The CPU work of a request is sliced for large records and stopped when the client disconnects.
+// The CPU work of a request is sliced for large records and stopped when the client disconnects. The records
+// that wait for a slice are bounded.
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { createRunStepsOf } from '../../src/http/request-work.js';
 import { type Steps, TimeSlicer } from '../../src/time-slicer.js';
 
-const LARGE = 1024 * 1024;
+const MIB = 1024 * 1024;
+const LARGE = MIB;
 
 function start() {
-  const res = Object.assign(new EventEmitter(), { locals: {}, destroyed: false });
   const turns: (() => void)[] = [];
   let now = 0;
   const slicer = new TimeSlicer({ monotonic: () => now++, nextTurn: (run) => turns.push(run) });
@@ -16,19 +17,22 @@ function start() {
   let steps = 0;
   function* work(): Steps<string> {
     try {
-      for (; steps < 100; steps++) yield;
+      for (let at = 0; at < 100; at++) {
+        steps++;
+        yield;
+      }
     } finally {
       ended++;
     }
     return 'done';
   }
-  return {
-    res,
-    run: createRunStepsOf(slicer, () => ({ network: '192.0.2.0/24' }))(res as unknown as ServerResponse),
-    work,
-    turn: () => turns.shift()?.(),
-    done: () => ({ steps, ended }),
+  const runOf = createRunStepsOf({ slicer, findClient: ({ url = '' }) => ({ network: url }), maxRecordBytes: MIB });
+  /** Creates a request of a client network. */
+  const request = (network = '192.0.2.0/24') => {
+    const res = Object.assign(new EventEmitter(), { destroyed: false, req: { url: network } });
+    return { res, run: runOf(res as unknown as ServerResponse) };
   };
+  return { ...request(), request, work, turn: () => turns.shift()?.(), done: () => ({ steps, ended }) };
 }
 
 describe('request work', () => {
@@ -48,12 +52,48 @@ describe('request work', () => {
   test('stops when the client disconnects', async () => {
     const { res, run, work, turn, done } = start();
     const running = run(work(), LARGE);
-    turn();
     const { steps } = done();
     res.emit('close');
-    turn();
+    while (done().ended === 0) turn();
     await expect(running).rejects.toThrow('the client has left');
     expect(done()).toEqual({ steps, ended: 1 });
     expect(() => run(work(), LARGE)).toThrow('the client has left');
+  });
+
+  test('is refused with Retry-After while a network has as much waiting as 16 of the largest records', async () => {
+    const { request, work, turn, done } = start();
+    const ask = (network: string): unknown => request(network).run(work(), 2 * MIB);
+    const waiting = Array.from({ length: 8 }, () => ask('a'));
+    expect(() => ask('a')).toThrow(
+      expect.objectContaining({ code: 'OVERLOADED', status: 503, retryAfterSeconds: 1 }),
+    );
+    waiting.push(ask('b'));
+    while (done().ended < 9) turn();
+    expect(await Promise.all(waiting)).toEqual(Array<string>(9).fill('done'));
+    expect(ask('a')).toBeInstanceOf(Promise);
+  });
+
+  test('is refused while all networks have as much waiting as 64 of the largest records', () => {
+    const { request, work } = start();
+    const ask = (network: number): unknown => request(`${network}`).run(work(), 8 * MIB);
+    for (let network = 0; network < 4; network++) {
+      void ask(network);
+      void ask(network);
+    }
+    expect(() => ask(0)).toThrow('too many large records');
+    // A network's only record may exceed the total once.
+    void ask(5);
+    expect(() => ask(6)).toThrow('too many large records');
+  });
+
+  test('admits the only record of a network, of any size', () => {
+    const { request, work } = start();
+    expect(request().run(work(), 20 * MIB)).toBeInstanceOf(Promise);
+    expect(() => request().run(work(), LARGE)).toThrow('too many large records');
+  });
+
+  test('counts nothing for steps that read their records themselves', () => {
+    const { request, work } = start();
+    for (let times = 0; times < 100; times++) expect(request().run(work(), Infinity)).toBeInstanceOf(Promise);
   });
 });

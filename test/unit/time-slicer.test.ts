@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_SLICE_MS, type Steps, TimeSlicer } from '../../src/time-slicer.js';
+import { MAX_SLICE_MS, MS_PER_FREE_TURN, type Steps, TimeSlicer } from '../../src/time-slicer.js';
 
 /** Creates a slicer with a manual clock and event loop. */
 function manual() {
@@ -16,6 +16,13 @@ function manual() {
       const run = turns.shift();
       run?.();
       return run !== undefined;
+    },
+    /** Runs event-loop turns up to and including the next slice. Returns their number. */
+    nextSlice(): number {
+      const before = nowMs;
+      let count = 0;
+      for (; nowMs === before && turns.length > 0; count++) turns.shift()?.();
+      return count;
     },
   };
 }
@@ -47,11 +54,42 @@ describe('time slicer', () => {
       client: 'a',
     });
     expect(steps).toBe(MAX_SLICE_MS);
-    world.turn();
+    world.nextSlice();
     expect(steps).toBe(2 * MAX_SLICE_MS);
-    world.turn();
+    world.nextSlice();
     expect(steps).toBe(12);
     expect(await result).toBe('end');
+  });
+
+  test('leaves 16 turns to others after a full slice, in which Node accepts new connections', () => {
+    const world = manual();
+    void world.slicer.run(stepsOf(world, { count: 100, ms: 1 }), { client: 'a' });
+    expect([world.nextSlice(), world.nextSlice()]).toEqual([16, 16]);
+  });
+
+  test('leaves turns to others in proportion to the work, even of a step longer than a slice', () => {
+    const world = manual();
+    void world.slicer.run(stepsOf(world, { count: 3, ms: 25 }), { client: 'a' });
+    expect(world.nextSlice()).toBe(25 / MS_PER_FREE_TURN);
+    while (world.turn());
+    // After a short job, the next job waits for no turn.
+    expect(world.slicer.run(stepsOf(world, { count: 1, ms: 0.1 }), { client: 'a' })).toBe('end');
+    expect(world.slicer.run(stepsOf(world, { count: 1, ms: 0.1 }), { client: 'b' })).toBe('end');
+    expect([world.turn(), world.turn()]).toEqual([true, false]);
+  });
+
+  test('continues jobs that hold a record before it starts others of the same client', () => {
+    const world = manual();
+    const order: string[] = [];
+    const start = (name: string, isHolding: boolean): void => {
+      const steps = stepsOf(world, { count: 1, ms: MAX_SLICE_MS, done: () => order.push(name) });
+      void world.slicer.run(steps, { client: 'a', isHolding });
+    };
+    start('first', false);
+    for (const name of ['read 1', 'read 2']) start(name, false);
+    for (const name of ['held 1', 'held 2']) start(name, true);
+    while (world.turn());
+    expect(order).toEqual(['first', 'held 1', 'held 2', 'read 1', 'read 2']);
   });
 
   test('limits all jobs in one event-loop turn to 5 ms in total', () => {

@@ -62,6 +62,12 @@ export class MemoryStore implements PinnedEntries {
     return at === undefined ? undefined : this.#rows.entry(at);
   }
 
+  /** Whether the entry's text is slow to read. Does not count as a use. */
+  isLarge(key: string): boolean {
+    const at = this.#index.peek(key);
+    return at !== undefined && this.#rows.isLarge(at);
+  }
+
   pin(key: string, entry: Entry): EntryPin | undefined {
     const at = this.#index.get(key);
     return at !== undefined && isSame(this.#rows.entry(at), entry) ? this.#rows.pin(at) : undefined;

@@ -100,6 +100,10 @@ export class RowStore {
     };
   }
 
+  isLarge(at: number): boolean {
+    return this.#read(at, VALUES_LENGTH) > LARGE_CHARS;
+  }
+
   #text(at: number, length: number): Bytes {
     if (length <= LARGE_CHARS) return this.#texts.read(this.#read(at, TEXT_AT), length);
     const known = this.#largeTexts.get(at);

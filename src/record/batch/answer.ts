@@ -12,9 +12,10 @@ import { contextOf } from '../../http/context.js';
 import { exposeHeaders } from '../../http/cors.js';
 import { createReportUnexpected } from '../../http/error-reply.js';
 import { acceptsGzip } from '../../http/representation.js';
-import { type WithBody, parseJsonBody } from '../../http/request-body.js';
+import { type MemoryBudget, type WithBody, parseJsonBody } from '../../http/request-body.js';
 import type { Listener, RefusalOfHandle } from '../../http/guard.js';
 import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
+import { type HoldFor, type HoldUnsent, createHoldFor } from '../../server/unsent.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { Upstreams } from '../../upstream/upstreams.js';
 import { type ElementDeps, createStartElement } from './elements.js';
@@ -31,6 +32,7 @@ interface BatchDeps extends ElementDeps {
   refusalOfHandle: RefusalOfHandle | undefined;
   gzipMinBytes: number;
   runStepsOf: RunStepsOf;
+  holdFor: HoldFor;
 }
 
 export interface BatchParts extends Pick<
@@ -38,12 +40,14 @@ export interface BatchParts extends Pick<
   'resolver' | 'withBody' | 'charge' | 'refusalOfHandle' | 'runStepsOf'
 > {
   upstreams: Pick<Upstreams, 'servers' | 'serverOf'>;
+  /** Memory budget for responses that clients have not read. */
+  unsent: MemoryBudget;
 }
 
 export function createBatch(
   { http: { maxBodyBytes, gzipMinBytes } }: Pick<Config, 'http'>,
   context: Context,
-  { upstreams: { servers, serverOf }, ...parts }: BatchParts,
+  { upstreams: { servers, serverOf }, unsent, ...parts }: BatchParts,
 ): Record<'batchByQuery' | 'batchByBody', Listener> {
   const { withBody } = parts;
   // All handles of a batch may belong to the server with the lowest limit.
@@ -55,6 +59,7 @@ export function createBatch(
     streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
     maxBodyBytes,
     gzipMinBytes,
+    holdFor: createHoldFor(unsent, context),
     onStale: context.metrics.countStale,
     onElement: context.metrics.countBatchHandle,
     reads: context.reads,
@@ -122,17 +127,35 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
     refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
   });
   const left = signalOfLeaving(res);
-  const elements = deps.streamElements({ startElement, names: handles, signal: left, runSteps });
+  const hold = holdBeside(deps.holdFor(res), charsIn(handles) + (isGzip ? GZIP_BYTES : 0));
+  const elements = deps.streamElements({ startElement, names: handles, signal: left, runSteps, hold });
   await send(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
     if (!left.aborted) throw error;
   });
+}
+
+/** Memory of a gzip stream: zlib's window and hash tables (zconf.h), and one chunk of output. */
+const GZIP_BYTES = (128 + 128 + 16) * 1024;
+
+const charsIn = (texts: readonly string[]): number => texts.reduce((sum, { length }) => sum + length, 0);
+
+/** Counts what a batch holds until its end in addition to its elements. */
+function holdBeside(hold: HoldUnsent, besideBytes: number): HoldUnsent {
+  hold(besideBytes);
+  return (bytes) => {
+    hold(besideBytes + bytes);
+  };
 }
 
 /** Moves a batch to the background class, behind single reads, unless a traffic rule has set its class. */
 const inBackground = (caller: Caller | undefined): Caller | undefined =>
   caller?.class === 'normal' ? { ...caller, class: 'background' } : caller;
 
-async function* framed(chunks: AsyncIterable<string>, open: string, close: string): AsyncGenerator<string> {
+async function* framed(
+  chunks: AsyncIterable<Buffer>,
+  open: string,
+  close: string,
+): AsyncGenerator<string | Buffer> {
   yield open;
   yield* chunks;
   yield close;
@@ -141,7 +164,7 @@ async function* framed(chunks: AsyncIterable<string>, open: string, close: strin
 /** Flushes each chunk, so that clients can read it immediately. */
 const FLUSH_EACH = { flush: constants.Z_SYNC_FLUSH };
 
-function send(res: Writable, text: AsyncIterable<string>, isGzip: boolean): Promise<void> {
+function send(res: Writable, text: AsyncIterable<string | Buffer>, isGzip: boolean): Promise<void> {
   return isGzip ? pipeline(text, createGzip(FLUSH_EACH), res) : pipeline(text, res);
 }
 

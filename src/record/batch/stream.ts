@@ -33,16 +33,21 @@ interface BatchWork {
   /** Stops further loads when aborted. */
   signal: AbortSignal;
   runSteps: RunSteps;
+  /** Receives the number of bytes held for elements that the client has not read. */
+  hold: (bytes: number) => void;
 }
 
 /** The sizes of records are not known before they are read, so the work always runs in slices. */
 const MAX_WORK = Infinity;
 
 /** Yields the comma-separated elements in chunks. */
-export type StreamElements = (work: BatchWork) => AsyncGenerator<string>;
+export type StreamElements = (work: BatchWork) => AsyncGenerator<Buffer>;
 
-/** Approximate length of a chunk, each of which is a separate write. */
+/** Minimum length of a chunk of ready elements, each of which is a separate write. */
 const CHUNK_CHARS = 16 * 1024;
+
+/** Maximum length of a chunk. The rest of a long element waits outside the V8 heap until it is read. */
+export const MAX_CHUNK_BYTES = 64 * 1024;
 
 /** Maximum work for elements that are ready but wait for an earlier element or for a full chunk. */
 const MAX_AHEAD_CHARS = 64 * 1024;
@@ -62,25 +67,30 @@ export function createStreamElements({ perBatch, total, serverOf }: BatchLimits)
     let chunk = '';
     let chunkWork = 0;
     let separator = '';
+    function* takeChunk(): Generator<Buffer> {
+      const bytes = Buffer.from(chunk);
+      chunk = '';
+      chunkWork = 0;
+      for (let at = 0; at < bytes.length; at += MAX_CHUNK_BYTES) {
+        ahead.holdRest(bytes.length - at);
+        yield bytes.subarray(at, at + MAX_CHUNK_BYTES);
+      }
+      ahead.holdRest(0);
+    }
     const findHead = (): BatchElement | undefined | Promise<BatchElement | undefined> =>
       work.runSteps(ahead.head(), MAX_WORK);
     for (let head = await findHead(); head !== undefined; head = await findHead()) {
       if (head.rendered === undefined) {
         // Ready elements are sent before the next wait.
-        if (chunk !== '') yield chunk;
-        chunk = '';
+        yield* takeChunk();
         await head.loaded;
       }
-      const next = ahead.shift();
-      chunk += separator + next.text;
-      chunkWork += workOf(next);
+      chunkWork += workOf(head.rendered ?? NOTHING);
+      chunk += separator + ahead.shift();
       separator = ',';
-      if (chunk.length < CHUNK_CHARS && chunkWork < MAX_AHEAD_CHARS) continue;
-      yield chunk;
-      chunk = '';
-      chunkWork = 0;
+      if (chunk.length >= CHUNK_CHARS || chunkWork >= MAX_AHEAD_CHARS) yield* takeChunk();
     }
-    if (chunk !== '') yield chunk;
+    yield* takeChunk();
   };
 }
 
@@ -90,6 +100,7 @@ interface BatchElement {
 }
 
 const READY = Promise.resolve();
+const NOTHING: RenderedElement = { text: '', readChars: 0 };
 
 type LoadInSlot = (unloaded: UnloadedElement) => Promise<RenderedElement>;
 
@@ -105,6 +116,8 @@ class LookAhead {
   #started = 0;
   #loading = 0;
   #readyWork = 0;
+  #readyChars = 0;
+  #restBytes = 0;
 
   constructor(work: BatchWork, maxLoads: number, loadInSlot: LoadInSlot) {
     this.#work = work;
@@ -125,17 +138,32 @@ class LookAhead {
     return this.#queue[0];
   }
 
-  /** Removes and returns the head, which must be ready. */
-  shift(): RenderedElement {
-    const { rendered = { text: '', readChars: 0 } } = this.#queue.shift() ?? {};
-    this.#readyWork -= workOf(rendered);
-    return rendered;
+  /** Removes the head, which must be ready, and returns its text. */
+  shift(): string {
+    const head = this.#queue.shift();
+    const { rendered = NOTHING } = head ?? {};
+    // The caller may still refer to the head while the client reads.
+    if (head !== undefined) head.rendered = undefined;
+    this.#addReady(rendered, -1);
+    return rendered.text;
+  }
+
+  /** Holds the unsent rest of a chunk in addition to the ready elements. */
+  holdRest(bytes: number): void {
+    this.#restBytes = bytes;
+    this.#work.hold(this.#readyChars + bytes);
+  }
+
+  #addReady(rendered: RenderedElement, sign: 1 | -1): void {
+    this.#readyWork += sign * workOf(rendered);
+    this.#readyChars += sign * rendered.text.length;
+    if (sign > 0) this.holdRest(this.#restBytes);
   }
 
   *#start(name: string): Steps<BatchElement> {
     const started = yield* this.#work.startElement(name);
     if ('load' in started) return this.#load(started);
-    this.#readyWork += workOf(started);
+    this.#addReady(started, 1);
     return { rendered: started, loaded: READY };
   }
 
@@ -144,7 +172,7 @@ class LookAhead {
     const loaded = this.#loadInSlot(unloaded)
       .then((rendered) => {
         element.rendered = rendered;
-        this.#readyWork += workOf(rendered);
+        this.#addReady(rendered, 1);
       })
       .finally(() => {
         this.#loading--;

@@ -1,0 +1,53 @@
+// The admin listener bounds its connections, and always answers probes.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createMetrics } from '../../src/observe/metrics.js';
+import { MAX_ADMIN_CONNECTIONS } from '../../src/server/admin-connections.js';
+import { createAdminServer } from '../../src/server/http-server.js';
+import { createAdminAlone } from '../support/admin.js';
+import { ask } from '../support/ask.js';
+import { openSocket } from '../support/raw-socket.js';
+
+const GET = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
+
+async function startAdmin() {
+  const metrics = createMetrics();
+  const server = createAdminServer(createAdminAlone({ metrics, token: 'an-admin-token-of-a-test' }), { metrics });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  let [open, most] = [0, 0];
+  server.on('connection', (socket) => {
+    most = Math.max(most, ++open);
+    socket.once('close', () => open--);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    figures: () => ({ open, most }),
+  };
+}
+
+describe('connections of the admin listener', () => {
+  test.each([
+    ['send nothing', ''],
+    ['send part of a request', 'GET /metrics HTTP/1.1\r\n'],
+    ['are idle', GET],
+  ])('are bounded, and probes are answered, while 300 clients %s', async (_what, bytes) => {
+    const { url, figures } = await startAdmin();
+    for (let count = 0; count < 300; count++) {
+      const socket = await openSocket(url);
+      if (bytes !== '') socket.write(bytes);
+      if (count % 50 !== 49) continue;
+      expect((await ask(url, '/healthz')).status).toBe(200);
+      expect((await ask(url, '/readyz')).status).toBe(200);
+    }
+    await expect.poll(() => figures().open).toBeLessThanOrEqual(MAX_ADMIN_CONNECTIONS);
+    // A closed connection counts until its event arrives.
+    expect(figures().most).toBeLessThanOrEqual(MAX_ADMIN_CONNECTIONS + 8);
+  });
+});
