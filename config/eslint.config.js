@@ -8,6 +8,17 @@ const undiciHoles = {
     'These ignore the Dispatcher that is given: send over it (upstream/exchange.ts), so that tests can replace it.',
 };
 
+const CONSTRUCTED = ':matches(NewExpression, CallExpression)';
+
+const runtimeExpressions = {
+  selector: [
+    `${CONSTRUCTED}[callee.name='RegExp'][arguments.0.type!='Literal']`,
+    `${CONSTRUCTED}[callee.property.name='RegExp'][arguments.0.type!='Literal']`,
+  ].join(),
+  message:
+    'An expression that is composed at run time may backtrack. Match a pattern of the configuration with compileGlobs (handle/glob.ts).',
+};
+
 const BROWSER_GLOBALS = [
   'AbortController',
   'TextDecoderStream',
@@ -41,13 +52,21 @@ export default tseslint.config(
     },
   },
   {
-    // Rejects expressions that can match the same text in two ways, so that matching takes linear time.
+    // Rejects expressions in which two quantifiers or alternatives compete for the same text, so that matching
+    // takes linear time.
     files: ['src/**/*.ts', 'src/**/*.js'],
     plugins: { regexp },
     rules: {
       'regexp/no-super-linear-backtracking': ['error', { report: 'potential' }],
       'regexp/no-super-linear-move': ['error', { report: 'potential', ignorePartial: false }],
+      'regexp/no-dupe-disjunctions': ['error', { report: 'all', reportExponentialBacktracking: 'potential' }],
+      'no-restricted-syntax': ['error', runtimeExpressions],
     },
+  },
+  {
+    // Composes its expression of constant phrases without repetition, once.
+    files: ['src/cache/memory/phrase-codec.ts'],
+    rules: { 'no-restricted-syntax': 'off' },
   },
   {
     // Status page scripts, which run unchanged in a browser.

@@ -1,7 +1,9 @@
 // A cache entry: the public record of one handle with its times, and its binary form for Redis and snapshots.
 import { crc32 } from 'node:zlib';
-import type { Bytes } from '../handle/bytes.js';
+import { type Bytes, toText } from '../handle/bytes.js';
+import { parseJson } from '../handle/json.js';
 import type { Answer } from '../handle/outcome.js';
+import { assertValue } from '../handle/value.js';
 
 /** The cached state of a handle. All times are milliseconds since the epoch. */
 export interface Entry {
@@ -96,16 +98,38 @@ export function writeEntry(
   into.at = valuesAt + bytes.write(entry.values, valuesAt, 'latin1');
 }
 
-/** Decodes an entry; undefined for a different version, a different key or a damaged buffer. */
+/**
+ * Decodes an entry; undefined for a different version, a different key, a damaged buffer, or values that no
+ * server sent: any program that may write to Redis can compute the checksum.
+ */
 export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
   const from = { bytes: buffer, at: 0 };
   const read = isIntact(buffer) ? readEntry(from) : undefined;
-  return read?.key === key && from.at === buffer.length ? read.entry : undefined;
+  return read?.key === key && from.at === buffer.length && hasValues(read.entry) ? read.entry : undefined;
 }
 
+/** Whether the values are those of a load: only a found record has any, as JSON. */
+function hasValues({ kind, values }: Entry): boolean {
+  if (kind !== 'found') return values === '';
+  try {
+    const parsed = parseJson(toText(values));
+    return Array.isArray(parsed) && parsed.map(assertValue).every(hasTtl);
+  } catch {
+    return false;
+  }
+}
+
+const hasTtl = ({ ttl }: { ttl?: unknown }): boolean =>
+  ['number', 'string', 'undefined'].includes(typeof ttl);
+
+/** The last time that a date can have (ECMA-262 §21.4.1.1). */
+const MAX_TIME = 8.64e15;
+
+const isTime = (time: number): boolean => time >= 0 && time <= MAX_TIME;
+
 /**
- * Reads an entry from verified bytes and advances the cursor; undefined for a different version or a
- * truncated buffer.
+ * Reads an entry from verified bytes and advances the cursor; undefined for a different version, a truncated
+ * buffer or impossible times.
  */
 export function readEntry(from: Cursor): { key: string; entry: Entry } | undefined {
   const { bytes, at } = from;
@@ -127,6 +151,7 @@ export function readEntry(from: Cursor): { key: string; entry: Entry } | undefin
     staleAt: isStale ? 0 : bytes.readDoubleBE(at + 17),
     deleteAt: bytes.readDoubleBE(at + 25),
   };
+  if (![entry.requestedAt, entry.staleAt, entry.deleteAt].every(isTime)) return undefined;
   return { key: bytes.toString('utf8', keyAt, messageAt), entry };
 }
 

@@ -146,7 +146,8 @@ export function* selectValues(
   return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
 }
 
-function assertValue(parsed: unknown): HandleValue {
+/** Asserts the members of a value that other code relies on. @throws TypeError */
+export function assertValue(parsed: unknown): HandleValue {
   const value = parsed as Partial<HandleValue> | null | undefined;
   if (!Number.isInteger(value?.index) || typeof value?.type !== 'string') {
     throw new TypeError('a value without index or type');

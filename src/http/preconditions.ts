@@ -69,14 +69,14 @@ function isModified(headers: ConditionHeaders, state: ResourceState): boolean {
 
 const opaque = (tag: string): string => tag.replace(/^W\//, '');
 
-const ENTITY_TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\uffff]*"/;
-const TAG_LIST = new RegExp(`^(?:[\\s,]*${ENTITY_TAG.source}(?=[\\s,]|$))+[\\s,]*$`);
+const ENTITY_TAGS = /(?:W\/)?"[\x21\x23-\x7e\x80-\uffff]*"/g;
+const TAG_LIST = /^(?:[\s,]*(?:W\/)?"[\x21\x23-\x7e\x80-\uffff]*"(?=[\s,]|$))+[\s,]*$/;
 
 /** Parses `*` or a tag list, which may contain empty elements (§5.6.1.2). */
 function readTags(name: string, header: string | undefined): '*' | string[] | undefined {
   const text = header?.trim();
   if (text === undefined || text === '*') return text;
-  if (TAG_LIST.test(text)) return text.match(new RegExp(ENTITY_TAG, 'g')) ?? [];
+  if (TAG_LIST.test(text)) return text.match(ENTITY_TAGS) ?? [];
   throw new ServiceError('BAD_REQUEST', { detail: `${name} has to be * or a list of tags in double quotes` });
 }
 

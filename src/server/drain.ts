@@ -163,9 +163,13 @@ export function waitingConnections(server: NetServer): number {
   if (inode === undefined) return 0;
   const { address } = server.address() as AddressInfo;
   const lines = listenersOf(isIPv6(address) ? '/proc/self/net/tcp6' : '/proc/self/net/tcp');
-  // proc(5): state 0A (LISTEN), tx_queue:rx_queue, tr:tm->when, retrnsmt, uid, timeout, inode. rx_queue is the accept queue.
-  const line = new RegExp(` 0A [0-9A-F]{8}:([0-9A-F]{8}) \\S+ \\S+ +\\d+ +\\d+ ${inode} `);
-  return parseInt(line.exec(lines)?.[1] ?? '0', 16);
+  for (const line of lines.split('\n')) {
+    // proc(5): sl, local and remote address, state 0A (LISTEN), tx_queue:rx_queue, tr:tm->when, retrnsmt, uid,
+    // timeout, inode. rx_queue is the accept queue.
+    const [, , , state, queues, , , , , ofInode] = line.trim().split(/ +/);
+    if (state === '0A' && ofInode === String(inode)) return parseInt(queues?.split(':')[1] ?? '0', 16);
+  }
+  return 0;
 }
 
 /**

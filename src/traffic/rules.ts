@@ -1,6 +1,7 @@
 // Compiles the configured rules, and reads the request facts that they match.
 import type { InterfaceName, TrafficRule } from '../config/schema-traffic.js';
 import type { IncomingMessage } from 'node:http';
+import { compileGlobs } from '../handle/glob.js';
 import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../handle/handle.js';
 import { readParameters } from '../http/query.js';
 import { type Interface, type Place, type RouteMatch, routeFor } from '../http/route-table.js';
@@ -164,31 +165,9 @@ function matchPrefix(prefixes: readonly string[]): Matches {
 }
 
 function matchText(patterns: readonly string[], read: (facts: TrafficFacts) => string | undefined): Matches {
-  const compiled = patterns.map(compileGlob);
+  const matches = compileGlobs(patterns);
   return (facts) => {
     const text = read(facts);
-    if (text === undefined) return false;
-    const folded = upperAscii(text);
-    return compiled.some((isMatch) => isMatch(folded));
-  };
-}
-
-/**
- * Compiles a glob, in which `*` matches any text. A regular expression with several `.*` would take quadratic
- * time on long texts.
- */
-function compileGlob(pattern: string): (folded: string) => boolean {
-  const [first = '', ...others] = upperAscii(pattern).split('*');
-  const last = others.pop();
-  if (last === undefined) return (text) => text === first;
-  return (text) => {
-    if (!text.startsWith(first)) return false;
-    let at = first.length;
-    for (const part of others) {
-      const found = text.indexOf(part, at);
-      if (found === -1) return false;
-      at = found + part.length;
-    }
-    return text.length - last.length >= at && text.endsWith(last);
+    return text !== undefined && matches(text);
   };
 }

@@ -1,7 +1,7 @@
 // Write decisions as pure functions: whether a deletion is allowed, and whether a response changed the
 // record.
 import { type ErrorCode, ServiceError } from '../errors.js';
-import { upperAscii } from '../handle/handle.js';
+import { compileGlobs } from '../handle/glob.js';
 import type { WriteOutcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 
@@ -22,12 +22,8 @@ export function allowsDeletion(
   handle: string,
 ): boolean {
   if (scope === 'handle' ? handles : values) return true;
-  return allowedFor.some((pattern) => matches(pattern, handle));
-}
-
-function matches(pattern: string, handle: string): boolean {
-  const parts = pattern.split('*').map((part) => upperAscii(part).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
-  return new RegExp(`^${parts.join('[^]*')}$`).test(upperAscii(handle));
+  // Compiled here, because a reload may change the patterns.
+  return compileGlobs(allowedFor)(handle);
 }
 
 /** A Handle server's response to a write. */

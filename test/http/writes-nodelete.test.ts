@@ -99,4 +99,13 @@ describe('configured deletion', () => {
     expect(sent.map(({ target }) => target)).toEqual(passing);
     for (const [target, status] of statuses) expect(status).toBe(passing.includes(target) ? 200 : 403);
   });
+
+  test('rejects a handle that almost matches a pattern in very many ways', async () => {
+    mockUpstream();
+    const sent = mockWrites();
+    const proxy = await startProxy({ DELETION_ALLOWED_FOR: '21.T11998/*-*-*-*-*-*-*-*-tmp' });
+    const target = `/api/handles/21.T11998/${'-'.repeat(1500)}`;
+    expect((await proxy.ask(target, { method: 'DELETE' })).status).toBe(403);
+    expect(sent).toEqual([]);
+  });
 });

@@ -2,13 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import type { AuthoritativeAnswer, Store } from '../../src/cache/store.js';
+import { textValue } from '../../src/dev-server/seed.js';
 import { toBytes } from '../../src/handle/bytes.js';
 
 export const NOW = Date.parse('2026-11-21T10:00:00Z');
 
 export function entryOf(text: string, more: Partial<Entry> = {}): Entry {
   const times = { requestedAt: NOW, staleAt: NOW + 3_600_000, deleteAt: NOW + 90_000_000 };
-  return { kind: 'found', values: toBytes(JSON.stringify([text])), message: '', ...times, ...more };
+  const values = toBytes(JSON.stringify([textValue(1, 'DESC', text)]));
+  return { kind: 'found', values, message: '', ...times, ...more };
 }
 
 /** Returns an authoritative response with a record that differs from the cached record. */

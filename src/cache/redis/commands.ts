@@ -324,8 +324,9 @@ class ServerRuns {
   }
 
   async #read(client: Redis): Promise<void> {
-    const info = await client.info();
-    const fieldOf = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
+    const lines = (await client.info()).split(/\r?\n/);
+    const fieldOf = (name: string): string =>
+      lines.find((line) => line.startsWith(`${name}:`))?.slice(name.length + 1) ?? '';
     if (this.#connections.isCluster && Number.parseInt(fieldOf('redis_version')) < MIN_CLUSTER_VERSION)
       throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);
     client.once('close', () => this.#runs.delete(client));
