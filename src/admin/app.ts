@@ -9,6 +9,7 @@ import type { Readiness } from '../observe/health.js';
 import { errorHeaders, problemOf } from '../http/error-reply.js';
 import { expressListener } from '../http/express-listener.js';
 import { guard } from '../http/guard.js';
+import { NOSNIFF } from '../http/raw-response.js';
 import { RouteTable } from '../http/route-table.js';
 import { createOpenApi } from '../openapi/serve.js';
 import type { Changes } from '../changes/changes.js';
@@ -57,7 +58,7 @@ export function createAdmin(
   app.disable('etag');
   app.use((req: Request, res: Response, next: NextFunction) => {
     Object.assign(res.locals, readCall(table, req));
-    res.set('Cache-Control', 'no-store');
+    res.set({ 'Cache-Control': 'no-store', ...NOSNIFF });
     next();
   });
   app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.

@@ -1,11 +1,13 @@
 // HTTP encoding: parses request targets, and writes JSON with callback, challenges, CORS and gzip.
 import type { IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { prettyJson, writeJson } from '../handle/json.js';
+import { indentJson } from '../handle/indent.js';
+import { writeJson } from '../handle/json.js';
 import { readJson } from './lenient-json.js';
 import type { Answered, Challenge, DemoReply, DemoRequest } from './reply.js';
 import { javaException } from './bad-input.js';
 import type { SessionStore } from './session-store.js';
+import { runToEnd } from '../time-slicer.js';
 
 type WireHeader = [name: string, value: string];
 
@@ -80,7 +82,7 @@ function contentOf({ json, html, charset }: DemoReply, parameters: URLSearchPara
   if (html !== undefined) return content(`text/html;charset=${charset ?? 'utf-8'}`, html);
   if (json === undefined) return { headers: [], body: Buffer.alloc(0) };
   const compact = writeJson(json);
-  const text = isOn(parameters.get('pretty')) ? prettyJson(compact) : compact;
+  const text = isOn(parameters.get('pretty')) ? runToEnd(indentJson(compact)) : compact;
   const callback = parameters.get('callback');
   if (callback === null) return content('application/json;charset=utf-8', text);
   return content('application/javascript;charset=utf-8', `${callbackName(callback)}(${text});`);

@@ -55,8 +55,7 @@ export function createPageSender(
     const content = { text, contentType, hasEtag: status === 200, varies: variesByAccept ? ['Accept'] : [] };
     const acceptEncoding = req.headers['accept-encoding']?.toString();
     const made = await represent(content, { acceptEncoding, gzipMinBytes });
-    const head = { status, headers: { ...headers, 'X-Content-Type-Options': 'nosniff' } };
-    sendMade(res, head, made, recipientOf(req));
+    sendMade(res, { status, headers }, made, recipientOf(req));
   }
 
   return {

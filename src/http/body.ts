@@ -1,7 +1,8 @@
 // Renders Handle JSON response bodies, in a Handle server's property order.
 import type { Entry } from '../cache/entry.js';
 import { toText } from '../handle/bytes.js';
-import { prettyJson, sliceMember, stepElements, writeJson } from '../handle/json.js';
+import { indentJson } from '../handle/indent.js';
+import { writeJson } from '../handle/json.js';
 import { selectValues, selectsAll, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { readValues } from '../resolver/parsed-records.js';
@@ -50,27 +51,11 @@ export function bodyOfMembers(members: Record<string, unknown>, handle: string |
   return writeJson(handle === undefined ? members : { ...members, handle });
 }
 
-/** Renders the text to send and its type: indented for `pretty`, wrapped as JSONP for a callback. */
+/** Renders the text to send and its type: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
 export function* render(json: string, format: Format): Steps<{ contentType: string; text: string }> {
   const { contentType, before, after } = frameOf(format);
-  const shown = format.pretty ? yield* indent(json) : json;
+  const shown = format.pretty ? yield* indentJson(json) : json;
   return { contentType, text: before + shown + after };
-}
-
-/** Maximum length to indent in one step; longer JSON is indented value by value. */
-const LONG_CHARS = 16 * 1024;
-
-function* indent(json: string): Steps<string> {
-  const values = json.length > LONG_CHARS ? sliceMember(json, 'values') : undefined;
-  if (values === undefined || !json.endsWith(`${values}}`)) return prettyJson(json);
-  const indented: string[] = [];
-  for (const value of stepElements(values)) {
-    // Yields first, because a single value may be as long as the whole record.
-    yield;
-    indented.push(prettyJson(value).replaceAll('\n', '\n    '));
-  }
-  const others = prettyJson(`${json.slice(0, -values.length - 1)}[]}`);
-  return `${others.slice(0, -'[]\n}'.length)}[\n    ${indented.join(',\n    ')}\n  ]\n}`;
 }
 
 /** Returns the media type of a body, and the text around its JSON. */

@@ -15,9 +15,9 @@ const HEADERS = ['X-Requested-With', 'Authorization', 'Origin', 'Accept', 'Conte
 const CONDITIONS = ['If-Match', 'If-None-Match'];
 const MAX_AGE_SECONDS = 86_400;
 
-/** Matches the CORS headers and the response headers that scripts may always read (Fetch standard). */
+/** Matches the response headers that scripts may always read (Fetch standard), or have no use for. */
 const NOT_EXPOSED =
-  /^(cache-control|content-language|content-type|expires|last-modified|pragma|vary|access-control-.*)$/i;
+  /^(cache-control|content-language|content-type|expires|last-modified|pragma|vary|x-content-type-options|access-control-.*)$/i;
 
 /** Allows any origin without credentials: a page can then read only what any client can. */
 export function allowOrigin({ headers: { origin } }: IncomingMessage, res: ServerResponse): void {

@@ -5,6 +5,7 @@ import type { HandleRef } from '../handle/handle.js';
 import { JSON_TYPE } from './body.js';
 import { hasContext, requestIdOf } from './context.js';
 import { type ReportUnexpected, renderError } from './error-reply.js';
+import { NOSNIFF } from './raw-response.js';
 
 /** A request listener; the guard also handles a rejected promise. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
@@ -58,5 +59,5 @@ export function completeError(
 } {
   const { status, json, headers } = renderError(failure, { requestId });
   const framing = { 'Content-Type': JSON_TYPE, 'Content-Length': String(Buffer.byteLength(json)) };
-  return { status, headers: { ...framing, ...headers }, body: json };
+  return { status, headers: { ...framing, ...headers, ...NOSNIFF }, body: json };
 }

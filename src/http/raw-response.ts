@@ -24,6 +24,16 @@ export function linesOf(headers: readonly string[]): HeaderLines {
   return lines as HeaderLines;
 }
 
+/** Header of every response, because browsers otherwise guess media types, and run JSON as a script (Fetch standard). */
+export const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' };
+
+const NOSNIFF_LINE = linesOf(Object.entries(NOSNIFF).flat());
+
+/** Adds `NOSNIFF` to a response that `createSendRaw` does not send. */
+export function forbidSniffing(res: ServerResponse): void {
+  res.setHeaders(new Map(Object.entries(NOSNIFF)));
+}
+
 /** Node stores the head in `_header` until the body is written. */
 interface WithHead {
   _header: unknown;
@@ -42,6 +52,8 @@ type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void
  * second write. Node formats the first head of each second; other heads in that second copy the lines
  * that Node added (Date, Connection, Keep-Alive). On a Node release without `_header`, `writeHead`
  * formats all heads (test/live/internals).
+ *
+ * Adds `NOSNIFF` to every response.
  */
 export function createSendRaw(): SendRaw {
   const learnt = { second: -1, text: '' };
@@ -49,7 +61,8 @@ export function createSendRaw(): SendRaw {
   return function sendRaw(res, response, now) {
     const { status, lines, body } = response;
     const second = Math.floor(now / 1000);
-    const isUsual = res.shouldKeepAlive && res.getHeaderNames().length === 0;
+    const names = res.getHeaderNames();
+    const isUsual = res.shouldKeepAlive && names.length === 0;
     if (isUsual && second === learnt.second) {
       res.statusCode = status;
       const head = statusLine(status) + lines + learnt.text;
@@ -59,7 +72,7 @@ export function createSendRaw(): SendRaw {
       else res.end();
       return;
     }
-    res.writeHead(status, headersOf(lines));
+    res.writeHead(status, headersOf((lines + NOSNIFF_LINE) as HeaderLines));
     const added = isUsual ? addedByNode(res, response) : undefined;
     if (added !== undefined) Object.assign(learnt, { second, text: added });
     res.end(body, 'latin1');

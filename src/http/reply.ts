@@ -6,7 +6,7 @@ import { contextOf } from './context.js';
 import { exposeHeaders, withCors } from './cors.js';
 import type { FastHeaders } from './fast-headers.js';
 import type { Format } from './query.js';
-import { createSendRaw, linesOf } from './raw-response.js';
+import { createSendRaw, forbidSniffing, linesOf } from './raw-response.js';
 import type { RunSteps } from './request-work.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 import { type Representation, matchesEtag, represent } from './representation.js';
@@ -123,6 +123,7 @@ export async function sendReply(
   const { status, headers, body } = outgoing(reply, made, req.headers['if-none-match']);
   for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
   exposeHeaders(res);
+  forbidSniffing(res);
   res.statusCode = status;
   res.end(body, 'latin1');
   return made;

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type ErrorCode, ServiceError } from '../errors.js';
+import { parseJson } from '../handle/json.js';
 
 interface RequestBodyDeps {
   maxBodyBytes: number;
@@ -153,7 +154,7 @@ export async function parseJsonBody(body: Buffer, options: BodyOptions): Promise
 /** Parses UTF-8 JSON. @throws ServiceError with `codes.invalid` */
 export function parseJsonBytes(bytes: Buffer, { codes }: Pick<BodyOptions, 'codes'>): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ServiceError(codes.invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });

@@ -5,7 +5,7 @@ import type { Context } from '../context.js';
 import { type RequestContext, type AcceptRequestId, contextOf } from '../http/context.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import type { Listener, RefusalOfHandle } from '../http/guard.js';
-import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
+import { type HeaderLines, NOSNIFF, createSendRaw, linesOf } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Place } from '../http/route-table.js';
@@ -154,6 +154,6 @@ const linesFor = ({ length }: Buffer): HeaderLines =>
   `${TYPE_LINE}Content-Length: ${length}\r\n${CACHE_LINE}` as HeaderLines;
 
 function sendMessage(res: ServerResponse, message: Buffer): void {
-  res.writeHead(200, Object.fromEntries(headersOf(message)));
+  res.writeHead(200, { ...Object.fromEntries(headersOf(message)), ...NOSNIFF });
   res.end(message);
 }

@@ -18,6 +18,7 @@ import { expressListener, toErrorHandler } from '../http/express-listener.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
 import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
 import { readFormat, readParameters } from '../http/query.js';
+import { forbidSniffing } from '../http/raw-response.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Place, type Route, type RouteTable, routeFor } from '../http/route-table.js';
 import { type Owner, assertPlain, ownerOf, rawHandleOf } from '../http/target.js';
@@ -177,6 +178,7 @@ function createDispatch(
     const { target, route } = contextOf(res);
     const plain = route && plainHandlers[route.handler];
     if (plain !== undefined) return plain(req, res);
+    forbidSniffing(res);
     if (route !== undefined || fallbacks[ownerOf(target.path)] !== undefined) return enterExpress(req, res);
     answerUnrouted(req, res, contextOf(res));
     return undefined;

@@ -15,6 +15,7 @@ const OURS = new Set([
   'cache-control',
   'server',
   'date',
+  'x-content-type-options',
   'access-control-allow-origin',
   'access-control-expose-headers',
 ]);

@@ -13,6 +13,7 @@ import { freshnessRules } from '../http/cache-headers.js';
 import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
+import { forbidSniffing } from '../http/raw-response.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -187,6 +188,7 @@ function redirectToHandle(res: ServerResponse, handle: string, parameters: URLSe
   const query = pairs.length === 0 ? '' : `?${pairs.join('&')}`;
   res.setHeader('Cache-Control', 'no-store');
   res.setHeader('Location', `/${handleToPath(handle)}${query}`);
+  forbidSniffing(res);
   res.statusCode = 302;
   res.end();
 }

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
-import { parseJson, stepElements } from '../handle/json.js';
+import { countContainers, parseJson, stepElements } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 
@@ -11,8 +11,10 @@ export type ParsedValues = readonly HandleValue[];
 
 /** Minimum length of a cached text. Smaller records are parsed on every use. */
 const LARGE_CHARS = 16 * 1024;
-/** Maximum total length of the cached texts. Text and objects together use about four times as many bytes. */
-const MAX_CACHED_CHARS = 16 * 1024 * 1024;
+/** Maximum total weight of the cached records. Text and objects together use about four times as many bytes. */
+const MAX_CACHED_WEIGHT = 16 * 1024 * 1024;
+/** Weight of an object or array besides its text, because an empty one of two characters uses 56 bytes. */
+const CONTAINER_WEIGHT = 12;
 
 const NO_VALUES: ParsedValues = [];
 
@@ -21,8 +23,8 @@ const NO_VALUES: ParsedValues = [];
  * hashes a long string by its length, and compares equal strings with a memory comparison.
  */
 const parsed = new LRUCache<Bytes, ParsedValues>({
-  maxSize: MAX_CACHED_CHARS,
-  sizeCalculation: (_values, text) => text.length,
+  maxSize: MAX_CACHED_WEIGHT,
+  sizeCalculation: (_values, text) => text.length + CONTAINER_WEIGHT * countContainers(text),
 });
 
 /** The last loaded record, whose values are usually read next, by the same request. */

@@ -11,6 +11,7 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/guard.js';
+import { NOSNIFF } from '../http/raw-response.js';
 import type { MemoryBudget } from '../http/request-body.js';
 import { boundAdminConnections } from './admin-connections.js';
 import type { IsTrustedProxy } from './client-address.js';
@@ -100,7 +101,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     // RFC 9110 §10.1.1 defines no expectation except 100-continue.
     serialize(req, res, () => {
-      if (!refuseHead(req, res)) res.writeHead(417).end();
+      if (!refuseHead(req, res)) res.writeHead(417, NOSNIFF).end();
     });
   });
 }

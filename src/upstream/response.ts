@@ -1,7 +1,7 @@
 // Server responses: headers, content codings, JSON, and errors for invalid responses.
 import { ServiceError } from '../errors.js';
 import { foldHandle } from '../handle/handle.js';
-import { NestingError, parseJson } from '../handle/json.js';
+import { JsonLimitError, parseJson } from '../handle/json.js';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 
@@ -23,12 +23,12 @@ export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: s
 const NO_HANDLE_SERVER =
   'check that a Handle server answers at this address over HTTP, not a gateway or another service';
 
-/** Parses a JSON body. @throws ServiceError UPSTREAM_INVALID_RESPONSE for invalid or deeply nested JSON */
+/** Parses a JSON body. @throws ServiceError UPSTREAM_INVALID_RESPONSE for invalid JSON, or JSON beyond the limits */
 export function parseBody(response: UpstreamResponse, remedy: string): unknown {
   try {
     return parseJson(response.body);
   } catch (cause) {
-    const reason = cause instanceof NestingError ? cause.message : 'no JSON';
+    const reason = cause instanceof JsonLimitError ? cause.message : 'no JSON';
     throw invalidResponse(reason, response, { cause, remedy });
   }
 }

@@ -12,6 +12,7 @@ import {
   sizesOf,
 } from '../support/expensive-requests.js';
 import { DEMO_PREFIX, textValue } from '../../src/dev-server/seed.js';
+import { listenHttp } from '../live/upstream-loopback.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { USER01 } from '../support/v2.js';
 
@@ -31,6 +32,9 @@ const DOUBLED = 2.3;
 const BLOCKS_PER_BYTE = 10;
 /** Default maximum per event-loop turn: about 3 ms. */
 const TURN_BLOCKS = 1_000_000;
+
+/** Maximum per event-loop turn of indentation: 500 steps of 1 KiB, as `sliceBySteps` counts. */
+const INDENTING_TURN_BLOCKS = 4_000_000;
 
 let number = 0;
 
@@ -92,6 +96,34 @@ describe('request cost', () => {
       expect(blocks).toBeLessThanOrEqual(BLOCKS_PER_BYTE * bytes + FIXED_BLOCKS);
       expect(longestTurn.blocks).toBeLessThanOrEqual(row.turnBlocks ?? TURN_BLOCKS);
       turns.push({ ms: Math.round(longestTurn.ms), name });
+    });
+  });
+
+  describe('is bounded for an indented record, and its length too', () => {
+    const nest = (depth: number, value: unknown): unknown => (depth === 0 ? value : [nest(depth - 1, value)]);
+
+    test.each<[string, unknown]>([
+      ['nested lists', nest(50, Array(800_000).fill(0))],
+      ['nested lists that are short enough to be indented', nest(8, Array(80_000).fill('of text'))],
+      ['a dense list of objects', Array(60_000).fill({})],
+      ['a dense list of numbers', Array(900_000).fill(0)],
+      ['a dense list of texts', Array(250_000).fill('text')],
+      ['one text', 'x"'.repeat(600_000)],
+    ])('%s', async (_name, value) => {
+      const data = { format: 'x', value };
+      const record = { responseCode: 1, handle: NAME, values: [{ index: 1, type: 'X', data, ttl: 86_400 }] };
+      const upstream = await listenHttp((_req, res) => res.end(JSON.stringify(record)));
+      const proxy = await startProxy({ UPSTREAM_URL: upstream.url });
+      const { text } = await proxy.ask(`/api/handles/${NAME}`);
+      sliceBySteps();
+      let pretty = '';
+      const { blocks, longestTurn } = await countTurns(async () => {
+        pretty = (await proxy.ask(`/api/handles/${NAME}?pretty`)).text;
+      });
+      expect(JSON.parse(pretty)).toEqual(record);
+      expect(pretty.length).toBeLessThanOrEqual(4 * text.length);
+      expect(blocks).toBeLessThanOrEqual(BLOCKS_PER_BYTE * text.length + FIXED_BLOCKS);
+      expect(longestTurn.blocks).toBeLessThanOrEqual(INDENTING_TURN_BLOCKS);
     });
   });
 

@@ -106,7 +106,7 @@ const ODD: readonly (() => Json)[] = [
   () => JSON.parse('{"__proto__":{"permissions":"0000","polluted":true}}') as Json,
   () => ({ length: 1e9, 0: 'x' }),
   () => Array<Json>(3000).fill(0),
-  () => nested(900),
+  () => nested(50),
   () => '<deep>',
 ];
 

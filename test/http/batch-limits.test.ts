@@ -49,7 +49,13 @@ describe('batch endpoint', () => {
       ['a handle instead of a list', '{"handles":"21.T1/a"}', 400, /handles: /],
       ['null', 'null', 400, /give \{"handles": \["…"\]\}/],
       ['no body', '', 400, /not valid UTF-8 JSON/],
-      ['deeply nested lists', `{"handles":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 400, /handles\.0: /],
+      [
+        'deeply nested lists',
+        `{"handles":${'['.repeat(50_000)}${']'.repeat(50_000)}}`,
+        400,
+        /deeper than 64/,
+      ],
+      ['objects in bulk', `{"handles":[${'{},'.repeat(70_000)}0]}`, 400, /more than 65536 objects/],
       ['an invalid index', '{"handles":["21.T1/a"],"index":"1,2"}', 400, /index has to be a whole number/],
       // The cost of filtering is proportional to handles × values × filters.
       ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],

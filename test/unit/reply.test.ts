@@ -106,6 +106,6 @@ describe('Handle server reply', () => {
   });
 
   test('is invalid when nested too deeply', () => {
-    expect(causeOf(() => read(200, '['.repeat(200_000)))).toContain('JSON nested deeper than 1000 levels');
+    expect(causeOf(() => read(200, '['.repeat(200_000)))).toContain('JSON nested deeper than 64 levels');
   });
 });

@@ -161,7 +161,6 @@ const HEADERS = {
     'img-src': 'data:',
     'form-action': "'none'",
   }),
-  'X-Content-Type-Options': 'nosniff',
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 

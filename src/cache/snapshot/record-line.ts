@@ -1,6 +1,7 @@
 // Formats and parses a record with its times as one line of JSON, for exports, imports and seeds.
 import { toBytes, toText } from '../../handle/bytes.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
+import { parseJson } from '../../handle/json.js';
 import { type HandleValue, isPublic } from '../../handle/value.js';
 import type { KeyedEntry } from '../memory/memory-store.js';
 
@@ -43,7 +44,7 @@ export function parseRecordLine(line: string, refOf: (text: string) => HandleRef
 
 function parseObject(line: string): Record<string, unknown> {
   try {
-    const parsed: unknown = JSON.parse(line);
+    const parsed = parseJson(line);
     return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
   } catch {
     return {};

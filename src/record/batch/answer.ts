@@ -11,6 +11,7 @@ import { VARY } from '../../http/cache-headers.js';
 import { contextOf } from '../../http/context.js';
 import { exposeHeaders } from '../../http/cors.js';
 import { createReportUnexpected } from '../../http/error-reply.js';
+import { forbidSniffing } from '../../http/raw-response.js';
 import { acceptsGzip } from '../../http/representation.js';
 import { type MemoryBudget, type WithBody, parseJsonBody } from '../../http/request-body.js';
 import type { Listener, RefusalOfHandle } from '../../http/guard.js';
@@ -112,6 +113,7 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
   res.setHeader('Vary', VARY);
   res.setHeader('Content-Type', contentType);
   if (isGzip) res.setHeader('Content-Encoding', 'gzip');
+  forbidSniffing(res);
   exposeHeaders(res);
   if (req.method === 'HEAD') {
     res.end();

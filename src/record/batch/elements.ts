@@ -2,7 +2,8 @@
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
-import { prettyJson, writeJson } from '../../handle/json.js';
+import { indentJson } from '../../handle/indent.js';
+import { writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
 import type { Body } from '../../http/body.js';
 import type { Result } from '../../http/context.js';
@@ -13,7 +14,7 @@ import type { RunSteps } from '../../http/request-work.js';
 import { readHandle } from '../../http/target.js';
 import type { Resolution, StaleReason } from '../../resolver/resolution.js';
 import type { Resolver } from '../../resolver/resolver.js';
-import { type Steps } from '../../time-slicer.js';
+import { type Steps, runToEnd } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
 import { bodyOfResolution, charsOf, existsBy, resultOf } from '../record-reply.js';
 import type { RenderedElement, StartElement } from './stream.js';
@@ -57,40 +58,41 @@ export function createStartElement(
   { query, pretty, runSteps, caller, refusalOf }: ElementRequest,
 ): StartElement {
   const { resolver } = deps;
-  const write = (name: string, body: Body): string => elementText(name, body, pretty);
+  const write = (name: string, body: Body): Steps<string> => elementText(name, body, pretty);
   let selectedChars = 0;
 
   function* answer(name: string, handle: HandleRef, resolution: Resolution): Steps<RenderedElement> {
     const readChars = charsOf(resolution);
     if (!selectsAll(query)) selectedChars += readChars;
-    if (selectedChars > MAX_SELECTED_CHARS) return fail(name, tooMuchWork(), handle);
+    if (selectedChars > MAX_SELECTED_CHARS) return yield* fail(name, tooMuchWork(), handle);
     deps.onElement(resultOf(resolution, query));
     const exists = existsBy(resolution);
     if (exists !== undefined) deps.reads?.count({ handle, interface: 'batch', exists });
     if (resolution.kind === 'entry' && resolution.stale !== undefined) deps.onStale(resolution.stale);
-    return { text: write(name, yield* bodyOfResolution(resolution, { handle, query })), readChars };
+    const body = yield* bodyOfResolution(resolution, { handle, query });
+    return { text: yield* write(name, body), readChars };
   }
 
-  function fail(name: string, failure: ServiceError, handle?: HandleRef): RenderedElement {
+  function* fail(name: string, failure: ServiceError, handle?: HandleRef): Steps<RenderedElement> {
     const reply = renderError(failure, { handle: handle?.text });
     deps.onElement(resultOfError(reply.status));
-    return { text: write(name, reply), readChars: 0 };
+    return { text: yield* write(name, reply), readChars: 0 };
   }
 
   async function load(name: string, handle: HandleRef): Promise<RenderedElement> {
     try {
       const refusal = await refusalOf?.(handle);
-      if (refusal !== undefined) return fail(name, refusal, handle);
+      if (refusal !== undefined) return runToEnd(fail(name, refusal, handle));
       const resolution = await resolver.resolve(handle, { authoritative: false, caller });
       return await runSteps(answer(name, handle, resolution), charsOf(resolution));
     } catch (error) {
-      return fail(name, asServiceError(error, deps.onUnexpected), handle);
+      return runToEnd(fail(name, asServiceError(error, deps.onUnexpected), handle));
     }
   }
 
   return function* startElement(name) {
     const text = parseName(name);
-    if (text instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), text);
+    if (text instanceof ServiceError) return yield* fail(name.slice(0, MAX_ECHOED_CHARS), text);
     const handle = resolver.refOf(text);
     // Traffic rules need the asynchronous path, because their limit may be in Redis.
     const found = refusalOf === undefined ? resolver.fromMemory(handle) : undefined;
@@ -110,8 +112,7 @@ function parseName(name: string): string | ServiceError {
 }
 
 /** Formats an element on a separate line, so that programs can read an array of any length line by line. */
-function elementText(name: string, { status, json }: Body, pretty: boolean): string {
+function* elementText(name: string, { status, json }: Body, pretty: boolean): Steps<string> {
   const element = `{"handle":${writeJson(name)},"status":${status},"body":${json}}`;
-  // The element is indented as part of an array, whose brackets are then removed.
-  return pretty ? prettyJson(`[${element}]`).slice(1, -2) : `\n${element}`;
+  return pretty ? `\n  ${yield* indentJson(element, 1)}` : `\n${element}`;
 }
