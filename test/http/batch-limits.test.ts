@@ -55,7 +55,7 @@ describe('batch endpoint', () => {
         400,
         /deeper than 64/,
       ],
-      ['objects in bulk', `{"handles":[${'{},'.repeat(70_000)}0]}`, 400, /more than 65536 objects/],
+      ['objects in bulk', `{"handles":[${'{},'.repeat(70_000)}0]}`, 400, /more than 65536 elements/],
       ['an invalid index', '{"handles":["21.T1/a"],"index":"1,2"}', 400, /index has to be a whole number/],
       // The cost of filtering is proportional to handles × values × filters.
       ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],

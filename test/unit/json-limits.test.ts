@@ -11,10 +11,15 @@ describe('JSON parser with limits', () => {
     expect(() => parseJson(`[${nest(64)}]`)).toThrow(JsonLimitError);
   });
 
-  test.each(['{}', '[]'])('accepts 65,536 objects and arrays and rejects more: %s', (container) => {
-    const list = (count: number): string => `[${Array<string>(count).fill(container).join()}]`;
-    expect(parseJson(list(65_535))).toHaveLength(65_535);
-    expect(() => parseJson(list(65_536))).toThrow('JSON with more than 65536 objects and arrays');
+  test.each(['{}', '[]', '0', 'null', ' 0 '])('accepts 65,536 elements and rejects more: %s', (element) => {
+    // A comma precedes each element, as a number without one does not count.
+    const list = (count: number): string => `["",${Array<string>(count).fill(element).join()}]`;
+    expect(parseJson(list(65_535))).toHaveLength(65_536);
+    expect(() => parseJson(list(65_536))).toThrow('JSON with more than 65536 elements');
+  });
+
+  test('accepts any number of texts, as in a list of handles', () => {
+    expect(parseJson(JSON.stringify(Array(500_000).fill('1/2')))).toHaveLength(500_000);
   });
 
   test('accepts a record of 2 MiB with the shortest values', () => {
