@@ -1,9 +1,10 @@
 // Handles the admin API: purge, cache inspection, statistics, log level, export, import, traffic.
-import { logLevelBody, purgeBody, reportQuery } from './schemas.js';
+import { BODY_LIMITS, logLevelBody, purgeBody, reportQuery } from './schemas.js';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { ServiceError } from '../errors.js';
+import { parseUpToIssue } from '../http/json-limits.js';
 import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
 import { type Operations, type PurgeRequest } from './operations.js';
 import { callOf, decodeParameter } from './call.js';
@@ -37,10 +38,11 @@ type ReadJson = <T extends z.ZodType>(req: Request, schema: T) => Promise<z.outp
 const createReadJson =
   (withBody: WithBody): ReadJson =>
   (req, schema) =>
-    withBody(req, async (body) => {
+    withBody(req, async (body, memory) => {
       const encoding = req.headers['content-encoding'];
-      const options = { encoding, maxBodyBytes: MAX_BODY_BYTES, codes: BODY_ERRORS };
-      const parsed = schema.safeParse(await parseJsonBody(body, options));
+      const bounds = { maxBodyBytes: MAX_BODY_BYTES, limits: BODY_LIMITS };
+      const json = await parseJsonBody(body, { encoding, memory, ...bounds, codes: BODY_ERRORS });
+      const parsed = parseUpToIssue(schema, json);
       if (parsed.success) return parsed.data;
       throw new ServiceError('ADMIN_BAD_BODY', { detail: parsed.error.issues[0]?.message ?? 'invalid' });
     });

@@ -2,9 +2,13 @@
 import { LOG_LEVELS } from '../config/schema-server.js';
 import { z } from 'zod';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
+import type { JsonLimits } from '../http/json-limits.js';
 
 /** Maximum handles per purge; more would block the event loop. */
 const MAX_HANDLES = 10_000;
+
+/** Limits of every request body: the handles of a purge, and the body itself. */
+export const BODY_LIMITS: JsonLimits = { elements: MAX_HANDLES, values: MAX_HANDLES + 10 };
 
 const handle = z
   .string()

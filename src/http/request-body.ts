@@ -1,9 +1,8 @@
 // Receives request bodies within a limit per body and a total limit, decompresses them and parses JSON.
 import type { IncomingMessage } from 'node:http';
-import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { type ErrorCode, ServiceError } from '../errors.js';
-import { parseJson } from '../handle/json.js';
+import { type JsonLimits, describeExcess, findExcess } from './json-limits.js';
 
 interface RequestBodyDeps {
   maxBodyBytes: number;
@@ -11,11 +10,18 @@ interface RequestBodyDeps {
 }
 
 /**
- * Receives the body and passes it to `work`; its bytes count towards the budget until `work` ends.
+ * Receives the body and passes it to `work`; its bytes, and those that `work` adds to `memory`, count towards
+ * the budget until `work` ends.
  *
  * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or BAD_REQUEST for an incomplete body
  */
-export type WithBody = <T>(req: IncomingMessage, work: (body: Buffer) => Promise<T>) => Promise<T>;
+export type WithBody = <T>(
+  req: IncomingMessage,
+  work: (body: Buffer, memory: BodyMemory) => Promise<T>,
+) => Promise<T>;
+
+/** The part of the budget that one request uses. */
+export type BodyMemory = Pick<MemoryBudget, 'holders' | 'add'>;
 
 /** Retry-After for a body rejected for lack of memory. */
 const RETRY_AFTER_MS = 1000;
@@ -40,10 +46,18 @@ export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithB
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
     const body = await receive(req, budget, maxBodyBytes);
+    let usedBytes = body.length;
+    const memory: BodyMemory = {
+      holders: budget.holders,
+      add(bytes) {
+        usedBytes += bytes;
+        budget.add(bytes);
+      },
+    };
     try {
-      return await work(body);
+      return await work(body, memory);
     } finally {
-      budget.free(body.length);
+      budget.free(usedBytes);
     }
   };
 }
@@ -137,46 +151,92 @@ const aborted = (): ServiceError =>
 const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });
 
-interface BodyOptions {
+interface DecompressOptions {
   /** The request's `Content-Encoding`. */
   encoding: string | undefined;
   /** Maximum size after decompression. */
   maxBodyBytes: number;
+  /** Counts the decompressed bytes. */
+  memory: BodyMemory;
   /** The interface's error codes for an unreadable body and for an unknown encoding. */
   codes: { invalid: ErrorCode; encoding: ErrorCode };
 }
 
-/** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, or one of `codes` */
-export async function parseJsonBody(body: Buffer, options: BodyOptions): Promise<unknown> {
+interface ParseOptions {
+  limits: JsonLimits;
+  /** The interface's error codes: for a list with too many elements (default: `invalid`), and for the rest. */
+  codes: { invalid: ErrorCode; tooLong?: ErrorCode };
+}
+
+/** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or one of `codes` */
+export async function parseJsonBody(
+  body: Buffer,
+  options: DecompressOptions & ParseOptions,
+): Promise<unknown> {
   return parseJsonBytes(await decompress(body, options), options);
 }
 
-/** Parses UTF-8 JSON. @throws ServiceError with `codes.invalid` */
-export function parseJsonBytes(bytes: Buffer, { codes }: Pick<BodyOptions, 'codes'>): unknown {
+/** Parses UTF-8 JSON within limits. @throws ServiceError with one of `codes` */
+export function parseJsonBytes(bytes: Buffer, { codes, limits }: ParseOptions): unknown {
   try {
-    return parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    const json = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const excess = findExcess(json, limits);
+    if (excess === undefined) return JSON.parse(json);
+    const { invalid, tooLong = invalid } = codes;
+    throw new ServiceError(excess.kind === 'elements' ? tooLong : invalid, {
+      detail: describeExcess(excess),
+    });
   } catch (cause) {
+    if (cause instanceof ServiceError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ServiceError(codes.invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });
   }
 }
 
-const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) };
+const DECOMPRESSORS = { gzip: createGunzip, deflate: createInflate, br: createBrotliDecompress };
 
-/** Decompresses gzip, deflate or br. @throws ServiceError BODY_TOO_LARGE, or one of `codes` */
-export async function decompress(body: Buffer, options: BodyOptions): Promise<Buffer> {
-  const { encoding = 'identity', maxBodyBytes, codes } = options;
+/** Size of the pieces in which a body is decompressed and counted. */
+const PIECE_BYTES = 64 * 1024;
+
+/**
+ * Decompresses gzip, deflate or br, unless the result exceeds the memory budget.
+ *
+ * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or one of `codes`
+ */
+export async function decompress(body: Buffer, options: DecompressOptions): Promise<Buffer> {
+  const { encoding = 'identity', maxBodyBytes, memory, codes } = options;
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;
-  if (!Object.hasOwn(DECOMPRESS, name)) {
+  if (!Object.hasOwn(DECOMPRESSORS, name)) {
     throw new ServiceError(codes.encoding, {
       detail: `unknown Content-Encoding ${JSON.stringify(encoding)}`,
     });
   }
+  const pieces = DECOMPRESSORS[name as keyof typeof DECOMPRESSORS]({ chunkSize: PIECE_BYTES });
+  const holder: MemoryHolder = { giveWay: () => void pieces.destroy(tooManyBodies()) };
+  memory.holders.add(holder);
   try {
-    return await DECOMPRESS[name as keyof typeof DECOMPRESS](body, { maxOutputLength: maxBodyBytes });
+    return await collect(pieces.end(body), maxBodyBytes, memory);
   } catch (cause) {
-    if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBodyBytes);
+    if (cause instanceof ServiceError) throw cause;
     throw new ServiceError(codes.invalid, { detail: `not valid ${name}`, cause });
+  } finally {
+    memory.holders.delete(holder);
   }
+}
+
+async function collect(
+  pieces: AsyncIterable<Buffer>,
+  maxBytes: number,
+  memory: Pick<BodyMemory, 'add'>,
+): Promise<Buffer> {
+  let bytes: Buffer = Buffer.alloc(0);
+  let size = 0;
+  for await (const piece of pieces) {
+    memory.add(piece.length);
+    bytes = appendChunk(bytes, size, piece);
+    size += piece.length;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+  }
+  return bytes.subarray(0, size);
 }

@@ -175,7 +175,9 @@ function readForm(req: IncomingMessage, withBody: WithBody): string | Promise<st
     maxBodyBytes: MAX_FORM_BYTES,
     codes: { invalid: 'BAD_REQUEST', encoding: 'BAD_REQUEST' },
   } as const;
-  return withBody(req, async (body) => new TextDecoder().decode(await decompress(body, options)));
+  return withBody(req, async (body, memory) =>
+    new TextDecoder().decode(await decompress(body, { ...options, memory })),
+  );
 }
 
 /**

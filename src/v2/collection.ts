@@ -10,7 +10,7 @@ import type { RunSteps } from '../http/request-work.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
-import { readPublic } from './read.js';
+import { assertLogin, readPublic } from './read.js';
 import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
 import { type V2Value, isHidden } from './translation/data.js';
 import { parsedDataOf, toV2 } from './translation/record.js';
@@ -29,12 +29,8 @@ export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): 
 }
 
 /** Verifies the password with an extra read, because the call itself sends no login to the Handle server. */
-async function checkLogin(deps: V2Deps, call: V2Call): Promise<void> {
-  const answer = await originFor(deps, call, deps.resolver.refOf(call.login.identity.handle)).get({
-    publicOnly: true,
-  });
-  if (answer.status === 401) throw refusalError(answer, 'read');
-}
+const checkLogin = (deps: V2Deps, call: V2Call): Promise<void> =>
+  assertLogin(originFor(deps, call, deps.resolver.refOf(call.login.identity.handle)));
 
 export async function listCollection(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
   const { req, res } = call;

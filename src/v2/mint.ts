@@ -32,7 +32,8 @@ export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<
   assertJson(req);
   const { query } = context.target;
   const makeName = readGenerator(prefix, readParameters(query));
-  await withInputs(deps, call, async ({ inputs, chars }) => {
+  const collection = originFor(deps, call, deps.resolver.refOf(`${prefix}/`));
+  await withInputs(deps, call, collection, async ({ inputs, chars }) => {
     // Preconditions apply to the collection, which exists and has no ETag.
     if (isConditional(req)) assertPreconditions(req, await validatorsOf(call.run, { values: [], chars: 0 }));
     const values = await buildRecord(deps, call, { inputs, handle: `${prefix}/`, chars });

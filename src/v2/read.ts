@@ -89,6 +89,12 @@ export async function readAsCaller(
   throw refusalError(answer, 'read');
 }
 
+/** Verifies the password with a read of public values. @throws ServiceError V2_LOGIN_NEEDED */
+export async function assertLogin(origin: Pick<OriginRecord, 'get'>): Promise<void> {
+  const answer = await origin.get({ publicOnly: true });
+  if (answer.status === 401) throw refusalError(answer, 'read');
+}
+
 /**
  * Reads public values through the shared cache; undefined if the handle does not exist.
  *

@@ -17,6 +17,7 @@ import { buildRecord } from './ownership.js';
 import {
   type CallerRecord,
   type SizedValues,
+  assertLogin,
   assertPreconditions,
   isConditional,
   readAsCaller,
@@ -24,6 +25,7 @@ import {
   validatorsOf,
 } from './read.js';
 import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
+import { BODY_LIMITS } from './translation/attributes.js';
 import type { V2Input } from './translation/data.js';
 import { type WritePlan, planWrite } from './translation/record.js';
 import { readInputs } from './translation/schema.js';
@@ -52,7 +54,7 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
     req,
     res,
     origin: target.origin,
-    withBody: (work) => withInputs(deps, call, work),
+    withBody: (work) => withInputs(deps, call, target.origin, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     ...(!isNew && { read: () => readCurrent(call, target.origin) }),
     // The Handle server checks and executes any creation atomically. A replacement sends its response under
@@ -315,24 +317,33 @@ export function assertJson({ headers }: Request): void {
 }
 
 /**
+ * Maximum size of a body that is parsed before the Handle server has seen the login (bytes), which takes less
+ * than a millisecond. Larger bodies cost an extra read; records have a few kilobytes.
+ */
+const MAX_UNCHECKED_BYTES = 16 * 1024;
+
+/**
  * Receives the body and passes its values to `work`. The body counts towards the
- * memory limit until `work` ends.
+ * memory limit until `work` ends. `origin` is a record at the server that executes the write.
  *
- * @throws ServiceError V2_BAD_BODY, BODY_TOO_LARGE, OVERLOADED, or V2_NOT_JSON for
- * an unknown Content-Encoding
+ * @throws ServiceError V2_BAD_BODY, BODY_TOO_LARGE, OVERLOADED, V2_LOGIN_NEEDED for a large body with a wrong
+ * login, or V2_NOT_JSON for an unknown Content-Encoding
  */
 export function withInputs<T>(
   { withBody, settings }: Pick<V2Deps, 'withBody' | 'settings'>,
   { req, run }: V2Call,
+  origin: Pick<OriginRecord, 'get'>,
   work: (body: InputList) => Promise<T>,
 ): Promise<T> {
   const options = {
     encoding: req.headers['content-encoding'],
     maxBodyBytes: settings.maxBodyBytes,
+    limits: BODY_LIMITS,
     codes: { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' },
   } as const;
-  return withBody(req, async (body) => {
-    const bytes = await decompress(body, options);
+  return withBody(req, async (body, memory) => {
+    const bytes = await decompress(body, { ...options, memory });
+    if (bytes.length > MAX_UNCHECKED_BYTES) await assertLogin(origin);
     const inputs = await run(readInputs(parseJsonBytes(bytes, options)), bytes.length);
     return work({ inputs, chars: bytes.length });
   });

@@ -1,8 +1,9 @@
 // The most expensive requests: doubling the input at most doubles the work, and the largest input has a
 // bounded cost, both for the whole request and for one event-loop turn.
-import { countEach, countTurns, sliceBySteps } from '../support/counted-work.js';
+import { countEach, countTurns, isOursOrValidation, sliceBySteps } from '../support/counted-work.js';
 import '../support/real-sockets.js';
-import { afterAll, describe, expect, test } from 'vitest';
+import request from 'supertest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import {
   ANSWERED,
@@ -140,5 +141,79 @@ describe('request cost', () => {
     };
     const [, once = 0, often] = await countEach([search(1), search(1), search(20)]);
     expect(often).toBeLessThanOrEqual(once + FIXED_BLOCKS);
+  });
+});
+
+/** Sends a body to the interface that reads it; returns the status. */
+type SendBody = (proxy: Proxy, body: string) => Promise<number>;
+
+const toV2: SendBody = async ({ ask }, body) => {
+  const headers = { Authorization: USER01, 'Content-Type': 'application/json' };
+  return (await ask(`/api/v2/handles/${DEMO_PREFIX}/none`, { method: 'PUT', headers, body })).status;
+};
+const toBatch: SendBody = async ({ ask }, body) =>
+  (await ask('/api/resolve', { method: 'POST', body })).status;
+const toPurge: SendBody = async ({ app }, body) =>
+  (await request(app.admin).post('/purge').set('Content-Type', 'text/plain').send(body)).status;
+
+const list = (count: number, element: string): string => `[${Array(count).fill(element).join()}]`;
+const object = (count: number): string =>
+  `{${Array.from({ length: count }, (_, at) => `"${at.toString(36)}":0`).join()}}`;
+
+/** Bodies in which each element is wrong, by the number of elements. */
+const WRONG_BODIES: Record<string, [SendBody, (count: number) => string]> = {
+  'batch of numbers': [toBatch, (count) => `{"handles":${list(count, '0')}}`],
+  'batch of indexes that are lists': [toBatch, (count) => `{"handles":[],"index":${list(count, '[]')}}`],
+  'batch of unknown members': [toBatch, object],
+  'ePIC v2 list of numbers': [toV2, (count) => list(count, '0')],
+  'ePIC v2 list of empty objects': [toV2, (count) => list(count, '{}')],
+  'ePIC v2 value of unknown members': [toV2, (count) => `[${object(count)}]`],
+  'ePIC v2 references that are objects': [
+    toV2,
+    (count) => `[{"type":"URL","parsed_data":"x","refs":${list(count, '{}')}}]`,
+  ],
+  'ePIC v2 members that are numbers': [
+    toV2,
+    (count) => `[{"type":"HS_VLIST","parsed_data":${list(count, '0')}}]`,
+  ],
+  'ePIC v2 nested lists': [toV2, (count) => '['.repeat(count) + ']'.repeat(count)],
+  'ePIC v2 lists of lists': [toV2, (count) => list(Math.ceil(count / 1000), list(1000, '0'))],
+  'purge of numbers': [toPurge, (count) => `{"handles":${list(count, '0')}}`],
+  'purge of unknown members': [toPurge, object],
+};
+
+/** The largest limit is that of a purge, 10,000 handles: the proxy reads their characters, then stops. */
+const WRONG_BLOCKS = 400_000;
+
+test('an import of a million empty lines leaves turns of the event loop to other requests', async () => {
+  const proxy = await startCounted();
+  const importLines = async (count: number): Promise<void> => {
+    const lines = '\n'.repeat(count);
+    await request(proxy.app.admin).post('/import').set('Content-Type', 'text/plain').send(lines).expect(200);
+  };
+  await importLines(1);
+  const { longestTurn } = await countTurns(() => importLines(1_000_000));
+  expect(longestTurn.blocks).toBeLessThanOrEqual(TURN_BLOCKS);
+});
+
+describe('request cost of a body in which every element is wrong', () => {
+  test.each(Object.entries(WRONG_BODIES))('ends at the limit: %s', async (_name, [send, bodyOf]) => {
+    const proxy = await startCounted();
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => {
+      parse.mockRestore();
+    });
+    const sendWrong = (count: number) => async (): Promise<void> => {
+      expect([400, 413]).toContain(await send(proxy, bodyOf(count)));
+    };
+    // 1,000 elements are within each limit: the first is rejected, and the rest are not looked at.
+    const [, few = 0, many] = await countEach(
+      [sendWrong(10), sendWrong(1000), sendWrong(100_000)],
+      isOursOrValidation,
+    );
+    expect(few).toBeLessThanOrEqual(WRONG_BLOCKS);
+    expect(many).toBeLessThanOrEqual(WRONG_BLOCKS);
+    const lengths = parse.mock.calls.map(([text]) => text.length);
+    expect(Math.max(0, ...lengths)).toBeLessThan(bodyOf(1000).length + 100);
   });
 });

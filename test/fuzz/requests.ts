@@ -1,5 +1,6 @@
 // Sends mutated requests over many connections and reads the responses.
 import { connect } from 'node:net';
+import { hostileRequest } from './bodies.js';
 import { LAST, REQUESTS } from './corpus.js';
 import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
 import { readWellFormed } from './well-formed.js';
@@ -14,6 +15,8 @@ export interface Sent {
 const AT_A_TIME = 16;
 const MOST_PER_CONNECTION = 16;
 const MUTATED = 0.2;
+/** Share of requests with a body of a hostile shape. */
+const HOSTILE = 0.03;
 const MOST_CHANGES = 4;
 /** Timeout for a connection, far longer than any proxy timeout in the tests. */
 const HANG_MS = 20_000;
@@ -47,6 +50,7 @@ export async function fuzzRequests(
 export function bytesFor(seed: number): { bytes: Buffer; requests: number; random: Random } {
   const random = randomFrom(seed);
   const parts = Array.from({ length: 1 + below(random, MOST_PER_CONNECTION) }, () => {
+    if (random() < HOSTILE) return hostileRequest(random);
     const request = pick(random, REQUESTS);
     return random() < MUTATED ? mutate(random, request, MOST_CHANGES) : request;
   });

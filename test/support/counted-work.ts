@@ -10,11 +10,19 @@ session.connect();
 session.post('Profiler.enable');
 session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
 
+/** Whether to count the blocks of the script at this URL. */
+type IsCounted = (url: string) => boolean;
+
+const isOurs: IsCounted = (url) => url.includes('/src/') && !url.includes('node_modules');
+
+/** Counts the validation of bodies too. */
+export const isOursOrValidation: IsCounted = (url) => isOurs(url) || url.includes('/node_modules/zod/');
+
 /**
  * Returns the number of blocks executed since the last call. A builtin (`indexOf`, a regular expression) counts
  * as one.
  */
-function takeBlocks(): number {
+function takeBlocks(isCounted = isOurs): number {
   let scripts: Profiler.ScriptCoverage[] = [];
   // The callback runs before `post` returns, because the session belongs to this thread.
   session.post('Profiler.takePreciseCoverage', (error, coverage) => {
@@ -22,7 +30,7 @@ function takeBlocks(): number {
     scripts = coverage.result;
   });
   return scripts
-    .filter(({ url }) => url.includes('/src/') && !url.includes('node_modules'))
+    .filter(({ url }) => isCounted(url))
     .flatMap(({ functions }) => functions)
     .flatMap(({ ranges }) => ranges)
     .reduce((sum, { count }) => sum + count, 0);
@@ -32,12 +40,15 @@ function takeBlocks(): number {
  * Runs tasks in sequence and counts the blocks of each. Nothing else may run, because other work in src
  * counts too.
  */
-export async function countEach(works: readonly (() => Promise<void>)[]): Promise<number[]> {
+export async function countEach(
+  works: readonly (() => Promise<void>)[],
+  isCounted?: IsCounted,
+): Promise<number[]> {
   const counts: number[] = [];
   takeBlocks();
   for (const work of works) {
     await work();
-    counts.push(takeBlocks());
+    counts.push(takeBlocks(isCounted));
   }
   return counts;
 }

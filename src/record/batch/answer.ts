@@ -20,7 +20,7 @@ import { type HoldFor, type HoldUnsent, createHoldFor } from '../../server/unsen
 import type { Caller } from '../../upstream/caller.js';
 import type { Upstreams } from '../../upstream/upstreams.js';
 import { type ElementDeps, createStartElement } from './elements.js';
-import { type BatchRequest, readBatchBody, readBatchQuery } from './request.js';
+import { BATCH_LIMITS, type BatchRequest, readBatchBody, readBatchQuery } from './request.js';
 import { type StreamElements, createStreamElements } from './stream.js';
 
 interface BatchDeps extends ElementDeps {
@@ -75,8 +75,8 @@ export function createBatch(
       assertAnonymous(req);
       const encoding = req.headers['content-encoding'];
       // Accepts any Content-Type, because `curl -d` declares a form.
-      const body = await withBody(req, (bytes) =>
-        parseJsonBody(bytes, { encoding, maxBodyBytes, codes: CODES }),
+      const body = await withBody(req, (bytes, memory) =>
+        parseJsonBody(bytes, { encoding, maxBodyBytes, memory, limits: BATCH_LIMITS, codes: CODES }),
       );
       const batch = readBatchBody(body, contextOf(res).target.query);
       await answerBatch(deps, { req, res, batch });
@@ -84,7 +84,7 @@ export function createBatch(
   };
 }
 
-const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY' } as const;
+const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY', tooLong: 'BATCH_TOO_LARGE' } as const;
 
 /**
  * Rejects credentials. A read with credentials always goes to the Handle server, so a batch could try a

@@ -1,6 +1,7 @@
 // Reads the handles and the value selection of a batch request from the query or from a JSON body.
 import { z } from 'zod';
 import { ServiceError } from '../../errors.js';
+import { type JsonLimits, parseUpToIssue } from '../../http/json-limits.js';
 import { type RecordQuery, readParameters, readRecordQuery } from '../../http/query.js';
 
 /** Maximum number of handles per batch; smaller for GET, whose handles are in the request line. */
@@ -11,6 +12,12 @@ export const MAX_HANDLES = { GET: 100, POST: 1000 };
  * handle.
  */
 const MAX_SELECTORS = 100;
+
+/** The handles, two lists of selectors, and the body itself. */
+export const BATCH_LIMITS: JsonLimits = {
+  elements: MAX_HANDLES.POST,
+  values: MAX_HANDLES.POST + 2 * MAX_SELECTORS + 10,
+};
 
 export interface BatchRequest {
   /** The handles as spelled by the caller; they may be invalid. */
@@ -49,7 +56,7 @@ export function readBatchQuery(query: string): BatchRequest {
  * BAD_PARAMETER
  */
 export function readBatchBody(body: unknown, query: string): BatchRequest {
-  const parsed = batchBody.safeParse(body);
+  const parsed = parseUpToIssue(batchBody, body);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);
   const { handles, type = [], index = [] } = parsed.data;
   const parameters = readParameters(query);

@@ -7,6 +7,7 @@ import {
   type ValueReference,
   lastFourPermissions,
 } from '../../handle/value.js';
+import type { JsonLimits } from '../../http/json-limits.js';
 
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;
@@ -28,6 +29,9 @@ export const booleanField = z.boolean({ error: 'give true or false' });
 
 /** Maximum values per native message (hdllib Common.java), and maximum items per list in a value. */
 export const MAX_ITEMS = 2048;
+
+/** Limits of a body: a record of 2,048 values, written as in a response, has 22,528 commas and brackets. */
+export const BODY_LIMITS: JsonLimits = { elements: MAX_ITEMS, values: 12 * MAX_ITEMS };
 
 /** Creates an array field that checks its length before its elements. */
 export function arrayField<T extends z.ZodType>(element: T, error = 'give an array') {

@@ -14,6 +14,7 @@ import {
 } from '../../handle/predefined-data.js';
 import type { HandleValue, Ttl, ValueReference } from '../../handle/value.js';
 import { type ValueData, encodeData } from '../../handle/value-data.js';
+import { parseUpToIssue } from '../../http/json-limits.js';
 import { type Reject, arrayField, booleanField, firstIssue, integerField, textField } from './attributes.js';
 
 /** Parsed HS_ADMIN data. */
@@ -142,7 +143,7 @@ const bytesOfText = (text: string, reject: Reject): Buffer =>
   Buffer.from(parseOrReject(textField, text, reject), 'utf8');
 
 function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject): T {
-  const parsed = schema.safeParse(given);
+  const parsed = parseUpToIssue(schema, given);
   if (!parsed.success) throw reject(firstIssue(parsed.error));
   return parsed.data;
 }

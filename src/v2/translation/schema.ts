@@ -1,5 +1,6 @@
 // Validates the values in a PUT or POST body: strict in meaning, tolerant in spelling.
 import { z } from 'zod';
+import { parseUpToIssue } from '../../http/json-limits.js';
 import type { Steps } from '../../time-slicer.js';
 import {
   MAX_ITEMS,
@@ -75,7 +76,7 @@ export function* readInputs(body: unknown): Steps<V2Input[]> {
 }
 
 function readInput(given: unknown, position: number): V2Input {
-  const parsed = bodyValue.safeParse(given);
+  const parsed = parseUpToIssue(bodyValue, given);
   if (!parsed.success) throw bodyError(withPosition(position, firstIssue(parsed.error)));
   const { idx, type, data, parsed_data, ttl_type, ttl, refs, ...permissions } = parsed.data;
   return {

@@ -1,0 +1,58 @@
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { z } from 'zod';
+import { describeExcess, findExcess, parseUpToIssue } from '../../src/http/json-limits.js';
+
+const LIMITS = { elements: 100, values: 1000 };
+const excessIn = (given: unknown): string | undefined => {
+  const excess = findExcess(typeof given === 'string' ? given : JSON.stringify(given), LIMITS);
+  return excess && describeExcess(excess);
+};
+const lists = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
+const list = (length: number, element: unknown = 0): unknown[] => Array<unknown>(length).fill(element);
+const members = (count: number): object => Object.fromEntries(list(count).map((_, at) => [`m${at}`, at]));
+
+describe('limits of JSON', () => {
+  test.each<[what: string, within: unknown, beyond: unknown, excess: string]>([
+    ['elements of a list', list(100), list(101), 'a list has more than 100 elements'],
+    [
+      'elements of an inner list',
+      { a: [list(100)] },
+      { a: [list(101)] },
+      'a list has more than 100 elements',
+    ],
+    ['members of an object', [members(64)], [members(65)], 'an object has more than 64 members'],
+    ['levels', lists(32), lists(33), 'it is nested deeper than 32 levels'],
+    ['values in total', list(10, list(99)), list(11, list(99)), 'it has more than 1000 values'],
+  ])('count %s', (_what, within, beyond, excess) => {
+    expect(excessIn(within)).toBeUndefined();
+    expect(excessIn(beyond)).toBe(excess);
+  });
+
+  test('count no commas and brackets in strings', () => {
+    expect(excessIn([',[{'.repeat(5000), '\\",[{'.repeat(5000), '\\'])).toBeUndefined();
+  });
+
+  test('count repeated members', () => {
+    expect(excessIn(`{${'"a":0,'.repeat(65)}"a":0}`)).toBe('an object has more than 64 members');
+  });
+
+  test.prop([fc.json({ maxDepth: 4 })])('accept ordinary JSON', (json) => {
+    expect(findExcess(json, { elements: 1000, values: 10_000 })).toBeUndefined();
+  });
+
+  test.each(['[', '"', '{"a', ']]]]', ',,,,', '\\"[', ''])('accept a text that is no JSON: %j', (text) => {
+    expect(excessIn(text)).toBeUndefined();
+  });
+});
+
+describe('validation', () => {
+  test.each<[what: string, schema: z.ZodType, given: unknown]>([
+    ['a list', z.array(z.string()), list(1000)],
+    ['a list in an object', z.strictObject({ a: z.array(z.string()) }), { a: list(1000) }],
+    ['an object', z.object({ a: z.string(), b: z.string(), c: z.string() }), {}],
+    ['a list after a list', z.array(z.unknown()).pipe(z.array(z.string())), list(1000)],
+  ])('of %s ends at the first issue', (_what, schema, given) => {
+    expect(parseUpToIssue(schema, given).error?.issues).toHaveLength(1);
+  });
+});
