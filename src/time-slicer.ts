@@ -44,7 +44,7 @@ export const MAX_SLICE_MS = 5;
 /**
  * Work (ms) for which one turn of the event loop is left to others: 16 turns after a full slice. Node accepts
  * one connection per turn and listener, so that without these turns a flood of slices would let in 200 new
- * connections a second. A turn without events takes about 5 µs.
+ * connections a second. A turn without events takes about 15 µs: 5 % more CPU for the sliced work (measured).
  */
 export const MS_PER_FREE_TURN = MAX_SLICE_MS / 16;
 

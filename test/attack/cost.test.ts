@@ -1,9 +1,18 @@
 // The most expensive requests: doubling the input at most doubles the work, and the largest input has a
 // bounded cost, both for the whole request and for one event-loop turn.
-import { countEach, countTurns, isOursOrValidation, sliceBySteps } from '../support/counted-work.js';
+import {
+  STEPS_PER_SLICE,
+  countEach,
+  countTurns,
+  isOursOrValidation,
+  sliceBySteps,
+} from '../support/counted-work.js';
 import '../support/real-sockets.js';
+import { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import request from 'supertest';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { RowStore } from '../../src/cache/memory/row-store.js';
 import { startDemoServer } from '../support/demo.js';
 import {
   ANSWERED,
@@ -15,9 +24,12 @@ import {
 import { DEMO_PREFIX, textValue } from '../../src/dev-server/seed.js';
 import { listenHttp } from '../live/upstream-loopback.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
+import { openSocket } from '../support/raw-socket.js';
 import { USER01 } from '../support/v2.js';
 
 const demo = await startDemoServer();
+const entryOf = Reflect.get(RowStore.prototype, 'entry');
+const writeOf = Reflect.get(ServerResponse.prototype, 'write');
 
 /** Allowance for the fixed cost of a request, including concurrent work in the process. */
 const FIXED_BLOCKS = 20_000;
@@ -141,6 +153,104 @@ describe('request cost', () => {
     };
     const [, once = 0, often] = await countEach([search(1), search(1), search(20)]);
     expect(often).toBeLessThanOrEqual(once + FIXED_BLOCKS);
+  });
+
+  describe('of many clients at once', () => {
+    const MANY = 40;
+    const names = Array.from({ length: MANY }, (_, at) => `${NAME}.${at}`);
+
+    /** Caches records of half a MiB each. */
+    async function cacheMany(proxy: Proxy): Promise<void> {
+      for (const name of names) {
+        demo.put(
+          name,
+          Array.from({ length: 500 }, (_, at) => textValue(at + 1, 'PAD', `${name} ${'x'.repeat(1000)}`)),
+        );
+        expect((await proxy.ask(`/api/handles/${name}`)).status).toBe(200);
+      }
+    }
+
+    test.each(['?index=1', ''])(
+      'includes few records in memory at the same time: GET of each record%s',
+      async (query) => {
+        const proxy = await startCounted();
+        await cacheMany(proxy);
+        let [held, most] = [0, 0];
+        const read = vi.spyOn(RowStore.prototype, 'entry').mockImplementation(function (this: RowStore, at) {
+          if (this.isLarge(at)) most = Math.max(most, ++held);
+          return entryOf.call(this, at);
+        });
+        onTestFinished(() => {
+          read.mockRestore();
+        });
+        const answered = names.map(async (name) => {
+          const { status } = await proxy.ask(`/api/handles/${name}${query}`);
+          held = 0;
+          return status;
+        });
+        expect(await Promise.all(answered)).toEqual(Array(MANY).fill(200));
+        // Without slices, all are read before the first is answered.
+        expect(most).toBeLessThanOrEqual(MANY / 2);
+      },
+    );
+
+    test('accepts 64 new connections within the turns after a few slices', async () => {
+      const proxy = await startCounted();
+      demo.put(
+        NAME,
+        Array.from({ length: 5000 }, (_, at) => textValue(at + 1, 'DESC', `text ${at}`)),
+      );
+      expect((await proxy.ask(`/api/handles/${NAME}?index=1`)).status).toBe(200);
+      const steps = sliceBySteps();
+      let isOver = false;
+      const attack = async (): Promise<void> => {
+        while (!isOver) await proxy.ask(`/api/handles/${NAME}?index=${++number}`);
+      };
+      const attackers = Array.from({ length: 8 }, attack);
+      await expect.poll(steps).toBeGreaterThan(STEPS_PER_SLICE);
+      const [openBefore, stepsBefore] = [await proxy.connections(), steps()];
+      await Promise.all(Array.from({ length: 64 }, () => openSocket(proxy.url)));
+      while ((await proxy.connections()) < openBefore + 64) await nextTurn();
+      const slices = (steps() - stepsBefore) / STEPS_PER_SLICE;
+      isOver = true;
+      await Promise.all(attackers);
+      // Node accepts a connection per turn: 64 slices without free turns.
+      expect(slices).toBeLessThanOrEqual(16);
+    });
+  });
+
+  test('includes only chunks of 64 KiB of a streamed element in a connection', async () => {
+    const proxy = await startCounted();
+    demo.put(NAME, [textValue(1, 'PAD', 'é'.repeat(500_000)), textValue(2, 'PAD', 'x'.repeat(500_000))]);
+    const longest = { bytes: 0 };
+    const write = vi.spyOn(ServerResponse.prototype, 'write').mockImplementation(function (
+      this: ServerResponse,
+      chunk: unknown,
+      ...rest: unknown[]
+    ) {
+      longest.bytes = Math.max(longest.bytes, Buffer.byteLength(chunk as Buffer));
+      return Reflect.apply(writeOf, this, [chunk, ...rest]) as boolean;
+    });
+    onTestFinished(() => {
+      write.mockRestore();
+    });
+    const { text } = await proxy.ask(`/api/handles?handle=${NAME}&handle=${NAME}`);
+    expect(Buffer.byteLength(text)).toBeGreaterThan(3_000_000);
+    expect(longest.bytes).toBe(64 * 1024);
+  });
+
+  test('is charged for each step of an ePIC v2 search, also of short records', async () => {
+    const proxy = await startCounted();
+    const RECORDS = 300;
+    const all = Array.from({ length: RECORDS }, (_, at) => `${DEMO_PREFIX}/SEARCHED.${at}`);
+    for (const name of all) demo.put(name, [textValue(1, 'NOTE', 'text'), textValue(2, 'DESC', 'other')]);
+    const headers = { Authorization: USER01 };
+    const search = () => proxy.ask(`/api/v2/handles/${DEMO_PREFIX}?NOTE=text&handle=SEARCHED.*`, { headers });
+    expect(JSON.parse((await search()).text)).toHaveLength(RECORDS);
+    const steps = sliceBySteps();
+    expect((await search()).status).toBe(200);
+    // Reading memory, parsing and matching.
+    expect(steps()).toBeGreaterThanOrEqual(3 * RECORDS);
   });
 });
 

@@ -3,7 +3,7 @@
 // compiled earlier.
 import { type Profiler, Session } from 'node:inspector';
 import { onTestFinished, vi } from 'vitest';
-import { TimeSlicer } from '../../src/time-slicer.js';
+import { MAX_SLICE_MS, TimeSlicer } from '../../src/time-slicer.js';
 
 const session = new Session();
 session.connect();
@@ -94,8 +94,14 @@ export async function countTurns(work: () => Promise<void>): Promise<CountedTurn
 /** Duration of a step (ms) on the clock of `sliceBySteps`: 500 steps fill a slice. */
 const STEP_MS = 0.01;
 
-/** Gives slices the same number of steps on every machine, until the test ends. */
-export function sliceBySteps(): void {
+/** Steps that fill a slice. */
+export const STEPS_PER_SLICE = MAX_SLICE_MS / STEP_MS;
+
+/**
+ * Gives slices the same number of steps on every machine, until the test ends. Returns a function that returns
+ * the number of steps so far.
+ */
+export function sliceBySteps(): () => number {
   let time = 0;
   const monotonic = (): number => (time += STEP_MS);
   const slicer = new TimeSlicer({ monotonic, nextTurn: setImmediate });
@@ -104,4 +110,5 @@ export function sliceBySteps(): void {
   onTestFinished(() => {
     spied.mockRestore();
   });
+  return () => Math.round(time / STEP_MS);
 }

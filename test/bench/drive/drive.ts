@@ -122,6 +122,8 @@ export interface ScheduledDrive {
   expected: Buffer;
   perSecond: number;
   seconds: number;
+  /** `http-close` opens a new connection for each hit. */
+  wire: 'http' | 'http-close';
 }
 
 export interface Scheduled extends Driven {
@@ -141,9 +143,10 @@ export function driveScheduled({
   expected,
   perSecond,
   seconds,
+  wire,
 }: ScheduledDrive): Promise<Scheduled> {
   const command = [process.execPath, SCHEDULED, String(port), handle, expected.toString('base64')];
-  return runDriver([...command, String(perSecond), String(seconds)]);
+  return runDriver([...command, String(perSecond), String(seconds), wire]);
 }
 
 interface HostileDrive {

@@ -1,11 +1,11 @@
-// Requests hits on a fixed schedule: `node scheduled-hits.js PORT HANDLE ANSWER RATE SECONDS`. ANSWER is the
-// correct response in Base64. Sends each hit when it is due, even if earlier hits are pending, and measures
+// Requests hits on a fixed schedule: `node scheduled-hits.js PORT HANDLE ANSWER RATE SECONDS WIRE`. ANSWER is the
+// correct response in Base64; WIRE is `http`, or `http-close` for a new connection per hit. Sends each hit when it is due, even if earlier hits are pending, and measures
 // latency from the due time.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Caller, createCaller } from '../drive/callers-by-socket.js';
 import { quantile } from '../statistics.js';
 
-const [port = '', handle = '', expected = '', rate = '', seconds = ''] = process.argv.slice(2);
+const [port = '', handle = '', expected = '', rate = '', seconds = '', wire = ''] = process.argv.slice(2);
 /** Maximum latency of a hit that counts as in time. */
 const IN_TIME_MS = 50;
 /** Wait for responses after the last hit was due. */
@@ -31,7 +31,7 @@ function open(): Connection {
     if (isKept) idle.push(connection);
   };
   const caller = createCaller({
-    wire: 'http',
+    wire: wire === 'http-close' ? wire : 'http',
     port: Number(port),
     handle,
     onAnswer: (answer) => {

@@ -15,6 +15,8 @@ import type { Workload } from './workload.js';
 const ADMIN_INDEX = 9_999_999;
 const CONNECTIONS = 8;
 const HITS_PER_SECOND = 300;
+/** The row that times hits on new connections, beside the sliced request with the most slices a second. */
+const NEW_CONNECTIONS = { name: 'hits on new connections', beside: 'selection by index' };
 
 export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }) => {
   const upstream = await crew.start(startUpstream('demo', 1));
@@ -25,7 +27,7 @@ export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }
   const asked = { port: Number(new URL(proxy.url).port), handle: `${PREFIX}/${nameOf(1)}` };
   await assertRightAnswers(proxy, [targetOf(nameOf(1))], upstream.url);
   const expected = await askOnce({ ...asked, wire: 'http' });
-  const hits = { ...asked, expected, perSecond: HITS_PER_SECOND, seconds };
+  const hits = { ...asked, expected, perSecond: HITS_PER_SECOND, seconds, wire: 'http' as const };
   await driveScheduled(hits);
   const ledger = new Ledger();
   for (const [row, expensive] of Object.entries(EXPENSIVE_REQUESTS)) {
@@ -42,6 +44,11 @@ export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }
         driveScheduled(hits),
       );
       ledger.add(row, figuresOf(driven.done, driven.hostile));
+      if (row !== NEW_CONNECTIONS.beside) continue;
+      const fresh = await besideHostile({ url: proxy.url, row, connections: CONNECTIONS }, () =>
+        driveScheduled({ ...hits, wire: 'http-close' }),
+      );
+      ledger.add(NEW_CONNECTIONS.name, figuresOf(fresh.done, fresh.hostile));
     }
   }
   const about =
