@@ -5,8 +5,9 @@
  * Every step of a process and of Redis may be delayed indefinitely, so slow connections, frozen processes and
  * a frozen or unreachable Redis need no separate fault. -D selects faults, which occur at most FAULTS times:
  * LOSE (a message), CUT (a connection), RESTART (empty, or with earlier data from an old dump or a stale
- * replica), EVICT (the group state or the member list), KILL, PAUSE (a virtual machine), FAILBACK (the master
- * hangs, is replaced, and returns unchanged). With LATE, the last instance starts at any time. With AUTH, the
+ * replica), EVICT (the group state or the member list), KILL, PAUSE (a virtual machine), STOP (a process, whose
+ * clock goes on; entries are then fresh without a lease as well, as within redis.disconnectedMaxAge), FAILBACK
+ * (the master hangs, is replaced, and returns unchanged). With LATE, the last instance starts at any time. With AUTH, the
  * first writer is an authoritative read of a record that was changed elsewhere. -DNO_... omits a protocol
  * rule, and Spin must then find an old response.
  *
@@ -74,6 +75,9 @@ typedef Instance {
   byte load; byte loaded; bit isCurrent; bit isAuthCurrent; byte ticketSeq; byte ticketRun;
   /* Renewal: 1 sent, 2 reply received. */
   byte renewal; byte renewalAge; bit isIgnored; bit isPonged; bit isRenewed; bit isAbsent; bit isLate; byte lapsedNow; bit isVouched
+#ifdef STOP
+  ; bit isStopped; byte sinceBeat; bit isFromBeforePause, isLoadFromBeforePause /* the entry in memory, and the load */
+#endif
 };
 Instance at[N];
 chan sub[N] = [ROOM] of { mtype, byte, byte, byte }; /* kind, number, sender, call */
@@ -85,7 +89,14 @@ typedef Write {
 Write write[WRITERS];
 byte upstream, acknowledged, loads, faults = FAULTS;
 
-#define RUNS(i) (at[i].isUp && !at[i].isPaused)
+#ifdef STOP
+#define IS_STOPPED(i) (at[i].isStopped)
+#define HAS_BEATEN(i) (at[i].sinceBeat == 0)
+#else
+#define IS_STOPPED(i) false
+#define HAS_BEATEN(i) true
+#endif
+#define RUNS(i) (at[i].isUp && !at[i].isPaused && !IS_STOPPED(i))
 #define IS_CONNECTED(i) (at[i].link != down)
 #define CAN_PUBLISH(i) (IS_CONNECTED(i) && HAS_ENTERED(i))
 #define IS_LISTED(i) (member[i] != NEVER)
@@ -323,6 +334,9 @@ inline end_renewal(i) {
 
 inline begin_load(i) {
   loads++; at[i].isCurrent = 1; at[i].load = 1;
+#ifdef STOP
+  at[i].isLoadFromBeforePause = 0;
+#endif
   if
   :: at[i].lease == 0 || !HAS_ENTERED(i)
   :: else ->
@@ -351,6 +365,9 @@ inline end_load(i) { at[i].load = 0; at[i].loaded = 0; at[i].isCurrent = 0; at[i
 inline keep(i) {
   if
   :: at[i].isCurrent && !at[i].fences ->
+#ifdef STOP
+     at[i].isFromBeforePause = at[i].isLoadFromBeforePause;
+#endif
      at[i].memory = at[i].loaded; at[i].isFresh = IS_LINKED_LOAD(i);
      if :: at[i].load == 2 && at[i].ticketSeq -> at[i].load = 3 :: else -> end_load(i) fi
   :: else -> end_load(i)
@@ -479,6 +496,11 @@ proctype Process(byte i) {
   byte j, lost, number, from, call; bit isLost; mtype kind;
   do
   :: d_step { RUNS(i) && nempty(sub[i]) -> receive(i) }
+#ifdef STOP
+  :: d_step { RUNS(i) && !HAS_BEATEN(i) ->
+       if :: at[i].sinceBeat > 1 -> at[i].isFromBeforePause = 1; at[i].isLoadFromBeforePause = 1 :: else fi;
+       at[i].sinceBeat = 0 }
+#endif
   /* Reconnect: subscribe, enter the era, report and join, read the message number, report, renew. */
   :: atomic { RUNS(i) && at[i].link == down && !(cut & BIT(i)) -> at[i].link = subscribed }
   :: atomic { RUNS(i) && at[i].link == subscribed && HAS_ROOM -> open_state(); enter_era(i); at[i].link = entered }
@@ -547,7 +569,7 @@ proctype Process(byte i) {
 }
 
 /* Time advances after all instances without a delaying fault have received their messages and renewed. */
-#define IS_PROMPT(i) (!RUNS(i) || ((delayed | cut) & BIT(i)) || (empty(sub[i]) && at[i].isRenewed))
+#define IS_PROMPT(i) (!RUNS(i) || ((delayed | cut) & BIT(i)) || (empty(sub[i]) && at[i].isRenewed && HAS_BEATEN(i)))
 
 proctype Clock() {
   byte i;
@@ -556,13 +578,16 @@ proctype Clock() {
        do
        :: i < N ->
           at[i].isRenewed = 0;
+#ifdef STOP
+          UP_TO(at[i].sinceBeat, LEASE_WAIT);
+#endif
           DOWN_TO_0(member[i]);
 #ifdef FAILBACK
           DOWN_TO_0(hungMember[i]);
 #endif
           if :: at[i].renewal -> UP_TO(at[i].renewalAge, LEASE) :: else fi;
           if
-          :: RUNS(i) ->
+          :: RUNS(i) || IS_STOPPED(i) ->
              DOWN_TO_0(at[i].returning);
              if :: at[i].lease == 1 -> end_lease(i) :: else -> DOWN_TO_0(at[i].lease) fi;
              if
@@ -630,6 +655,10 @@ proctype Faults() {
        fi;
        i = 0 }
 #endif
+#ifdef STOP
+  :: atomic { faults > 0 -> select_instance(i); if :: RUNS(i) -> at[i].isStopped = 1; faults-- :: else fi; i = 0 }
+  :: atomic { true -> select_instance(i); at[i].isStopped = 0; i = 0 }
+#endif
 #ifdef RESTART
 #ifdef REPLICA
   :: atomic { !isDumped -> isDumped = 1; copy_state(dump, state) }
@@ -662,7 +691,17 @@ proctype Faults() {
   od
 }
 
-#define IS_OLD(i) (RUNS(i) && at[i].lease > 0 && (MEMORY_IS_OLD(i) || (HAS_ENTERED(i) && IS_READABLE && state.entry < acknowledged)))
+/* Whether entries in memory are fresh without a lease: a pause is noticed by the clock, before the next beat. */
+#ifndef STOP
+#define IS_FRESH_WITHOUT_LEASE(i) false
+#elif defined(NO_PAUSE)
+#define IS_FRESH_WITHOUT_LEASE(i) true
+#elif defined(NO_PAUSE_CLOCK)
+#define IS_FRESH_WITHOUT_LEASE(i) (!at[i].isFromBeforePause)
+#else
+#define IS_FRESH_WITHOUT_LEASE(i) (!at[i].isFromBeforePause && at[i].sinceBeat <= 1)
+#endif
+#define IS_OLD(i) (RUNS(i) && (MEMORY_IS_OLD(i) && (at[i].lease > 0 || IS_FRESH_WITHOUT_LEASE(i)) || at[i].lease > 0 && HAS_ENTERED(i) && IS_READABLE && state.entry < acknowledged))
 #define MEMORY_IS_OLD(i) (at[i].memory != NONE && at[i].isFresh && at[i].memory < acknowledged)
 
 /* The theorem: no instance serves as fresh a record older than an acknowledged write. */

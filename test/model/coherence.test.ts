@@ -28,6 +28,7 @@ const HOLDS: [faults: string, choice: Choice][] = [
   ['a killed instance', { KILL: 1 }],
   ['an instance that is frozen or has a slow connection', { DELAY: 1, NUMBERS: 3, ...NO_LOADS }],
   ['a paused virtual machine', { PAUSE: 1, ...NO_LOADS }],
+  ['a stopped instance', { STOP: 1, ...NO_LOADS }],
   ['a frozen or unreachable Redis', { FREEZE: 1, ...NO_LOADS }],
   ['a Redis that restarts empty or from an old dump', { RESTART: 1, ...NO_LOADS }],
   ['an eviction', { EVICT: 1, ...NO_LOADS }],
@@ -52,6 +53,8 @@ const BREAKS: [rule: string, choice: Choice][] = [
   ['fences of lapsed members make entries stale', { NO_SOFTEN: 1, CUT: 1, ...NO_LOADS }],
   ['an entry under a fence expires soon in Redis', { NO_FENCED_END: 1, CUT: 1, LATE: 1, ...NO_LOADS }],
   ['a fence counts only under a lease', { NO_LEASED_RAISE: 1, DELAY: 1, NUMBERS: 4, ...NO_LOADS }],
+  ['a pause is noticed', { STOP: 1, NO_PAUSE: 1, ...NO_LOADS }],
+  ['a pause is noticed by the clock, before a timer fires', { STOP: 1, NO_PAUSE_CLOCK: 1, ...NO_LOADS }],
   ['a lease ends when the clocks move apart', { NO_CLOCK_SHIFT: 1, PAUSE: 1, ...NO_LOADS }],
 ];
 
@@ -65,6 +68,7 @@ const LONG_HOLDS: [faults: string, choice: Choice][] = [
   ['a restarting Redis and a load', { RESTART: 1 }],
   ['an eviction and a load', { EVICT: 1 }],
   ['a paused machine and a load', { PAUSE: 1 }],
+  ['a stopped instance and a load', { STOP: 1 }],
 ];
 
 const LONG_BREAKS: [rule: string, choice: Choice][] = [

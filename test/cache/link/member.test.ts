@@ -185,18 +185,6 @@ describe('cache coherence member', () => {
     expect([member.leaseLeftMs(), member.isJoining()]).toEqual([0, false]);
   });
 
-  test('notices a pause of its process before its timers fire, and none while they do', async () => {
-    const { world, clock, member } = open();
-    await member.renewNow();
-    world.isConnected = false;
-    await clock.pass(5000);
-    expect(member.pauses.uninterruptedMs()).toBe(Infinity);
-    clock.stop(1500);
-    expect(member.pauses.uninterruptedMs()).toBe(0);
-    await clock.pass(5000);
-    expect(member.pauses.uninterruptedMs()).toBe(5000);
-  });
-
   test('is joining again after an expulsion, until it is listed', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
