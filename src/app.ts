@@ -150,7 +150,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
       audit.close();
       mirror.close();
       coordination.close();
-      // At the same time, so that one that does not answer leaves the others their time.
+      // Concurrently, so that a helper that does not respond leaves the others their time.
       const helpers = [changes.close(), closeTracing()];
       await Promise.all([listening.close(), upstreams.close(), restoring.close(), ...helpers]);
       await reports.close();

@@ -4,7 +4,7 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
 /** Writes a chunk without blocking the event loop, and reports how many bytes were written. */
 export interface LogSink {
   write: (chunk: Buffer, done: (error?: NodeJS.ErrnoException | null, written?: number) => void) => void;
-  /** Writes what is accepted at once, when the process exits. @throws Error when nothing is accepted */
+  /** Writes what is accepted without waiting, when the process exits. @throws Error when nothing is accepted */
   writeNow: (chunk: Buffer) => number;
 }
 
@@ -54,7 +54,7 @@ export class LogBuffer {
     this.#send();
   }
 
-  /** Writes what the sink accepts at once. */
+  /** Writes what the sink accepts without waiting. */
   flushNow(): void {
     let rest = Buffer.concat([this.#isWriting ? Buffer.alloc(0) : this.#chunk, Buffer.from(this.#waiting)]);
     try {

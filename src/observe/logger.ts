@@ -40,7 +40,7 @@ export function onDroppedLines(logger: Logger, report: (count: number) => void):
   if (destination instanceof LogBuffer) destination.onDropped = report;
 }
 
-/** What `pino.symbols`, documented for integrations, gives access to. */
+/** Internals of a logger, under `pino.symbols`, which are documented for integrations. */
 export interface LogInternals {
   [pino.symbols.streamSym]: DestinationStream;
   [pino.symbols.chindingsSym]: string;
