@@ -33,7 +33,7 @@ import {
   addStartChecks,
 } from './observe/health.js';
 import { createHits } from './observe/hits.js';
-import { type Logger, createIsLogged } from './observe/logger.js';
+import { type Logger, createIsLogged, onDroppedLines } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import { ReadCounter } from './reports/read-counter.js';
 import { createReports } from './reports/reports.js';
@@ -109,8 +109,8 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   if (!isUpstreamGiven(config)) throw new Error('upstream.url is not set');
   let current = settingsOf(config);
   const settings = (): AppSettings => current;
-  const { context, closeTracing } = createContext(settings, deps);
   const shared = createShared(settings, createDispatcher);
+  const { context, closeTracing } = createContext(settings, { ...deps, ...shared });
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams, changes, audit, mirror } = sources;
   const reports = createReports(config, context, coordination.reportStore);
@@ -150,20 +150,29 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
       audit.close();
       mirror.close();
       coordination.close();
-      await Promise.all([listening.close(), upstreams.close(), restoring.close(), changes.close()]);
+      // Concurrently, so that a helper that does not respond leaves the others their time.
+      const helpers = [changes.close(), closeTracing()];
+      await Promise.all([listening.close(), upstreams.close(), restoring.close(), ...helpers]);
       await reports.close();
       await cache.close();
-      await closeTracing();
     },
   };
 }
 
 function createContext(
   settings: () => AppSettings,
-  { logger: log, metrics, now = Date.now }: Omit<AppDeps, 'config'>,
+  {
+    logger: log,
+    metrics,
+    now = Date.now,
+    isTrustedProxy,
+  }: Omit<AppDeps, 'config' | 'createDispatcher'> & Pick<ClientConnections, 'isTrustedProxy'>,
 ) {
   const clock = { ...systemClock, now };
-  const tracing = createTracing(settings(), { log, clock });
+  onDroppedLines(log, (count) => {
+    metrics.countDroppedTelemetry('log', count);
+  });
+  const tracing = createTracing(settings(), { log, clock, metrics, isTrustedProxy });
   const context: Context = {
     log,
     isLogged: createIsLogged(settings),

@@ -115,7 +115,8 @@ async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promis
 
 /** Returns one change per purged handle, or a single change for a prefix. */
 function changesOf(request: PurgeRequest): RecordedChange[] {
-  const made = { operation: 'purge', identity: 'operator', interface: 'admin', outcome: 'changed' } as const;
+  const by = { identity: 'operator', isConfirmed: true } as const;
+  const made = { operation: 'purge', ...by, interface: 'admin', outcome: 'changed' } as const;
   if ('prefix' in request) return [{ ...made, prefix: request.prefix }];
   return request.handles.map((handle) => ({ ...made, handle }));
 }

@@ -11,6 +11,8 @@ export interface RecordedChange {
   indexes?: readonly number[] | 'various' | undefined;
   /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
   identity?: string | undefined;
+  /** Whether the Handle server has accepted the login; otherwise anyone may have claimed the identity. */
+  isConfirmed: boolean;
   interface: string;
   outcome: Exclude<WriteOutcome, 'unchanged'>;
   requestId?: string;
@@ -27,11 +29,15 @@ export interface Stamp {
   instance: string;
 }
 
+/** An identity that anyone can make up is not longer than a real one: index, prefix and a short suffix. */
+const MAX_CLAIMED_CHARS = 256;
+
 /** Formats a change. Members are listed explicitly, so that no other property can leak into the line. */
 export function formatChange(change: RecordedChange, { id, time, instance }: Stamp): string {
-  const { operation, handle, prefix, indexes, identity, outcome, requestId } = change;
+  const { operation, handle, prefix, indexes, identity, isConfirmed, outcome, requestId } = change;
+  const by = isConfirmed ? { identity } : { claimedIdentity: identity?.slice(0, MAX_CLAIMED_CHARS) };
   const via = { interface: change.interface, instance, outcome, requestId };
-  return toLine({ operation, id, time, handle, prefix, indexes, identity, ...via });
+  return toLine({ operation, id, time, handle, prefix, indexes, ...by, ...via });
 }
 
 const GAP = 'gap';

@@ -1,8 +1,9 @@
 // Records this instance's changes in the audit file and in the feed.
 import { createReadStream } from 'node:fs';
-import { appendFile, stat } from 'node:fs/promises';
+import { appendFile, constants, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { Cache } from '../cache/cache.js';
+import { untilDeadline } from '../cache/clock.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type ChangeLog, createChangeLog } from '../coordination/change-log.js';
@@ -10,11 +11,14 @@ import { type RecordChanges, formatChange, formatGap } from './change.js';
 import { DeliveryQueue } from './delivery-queue.js';
 import { createWebhook } from './webhook.js';
 
+/** Maximum time of a stop for the last deliveries to all destinations. */
+const CLOSE_MS = 1000;
+
 export interface Changes {
   record: RecordChanges;
   /** Undefined if the feed is disabled. */
   feed: ChangeLog | undefined;
-  /** Attempts a last delivery of the queued changes. */
+  /** Attempts a last delivery of the queued changes within a second. */
   close: () => Promise<void>;
 }
 
@@ -35,6 +39,9 @@ export function createChanges(
     },
     onFailing(err: unknown) {
       log.warn({ err, destination }, 'changes cannot be delivered, retrying');
+    },
+    onRecovered(dropped: number) {
+      log.info({ destination, dropped }, 'changes are delivered again');
     },
   });
   const { enabled, maxEntries, webhook: hook } = changes;
@@ -58,11 +65,23 @@ export function createChanges(
       await Promise.all([...queues.values()].map((queue) => queue.add(lines)));
     },
     async close() {
-      await Promise.all([...queues.values()].map((queue) => queue.close()));
-      await webhook?.close();
+      const closeAll = async (): Promise<void> => {
+        await Promise.all([...queues.values()].map((queue) => queue.close()));
+        // The webhook posts what the feed has just received.
+        await webhook?.close();
+      };
+      await untilDeadline(closeAll(), CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
     },
   };
 }
+
+const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
+
+/**
+ * A named pipe without a reader fails instead of blocking a thread: Node.js waits for its threads at exit, and so
+ * would never exit.
+ */
+const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
 
 /**
  * Returns a function that appends lines to a file. It reopens the file for each batch, so that it follows log
@@ -75,7 +94,7 @@ function createAppendToFile(path: string): (lines: readonly string[]) => Promise
     isTorn ??= await endsInPartialLine(path);
     const text = `${isTorn ? '\n' : ''}${lines.join('\n')}\n`;
     isTorn = true;
-    await appendFile(path, text, { mode: 0o600 });
+    await appendFile(path, text, { mode: 0o600, flag: APPEND });
     isTorn = false;
   };
 }

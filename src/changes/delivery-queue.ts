@@ -9,9 +9,13 @@ interface DeliveryQueueDeps {
   onDropped: (count: number) => void;
   /** Called with the first of consecutive failures. */
   onFailing: (error: unknown) => void;
+  /** Called with the first delivery after them, and the number of lines dropped meanwhile. */
+  onRecovered: (dropped: number) => void;
 }
 
 const MAX_QUEUED = 10_000;
+/** A line has some 300 characters; names and invented logins make some of them longer. */
+const MAX_QUEUED_CHARS = 8 * 1024 * 1024;
 const BATCH = 100;
 const RETRY_MS = 500;
 /** Maximum time that a write waits for its line to be delivered. */
@@ -20,6 +24,7 @@ const WAIT_MS = 500;
 export class DeliveryQueue {
   readonly #deps: DeliveryQueueDeps;
   #queued: string[] = [];
+  #queuedChars = 0;
   #inFlight: string[] = [];
   /** Number of dropped lines that have not yet been reported in a gap line. */
   #dropped = 0;
@@ -41,6 +46,7 @@ export class DeliveryQueue {
   /** Adds lines. Resolves once they are delivered, after a failure, or after 500 ms. */
   async add(lines: readonly string[]): Promise<void> {
     this.#queued.push(...lines);
+    this.#queuedChars += charsOf(lines);
     this.#added += lines.length;
     this.#dropOldest();
     if (this.#isFailing) return;
@@ -73,9 +79,12 @@ export class DeliveryQueue {
   }
 
   #dropOldest(): void {
-    const excess = this.#queued.length - MAX_QUEUED;
-    if (excess <= 0) return;
+    let excess = Math.max(0, this.#queued.length - MAX_QUEUED);
+    let chars = this.#queuedChars - charsOf(this.#queued.slice(0, excess));
+    while (chars > MAX_QUEUED_CHARS) chars -= this.#queued[excess++]?.length ?? 0;
+    if (excess === 0) return;
     this.#queued.splice(0, excess);
+    this.#queuedChars = chars;
     this.#dropped += excess;
     this.#done += excess;
     this.#deps.onDropped(excess);
@@ -86,6 +95,7 @@ export class DeliveryQueue {
     if (this.#inFlight.length > 0 || this.#retry !== undefined) return;
     while (this.#queued.length > 0) {
       this.#inFlight = this.#queued.splice(0, BATCH);
+      this.#queuedChars -= charsOf(this.#inFlight);
       const dropped = this.#dropped;
       const gap = dropped > 0 ? [this.#deps.formatGap(dropped)] : [];
       try {
@@ -97,13 +107,14 @@ export class DeliveryQueue {
       this.#dropped -= dropped;
       this.#done += this.#inFlight.length;
       this.#inFlight = [];
-      this.#isFailing = false;
+      this.#recover(dropped);
       this.#wake(this.#done);
     }
   }
 
   #requeue(error: unknown): void {
     this.#queued = this.#inFlight.concat(this.#queued);
+    this.#queuedChars += charsOf(this.#inFlight);
     this.#inFlight = [];
     this.#dropOldest();
     this.#fail(error);
@@ -120,9 +131,16 @@ export class DeliveryQueue {
     this.#isFailing = true;
   }
 
+  #recover(dropped: number): void {
+    if (this.#isFailing) this.#deps.onRecovered(dropped);
+    this.#isFailing = false;
+  }
+
   /** Resolves all waiters up to line number `done`. Waiters are sorted by line number. */
   #wake(done: number): void {
     const count = this.#waiting.findIndex(({ end }) => end > done);
     for (const { resolve } of this.#waiting.splice(0, count < 0 ? Infinity : count)) resolve();
   }
 }
+
+const charsOf = (lines: readonly string[]): number => lines.reduce((sum, { length }) => sum + length, 0);

@@ -13,6 +13,8 @@ interface WebhookDeps {
   onDropped: (count: number) => void;
   /** Called with the first of consecutive failures. */
   onFailing: (error: unknown) => void;
+  /** Called with the first acknowledged batch after them, and the number of changes dropped before it. */
+  onRecovered: (dropped: number) => void;
 }
 
 /** Shorter than the reader lease (`READER_MS`), so that an instance does not post after losing it. */
@@ -32,7 +34,7 @@ export interface Webhook {
  */
 export function createWebhook(
   { url, secret = '' }: Config['changes']['webhook'],
-  { feed, clock, onDropped, onFailing }: WebhookDeps,
+  { feed, clock, onDropped, onFailing, onRecovered }: WebhookDeps,
 ): Webhook | undefined {
   if (url === undefined) return undefined;
   const endpoint = url;
@@ -51,6 +53,7 @@ export function createWebhook(
       if (failures++ === 0) onFailing(error);
       return undefined;
     }
+    if (failures > 0) onRecovered(batch.missed);
     failures = 0;
     if (batch.missed > 0) onDropped(batch.missed);
     return batch.entries.at(-1)?.id;

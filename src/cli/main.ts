@@ -3,11 +3,6 @@ import { CommanderError } from 'commander';
 import { createProgram } from './program.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
-// Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
-});
-
 /** Adds the default command `serve` to arguments such as `--config proxy.yaml`. */
 function withCommand(args: readonly string[]): readonly string[] {
   const [first = '--'] = args;
@@ -15,8 +10,16 @@ function withCommand(args: readonly string[]): readonly string[] {
   return isOption ? ['serve', ...args] : args;
 }
 
+const args = withCommand(process.argv.slice(2));
+
+// Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`. The proxy serves without its log.
+if (args[0] !== 'serve')
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
+  });
+
 try {
-  await createProgram().parseAsync(withCommand(process.argv.slice(2)), { from: 'user' });
+  await createProgram().parseAsync(args, { from: 'user' });
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
   else {

@@ -158,7 +158,7 @@ export const tracing = section({
       'URL to which traces are exported (OTLP over HTTP as JSON), such as `http://collector:4318/v1/traces`; without it tracing is disabled.',
     ),
   samplePercent: wholeNumber({ min: 0, max: 100, byDefault: 100 }).describe(
-    'Percentage of requests to trace, unless their `traceparent` decides.',
+    'Percentage of requests to trace, unless the `traceparent` of a trusted proxy decides.',
   ),
 });
 

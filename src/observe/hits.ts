@@ -1,6 +1,6 @@
 // Counts, times and logs prepared hits on all interfaces.
-import { type DestinationStream, pino } from 'pino';
-import type { IsLogged, Logger } from './logger.js';
+import { pino } from 'pino';
+import type { IsLogged, LogInternals, Logger } from './logger.js';
 import type { LabelValue } from './metric-list.js';
 import type { Metrics } from './metrics.js';
 
@@ -97,11 +97,6 @@ interface FamilyHits {
   unmeasured: number;
 }
 
-interface PinoInternals {
-  [pino.symbols.streamSym]: DestinationStream;
-  [pino.symbols.chindingsSym]: string;
-}
-
 const FLUSH_CHARS = 16_384;
 const FLUSH_MS = 100;
 
@@ -112,7 +107,7 @@ const FLUSH_MS = 100;
  */
 function createHitLog(logger: Logger, now: () => number) {
   const { [pino.symbols.streamSym]: stream, [pino.symbols.chindingsSym]: bindings } =
-    logger as unknown as PinoInternals;
+    logger as unknown as LogInternals;
   const restOf = new WeakMap<PreparedHit, string>();
   const head = createHead(now);
   let buffer = '';

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 
 import type { Config } from '../config/schema.js';
+import { LogBuffer, stdoutBuffer } from './log-buffer.js';
 
 export { LOG_LEVELS } from '../config/schema-server.js';
 export type { DestinationStream as LogDestination, Logger };
@@ -22,7 +23,7 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
     timestamp: stdTimeFunctions.isoTime,
     hooks: { streamWrite: redactLine },
   };
-  return pino(options, destination ?? bufferedStdout());
+  return pino(options, destination ?? stdoutBuffer());
 }
 
 /** Decides which requests to log. By default, hits are excluded, because they are the most frequent. */
@@ -33,9 +34,17 @@ export const createIsLogged =
     return requests === 'all' || (requests === 'misses-and-errors' && result !== 'hit');
   };
 
-/** Buffers stdout, because a write per line costs more than a cache hit. pino flushes the buffer on exit. */
-const bufferedStdout = (): DestinationStream =>
-  pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 100 });
+/** Reports the number of lines dropped because stdout does not accept them. */
+export function onDroppedLines(logger: Logger, report: (count: number) => void): void {
+  const { [pino.symbols.streamSym]: destination } = logger as unknown as LogInternals;
+  if (destination instanceof LogBuffer) destination.onDropped = report;
+}
+
+/** Internals of a logger, under `pino.symbols`, which are documented for integrations. */
+export interface LogInternals {
+  [pino.symbols.streamSym]: DestinationStream;
+  [pino.symbols.chindingsSym]: string;
+}
 
 /** Maximum wait for a blocked log destination at exit (ms). */
 const FLUSH_MS = 500;

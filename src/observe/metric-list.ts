@@ -30,6 +30,7 @@ export const VALUES = {
     'changes',
   ],
   destination: ['file', 'feed', 'webhook'],
+  telemetry: ['log', 'trace'],
 } as const;
 
 export type LabelValue<Name extends keyof typeof VALUES> = (typeof VALUES)[Name][number];
@@ -319,6 +320,13 @@ export const METRICS = {
     labelNames: ['destination'],
     help: 'Recorded writes and purges that were never delivered and are replaced by a `gap`, by destination (file: `audit.file`; feed: Redis was unavailable for too long; webhook: no 2xx response before the feed dropped them).',
     fromStart: VALUES.destination.map((destination) => ({ destination })),
+  },
+  telemetryDropped: {
+    name: 'handle_proxy_telemetry_dropped_total',
+    type: 'counter',
+    labelNames: ['kind'],
+    help: 'Log lines and trace spans dropped, by kind (log: 4 Mi characters of lines were waiting, because stdout was full or its reader had stopped; trace: the collector did not accept the spans, or 4,096 were waiting for it).',
+    fromStart: VALUES.telemetry.map((kind) => ({ kind })),
   },
 } as const satisfies Record<string, MetricEntry>;
 

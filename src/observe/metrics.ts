@@ -189,6 +189,7 @@ function createCounters(registry: Registry) {
     countUdpLimited: countsBy(METRICS.udpLimited),
     countLimitedMiss: countsBy(METRICS.limitedMisses),
     countDroppedChange: countsBy(METRICS.changesDropped),
+    countDroppedTelemetry: countsBy(METRICS.telemetryDropped),
   };
 }
 

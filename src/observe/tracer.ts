@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Logger } from './logger.js';
+import type { Metrics } from './metrics.js';
 
 interface RequestTrace {
   readonly traceId: string;
@@ -26,16 +27,23 @@ type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 interface TracerDeps {
   sender: { add: (span: Span) => void };
-  /** Percentage of requests to trace among those that have no `traceparent`. */
+  /** Percentage of requests to trace among those without a `traceparent` of a trusted proxy. */
   samplePercent: number;
+  isTrustedProxy: (address: string) => boolean;
   random: () => number;
   now: () => number;
 }
 
 export type Tracer = ReturnType<typeof createTracer>;
 
-export function createTracer({ sender, samplePercent, random, now }: TracerDeps) {
+export function createTracer({ sender, samplePercent, isTrustedProxy, random, now }: TracerDeps) {
   const storage = new AsyncLocalStorage<OpenSpan>();
+
+  /** Ignores the header of any other client, which could otherwise have each of its requests traced. */
+  function parentOf({ headers, socket }: IncomingMessage): string | undefined {
+    const header = headers['traceparent']?.toString();
+    return header !== undefined && isTrustedProxy(socket.remoteAddress ?? '') ? header : undefined;
+  }
 
   function open(header?: string): OpenSpan {
     const parent = readTraceParent(header);
@@ -45,7 +53,9 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
     return {
       ...started,
       isSampled,
-      describe: (more) => Object.assign(attributes, more),
+      describe(more) {
+        for (const [name, value] of Object.entries(more)) attributes[name] = cut(value);
+      },
       send(name, isFailure) {
         if (!isSampled) return;
         const above = parent && { parentSpanId: parent.spanId };
@@ -58,7 +68,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
     /** Traces a listener's requests. */
     wrap: (listener: RequestListener): RequestListener =>
       function traced(req, res) {
-        const span = open(req.headers['traceparent']?.toString());
+        const span = open(parentOf(req));
         // Runs after the other `close` listeners, which add attributes.
         if (span.isSampled) {
           res.once('close', () => {
@@ -92,6 +102,15 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
     },
   };
 }
+
+/** Paths and handles have up to 16 KiB; spans wait in memory. */
+const MAX_ATTRIBUTE_CHARS = 1024;
+
+/** Copies the text, because a slice would keep all of it in memory. */
+const cut = (value: string | number): string | number =>
+  typeof value === 'string' && value.length > MAX_ATTRIBUTE_CHARS
+    ? Buffer.from(value.slice(0, MAX_ATTRIBUTE_CHARS)).toString()
+    : value;
 
 interface EndedCall {
   name: string;
@@ -144,7 +163,7 @@ interface Span {
 
 interface SpanSender {
   add: (span: Span) => void;
-  /** Exports the buffered spans. */
+  /** Exports the buffered spans for at most a second. */
   close: () => Promise<void>;
 }
 
@@ -152,8 +171,10 @@ interface SpanSenderOptions {
   /** Collector URL, for example `http://collector:4318/v1/traces`. */
   endpoint: string;
   serviceName: string;
+  /** Called when a batch has been exported and the buffer is at most half full. */
   onSent: () => void;
-  onFailure: (error: unknown) => void;
+  /** Called with the number of spans lost, and the reason. */
+  onDropped: (count: number, reason: unknown) => void;
 }
 
 const KIND = { server: 2, client: 3 } as const;
@@ -162,35 +183,49 @@ const STATUS_ERROR = 2;
 const BATCH = 512;
 const SEND_EVERY_MS = 1000;
 const TIMEOUT_MS = 5000;
-/** Maximum spans buffered while the collector is unreachable; further spans are dropped. */
+/** Maximum spans buffered while the collector is slow or unreachable; further spans are dropped. */
 const MAX_BUFFERED = 4096;
+const CLOSE_MS = 1000;
 
 export interface Tracing {
   tracer: Tracer;
-  /** Exports the buffered spans. */
+  /** Exports the buffered spans for at most a second. */
   close: () => Promise<void>;
+}
+
+interface TracingDeps {
+  log: Pick<Logger, 'info' | 'warn'>;
+  clock: { now: () => number };
+  metrics: Pick<Metrics, 'countDroppedTelemetry'>;
+  isTrustedProxy: (address: string) => boolean;
 }
 
 /** Returns undefined if no tracing endpoint is configured. */
 export function createTracing(
   { tracing: { endpoint, samplePercent } }: Pick<Config, 'tracing'>,
-  { log, clock: { now } }: { log: Pick<Logger, 'warn'>; clock: { now: () => number } },
+  { log, clock: { now }, metrics, isTrustedProxy }: TracingDeps,
 ): Tracing | undefined {
   if (endpoint === undefined) return undefined;
-  let wasFailing = false;
+  let isFailing = false;
+  let dropped = 0;
   const sender = createSpanSender({
     endpoint,
     serviceName: 'handle-resolver-proxy',
     onSent() {
-      wasFailing = false;
+      if (isFailing) log.info({ dropped }, 'traces are exported again');
+      isFailing = false;
+      dropped = 0;
     },
-    onFailure(error) {
+    onDropped(count, err) {
       // Logs once per outage, not per batch.
-      if (!wasFailing) log.warn({ err: error }, 'trace export failed');
-      wasFailing = true;
+      if (!isFailing) log.warn({ err }, 'trace export failed');
+      isFailing = true;
+      dropped += count;
+      metrics.countDroppedTelemetry('trace', count);
     },
   });
-  return { tracer: createTracer({ sender, samplePercent, random: Math.random, now }), close: sender.close };
+  const tracer = createTracer({ sender, samplePercent, isTrustedProxy, random: Math.random, now });
+  return { tracer, close: sender.close };
 }
 
 /**
@@ -198,10 +233,11 @@ export function createTracing(
  * only spans.
  */
 function createSpanSender(options: SpanSenderOptions): SpanSender {
-  const { endpoint, serviceName, onSent, onFailure } = options;
+  const { endpoint, serviceName, onSent, onDropped } = options;
   let buffer: Span[] = [];
-  let sending = Promise.resolve();
+  let sending: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  const closing = new AbortController();
 
   async function send(spans: readonly Span[]): Promise<void> {
     try {
@@ -210,35 +246,49 @@ function createSpanSender(options: SpanSenderOptions): SpanSender {
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify(exportRequest(spans, serviceName)),
         redirect: 'error',
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.any([closing.signal, AbortSignal.timeout(TIMEOUT_MS)]),
       });
-      await response.arrayBuffer();
-      if (response.ok) onSent();
-      else onFailure(new Error(`collector responded with ${response.status}`));
+      await response.body?.cancel();
+      if (!response.ok) throw new Error(`collector responded with ${response.status}`);
+      if (buffer.length <= MAX_BUFFERED / 2) onSent();
     } catch (error) {
-      onFailure(error);
+      onDropped(spans.length, error);
     }
+  }
+
+  /** Sends one batch at a time, because spans that wait for a slow collector are counted in the buffer only. */
+  async function sendAll(): Promise<void> {
+    while (buffer.length > 0 && !closing.signal.aborted) {
+      const spans = buffer.slice(0, BATCH);
+      buffer = buffer.slice(BATCH);
+      await send(spans);
+    }
+    sending = undefined;
   }
 
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (buffer.length === 0) return;
-    const spans = buffer;
-    buffer = [];
-    sending = sending.then(() => send(spans));
+    sending ??= sendAll();
   }
 
   return {
     add(span) {
-      if (buffer.length >= MAX_BUFFERED) return;
+      if (buffer.length >= MAX_BUFFERED) {
+        onDropped(1, new Error('the collector is too slow'));
+        return;
+      }
       buffer.push(span);
       if (buffer.length >= BATCH) flush();
       else timer ??= setTimeout(flush, SEND_EVERY_MS).unref();
     },
     async close() {
       flush();
+      const late = setTimeout(() => {
+        closing.abort();
+      }, CLOSE_MS);
       await sending;
+      clearTimeout(late);
     },
   };
 }

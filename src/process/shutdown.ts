@@ -1,4 +1,6 @@
 // Stops the process: gracefully on a signal, quickly after an uncaught exception.
+import { closeSync, fstatSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import closeWithGrace from 'close-with-grace';
 
 /**
@@ -49,6 +51,24 @@ export function closeOnSignal({ delayMs, skip = [], stop, onUncaught }: Shutdown
     else if (performance.now() - stoppingSince >= REPEATED_SIGNAL_MS) exitAtOnce(signal);
   };
   for (const signal of STOP_SIGNALS.filter((each) => !skip.includes(each))) process.on(signal, onSignal);
+  process.on('exit', closeLostTerminals);
+}
+
+const STDIO = [0, 1, 2];
+
+/**
+ * Closes a terminal that has gone. Node.js resets terminals at exit, asserts that this succeeds, and never exits when
+ * the assertion fails (seen with 20.20.2, in `node::ResetStdio`); it skips closed files.
+ */
+function closeLostTerminals(): void {
+  for (const file of STDIO) {
+    try {
+      // A terminal that has gone is no longer one; only /dev/null and the like are closed besides.
+      if (fstatSync(file).isCharacterDevice() && !isatty(file)) closeSync(file);
+    } catch {
+      // It is closed already.
+    }
+  }
 }
 
 function exitAtOnce(signal: NodeJS.Signals): void {

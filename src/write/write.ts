@@ -127,14 +127,13 @@ const isFailedCondition = (failure: unknown): boolean =>
 type AnyPlan = Plan<WriteAnswer, unknown>;
 
 /** The result of a write that has, or may have, changed the record. */
-interface Written {
-  outcome: RecordedChange['outcome'];
+interface Written extends Pick<RecordedChange, 'outcome' | 'isConfirmed'> {
   /** The last response; undefined if the last request failed. */
   answer: WriteAnswer | undefined;
 }
 
 function changeOf(
-  { outcome, answer }: Written,
+  { outcome, isConfirmed, answer }: Written,
   { req, res, origin }: Pick<Write<unknown, unknown, WriteAnswer, unknown>, 'req' | 'res' | 'origin'>,
   { indexes, isStored }: Pick<AnyPlan, 'indexes' | 'isStored'>,
 ): RecordedChange {
@@ -145,6 +144,7 @@ function changeOf(
     handle: answer?.minted ?? origin.handle.text,
     indexes,
     identity: origin.identity,
+    isConfirmed,
     interface: contextOf(res).family,
     outcome,
     requestId: requestIdOf(res),
@@ -172,7 +172,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
   const combined = combineOutcomes(sent.outcomes);
   const wasStored = combined === 'unknown' && (await isStored?.().catch(() => false)) === true;
   const outcome = wasStored ? 'changed' : combined;
-  const written = writtenBy({ ...sent, isWritten: sent.isWritten || wasStored }, outcome);
+  const written = writtenBy(sent, { outcome, wasStored });
   // Runs after the settlement, even if it fails, so that a subscriber to changes reads the new record.
   await settle(fence, outcome).finally(() => written && onSettled?.(written));
   if (wasStored || last === undefined) return undefined;
@@ -180,30 +180,34 @@ export async function sendFenced<Answer extends WriteAnswer>(
   throw combined === 'unchanged' ? last.failure : withoutRetryAfter(last.failure);
 }
 
-function writtenBy({ isWritten, last }: Sent<WriteAnswer>, outcome: WriteOutcome): Written | undefined {
+function writtenBy(
+  { isAccepted, last }: Sent<WriteAnswer>,
+  { outcome, wasStored }: { outcome: WriteOutcome; wasStored: boolean },
+): Written | undefined {
   const answer = last && 'answer' in last ? last.answer : undefined;
-  if (outcome === 'unknown') return { outcome, answer };
-  return isWritten ? { outcome: 'changed', answer } : undefined;
+  // A server that accepts a request has checked its login; any other may have failed before.
+  if (outcome === 'unknown') return { outcome, isConfirmed: isAccepted, answer };
+  return isAccepted || wasStored ? { outcome: 'changed', isConfirmed: isAccepted, answer } : undefined;
 }
 
 interface Sent<Answer> {
   outcomes: WriteOutcome[];
   /** Whether a request succeeded. A 404 invalidates the entry too, but changes nothing at the Handle server. */
-  isWritten: boolean;
+  isAccepted: boolean;
   last: { answer: Answer } | { failure: unknown } | undefined;
 }
 
 async function sendSequentially<Answer extends WriteAnswer>(
   requests: readonly (() => Promise<Answer>)[],
 ): Promise<Sent<Answer>> {
-  const sent: Sent<Answer> = { outcomes: [], isWritten: false, last: undefined };
+  const sent: Sent<Answer> = { outcomes: [], isAccepted: false, last: undefined };
   for (const send of requests) {
     try {
       const answer = await send();
       sent.outcomes.push(judgeWrite(answer));
       sent.last = { answer };
       if (answer.status >= 300) break;
-      sent.isWritten = true;
+      sent.isAccepted = true;
     } catch (failure) {
       sent.outcomes.push(judgeWrite({ failure }));
       sent.last = { failure };

@@ -94,6 +94,7 @@ describe('change webhook', () => {
         clock: { ...systemClock, after: () => () => undefined },
         onDropped: () => undefined,
         onFailing: () => undefined,
+        onRecovered: () => undefined,
       },
     );
     receiver.respond(503);

@@ -100,12 +100,37 @@ describe('audit file', () => {
     expect(audit.lines()).toHaveLength(1);
   });
 
-  it('marks a write whose outcome is unknown', async () => {
+  it('marks a write whose outcome is unknown, and names its identity as claimed', async () => {
     const { audit, write } = await startAudited({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
     demo.hold.begin('PUT');
     expect((await write('PUT', PATH, { body: numberedBody(1) })).status).toBe(504);
     demo.hold.end('PUT');
-    expect(audit.lines()).toMatchObject([{ operation: 'update', handle: HANDLE, outcome: 'unknown' }]);
+    expect(audit.lines()).toMatchObject([
+      { operation: 'update', handle: HANDLE, claimedIdentity: WRITER, outcome: 'unknown' },
+    ]);
+  });
+
+  it('names an invented login as claimed while the Handle server fails', async () => {
+    const { audit, proxy } = await startAudited();
+    const pretender = (identity: string) => ({
+      ...WRITE_HEADERS,
+      Authorization: basic(identity, 'invented'),
+    });
+    const long = `300:21.T11998/${'X'.repeat(2000)}`;
+    demo.fail('error', { times: 2 });
+    for (const identity of [WRITER, long]) {
+      const { status } = await proxy.ask(PATH, {
+        method: 'PUT',
+        headers: pretender(identity),
+        body: numberedBody(1),
+      });
+      expect(status).toBe(500);
+    }
+    expect(audit.lines()).toMatchObject([
+      { outcome: 'unknown', claimedIdentity: WRITER },
+      { outcome: 'unknown', claimedIdentity: long.slice(0, 256) },
+    ]);
+    for (const line of audit.lines()) expect(line).not.toHaveProperty('identity');
   });
 
   it('contains the name of a minted handle', async () => {

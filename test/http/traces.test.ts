@@ -1,15 +1,19 @@
 // Each sampled request is exported as one trace to the configured collector; responses are unaffected.
 import { describe, expect, it } from 'vitest';
-import { readTraceParent } from '../../src/observe/tracer.js';
+import { createTracing, readTraceParent } from '../../src/observe/tracer.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';
+import { metric } from '../support/sharing-proxies.js';
 import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
 
 useNock();
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
+const DROPPED = 'handle_proxy_telemetry_dropped_total';
+
+const TRUSTED = { HTTP_TRUSTED_PROXIES: 'loopback' };
 
 describe('tracing', () => {
   it('exports a request and its upstream read as two spans of one trace', async () => {
@@ -44,10 +48,14 @@ describe('tracing', () => {
     ]);
   });
 
-  it('continues the trace of the caller', async () => {
+  it('continues the trace of a trusted proxy', async () => {
     mockUpstream();
     const collector = await startOtlpReceiver();
-    const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint, TRACING_SAMPLE_PERCENT: '0' });
+    const proxy = await startProxy({
+      TRACING_ENDPOINT: collector.endpoint,
+      TRACING_SAMPLE_PERCENT: '0',
+      ...TRUSTED,
+    });
     await proxy.ask(PATH, { headers: { traceparent: `00-${TRACE}-${PARENT}-01` } });
     await proxy.close();
     const request = collector.spans().find(({ kind }) => kind === 2);
@@ -56,7 +64,12 @@ describe('tracing', () => {
 
   it.each([
     ['an unsampled request', { TRACING_SAMPLE_PERCENT: '0' }, {}],
-    ['a request that its caller did not sample', {}, { traceparent: `00-${TRACE}-${PARENT}-00` }],
+    ['a request that a trusted proxy did not sample', TRUSTED, { traceparent: `00-${TRACE}-${PARENT}-00` }],
+    [
+      'an unsampled request that another client marks as sampled',
+      { TRACING_SAMPLE_PERCENT: '0' },
+      { traceparent: `00-${TRACE}-${PARENT}-01` },
+    ],
   ])('does not export %s', async (_what, env, headers) => {
     mockUpstream();
     const collector = await startOtlpReceiver();
@@ -64,6 +77,26 @@ describe('tracing', () => {
     expect((await proxy.ask(PATH, { headers })).status).toBe(200);
     await proxy.close();
     expect(collector.requests).toEqual([]);
+  });
+
+  it('starts a new trace for a client that is no trusted proxy', async () => {
+    mockUpstream();
+    const collector = await startOtlpReceiver();
+    const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint });
+    await proxy.ask(PATH, { headers: { traceparent: `00-${TRACE}-${PARENT}-00` } });
+    await proxy.close();
+    const request = collector.spans().find(({ kind }) => kind === 2);
+    expect(request?.traceId).not.toBe(TRACE);
+    expect(request).not.toHaveProperty('parentSpanId');
+  });
+
+  it('cuts long attributes', async () => {
+    mockUpstream();
+    const collector = await startOtlpReceiver();
+    const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint });
+    await proxy.ask(`/api/handles/21.T1/${'x'.repeat(4000)}`);
+    await proxy.close();
+    expect(collector.spans()[0]?.attributes['url.path']).toHaveLength(1024);
   });
 
   it('traces prepared responses', async () => {
@@ -101,6 +134,47 @@ describe('tracing', () => {
     const proxy = await startProxy({ TRACING_ENDPOINT: await place() });
     expect((await proxy.ask(PATH)).status).toBe(200);
     await proxy.close();
+    // The request and its upstream read.
+    expect(await metric(proxy, DROPPED)).toBe(2);
+  });
+
+  it('holds at most 4,096 spans while the collector does not respond, and counts further ones', async () => {
+    const lines: string[] = [];
+    const collector = await startOtlpReceiver();
+    const release = collector.hold();
+    let dropped = 0;
+    const tracing = createTracing(
+      { tracing: { endpoint: collector.endpoint, samplePercent: 100 } },
+      {
+        log: {
+          info: (_fields: object, msg?: string) => lines.push(String(msg)),
+          warn: (_: object, msg?: string) => lines.push(String(msg)),
+        },
+        clock: { now: () => STARTED_AT },
+        metrics: { countDroppedTelemetry: (_kind, count = 1) => (dropped += count) },
+        isTrustedProxy: () => false,
+      },
+    );
+    // A batch of 512 is sent, and 4,096 wait.
+    for (let span = 0; span < 512 + 4096 + 100; span++)
+      tracing?.tracer.run('resolve', ({ end }) => {
+        end(false);
+      });
+    expect(dropped).toBe(100);
+    expect(lines).toEqual(['trace export failed']);
+    release();
+    await expect.poll(() => collector.spans().length).toBe(512 + 4096);
+    await expect.poll(() => lines).toEqual(['trace export failed', 'traces are exported again']);
+  });
+
+  it('stops within seconds while the collector does not respond', async () => {
+    mockUpstream();
+    const collector = await startOtlpReceiver();
+    collector.hold();
+    const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint });
+    await proxy.ask(PATH);
+    await proxy.close();
+    expect(await metric(proxy, DROPPED)).toBe(2);
   });
 
   it.each([

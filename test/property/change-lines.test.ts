@@ -5,7 +5,7 @@ import { type RecordedChange, formatChange, formatGap, isGap } from '../../src/c
 import { identityOf } from '../../src/http/identity.js';
 
 const MEMBERS = [
-  ...['operation', 'id', 'time', 'handle', 'prefix', 'indexes', 'identity'],
+  ...['operation', 'id', 'time', 'handle', 'prefix', 'indexes', 'identity', 'claimedIdentity'],
   ...['interface', 'instance', 'outcome', 'requestId'],
 ];
 const text = fc.oneof(
@@ -23,9 +23,10 @@ const change: fc.Arbitrary<RecordedChange> = fc.record(
     prefix: text,
     indexes: fc.oneof(fc.array(fc.integer()), fc.constant('various' as const)),
     identity: text,
+    isConfirmed: fc.constant(true),
     requestId: text,
   },
-  { requiredKeys: ['operation', 'interface', 'outcome'] },
+  { requiredKeys: ['operation', 'interface', 'outcome', 'isConfirmed'] },
 );
 const stamp = fc.record({ id: fc.uuid(), time: fc.constant('2026-11-26T12:00:00.000Z'), instance: text });
 
@@ -36,7 +37,9 @@ describe('change line', () => {
       const line = formatChange(made, stamped);
       expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
       const { operation, ...parsed } = JSON.parse(line) as RecordedChange;
-      expect({ operation, ...parsed }).toEqual(JSON.parse(JSON.stringify({ ...made, ...stamped })));
+      const { isConfirmed, ...members } = made;
+      expect(isConfirmed).toBe(true);
+      expect({ operation, ...parsed }).toEqual(JSON.parse(JSON.stringify({ ...members, ...stamped })));
       expect(isGap(line)).toBe(false);
     },
   );
@@ -53,15 +56,17 @@ describe('change line', () => {
     },
   );
 
-  test.prop([fc.stringMatching(/^[^:]{0,20}$/u), fc.uuid()])(
-    'contains the identity without its password',
-    (name, password) => {
+  test.prop([fc.stringMatching(/^[^:]{0,20}$/u), fc.uuid(), fc.boolean()])(
+    'contains the identity, confirmed or claimed, without its password',
+    (name, password, isConfirmed) => {
       const login = `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
       const identity = identityOf(login);
-      const made = { operation: 'update', interface: 'record', outcome: 'changed', identity } as const;
+      const by = { identity, isConfirmed };
+      const made = { operation: 'update', interface: 'record', outcome: 'changed', ...by } as const;
       const line = formatChange(made, { id: '1', time: '2', instance: '3' });
       expect(line).not.toContain(password);
-      expect((JSON.parse(line) as { identity?: string }).identity).toBe(identity);
+      const member = isConfirmed ? 'identity' : 'claimedIdentity';
+      expect(JSON.parse(line)).toMatchObject({ [member]: identity });
     },
   );
 

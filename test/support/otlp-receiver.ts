@@ -31,6 +31,8 @@ export interface OtlpReceiver {
   endpoint: string;
   requests: ExportRequest[];
   spans: () => ReceivedSpan[];
+  /** Holds all responses until the returned function is called. */
+  hold: () => () => void;
 }
 
 const plain = (attributes: Attribute[]): ReceivedSpan['attributes'] =>
@@ -39,12 +41,13 @@ const plain = (attributes: Attribute[]): ReceivedSpan['attributes'] =>
 /** Starts a collector that responds with `status`. */
 export async function startOtlpReceiver(status = 200): Promise<OtlpReceiver> {
   const requests: ExportRequest[] = [];
+  let released = Promise.resolve();
   const server = createServer((req, res) => {
     let body = '';
     req.setEncoding('utf8').on('data', (text: string) => (body += text));
     req.once('end', () => {
       requests.push(JSON.parse(body) as ExportRequest);
-      res.writeHead(status, { 'Content-Type': 'application/json' }).end('{}');
+      void released.then(() => res.writeHead(status, { 'Content-Type': 'application/json' }).end('{}'));
     });
   });
   server.listen(0, '127.0.0.1');
@@ -56,6 +59,11 @@ export async function startOtlpReceiver(status = 200): Promise<OtlpReceiver> {
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`,
     requests,
+    hold: () => {
+      let release = (): void => undefined;
+      released = new Promise((resolve) => (release = resolve));
+      return release;
+    },
     spans: () =>
       requests
         .flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) => scopeSpans))

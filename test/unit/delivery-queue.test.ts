@@ -12,7 +12,7 @@ afterEach(() => {
 /** Creates a queue whose destination accepts lines unless `state.isDown`. */
 function createQueue() {
   const delivered: string[] = [];
-  const state = { isDown: false, dropped: 0, failures: 0 };
+  const state = { isDown: false, dropped: 0, failures: 0, recovered: [] as number[] };
   const queue = new DeliveryQueue({
     deliver(lines) {
       if (state.isDown) return Promise.reject(new Error('down'));
@@ -22,6 +22,7 @@ function createQueue() {
     formatGap: (count) => `gap ${count}`,
     onDropped: (count) => (state.dropped += count),
     onFailing: () => state.failures++,
+    onRecovered: (dropped) => state.recovered.push(dropped),
   });
   return { queue, delivered, state };
 }
@@ -37,7 +38,7 @@ describe('delivery queue', () => {
     expect(queue.length).toBe(0);
   });
 
-  it('delivers all lines after an outage, and reports the outage once', async () => {
+  it('delivers all lines after an outage, and reports its begin and its end once', async () => {
     const { queue, delivered, state } = createQueue();
     state.isDown = true;
     await queue.add(['0']);
@@ -49,6 +50,7 @@ describe('delivery queue', () => {
     expect(delivered).toEqual(['0', '1', '2']);
     await queue.add(['3']);
     expect(delivered).toEqual(['0', '1', '2', '3']);
+    expect(state.recovered).toEqual([0]);
   });
 
   it('drops the oldest lines above 10,000, counts them, and delivers a gap in their place', async () => {
@@ -62,6 +64,22 @@ describe('delivery queue', () => {
     expect(delivered).toEqual(['gap 5', ...numbers(5, 10_005)]);
     await queue.add(['last']);
     expect(delivered.at(-2)).toBe('10004');
+    expect(state.recovered).toEqual([5]);
+  });
+
+  it('drops the oldest lines above 8 Mi characters', async () => {
+    const { queue, delivered, state } = createQueue();
+    state.isDown = true;
+    const long = 'x'.repeat(1024 * 1024);
+    await queue.add(['first']);
+    for (let added = 0; added < 10; added++) await queue.add([`${added}${long}`]);
+    expect([queue.length, state.dropped]).toEqual([7, 4]);
+    state.isDown = false;
+    await vi.advanceTimersByTimeAsync(500);
+    expect(delivered.map((line) => line.slice(0, 5))).toEqual([
+      'gap 4',
+      ...['3xxxx', '4xxxx', '5xxxx', '6xxxx', '7xxxx', '8xxxx', '9xxxx'],
+    ]);
   });
 
   it('resolves `add` after 500 ms when the destination does not respond', async () => {
@@ -71,6 +89,7 @@ describe('delivery queue', () => {
       formatGap: String,
       onDropped: () => undefined,
       onFailing: () => undefined,
+      onRecovered: () => undefined,
     });
     const added = queue.add(['0']).then(() => lines.push('resolved'));
     await vi.advanceTimersByTimeAsync(499);

@@ -1,0 +1,157 @@
+// The bounded buffer of the log: what it drops, counts and reports.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { LogBuffer, type LogSink } from '../../src/observe/log-buffer.js';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A sink that writes at most `state.accepts` bytes at a time, fails with `state.error`, or does not respond. */
+function createBuffer() {
+  const state = { accepts: Infinity, error: undefined as string | undefined, isSilent: false };
+  let text = '';
+  let calls = 0;
+  const take = (chunk: Buffer): number => {
+    if (state.error !== undefined) throw Object.assign(new Error('failed'), { code: state.error });
+    const taken = chunk.subarray(0, state.accepts);
+    text += taken.toString();
+    return taken.length;
+  };
+  const sink: LogSink = {
+    write(chunk, done) {
+      calls++;
+      if (state.isSilent) return;
+      try {
+        done(null, take(chunk));
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+    writeNow: take,
+  };
+  const buffer = new LogBuffer(sink);
+  const counted: number[] = [];
+  buffer.onDropped = (count) => counted.push(count);
+  return { buffer, state, counted, text: () => text, calls: () => calls };
+}
+
+const MIB = 1024 * 1024;
+const lineOf = (chars: number): string => `${'x'.repeat(chars - 1)}\n`;
+const parsed = (text: string) =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+describe('log buffer', () => {
+  test('writes lines together, after 100 ms or 4,096 characters', async () => {
+    const { buffer, text, calls } = createBuffer();
+    buffer.write('a\n');
+    buffer.write('b\n');
+    expect(calls()).toBe(0);
+    await vi.advanceTimersByTimeAsync(100);
+    expect([text(), calls()]).toEqual(['a\nb\n', 1]);
+    buffer.write(lineOf(4096));
+    expect(calls()).toBe(2);
+  });
+
+  test('writes the rest of a partly written chunk before later lines', () => {
+    const { buffer, state, text } = createBuffer();
+    state.accepts = 1000;
+    const lines = `${lineOf(4000)}begin of the next\n`;
+    buffer.write(`${lines}${lineOf(4000)}`);
+    buffer.write('last\n');
+    buffer.flush(() => undefined);
+    expect(text()).toBe(`${lines}${lineOf(4000)}last\n`);
+  });
+
+  test.each([
+    ['does not accept any', (state: { error: string | undefined }) => (state.error = 'ENOSPC')],
+    ['does not respond', (state: { isSilent: boolean }) => (state.isSilent = true)],
+  ])('drops and counts new lines above 4 Mi characters while the sink %s', (_what, fail) => {
+    const { buffer, state, counted } = createBuffer();
+    fail(state);
+    for (let mib = 0; mib < 4; mib++) buffer.write(lineOf(MIB));
+    expect(counted).toEqual([]);
+    buffer.write('one\ntwo\n');
+    buffer.write('three\n');
+    expect(counted).toEqual([2, 1]);
+  });
+
+  test('keeps all lines of a short outage, in order', async () => {
+    const { buffer, state, text, counted } = createBuffer();
+    state.error = 'EIO';
+    buffer.write(lineOf(5000));
+    buffer.write('during\n');
+    await vi.advanceTimersByTimeAsync(1000);
+    state.error = undefined;
+    buffer.write('after\n');
+    await vi.advanceTimersByTimeAsync(200);
+    expect(text()).toBe(`${lineOf(5000)}during\nafter\n`);
+    expect(counted).toEqual([]);
+  });
+
+  test('marks in the log where dropping begins, and states the number and the reason when it has ended', async () => {
+    const { buffer, state, text } = createBuffer();
+    state.error = 'ENOSPC';
+    for (let mib = 0; mib < 4; mib++) buffer.write(lineOf(MIB));
+    for (let dropped = 0; dropped < 3; dropped++) buffer.write('{"msg":"lost"}\n');
+    state.error = undefined;
+    await vi.advanceTimersByTimeAsync(200);
+    buffer.write('{"msg":"kept"}\n');
+    await vi.advanceTimersByTimeAsync(100);
+    expect(parsed(text())).toMatchObject([
+      { level: 'warn', msg: 'log lines are dropped' },
+      { level: 'warn', msg: 'log lines were dropped', dropped: 3, reason: 'ENOSPC' },
+      { msg: 'kept' },
+    ]);
+  });
+
+  test('reports a slow reader once, not for each line that it reads', async () => {
+    const { buffer, state, text } = createBuffer();
+    state.error = 'EAGAIN';
+    for (let mib = 0; mib < 4; mib++) buffer.write(lineOf(MIB));
+    for (let turn = 0; turn < 10; turn++) {
+      buffer.write(lineOf(MIB));
+      state.error = undefined;
+      state.accepts = 1;
+      buffer.write('x\n');
+      state.error = 'EAGAIN';
+      await vi.advanceTimersByTimeAsync(5);
+    }
+    Object.assign(state, { error: undefined, accepts: Infinity });
+    await vi.advanceTimersByTimeAsync(200);
+    expect(parsed(text()).map(({ msg }) => msg)).toEqual(['log lines are dropped', 'log lines were dropped']);
+  });
+
+  test('calls back a flush after the last line, and after a failed write', () => {
+    const { buffer, state, text } = createBuffer();
+    let flushed = 0;
+    const flush = (): void => {
+      buffer.flush(() => flushed++);
+    };
+    flush();
+    expect(flushed).toBe(1);
+    buffer.write('a\n');
+    flush();
+    expect([flushed, text()]).toEqual([2, 'a\n']);
+    state.error = 'ENOSPC';
+    buffer.write('b\n');
+    flush();
+    expect(flushed).toBe(3);
+  });
+
+  test.each(['ENOSPC', 'EIO', 'EAGAIN'])('gives up at exit when the sink fails with %s', (code) => {
+    const { buffer, state, text } = createBuffer();
+    buffer.write('a\n');
+    buffer.flushNow();
+    expect(text()).toBe('a\n');
+    state.error = code;
+    buffer.write('b\n');
+    buffer.flushNow();
+    expect(text()).toBe('a\n');
+  });
+});
