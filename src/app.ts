@@ -6,7 +6,7 @@ import { type Audit, createAudit } from './audit/audit.js';
 import { type Operations, createOperations } from './admin/operations.js';
 import { type CacheEvents, createCache } from './cache/cache.js';
 import { createChanges } from './changes/changes.js';
-import { systemClock } from './cache/clock.js';
+import { type Clock, systemClock } from './cache/clock.js';
 import { PreparedCache } from './cache/prepared-cache.js';
 import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
 import type { Config } from './config/schema.js';
@@ -54,7 +54,8 @@ export interface AppDeps {
   config: Config;
   logger: Logger;
   metrics: Metrics;
-  now?: () => number;
+  /** Replaces parts of the system clock. */
+  clock?: Partial<Clock>;
   /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
   createDispatcher?: typeof createPools;
 }
@@ -160,9 +161,9 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
 
 function createContext(
   settings: () => AppSettings,
-  { logger: log, metrics, now = Date.now }: Omit<AppDeps, 'config'>,
+  { logger: log, metrics, clock: replaced }: Omit<AppDeps, 'config'>,
 ) {
-  const clock = { ...systemClock, now };
+  const clock = { ...systemClock, ...replaced };
   const tracing = createTracing(settings(), { log, clock });
   const context: Context = {
     log,
@@ -170,7 +171,7 @@ function createContext(
     metrics,
     clock,
     tracer: tracing?.tracer,
-    reads: createReadCounter(settings(), now),
+    reads: createReadCounter(settings(), clock.wall),
   };
   return { context, closeTracing: async () => tracing?.close() };
 }

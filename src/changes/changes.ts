@@ -25,7 +25,7 @@ export function createChanges(
   { commands }: Pick<Cache, 'commands'>,
 ): Changes {
   const stamp = () => ({
-    time: new Date(clock.now()).toISOString(),
+    time: new Date(clock.wall()).toISOString(),
     instance: `${hostname()}:${process.pid}`,
   });
   const reportsOf = (destination: 'file' | 'feed' | 'webhook') => ({
@@ -40,7 +40,7 @@ export function createChanges(
   const { enabled, maxEntries, webhook: hook } = changes;
   const feed =
     enabled || hook.url !== undefined
-      ? createChangeLog({ maxEntries, now: clock.now, ...reportsOf('feed') }, commands)
+      ? createChangeLog({ maxEntries, now: clock.wall, ...reportsOf('feed') }, commands)
       : undefined;
   const queues = new Map<string, DeliveryQueue>();
   if (audit.file !== undefined)

@@ -174,7 +174,7 @@ export interface Tracing {
 /** Returns undefined if no tracing endpoint is configured. */
 export function createTracing(
   { tracing: { endpoint, samplePercent } }: Pick<Config, 'tracing'>,
-  { log, clock: { now } }: { log: Pick<Logger, 'warn'>; clock: { now: () => number } },
+  { log, clock: { wall: now } }: { log: Pick<Logger, 'warn'>; clock: { wall: () => number } },
 ): Tracing | undefined {
   if (endpoint === undefined) return undefined;
   let wasFailing = false;

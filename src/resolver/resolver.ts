@@ -70,7 +70,7 @@ const MAX_FAILURES = 100_000;
 /** Creates the resolver. `settings` is called repeatedly, because a reload may change them. */
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
-  { clock: { now } }: Context,
+  { clock: { now, wall } }: Context,
   { cache, upstream, limitMiss, refOf, staleIfErrorMs, unknownTtlMs, onHit }: ResolverParts,
 ): Resolver<unknown> {
   const { retryAfterMs, staleAfterMs, mirrorMaxTtlMs } = settings().upstream;
@@ -93,6 +93,7 @@ export function createResolver(
     limitMiss,
     onHit,
     now,
+    wall,
   });
 }
 
