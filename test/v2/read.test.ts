@@ -25,7 +25,6 @@ describe('authenticated ePIC v2 read', () => {
       'content-type': 'application/json;charset=utf-8',
       'cache-control': 'no-store',
       etag: recordEtag(RECORD),
-      'last-modified': 'Sat, 21 Nov 2026 09:00:00 GMT',
       vary: 'Accept-Encoding, Authorization, Origin',
     });
     expect(read(answer)).toEqual([
@@ -78,6 +77,17 @@ describe('authenticated ePIC v2 read', () => {
     const [get, head] = [await v2(`/${NAME}`), await v2(`/${NAME}`, { method: 'HEAD' })];
     expect([head.status, head.text]).toEqual([200, '']);
     expect(head.headers['content-length']).toBe(get.headers['content-length']);
+  });
+});
+
+describe('ePIC v2 read with a condition on a date', () => {
+  test('returns the record, which has no modification date', async () => {
+    scriptUpstream(reply.record(RECORD));
+    const { v2 } = await start();
+    const headers = { 'If-Modified-Since': 'Sat, 21 Nov 2099 09:00:00 GMT' };
+    const answer = await v2(`/${NAME}`, { headers });
+    expect(answer.status).toBe(200);
+    expect(answer.headers).not.toHaveProperty('last-modified');
   });
 });
 
