@@ -40,6 +40,8 @@ export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle:
   if (resolution.stale) deps.onStale(resolution.stale);
   const { freshness, now } = deps;
   const headers = cacheHeaders({ resolution, authoritative: false, now: now(), freshness });
+  // A 404 is sent as a problem document, which keeps this header.
+  call.res.setHeader('Cache-Status', headers['Cache-Status'] ?? '');
   await sendValues(call, await valuesOf(call, resolution), headers);
 }
 

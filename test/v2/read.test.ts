@@ -126,6 +126,21 @@ describe('anonymous ePIC v2 read', () => {
     expect(upstream.asked).toBe(1);
   });
 
+  test('names a stale 404 in Cache-Status, as a fresh one', async () => {
+    const upstream = mockUpstream(notFound(NAME));
+    const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
+    await v2(`/${NAME}`, { as: null });
+    const fresh = await v2(`/${NAME}`, { as: null });
+    expect(fresh.headers['cache-status']).toBe('handle-resolver-proxy; hit; ttl=30');
+    proxy.pass(31_000);
+    upstream.answers({ status: 500, body: '', error: 'ECONNREFUSED' });
+    const stale = await v2(`/${NAME}`, { as: null });
+    expect([stale.status, stale.headers['cache-status']]).toEqual([
+      404,
+      'handle-resolver-proxy; hit; ttl=-1; detail=error',
+    ]);
+  });
+
   test('is served stale while the Handle server is down when v2.anonymousRead is true', async () => {
     const upstream = mockUpstream(recordOf(RECORD, NAME));
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });

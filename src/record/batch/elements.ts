@@ -57,7 +57,8 @@ export function createStartElement(
   { query, pretty, runSteps, caller, refusalOf }: ElementRequest,
 ): StartElement {
   const { resolver } = deps;
-  const write = (name: string, body: Body): string => elementText(name, body, pretty);
+  const write = (name: string, body: Body, stale?: StaleReason): string =>
+    elementText(name, { ...body, stale }, pretty);
   let selectedChars = 0;
 
   function* answer(name: string, handle: HandleRef, resolution: Resolution): Steps<RenderedElement> {
@@ -67,8 +68,9 @@ export function createStartElement(
     deps.onElement(resultOf(resolution, query));
     const exists = existsBy(resolution);
     if (exists !== undefined) deps.reads?.count({ handle, interface: 'batch', exists });
-    if (resolution.kind === 'entry' && resolution.stale !== undefined) deps.onStale(resolution.stale);
-    return { text: write(name, yield* bodyOfResolution(resolution, { handle, query })), readChars };
+    const stale = resolution.kind === 'entry' ? resolution.stale : undefined;
+    if (stale !== undefined) deps.onStale(stale);
+    return { text: write(name, yield* bodyOfResolution(resolution, { handle, query }), stale), readChars };
   }
 
   function fail(name: string, failure: ServiceError, handle?: HandleRef): RenderedElement {
@@ -110,8 +112,14 @@ function parseName(name: string): string | ServiceError {
 }
 
 /** Formats an element on a separate line, so that programs can read an array of any length line by line. */
-function elementText(name: string, { status, json }: Body, pretty: boolean): string {
-  const element = `{"handle":${writeJson(name)},"status":${status},"body":${json}}`;
+function elementText(
+  name: string,
+  { status, json, stale }: Body & { stale: StaleReason | undefined },
+  pretty: boolean,
+): string {
+  // The reason of a stale element, as in Cache-Status, which a batch cannot have for each element.
+  const mark = stale === undefined ? '' : `,"stale":"${stale}"`;
+  const element = `{"handle":${writeJson(name)},"status":${status}${mark},"body":${json}}`;
   // The element is indented as part of an array, whose brackets are then removed.
   return pretty ? prettyJson(`[${element}]`).slice(1, -2) : `\n${element}`;
 }
