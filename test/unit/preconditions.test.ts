@@ -71,7 +71,7 @@ describe('preconditions (RFC 9110 section 13)', () => {
       expect(verdict('PUT', { 'if-unmodified-since': 'yesterday' })).toBe('failed');
     });
 
-    it('is ignored beside If-Match, and for a read', () => {
+    it('is ignored together with If-Match, and for a read', () => {
       expect(verdict('PUT', { ...date, 'if-match': '"a"' })).toBe('pass');
       expect(verdict('GET', date)).toBe('pass');
     });
