@@ -6,7 +6,7 @@ import { type Audit, createAudit } from './audit/audit.js';
 import { type Operations, createOperations } from './admin/operations.js';
 import { type CacheEvents, createCache } from './cache/cache.js';
 import { createChanges } from './changes/changes.js';
-import { systemClock } from './cache/clock.js';
+import { type Clock, systemClock } from './cache/clock.js';
 import { PreparedCache } from './cache/prepared-cache.js';
 import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
 import type { Config } from './config/schema.js';
@@ -54,7 +54,8 @@ export interface AppDeps {
   config: Config;
   logger: Logger;
   metrics: Metrics;
-  now?: () => number;
+  /** Replaces parts of the system clock. */
+  clock?: Partial<Clock>;
   /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
   createDispatcher?: typeof createPools;
 }
@@ -164,11 +165,11 @@ function createContext(
   {
     logger: log,
     metrics,
-    now = Date.now,
+    clock: replaced,
     isTrustedProxy,
   }: Omit<AppDeps, 'config' | 'createDispatcher'> & Pick<ClientConnections, 'isTrustedProxy'>,
 ) {
-  const clock = { ...systemClock, now };
+  const clock = { ...systemClock, ...replaced };
   onDroppedLines(log, (count) => {
     metrics.countDroppedTelemetry('log', count);
   });
@@ -179,7 +180,7 @@ function createContext(
     metrics,
     clock,
     tracer: tracing?.tracer,
-    reads: createReadCounter(settings(), now),
+    reads: createReadCounter(settings(), clock.wall),
   };
   return { context, closeTracing: async () => tracing?.close() };
 }

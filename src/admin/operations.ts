@@ -54,10 +54,10 @@ const MAX_CONCURRENT_PURGES = 200;
 /** Calls `settings` on each use, because a reload may change the traffic rules. */
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
-  { log, metrics, clock: { now } }: Context,
+  { log, metrics, clock: { now, wall } }: Context,
   { cache, resolver, restoring, coordination, changes, reports }: OperationsParts,
 ): Operations {
-  const startedAt = now();
+  const [startedAt, startDate] = [now(), new Date(wall())];
   return {
     async purge(request) {
       await purge(resolver, request);
@@ -68,8 +68,8 @@ export function createOperations(
     stats: () =>
       readStatistics(
         metrics,
-        { version: VERSION, startedAt, redis: cache.redisState(), logLevel: log.level },
-        now(),
+        { version: VERSION, startedAt: startDate, redis: cache.redisState(), logLevel: log.level },
+        now() - startedAt,
       ),
     async traffic() {
       const { networks, agents } = metrics.recent.clients();

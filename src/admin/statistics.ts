@@ -13,7 +13,7 @@ interface Reading {
 /** Instance properties without a metric. */
 interface InstanceFacts {
   version: string;
-  startedAt: number;
+  startedAt: Date;
   redis: 'up' | 'down' | 'disabled';
   logLevel: string;
 }
@@ -23,7 +23,7 @@ export type Statistics = Awaited<ReturnType<typeof readStatistics>>;
 export async function readStatistics(
   { registry, recent, auditsOfLastDay }: Pick<Metrics, 'registry' | 'recent' | 'auditsOfLastDay'>,
   { version, startedAt, redis, logLevel }: InstanceFacts,
-  now: number,
+  uptimeMs: number,
 ) {
   const read = (metric: MetricEntry): Promise<Reading[]> => readMetric(registry, metric);
   const [requests, upstream, memory] = await Promise.all([
@@ -35,8 +35,8 @@ export async function readStatistics(
   const eventLoopDelaySeconds = sum(await read(METRICS.eventLoopDelay));
   return {
     version,
-    startedAt: new Date(startedAt).toISOString(),
-    uptimeSeconds: Math.round((now - startedAt) / 1000),
+    startedAt: startedAt.toISOString(),
+    uptimeSeconds: Math.round(uptimeMs / 1000),
     requests,
     upstream,
     ...recent.handles(),

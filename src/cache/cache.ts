@@ -217,7 +217,9 @@ export function createInstance({
       onState();
     },
   });
-  const member = new Member({ commands, clock, pending, deliver, onRenewed: onState });
+  // The lease compares the wall clock with the monotonic clock.
+  const memberClock = { ...clock, now: clock.wall };
+  const member = new Member({ commands, clock: memberClock, pending, deliver, onRenewed: onState });
   const { disconnectedMaxAgeMs, disconnectedWrites } = redis;
   const hub = new Hub({
     now,

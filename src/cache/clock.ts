@@ -2,8 +2,10 @@
 import { randomUUID } from 'node:crypto';
 
 export interface Clock {
-  /** Wall clock (ms since the epoch). */
+  /** Time for TTLs, ages and timeouts (ms since the epoch): never steps back. See `createSteadyTime`. */
   now: () => number;
+  /** Wall clock (ms since the epoch), for times that leave this process. It may be wrong, and may be set. */
+  wall: () => number;
   /** Monotonic clock (ms). */
   monotonic: () => number;
   /** Calls `run` after `ms` and after pending I/O. Returns a cancel function. */
@@ -11,9 +13,38 @@ export interface Clock {
   randomId: () => string;
 }
 
-export const systemClock: Clock = {
-  now: Date.now,
+/** A wall clock that gains more than this on the monotonic clock was set, or the machine was suspended (ms). */
+const MAX_GAIN_MS = 250;
+
+/**
+ * Returns a time that starts at the wall clock and advances with the monotonic clock. It also advances when
+ * the wall clock jumps ahead, because the monotonic clock stops while a machine is suspended. A wall clock
+ * that is set back changes nothing, so a wrong clock shortens TTLs, and never prolongs them.
+ */
+export function createSteadyTime({ wall, monotonic }: Pick<Clock, 'wall' | 'monotonic'>): () => number {
+  let offset = wall() - monotonic();
+  /** The least difference between both clocks since the last jump. */
+  let least = offset;
+  return function now() {
+    const elapsed = monotonic();
+    const difference = wall() - elapsed;
+    if (difference < least) least = difference;
+    else if (difference > least + MAX_GAIN_MS) {
+      offset += difference - least;
+      least = difference;
+    }
+    return Math.floor(offset + elapsed);
+  };
+}
+
+const systemClocks: Pick<Clock, 'wall' | 'monotonic'> = {
+  wall: Date.now,
   monotonic: () => performance.now(),
+};
+
+export const systemClock: Clock = {
+  ...systemClocks,
+  now: createSteadyTime(systemClocks),
   after(ms, run) {
     let immediate: NodeJS.Immediate | undefined;
     // A reply may be waiting unread after a busy period: read it before the timeout fires.

@@ -5,7 +5,10 @@ import { parseJson } from '../handle/json.js';
 import type { Answer } from '../handle/outcome.js';
 import { assertValue } from '../handle/value.js';
 
-/** The cached state of a handle. All times are milliseconds since the epoch. */
+/**
+ * The cached state of a handle. Times are in milliseconds: in memory by `Clock.now`, in files by the wall
+ * clock, in Redis by the clock of the Redis server.
+ */
 export interface Entry {
   kind: Answer['kind'];
   /** Public values as a JSON array; empty for `empty` and `not-found`. */
@@ -22,7 +25,7 @@ export interface Entry {
 
 export type Times = Pick<Entry, 'requestedAt' | 'staleAt'>;
 
-/** Returns the entry as permanently stale, even if the clock is set back later. */
+/** Marks the entry as permanently stale. */
 export const asStale = <T extends Times>(entry: T): T => ({ ...entry, staleAt: 0 });
 
 export const isSame = (one: Entry, other: Entry): boolean =>
@@ -160,13 +163,13 @@ export const originOf = (buffer: Buffer): LoadOrigin => ({
   ban: buffer.readDoubleBE(BAN_AT),
 });
 
-/** Shifts the times of an entry from the future, which an instance with a fast clock wrote. */
-export function withoutSkew(entry: Entry, now: number): Entry {
-  const skewMs = entry.requestedAt - now;
-  if (skewMs <= 0) return entry;
-  const staleAt = Math.max(0, entry.staleAt - skewMs);
-  return { ...entry, requestedAt: now, staleAt, deleteAt: entry.deleteAt - skewMs };
-}
+/** Shifts the times of an entry, for example to a different clock. An entry marked stale stays marked. */
+export const shiftTimes = (entry: Entry, byMs: number): Entry => ({
+  ...entry,
+  requestedAt: entry.requestedAt + byMs,
+  staleAt: entry.staleAt === 0 ? 0 : entry.staleAt + byMs,
+  deleteAt: entry.deleteAt + byMs,
+});
 
 const isIntact = (buffer: Buffer): boolean =>
   buffer.length >= HEADER_BYTES && buffer.readUInt32BE(CHECKSUM_AT) === checksumOf(buffer);

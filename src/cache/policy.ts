@@ -2,7 +2,7 @@
 import type { Bytes } from '../handle/bytes.js';
 import type { Answer } from '../handle/outcome.js';
 import type { Ttl } from '../handle/value.js';
-import { type Entry, type Times, asStale, withoutSkew } from './entry.js';
+import { type Entry, type Times, asStale, shiftTimes } from './entry.js';
 
 /** TTL bounds (ms), as configured under `cache`. */
 export interface TtlBounds {
@@ -13,13 +13,20 @@ export interface TtlBounds {
   mirrorMaxTtlMs?: number;
 }
 
+/** The send time of a request. */
+export interface RequestTime {
+  requestedAt: number;
+  /** The same time by the wall clock, for the absolute TTLs of values. */
+  wallTime: number;
+}
+
 /**
- * Creates an entry from an answer. The TTL counts from `requestedAt`, when the request was sent, because the
- * record may have changed since then.
+ * Creates an entry from an answer. The TTL counts from the request, because the record may have changed since
+ * then.
  */
-export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds): Entry {
+export function makeEntry(answer: Answer, { requestedAt, wallTime }: RequestTime, bounds: TtlBounds): Entry {
   const maxMs = answer.isFromMirror ? (bounds.mirrorMaxTtlMs ?? Infinity) : Infinity;
-  const staleAt = requestedAt + Math.min(ttlMsOf(answer, requestedAt, bounds), maxMs);
+  const staleAt = requestedAt + Math.min(ttlMsOf(answer, wallTime, bounds), maxMs);
   return {
     kind: answer.kind,
     values: answer.kind === 'found' ? answer.values : ('' as Bytes),
@@ -48,16 +55,24 @@ export function isStorable(entry: Entry, now: number): boolean {
 /** A period of 100 years: effectively forever, but finite, so that it can be sent as JSON. */
 const WITHOUT_END_MS = 36_500 * 86_400_000;
 
+interface RestoredAt {
+  now: number;
+  /** The same time by the wall clock, which the times in a file follow. */
+  wallTime: number;
+  staleIfErrorMs: number;
+  hasServer: boolean;
+}
+
 /**
  * Adapts an entry that is restored from a file and has not been revalidated. It becomes stale or, if no
  * server can revalidate it, permanently fresh. Its stale-if-error time grows if `staleIfErrorMs` was raised
- * after the entry was stored.
+ * after the entry was stored. An entry from the future, by a wall clock that was wrong, counts as loaded now.
  */
 export function makeUncheckedEntry(
   entry: Entry,
-  { now, staleIfErrorMs, hasServer }: { now: number; staleIfErrorMs: number; hasServer: boolean },
+  { now, wallTime, staleIfErrorMs, hasServer }: RestoredAt,
 ): Entry {
-  const known = withoutSkew(entry, now);
+  const known = shiftTimes(entry, now - Math.max(wallTime, entry.requestedAt));
   const end = now + WITHOUT_END_MS;
   if (!hasServer) return { ...known, staleAt: end, deleteAt: end };
   return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfErrorMs) });
@@ -67,11 +82,11 @@ export function makeUncheckedEntry(
  * Returns the smallest TTL of the public values: 0 if it has expired, otherwise clamped to the bounds. An
  * answer without public values has the TTL of a not-found answer.
  */
-function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBounds): number {
+function ttlMsOf(answer: Answer, wallTime: number, { found, notFound }: TtlBounds): number {
   if (answer.kind !== 'found') return notFound.ttlMs;
   // Math.min with all TTLs as arguments would overflow the stack for a record with very many values.
   const smallest = answer.ttls.reduce<number>(
-    (least, ttl) => Math.min(least, remainingMs(ttl, requestedAt)),
+    (least, ttl) => Math.min(least, remainingMs(ttl, wallTime)),
     Infinity,
   );
   if (smallest <= 0) return 0;
@@ -82,10 +97,10 @@ function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBo
  * Returns the remaining TTL: a relative TTL counts from the load, an absolute TTL ends at its date, and an
  * invalid date counts as expired.
  */
-function remainingMs(ttl: Ttl, requestedAt: number): number {
+function remainingMs(ttl: Ttl, wallTime: number): number {
   if (typeof ttl === 'number') return ttl * 1000;
   const until = Date.parse(ttl);
-  return Number.isNaN(until) ? 0 : until - requestedAt;
+  return Number.isNaN(until) ? 0 : until - wallTime;
 }
 
 /**
@@ -105,10 +120,10 @@ export type EntryState = 'fresh' | 'stale' | 'none';
 
 /**
  * Whether an entry, or a response prepared from it, is fresh. An entry from before `trustedSince` may have
- * missed an invalidation.
+ * missed an invalidation. The age of an entry from the future is unknown.
  */
 export const isFresh = ({ requestedAt, staleAt }: Times, now: number, trustedSince: number): boolean =>
-  now < staleAt && requestedAt >= trustedSince;
+  requestedAt <= now && now < staleAt && requestedAt >= trustedSince;
 
 /** Judges the freshness of an entry from any tier. */
 export function judge(entry: Entry | undefined, now: number, trustedSince = 0): EntryState {

@@ -29,7 +29,7 @@ export function createChanges(
   cache: Pick<Cache, 'commands' | 'era'>,
 ): Changes {
   const stamp = () => ({
-    time: new Date(clock.now()).toISOString(),
+    time: new Date(clock.wall()).toISOString(),
     instance: `${hostname()}:${process.pid}`,
   });
   const reportsOf = (destination: 'file' | 'feed' | 'webhook') => ({
@@ -47,7 +47,7 @@ export function createChanges(
   const { enabled, maxEntries, webhook: hook } = changes;
   const feed =
     enabled || hook.url !== undefined
-      ? createChangeLog({ maxEntries, now: clock.now, ...reportsOf('feed') }, cache)
+      ? createChangeLog({ maxEntries, now: clock.wall, ...reportsOf('feed') }, cache)
       : undefined;
   const queues = new Map<string, DeliveryQueue>();
   if (audit.file !== undefined)

@@ -8,7 +8,7 @@ import type { ChangeLog, LogEntry } from '../coordination/change-log.js';
 
 interface WebhookDeps {
   feed: ChangeLog;
-  clock: Pick<Clock, 'now' | 'randomId' | 'after'>;
+  clock: Pick<Clock, 'wall' | 'randomId' | 'after'>;
   /** Called with the minimum number of changes that left the feed before they were posted. */
   onDropped: (count: number) => void;
   /** Called with the first of consecutive failures. */
@@ -48,7 +48,7 @@ export function createWebhook(
     const batch = await feed.read(cursor);
     if (batch === undefined || batch.entries.length === 0) return undefined;
     try {
-      await post(batch.entries, { url: endpoint, secret, now: clock.now(), signal: abort.signal });
+      await post(batch.entries, { url: endpoint, secret, now: clock.wall(), signal: abort.signal });
     } catch (error) {
       if (failures++ === 0) onFailing(error);
       return undefined;

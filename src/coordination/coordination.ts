@@ -38,9 +38,9 @@ export function createCoordination(
   { commands: shared, era }: Pick<Cache, 'commands' | 'era'>,
 ): Coordination {
   const { v2, redis, servers, reports } = settings();
-  const { now, randomId } = context.clock;
+  const { now, wall, randomId } = context.clock;
   const withRedis = shared && { shared };
-  const limitedNetworks = new LimitedNetworks({ now, shared, ...logLimits(context) });
+  const limitedNetworks = new LimitedNetworks({ now: wall, shared, ...logLimits(context) });
   const timer = setInterval(() => {
     if (settings().traffic.enumeration.perMinute > 0) void limitedNetworks.refresh();
     else limitedNetworks.clear();

@@ -20,6 +20,7 @@ export interface LimitReports {
 }
 
 interface LimitedDeps extends LimitReports {
+  /** Wall clock: instances share the ends of limits. */
   now: () => number;
   shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
 }

@@ -1,4 +1,5 @@
 // Computes Age, Cache-Control, Expires and Cache-Status from an entry and the time.
+import type { Clock } from '../cache/clock.js';
 import type { Times } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
 import type { FromEntry } from '../resolver/resolution.js';
@@ -15,7 +16,7 @@ export const varyOf = (names: readonly string[] = []): string =>
   names.length === 0 ? VARY : [...names, VARY].join(', ');
 
 /** Returns headers for downstream caches (Cache-Control, optionally Expires) for a remaining TTL. */
-export type Freshness = (ttlSeconds: number, now: number) => Record<string, string>;
+export type Freshness = (ttlSeconds: number) => Record<string, string>;
 
 /** Maximum reuse times; the remaining TTL also limits reuse. `sharedMaxAgeMs` 0 omits `s-maxage`. */
 type ReuseLimits = Pick<Config['http'], 'clientMaxAgeMs' | 'sharedMaxAgeMs'>;
@@ -35,12 +36,12 @@ export const recordFreshness =
  * at the upstream request. `Expires` is for HTTP/1.0 caches.
  */
 export const redirectFreshness =
-  ({ clientMaxAgeMs, sharedMaxAgeMs }: ReuseLimits): Freshness =>
-  (ttlSeconds, now) => {
+  ({ clientMaxAgeMs, sharedMaxAgeMs }: ReuseLimits, { wall }: Pick<Clock, 'wall'>): Freshness =>
+  (ttlSeconds) => {
     const maxAge = bounded(ttlSeconds, clientMaxAgeMs);
     return {
       'Cache-Control': `public, max-age=${maxAge}${sharedMaxAge(ttlSeconds, sharedMaxAgeMs)}`,
-      Expires: new Date(now + maxAge * 1000).toUTCString(),
+      Expires: new Date(wall() + maxAge * 1000).toUTCString(),
     };
   };
 
@@ -50,9 +51,12 @@ export interface FreshnessRules {
   redirectFreshness: Freshness;
 }
 
-export const freshnessRules = ({ http }: { http: ReuseLimits }): FreshnessRules => ({
+export const freshnessRules = (
+  { http }: { http: ReuseLimits },
+  { clock }: { clock: Pick<Clock, 'wall'> },
+): FreshnessRules => ({
   freshness: recordFreshness(http),
-  redirectFreshness: redirectFreshness(http),
+  redirectFreshness: redirectFreshness(http, clock),
 });
 
 const sharedMaxAge = (ttlSeconds: number, sharedMaxAgeMs: number): string =>
@@ -82,7 +86,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   const isReusable = stale === undefined && !authoritative;
   const ttl = ttlOf(entry, now);
   // Avoids spreading the result, because each spread member would change the hidden class of the headers.
-  const { 'Cache-Control': cacheControl = '', Expires } = freshness(isReusable ? ttl : 0, now);
+  const { 'Cache-Control': cacheControl = '', Expires } = freshness(isReusable ? ttl : 0);
   return {
     Age: ageOf(entry, now),
     'Cache-Control': authoritative ? 'no-cache' : cacheControl,
@@ -96,7 +100,7 @@ function hitHeaders(entry: Times, now: number, freshness: Freshness): Record<str
   const ttl = ttlOf(entry, now);
   return {
     Age: ageOf(entry, now),
-    ...freshness(ttl, now),
+    ...freshness(ttl),
     'Cache-Status': `${CACHE_NAME}; hit; ttl=${ttl}`,
   };
 }

@@ -1,11 +1,10 @@
-// Evaluates If-Match, If-None-Match, If-Modified-Since and If-Unmodified-Since (RFC 9110 §13).
+// Evaluates If-Match, If-None-Match and If-Unmodified-Since (RFC 9110 §13).
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 
 export interface ConditionHeaders {
   'if-match'?: string | undefined;
   'if-none-match'?: string | undefined;
-  'if-modified-since'?: string | undefined;
   'if-unmodified-since'?: string | undefined;
 }
 
@@ -15,7 +14,6 @@ export interface ResourceState {
   exists: boolean;
   /** ETags of every representation. */
   etags?: readonly string[] | undefined;
-  lastModified?: Date | undefined;
 }
 
 export type Verdict = 'pass' | 'not-modified' | 'failed';
@@ -44,27 +42,26 @@ export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method'
 
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';
 
-/** Evaluates If-Match, else If-Unmodified-Since (§13.1.1, §13.1.4). */
-function isUnchanged(
-  headers: ConditionHeaders,
-  { exists, etags = [], lastModified }: ResourceState,
-): boolean {
+/**
+ * Evaluates If-Match, else If-Unmodified-Since (§13.1.1, §13.1.4). A record has no modification date: its
+ * newest timestamp goes back when a value is removed, and two writes may have the same second. A write with
+ * `If-Unmodified-Since` alone fails instead of undoing a change that its client has not seen.
+ */
+function isUnchanged(headers: ConditionHeaders, state: ResourceState): boolean {
+  const { exists, etags = [] } = state;
   const tags = readTags('If-Match', headers['if-match']);
   // Strong comparison: a weak tag matches nothing (§8.8.3.2).
   if (tags !== undefined) return exists && (tags === '*' || tags.some((tag) => etags.includes(tag)));
-  const since = readDate(headers['if-unmodified-since']);
-  return since === undefined || lastModified === undefined || wholeSeconds(lastModified) <= since;
+  return isRead(state) || headers['if-unmodified-since'] === undefined;
 }
 
-/** Evaluates If-None-Match, else If-Modified-Since for reads (§13.1.2, §13.1.3). */
-function isModified(headers: ConditionHeaders, state: ResourceState): boolean {
-  const { exists, etags = [], lastModified } = state;
+/** Evaluates If-None-Match (§13.1.2). Without a modification date, If-Modified-Since is ignored (§13.1.3). */
+function isModified(headers: ConditionHeaders, { exists, etags = [] }: ResourceState): boolean {
   const tags = readTags('If-None-Match', headers['if-none-match']);
   if (tags === '*') return !exists;
   // Weak comparison ignores `W/`.
-  if (tags !== undefined) return !exists || !etags.some((etag) => tags.map(opaque).includes(opaque(etag)));
-  const since = isRead(state) ? readDate(headers['if-modified-since']) : undefined;
-  return since === undefined || lastModified === undefined || wholeSeconds(lastModified) > since;
+  if (tags === undefined) return true;
+  return !exists || !etags.some((etag) => tags.map(opaque).includes(opaque(etag)));
 }
 
 const opaque = (tag: string): string => tag.replace(/^W\//, '');
@@ -79,11 +76,3 @@ function readTags(name: string, header: string | undefined): '*' | string[] | un
   if (TAG_LIST.test(text)) return text.match(ENTITY_TAGS) ?? [];
   throw new ServiceError('BAD_REQUEST', { detail: `${name} has to be * or a list of tags in double quotes` });
 }
-
-/** Parses a date; ignores invalid dates (§13.1.3, §13.1.4). */
-function readDate(header: string | undefined): number | undefined {
-  const time = Date.parse(header ?? '');
-  return Number.isNaN(time) ? undefined : wholeSeconds(new Date(time));
-}
-
-const wholeSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);

@@ -59,7 +59,8 @@ export interface NativeAnswer {
 }
 
 export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer {
-  const { now } = context.clock;
+  // Clients compare the expiration of a message with their wall clock.
+  const { wall: now } = context.clock;
   const { prepared, site } = parts;
   const readExchange = createReadExchange(parts.resolver);
   const operate = createOperations(context, parts);

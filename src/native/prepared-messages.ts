@@ -48,13 +48,13 @@ const isPreparable = ({ header: { flags } }: Request): boolean =>
 
 export class PreparedMessages {
   readonly #parts: PreparedMessagesParts;
-  readonly #now: () => number;
+  readonly #clock: Context['clock'];
   readonly #reportHit: ReportHit;
   readonly #scratch = Buffer.alloc(MAX_REQUEST_BYTES);
 
   constructor(context: Context, parts: PreparedMessagesParts) {
     this.#parts = parts;
-    this.#now = context.clock.now;
+    this.#clock = context.clock;
     this.#reportHit = createReportHit(context, parts.hits);
   }
 
@@ -68,10 +68,9 @@ export class PreparedMessages {
     const startedAt = this.#parts.hits.startTimer();
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
-    const now = this.#now();
-    const prepared = this.#parts.preparedCache().current(name, now);
+    const prepared = this.#parts.preparedCache().current(name, this.#clock.now());
     if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
-    const bytes = this.#fill(prepared, received, now);
+    const bytes = this.#fill(prepared, received);
     this.#reportHit(prepared, post, startedAt);
     return bytes;
   }
@@ -118,14 +117,14 @@ export class PreparedMessages {
     return scratch.toString('latin1', 0, length) as PreparedName<PreparedMessage>;
   }
 
-  #fill({ text, family }: PreparedMessage, received: Buffer, now: number): Buffer {
+  #fill({ text, family }: PreparedMessage, received: Buffer): Buffer {
     const bytes = Buffer.allocUnsafe(text.length);
     bytes.write(text, 'latin1');
     const step = family === 'native-udp' ? FULL_PACKET_BYTES : text.length;
     const requestId = received.readInt32BE(REQUEST_ID_AT);
     for (let at = 0; at < text.length; at += step) bytes.writeInt32BE(requestId, at + REQUEST_ID_AT);
     bytes.writeUInt16BE(this.#parts.site.serial, SITE_SERIAL_AT);
-    bytes.writeInt32BE(expirationAt(now), EXPIRATION_AT);
+    bytes.writeInt32BE(expirationAt(this.#clock.wall()), EXPIRATION_AT);
     return bytes;
   }
 }

@@ -95,9 +95,18 @@ function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: Resolve
   const { entry, stale, from } = resolution;
   if (stale !== undefined) countStale(stale);
   const outcome =
-    entry.kind === 'not-found' ? notFound(result, entry.message) : record(valuesOf(entry), asked, result);
+    entry.kind === 'not-found'
+      ? notFound(result, entry.message)
+      : record(stale === undefined ? valuesOf(entry) : withoutTtl(valuesOf(entry)), asked, result);
   return result === 'hit' && from === 'memory' ? { ...outcome, entry } : outcome;
 }
+
+/**
+ * Gives the values of a stale record a TTL of 0, so that no client keeps them: a message has no other place to
+ * tell that they are stale.
+ */
+const withoutTtl = (values: readonly HandleValue[]): HandleValue[] =>
+  values.map((value) => ({ ...value, ttl: 0 }));
 
 function record(values: readonly HandleValue[], asked: Asked, result: Result): NativeOutcome {
   const selected = selectValues(values, asked);

@@ -32,7 +32,7 @@ interface HitsDeps {
   isLogged: IsLogged;
   /** Counts hits for the resolution reports, if enabled. */
   reads: { addHit: (hit: PreparedHit) => void } | undefined;
-  clock: { now: () => number; monotonic: () => number };
+  clock: { wall: () => number; monotonic: () => number };
 }
 
 /**
@@ -43,8 +43,8 @@ const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
 
-export function createHits({ metrics, log: logger, isLogged, reads, clock: { now, monotonic } }: HitsDeps) {
-  const { log, flush } = createHitLog(logger, now);
+export function createHits({ metrics, log: logger, isLogged, reads, clock: { wall, monotonic } }: HitsDeps) {
+  const { log, flush } = createHitLog(logger, wall);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
   let hitsOfSecond = 0;

@@ -195,7 +195,7 @@ export interface Tracing {
 
 interface TracingDeps {
   log: Pick<Logger, 'info' | 'warn'>;
-  clock: { now: () => number };
+  clock: { wall: () => number };
   metrics: Pick<Metrics, 'countDroppedTelemetry'>;
   isTrustedProxy: (address: string) => boolean;
 }
@@ -203,7 +203,7 @@ interface TracingDeps {
 /** Returns undefined if no tracing endpoint is configured. */
 export function createTracing(
   { tracing: { endpoint, samplePercent } }: Pick<Config, 'tracing'>,
-  { log, clock: { now }, metrics, isTrustedProxy }: TracingDeps,
+  { log, clock: { wall: now }, metrics, isTrustedProxy }: TracingDeps,
 ): Tracing | undefined {
   if (endpoint === undefined) return undefined;
   let isFailing = false;

@@ -154,7 +154,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
   const { now } = context.clock;
   const deps: ReadDeps = {
     ...parts,
-    ...freshnessRules(config),
+    ...freshnessRules(config, context),
     context,
     gzipMinBytes: config.http.gzipMinBytes,
     onUnexpected: createReportUnexpected(context),

@@ -151,6 +151,10 @@ export const batch = z
     z.object({
       handle: text.describe('The handle as spelled in the request.'),
       status: z.int().describe('HTTP status of a GET of this handle.'),
+      stale: z
+        .enum(['error', 'timeout', 'backoff'])
+        .optional()
+        .describe('Why the element is stale, as in Cache-Status; absent otherwise.'),
       body: z.union([record, recordError]).describe('Response body of a GET of this handle.'),
     }),
   )

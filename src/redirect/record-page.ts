@@ -21,6 +21,8 @@ interface RecordView {
   resolution: FromEntry;
   authoritative: boolean;
   now: number;
+  /** The same time by the wall clock. */
+  wallTime: number;
 }
 
 export function* recordPage(view: RecordView): Steps<SitePage> {
@@ -135,23 +137,26 @@ const SOURCE: Record<FromEntry['from'], string> = {
   upstream: 'Handle server, just now',
 };
 
-function cacheState({ resolution: { entry, from, stale }, authoritative, now }: RecordView): Html {
+function cacheState(view: RecordView): Html {
+  const { resolution, authoritative, now, wallTime } = view;
+  const { entry, from, stale } = resolution;
+  const dateOf = (time: number): string => formatInstant(time - now + wallTime);
   const source =
     stale !== undefined ? 'stale entry' : authoritative ? 'Handle server, on request' : SOURCE[from];
   return html`<dl>
     <dt>Source</dt>
     <dd>${source}</dd>
     <dt>Age</dt>
-    <dd>${coarseDuration(now - entry.requestedAt)}, read at ${formatInstant(entry.requestedAt)}</dd>
+    <dd>${coarseDuration(now - entry.requestedAt)}, read at ${dateOf(entry.requestedAt)}</dd>
     <dt>Expires</dt>
-    <dd>${expiryOf(entry.staleAt, now)}</dd>
+    <dd>${expiryOf(entry.staleAt, now, dateOf)}</dd>
   </dl>`;
 }
 
 /** Describes the expiry time. An invalidated entry has `staleAt` 0. */
-function expiryOf(staleAt: number, now: number): string {
-  if (staleAt > now) return `in ${coarseDuration(staleAt - now)}, at ${formatInstant(staleAt)}`;
-  return staleAt > 0 ? `expired at ${formatInstant(staleAt)}` : 'expired: the record may have changed';
+function expiryOf(staleAt: number, now: number, dateOf: (time: number) => string): string {
+  if (staleAt > now) return `in ${coarseDuration(staleAt - now)}, at ${dateOf(staleAt)}`;
+  return staleAt > 0 ? `expired at ${dateOf(staleAt)}` : 'expired: the record may have changed';
 }
 
 /**

@@ -67,7 +67,7 @@ export function createRedirect(
   const sendFile =
     (contentType: string, text: string): Handler =>
     (req, res) => {
-      const freshness = deps.redirectFreshness(Infinity, context.clock.now());
+      const freshness = deps.redirectFreshness(Infinity);
       const headers = { ...sender.securityHeaders, ...freshness };
       return sender.sendText(req, res, { contentType, text, headers });
     };
@@ -94,7 +94,7 @@ function createRespondDeps(
   const otherRecords = createOtherRecords(config, context, { resolver, ...cache });
   return {
     ...parts,
-    ...freshnessRules(config),
+    ...freshnessRules(config, context),
     context,
     resolve: (handle, options) => resolver.resolve(handle, options),
     refOf: keepLast(resolver.refOf),

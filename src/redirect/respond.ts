@@ -319,8 +319,9 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
   const { authoritative } = query;
   const { entry } = resolution;
   const values = await run(selectedValues(entry, query), entry.values.length);
-  const now = deps.context.clock.now();
-  const making = recordPage({ handle: handle.text, aliases, values, target, resolution, authoritative, now });
+  const { clock } = deps.context;
+  const shown = { handle: handle.text, aliases, values, target, resolution, authoritative };
+  const making = recordPage({ ...shown, now: clock.now(), wallTime: clock.wall() });
   const page = await run(making, entry.values.length);
   const headers = { ...pageHeaders(request), ...Object.fromEntries(target.signposts?.onPage() ?? []) };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });

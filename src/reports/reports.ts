@@ -44,7 +44,7 @@ export function createReports(
     repeat(clock, PUBLISH_EVERY_MS, publish),
   ];
   return {
-    async read({ prefix: given, month = new Date(clock.now()).toISOString().slice(0, 7) }) {
+    async read({ prefix: given, month = new Date(clock.wall()).toISOString().slice(0, 7) }) {
       const prefix = given === OTHER_PREFIXES ? given : upperAscii(given);
       const counts = (await publish()) ? await store.read(prefix, month) : undefined;
       if (counts === undefined) throw new ServiceError('REPORT_UNAVAILABLE', { retryAfterMs: 1000 });

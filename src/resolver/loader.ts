@@ -34,6 +34,8 @@ export interface LoaderDeps<Ticket> {
   /** Returns the TTL bounds of a key. */
   ttlBoundsOf: (key: string) => TtlBounds;
   now: () => number;
+  /** Wall clock, for the absolute TTLs of values. */
+  wall: () => number;
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
   /** Called when a fresh entry is served. */
@@ -104,7 +106,7 @@ export class Loader<Ticket> {
   async #loadFromUpstream(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
     const { upstream, failures } = this.#deps;
     const { key } = task.handle;
-    const requestedAt = this.#deps.now();
+    const [requestedAt, wallTime] = [this.#deps.now(), this.#deps.wall()];
     let outcome: Outcome;
     try {
       outcome = await upstream.resolve(task);
@@ -118,7 +120,7 @@ export class Loader<Ticket> {
       return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
-    const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBoundsOf(key));
+    const entry = makeEntry(outcome, { requestedAt, wallTime }, this.#deps.ttlBoundsOf(key));
     if (outcome.kind === 'found' && outcome.parsed) keepLoaded(entry.values, outcome.parsed);
     const isKept = this.#isKept(task, entry);
     const stored = isKept && this.#deps.store.accepts(key, kept.ticket);

@@ -81,7 +81,7 @@ const MAX_FAILURES = 100_000;
 /** Creates the resolver. `settings` is called repeatedly, because a reload may change them. */
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
-  { clock: { now } }: Context,
+  { clock: { now, wall } }: Context,
   { cache, upstream, limitMiss, slicer, refOf, staleIfErrorMs, unknownTtlMs, onHit }: ResolverParts,
 ): Resolver<unknown> {
   const { retryAfterMs, staleAfterMs, mirrorMaxTtlMs } = settings().upstream;
@@ -105,6 +105,7 @@ export function createResolver(
     slicer,
     onHit,
     now,
+    wall,
   });
 }
 

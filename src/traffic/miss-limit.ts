@@ -21,7 +21,7 @@ const WHY: Readonly<Record<LimitReason, string>> = {
 /** Creates the miss limit. `settings` is called for each miss, because a reload may change them. */
 export function createMissLimit(
   settings: () => { traffic: Pick<Config['traffic'], 'enumeration'> },
-  { metrics, clock: { now } }: Context,
+  { metrics, clock: { wall: now } }: Context,
   { networks, servers }: MissLimitParts,
 ): LimitMiss {
   const window = new MissWindow();

@@ -57,11 +57,11 @@ export function createServer(
   { pseudonym, dispatcher, limiter, slicer, keys }: ServerParts,
 ): UpstreamServer {
   const { url, caseSensitive, maxRecordBytes } = settings;
-  const { now } = context.clock;
+  const { now, wall } = context.clock;
   const { origin } = parseAddress(url);
   const source = createSource(settings);
   const breaker = new CircuitBreaker(settings.breaker, keys && reportBreaker(url, context));
-  const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now });
+  const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now, wall });
   const health = keys && watchHealth({ url, keys }, context);
   const report = createReport(keys === undefined ? REFERRED : url, context);
   // No caller header except `Via` is sent, because many callers share the response.
@@ -139,6 +139,8 @@ interface PauseOptions {
   /** Cap on requested pauses, so that a server cannot disable itself for a day by mistake. */
   maxPauseMs: number;
   now: () => number;
+  /** Wall clock, for a pause that ends at a date. */
+  wall: () => number;
 }
 
 interface RetryAfterPause {
@@ -148,16 +150,15 @@ interface RetryAfterPause {
   assertOver: () => void;
 }
 
-function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryAfterPause {
+function createRetryAfterPause({ maxPauseMs, now, wall }: PauseOptions): RetryAfterPause {
   let endsAt = 0;
   return {
     observe(response) {
       if (!isTooBusy(response.status)) return undefined;
-      const startedAt = now();
-      const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), startedAt);
+      const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), wall());
       if (requestedMs === undefined) return undefined;
       const pauseMs = Math.min(requestedMs, maxPauseMs);
-      endsAt = startedAt + pauseMs;
+      endsAt = now() + pauseMs;
       return pauseMs;
     },
     assertOver() {
@@ -170,12 +171,12 @@ function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryAfterPau
 }
 
 /** Parses Retry-After, in seconds or as a date, to milliseconds; undefined if it is invalid. */
-function parseRetryAfter(header: string | undefined, now: number): number | undefined {
+function parseRetryAfter(header: string | undefined, wallTime: number): number | undefined {
   const text = header?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
   // Date.parse accepts far more than HTTP dates, so the day name is required.
   const until = /^[A-Z][a-z]+,/.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(until) ? undefined : Math.max(0, until - now);
+  return Number.isNaN(until) ? undefined : Math.max(0, until - wallTime);
 }
 
 interface HealthWatch {

@@ -43,7 +43,7 @@ export function createV2(
     },
     unclaimed: coordination.unclaimed,
     ...(reverse && { reverseLookup: reverse.lookup }),
-    freshness: freshnessRules(config).freshness,
+    freshness: freshnessRules(config, context).freshness,
     onStale: context.metrics.countStale,
     onUnexpected: createReportUnexpected(context),
     now: context.clock.now,

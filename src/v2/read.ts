@@ -40,6 +40,8 @@ export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle:
   if (resolution.stale) deps.onStale(resolution.stale);
   const { freshness, now } = deps;
   const headers = cacheHeaders({ resolution, authoritative: false, now: now(), freshness });
+  // A 404 is sent as a problem document, which keeps this header.
+  call.res.setHeader('Cache-Status', headers['Cache-Status'] ?? '');
   await sendValues(call, await valuesOf(call, resolution), headers);
 }
 
@@ -52,7 +54,7 @@ async function sendValues(
   const rendered = record && (await run(renderValues(record.values), record.chars));
   const verdict = assertPreconditions(req, rendered);
   if (rendered === undefined || rendered.shown === 0) throw new ServiceError('V2_NOT_FOUND');
-  const all = { ...headers, ...validatorHeaders(rendered) };
+  const all = { ...headers, ETag: rendered.etag };
   if (verdict === 'not-modified') send(res, { status: 304, headers: all });
   else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
 }
@@ -134,8 +136,6 @@ async function valuesOf(
 
 export interface Validators {
   etag: string;
-  /** Newest timestamp of the visible values, if any. */
-  lastModified: Date | undefined;
 }
 
 export const validatorsOf = (
@@ -152,25 +152,14 @@ export function* makeValidators(
   onVisible?: (value: HandleValue, bytes: Buffer) => void,
 ): Steps<Validators> {
   const forms: string[] = [];
-  let newest = -Infinity;
   for (const value of visibleValues(values)) {
     const bytes = bytesOfRecordData(value);
     forms.push(canonicalForm(value, bytes));
     onVisible?.(value, bytes);
-    const time = typeof value.timestamp === 'string' ? Date.parse(value.timestamp) : NaN;
-    if (time > newest) newest = time;
     yield;
   }
-  return {
-    etag: etagOf(JSON.stringify(forms), 'identity'),
-    lastModified: newest === -Infinity ? undefined : new Date(newest),
-  };
+  return { etag: etagOf(JSON.stringify(forms), 'identity') };
 }
-
-export const validatorHeaders = ({ etag, lastModified: date }: Validators): Record<string, string> => ({
-  ETag: etag,
-  ...(date !== undefined && { 'Last-Modified': date.toUTCString() }),
-});
 
 /**
  * Evaluates preconditions against `record`, as visible to the caller (undefined if the handle does not
@@ -183,9 +172,7 @@ export function assertPreconditions(
   record: Validators | undefined,
 ): Exclude<Verdict, 'failed'> {
   const state =
-    record === undefined
-      ? { method, exists: false }
-      : { method, exists: true, etags: [record.etag], lastModified: record.lastModified };
+    record === undefined ? { method, exists: false } : { method, exists: true, etags: [record.etag] };
   const verdict = evaluatePreconditions(headers, state);
   if (verdict !== 'failed') return verdict;
   throw new ServiceError('PRECONDITION_FAILED', { detail: describeFailure(headers, record?.etag) });
@@ -195,6 +182,8 @@ function describeFailure(headers: AnonymousCall['req']['headers'], etag: string 
   const conditions = WRITE_CONDITIONS.filter((name) => headers[name] !== undefined).map(
     (name) => `${name}: ${String(headers[name])}`,
   );
+  if (headers['if-match'] === undefined && headers['if-unmodified-since'] !== undefined)
+    return 'records have no modification date: use If-Match with an ETag instead of If-Unmodified-Since';
   const state = etag === undefined ? 'the handle does not exist' : `the handle exists with the ETag ${etag}`;
   return `${conditions.join(', ')}, but ${state}`;
 }

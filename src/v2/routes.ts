@@ -30,6 +30,7 @@ const minted = z.strictObject({ 'epic-pid': z.string() }).meta({ id: 'V2Minted' 
 const conditions = z.object({
   'If-Match': optionalText('Write only if the record has this ETag. `*`: only if it exists.'),
   'If-None-Match': optionalText('`*`: write only if the handle does not exist.'),
+  'If-Unmodified-Since': optionalText('412 unless `If-Match` is given: records have no modification date.'),
 });
 
 const headers = { ETag: 'Strong ETag of the values that the caller can read.' };

@@ -21,7 +21,6 @@ import {
   assertPreconditions,
   isConditional,
   readAsCaller,
-  validatorHeaders,
   validatorsOf,
 } from './read.js';
 import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
@@ -244,9 +243,8 @@ export async function sendWritten(
   const stored = read && (await validatorsOf(run, read));
   // The ETag must not belong to a different client's write (RFC 9110 §9.3.4).
   const isOwn = isLocked && stored !== undefined;
-  const own = isOwn ? stored : await validatorsOf(run, sent);
-  const validators = stored?.etag === own.etag ? stored : own;
-  const headers = { ...PRIVATE, ...validatorHeaders(validators) };
+  const { etag } = isOwn ? stored : await validatorsOf(run, sent);
+  const headers = { ...PRIVATE, ETag: etag };
   if (!isNew) {
     send(res, { status: 204, headers });
     return;

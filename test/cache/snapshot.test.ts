@@ -59,6 +59,7 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
   const context = {
     clock: {
       now: () => NOW,
+      wall: () => NOW,
       monotonic: () => monotonic,
       after(ms: number, run: () => void) {
         if (ms === LAST_SNAPSHOT_MS) runOut = run;

@@ -15,7 +15,7 @@ const KEY = '21.T1/A';
 const now = (): number => NOW;
 const DISCONNECTED_MAX_AGE_MS = 5000;
 const REPLACEMENT: Replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
-const TICKET: RedisTicket = { run: 'run', bansRun: 'run', seq: 1, ban: 0, isFenced: false };
+const TICKET: RedisTicket = { run: 'run', bansRun: 'run', seq: 1, ban: 0, isFenced: false, redisClockMs: 0 };
 
 describe('tiered store (memory before Redis)', () => {
   describe('without Redis', () => {

@@ -75,9 +75,9 @@ describe('batch of handles', () => {
       proxy.pass(61_000);
       upstream.answers({ status: 500, body: { responseCode: 2 } });
       const elements = elementsOf(await send(proxy, [HANDLE, A]));
-      expect(elements.map(({ status, body }) => [status, body.responseCode])).toEqual([
-        [200, 1],
-        [500, 2],
+      expect(elements.map(({ status, stale, body }) => [status, stale, body.responseCode])).toEqual([
+        [200, 'error', 1],
+        [500, undefined, 2],
       ]);
       expect(await metricsOf(proxy)).toContain('handle_proxy_batch_handles_total{result="stale"} 1');
     });

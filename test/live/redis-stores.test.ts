@@ -12,7 +12,7 @@ import {
   slowClock,
 } from '../support/instances.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
-import { type Opened, entryOf, storeContract } from '../support/store-contract.js';
+import { type Opened, entryOf, storeContract, readBack } from '../support/store-contract.js';
 
 const { now } = slowClock;
 
@@ -137,7 +137,8 @@ describeWithRedis('tiered store on a real Redis', () => {
       await late.get(key);
       return { entry, copy, copyAfter: memory.peek(key) };
     };
-    await expect.poll(readUnderFence).toEqual({ entry: old, copy: undefined, copyAfter: old });
+    const found = { entry: readBack(old), copy: undefined, copyAfter: readBack(old) };
+    await expect.poll(readUnderFence).toEqual(found);
   });
 
   test("keeps an entry for 3 s under a dead writer's fence, and for its TTL after a rejected write", async () => {

@@ -51,7 +51,6 @@ describe('new ePIC v2 handle', () => {
       'content-type': 'application/json;charset=utf-8',
       'content-length': String(created.body.length),
       etag: expect.stringMatching(/^"[\w-]{22}"$/) as string,
-      'last-modified': expect.stringMatching(/ GMT$/) as string,
       date: expect.stringMatching(/ GMT$/) as string,
     });
     expect(read(created)).toEqual({ 'epic-pid': name });
@@ -59,7 +58,6 @@ describe('new ePIC v2 handle', () => {
     const answer = await v2(`/${name}`);
     expect(answer.status).toBe(200);
     expect(answer.headers.etag).toBe(created.headers.etag);
-    expect(answer.headers['last-modified']).toBe(created.headers['last-modified']);
     expect(gist(answer)).toEqual([
       [1, 'URL', 'https://example.org/one'],
       [100, 'HS_ADMIN', adminOf('0.NA/21.T11998', 200)],
@@ -102,7 +100,6 @@ describe('ePIC v2 update', () => {
     const updated = await v2(`/${name}`, { method: 'PUT', body: [urlTo('two')] });
     expect([updated.status, updated.text]).toEqual([204, '']);
     expect(updated.headers.etag).not.toBe(created.headers.etag);
-    expect(updated.headers['last-modified']).toMatch(/GMT$/);
     const now = await v2(`/${name}`);
     expect(now.headers.etag).toBe(updated.headers.etag);
     expect(recordData(await proxy.ask(`/api/handles/${name}?index=1`))).toEqual(['https://example.org/two']);

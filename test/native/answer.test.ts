@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec.js';
 import { useNock } from '../support/nock.js';
-import { PUBLIC, askNative, codeOf, indexesIn, textIn } from '../support/native-messages.js';
+import { PUBLIC, askNative, codeOf, indexesIn, textIn, ttlsIn } from '../support/native-messages.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, VALUES, mockUpstream, notFound, recordOf, urlValue } from '../support/upstream.js';
 
@@ -129,6 +129,17 @@ describe('native resolution while the Handle server fails', () => {
     pass(86_400_000);
     upstream.answers(BROKEN);
     expect(indexesIn(await askNative(app.native, HANDLE))).toEqual([1, 2, 3]);
+  });
+
+  it('gives the values of a stale entry no TTL, by any transport, and those of a fresh one theirs', async () => {
+    const upstream = mockUpstream();
+    const { app, pass } = await startProxy({ UPSTREAM_RETRY_AFTER: '0s' });
+    for (const transport of ['tcp', 'udp', 'tunnel'] as const)
+      expect(ttlsIn(await askNative(app.native, HANDLE, { transport }))).toEqual([86400, 86400, 86400]);
+    pass(86_400_000);
+    upstream.answers(BROKEN);
+    for (const transport of ['tcp', 'udp', 'tunnel', 'tcp'] as const)
+      expect(ttlsIn(await askNative(app.native, HANDLE, { transport }))).toEqual([0, 0, 0]);
   });
 
   it.each([

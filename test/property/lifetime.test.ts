@@ -14,6 +14,7 @@ import type { Answer } from '../../src/handle/outcome.js';
 import type { Ttl } from '../../src/handle/value.js';
 
 const ASKED_AT = Date.parse('2026-11-21T10:00:00Z');
+const ASKED = { requestedAt: ASKED_AT, wallTime: ASKED_AT };
 const bounds: TtlBounds = {
   found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
   notFound: { ttlMs: 30_000 },
@@ -30,9 +31,25 @@ const secondsLeft = (ttl: Ttl): number =>
   typeof ttl === 'number' ? ttl : (Date.parse(ttl) - ASKED_AT) / 1000;
 
 describe('cache entry lifetime', () => {
+  test.prop([
+    ttls,
+    fc.integer({ min: -400_000_000_000, max: 400_000_000_000 }),
+    fc.integer({ min: -1, max: 1 }),
+  ])(
+    'is never longer than its maximum by any clock, and has not begun in the future',
+    (some, skewMs, margin) => {
+      const entry = makeEntry(found(some), ASKED, bounds);
+      for (const now of [ASKED_AT + skewMs, entry.staleAt + margin, ASKED_AT + margin]) {
+        if (judge(entry, now) !== 'fresh') continue;
+        expect(now).toBeGreaterThanOrEqual(entry.requestedAt);
+        expect(entry.staleAt - now).toBeLessThanOrEqual(bounds.found.maxTtlMs);
+      }
+    },
+  );
+
   describe('derived from TTLs', () => {
     test.prop([ttls])('never exceeds any TTL or the maximum', (some) => {
-      const life = makeEntry(found(some), ASKED_AT, bounds).staleAt - ASKED_AT;
+      const life = makeEntry(found(some), ASKED, bounds).staleAt - ASKED_AT;
       for (const ttl of some) expect(life).toBeLessThanOrEqual(Math.max(0, secondsLeft(ttl) * 1000));
       expect(life).toBeLessThanOrEqual(bounds.found.maxTtlMs);
       expect(life).toBeGreaterThanOrEqual(0);
@@ -41,14 +58,14 @@ describe('cache entry lifetime', () => {
     test.prop([ttls])('is the smallest TTL within the bounds', (some) => {
       const smallest = Math.min(...some.map(secondsLeft)) * 1000;
       fc.pre(smallest > 0 && smallest < bounds.found.maxTtlMs);
-      expect(makeEntry(found(some), ASKED_AT, bounds).staleAt).toBe(ASKED_AT + smallest);
+      expect(makeEntry(found(some), ASKED, bounds).staleAt).toBe(ASKED_AT + smallest);
     });
 
     test.prop([ttls, fc.integer({ min: 1, max: 3600 })])(
       'is raised to the minimum for an unexpired TTL',
       (some, min) => {
         const stretched = { ...bounds, found: { minTtlMs: min * 1000, maxTtlMs: 3_600_000 } };
-        const entry = makeEntry(found(some), ASKED_AT, stretched);
+        const entry = makeEntry(found(some), ASKED, stretched);
         const isOver = Math.min(...some.map(secondsLeft)) <= 0;
         expect(isStorable(entry, ASKED_AT)).toBe(!isOver);
         if (!isOver) expect(entry.staleAt - ASKED_AT).toBeGreaterThanOrEqual(min * 1000);
@@ -58,7 +75,7 @@ describe('cache entry lifetime', () => {
     test.prop([ttls, fc.nat({ max: 100_000_000 })])(
       'progresses from fresh to stale to none',
       (some, later) => {
-        const entry = makeEntry(found(some), ASKED_AT, bounds);
+        const entry = makeEntry(found(some), ASKED, bounds);
         const now = ASKED_AT + later;
         const expected = now < entry.staleAt ? 'fresh' : now < entry.deleteAt ? 'stale' : 'none';
         expect(judge(entry, now)).toBe(expected);
@@ -67,11 +84,11 @@ describe('cache entry lifetime', () => {
 
     test('is zero for a TTL of 0, despite a minimum', () => {
       const stretched = { ...bounds, found: { minTtlMs: 60_000, maxTtlMs: 3_600_000 } };
-      expect(isStorable(makeEntry(found([3600, 0]), ASKED_AT, stretched), ASKED_AT)).toBe(false);
+      expect(isStorable(makeEntry(found([3600, 0]), ASKED, stretched), ASKED_AT)).toBe(false);
     });
 
     test('is zero for an invalid date', () => {
-      expect(isStorable(makeEntry(found(['soon']), ASKED_AT, bounds), ASKED_AT)).toBe(false);
+      expect(isStorable(makeEntry(found(['soon']), ASKED, bounds), ASKED_AT)).toBe(false);
     });
   });
 
@@ -84,7 +101,7 @@ describe('cache entry lifetime', () => {
       { kind: 'not-found', values: toBytes(''), message: 'gone' },
     ],
   ])('is derived without losing the values or message of %j', (answer, content) => {
-    expect(makeEntry(answer, ASKED_AT, bounds)).toMatchObject(content);
+    expect(makeEntry(answer, ASKED, bounds)).toMatchObject(content);
   });
 
   describe('with trustedSince', () => {
@@ -93,7 +110,7 @@ describe('cache entry lifetime', () => {
     test.prop([later, fc.integer({ min: 1, max: 3_600_000 })])(
       'is over for an entry loaded earlier, even within its TTL',
       (age, lag) => {
-        const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+        const entry = makeEntry(found([3600]), ASKED, bounds);
         expect(judge(entry, ASKED_AT + age, ASKED_AT + lag)).toBe('stale');
       },
     );
@@ -101,13 +118,13 @@ describe('cache entry lifetime', () => {
     test.prop([later, fc.nat({ max: 3_600_000 })])(
       'continues for an entry loaded at or after trustedSince',
       (age, lead) => {
-        const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+        const entry = makeEntry(found([3600]), ASKED, bounds);
         expect(judge(entry, ASKED_AT + age, ASKED_AT - lead)).toBe('fresh');
       },
     );
 
     test.prop([later])('is over when there is no lease', (age) => {
-      expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
+      expect(judge(makeEntry(found([3600]), ASKED, bounds), ASKED_AT + age, Infinity)).toBe('stale');
     });
   });
 
@@ -116,24 +133,24 @@ describe('cache entry lifetime', () => {
     const absent = { kind: 'not-found', message: 'gone' } as const;
 
     test('is at most mirrorMaxTtlMs, followed by the stale period', () => {
-      const entry = makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, mirrored);
+      const entry = makeEntry({ ...found([3600]), isFromMirror: true }, ASKED, mirrored);
       expect(entry.staleAt).toBe(ASKED_AT + 60_000);
       expect(entry.deleteAt).toBe(entry.staleAt + bounds.staleIfErrorMs);
-      expect(makeEntry(found([3600]), ASKED_AT, mirrored).staleAt).toBe(ASKED_AT + 3_600_000);
-      expect(makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, bounds).staleAt).toBe(
+      expect(makeEntry(found([3600]), ASKED, mirrored).staleAt).toBe(ASKED_AT + 3_600_000);
+      expect(makeEntry({ ...found([3600]), isFromMirror: true }, ASKED, bounds).staleAt).toBe(
         ASKED_AT + 3_600_000,
       );
     });
 
     test('has no stale period when not found', () => {
-      const entry = makeEntry({ ...absent, isFromMirror: true }, ASKED_AT, mirrored);
+      const entry = makeEntry({ ...absent, isFromMirror: true }, ASKED, mirrored);
       expect(entry.deleteAt).toBe(entry.staleAt);
       expect(entry.message).toBe('gone');
-      expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
+      expect(makeEntry(absent, ASKED, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
     });
 
     test('is skipped if a cached entry was loaded less than mirrorMaxTtlMs before', () => {
-      const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+      const entry = makeEntry(found([3600]), ASKED, bounds);
       expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
       expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);
       expect(isNewerThanMirror(entry, ASKED_AT, bounds)).toBe(false);
@@ -141,13 +158,13 @@ describe('cache entry lifetime', () => {
   });
 
   test('is nearly over in the last tenth of its TTL', () => {
-    const entry = makeEntry(found([1000]), ASKED_AT, bounds);
+    const entry = makeEntry(found([1000]), ASKED, bounds);
     expect(isNearEnd(entry, ASKED_AT + 900_000)).toBe(false);
     expect(isNearEnd(entry, ASKED_AT + 900_001)).toBe(true);
   });
 
   describe('at its boundaries', () => {
-    const entry = makeEntry(found([10]), ASKED_AT, bounds);
+    const entry = makeEntry(found([10]), ASKED, bounds);
 
     test('ends at deleteAt, when the entry is no longer storable', () => {
       expect(isStorable(entry, entry.deleteAt - 1)).toBe(true);

@@ -1,5 +1,5 @@
 // A simulated process with separate clocks and timers. A kill ends its life; a pause delays its events.
-import type { Clock } from '../../src/cache/clock.js';
+import { type Clock, createSteadyTime } from '../../src/cache/clock.js';
 import type { Scheduler } from './clock.js';
 import type { Random } from './random.js';
 
@@ -55,9 +55,10 @@ export class Process {
     this.#random = random.stream(name);
     this.#options = { wallOffsetMs: 0, clockRate: 1, timerLatenessMs: 1, isSynchronous: false, ...options };
     this.#wallErrorMs = this.#options.wallOffsetMs;
+    const clocks = { wall: () => Math.floor(this.wallMs), monotonic: () => this.#monotonicMs };
     this.clock = {
-      now: () => Math.floor(this.wallMs),
-      monotonic: () => this.#monotonicMs,
+      ...clocks,
+      now: createSteadyTime(clocks),
       after: (ms, run) => this.#after(ms, run),
       randomId: () => [8, 4, 4, 4, 12].map((digits) => this.#random.hex(digits)).join('-'),
     };

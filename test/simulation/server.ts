@@ -76,6 +76,7 @@ export class Server {
       staleAfterMs: 1.5 * SECOND_MS,
       refOf: (text) => handleRef(text, false),
       now: clock.now,
+      wall: clock.wall,
       clock,
     });
   }

@@ -6,6 +6,7 @@ import { type Answer, notFound, recordOf, urlValue } from './upstream.js';
 export interface BatchElement {
   handle: string;
   status: number;
+  stale?: string;
   body: { responseCode: number; handle?: string; values?: { index: number; type: string }[] };
 }
 

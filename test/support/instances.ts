@@ -19,7 +19,8 @@ export const PREFIX = 'test:';
 const SLOWNESS = 20;
 const steady = (): number => performance.now() / SLOWNESS;
 /** Starts a minute after NOW. */
-export const slowClock: Clock = { ...systemClock, monotonic: steady, now: () => NOW + 60_000 + steady() };
+const slowTime = (): number => NOW + 60_000 + steady();
+export const slowClock: Clock = { ...systemClock, monotonic: steady, now: slowTime, wall: slowTime };
 
 export interface OpenInstance extends Instance {
   memory: MemoryStore;

@@ -24,8 +24,10 @@ export function createManualClock(): ManualClock {
   const timers = new Set<Timer>();
   const nextDue = (until: number): Timer | undefined =>
     [...timers].filter(({ at }) => at <= until).sort((one, other) => one.at - other.at)[0];
+  const wall = (): number => offset + monotonic;
   return {
-    now: () => offset + monotonic,
+    now: wall,
+    wall,
     monotonic: () => monotonic,
     after(ms, run) {
       const timer = { at: monotonic + ms, run };

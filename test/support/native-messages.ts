@@ -101,6 +101,10 @@ export async function askNative(
 
 export const codeOf = ({ header }: NativeResponse): number => header.responseCode;
 
+/** Returns the TTLs of the values in a response. */
+export const ttlsIn = ({ body }: NativeResponse): (number | string)[] | undefined =>
+  body.kind === 'record' ? body.values.map(({ ttl }) => ttl ?? NaN) : undefined;
+
 /** Returns the indexes of the values in a response. */
 export const indexesIn = ({ body }: NativeResponse): number[] | undefined =>
   body.kind === 'record' ? body.values.map(({ index }) => index) : undefined;

@@ -64,7 +64,7 @@ const portOf = (url: string | undefined): number => (url === undefined ? 0 : Num
  */
 export async function startProxy(
   env: Record<string, string> = {},
-  { ca, ...deps }: Partial<Pick<AppDeps, 'logger'>> & { ca?: string } = {},
+  { ca, ...deps }: Partial<Pick<AppDeps, 'logger' | 'clock'>> & { ca?: string } = {},
 ): Promise<Proxy> {
   const upstream = env['UPSTREAMS'] === undefined ? { UPSTREAM_URL } : {};
   const given = {
@@ -76,13 +76,14 @@ export async function startProxy(
   };
   const config = loadConfig({ env: { ...given, ...env }, readFile: () => '' });
   let time = STARTED_AT;
-  const metrics = createMetrics(() => time);
+  const now = (): number => time;
+  const metrics = createMetrics(now);
   const app = createApp({
     config,
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
     logger: createLogger({ level: config.log.level }),
     metrics,
-    now: () => time,
+    clock: { now, wall: now },
     ...deps,
   });
   const server = createHttpServer(app.handler, config, app.context, app.connections);

@@ -5,6 +5,7 @@ import { Bans } from '../../src/cache/coherence/bans.js';
 import type { Clock } from '../../src/cache/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
+import { TICKET } from '../../src/cache/redis/coherence-scripts.js';
 import { createChannels } from '../../src/cache/redis/namespace.js';
 import { enterEra, publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
@@ -45,13 +46,19 @@ export interface ScriptClient {
 export function createScriptClient(client: Redis): ScriptClient {
   const bans = new Bans(runNamed('this'));
   const channels = createChannels(PREFIX, false);
+  let redisTime: unknown;
   const commands = {
     isCluster: false,
     keyPrefix: PREFIX,
     channelPrefix: PREFIX,
     isUp: () => true,
     runOf: () => made.run,
-    script: (source, keys, args) => client.eval(source, keys.length, ...keys, ...args),
+    async script(source, keys, args) {
+      const reply = await client.eval(source, keys.length, ...keys, ...args);
+      // The clock of Redis stands still as well, so that entries are read with the times that they were given.
+      if (source === TICKET) (reply as unknown[])[3] = redisTime ??= (reply as unknown[])[3];
+      return reply;
+    },
     command: (name, ...args) => client.call(name, ...args),
     run: <T>(_name: string, command: (redis: Redis) => Promise<T>) => command(client),
   } as Partial<LinkCommands> as LinkCommands & { isUp: () => boolean; run: never; attempt: never };
@@ -67,8 +74,7 @@ export function createScriptClient(client: Redis): ScriptClient {
     bans,
     run: runNamed('this'),
     publish: async (change) => (await made.change(change)).seq,
-    change: (change) =>
-      publishChange(commands, channels, { change, member: 'me', call: '', now: SCRIPTS_NOW }),
+    change: (change) => publishChange(commands, channels, { change, member: 'me', call: '' }),
     enter: (known, next) => enterEra(commands, channels, { member: 'me', known, next }),
     put: async (key, entry) => store.set(key, entry, (await store.get(key)).ticket),
     ticket: async (key) => (await store.get(key)).ticket,

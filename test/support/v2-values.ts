@@ -19,9 +19,6 @@ export const planWrite = (...given: Parameters<typeof translation.planWrite>): W
 
 export const recordEtag = (values: readonly HandleValue[]): string => runToEnd(makeValidators(values)).etag;
 
-export const lastModified = (values: readonly HandleValue[]): Date | undefined =>
-  runToEnd(makeValidators(values)).lastModified;
-
 const PERMISSIONS = '011111110011';
 
 export const automaticAdmin: AutomaticAdmin = {

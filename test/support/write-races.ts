@@ -113,6 +113,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     staleAfterMs: 1_000_000,
     refOf: (text) => handleRef(text, false),
     now: () => now,
+    wall: () => now,
   });
 
   async function race(scheduler: fc.Scheduler, chosen: Act[]): Promise<Outdated[]> {

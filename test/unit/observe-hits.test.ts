@@ -16,7 +16,7 @@ function start(destination?: Writable) {
     isLogged: () => true,
     reads: undefined,
     clock: {
-      now: () => 1_000_000,
+      wall: () => 1_000_000,
       monotonic: () => {
         readings++;
         return time;

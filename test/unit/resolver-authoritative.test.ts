@@ -36,6 +36,7 @@ function start() {
     staleAfterMs: 1_000_000,
     refOf: (text) => handleRef(text, false),
     now,
+    wall: now,
   });
   return { memory, changes, resolver, key: HANDLE.key };
 }

@@ -32,6 +32,7 @@ function start(): Resolver<unknown> {
     staleAfterMs: 1_000_000,
     refOf: (text) => handleRef(text, false),
     now,
+    wall: now,
   });
   const { key } = HANDLE;
   memory.set(key, entryOf('old', { staleAt: NOW - 1 }), memory.get(key).ticket);

@@ -46,6 +46,7 @@ function start() {
     staleAfterMs: 1_000_000,
     refOf: (text) => handleRef(text, false),
     now,
+    wall: now,
   });
   const { key } = HANDLE;
   memory.set(key, entryOf('known'), memory.get(key).ticket);

@@ -37,6 +37,7 @@ function start() {
     staleAfterMs: 1_000_000,
     refOf: (text) => handleRef(text, false),
     now,
+    wall: now,
   });
   return { world, resolver, memory };
 }

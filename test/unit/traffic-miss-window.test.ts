@@ -109,7 +109,7 @@ describe('miss-based network limit', () => {
       let asked = 0;
       const context = testContext({
         metrics: { ...createMetrics(), countLimitedMiss: (reason) => refused.push(reason) },
-        clock: { ...systemClock, now: () => clock.now },
+        clock: { ...systemClock, wall: () => clock.now },
       });
       const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });
       const enumeration = { perMinute: 3, notFoundRatio: 0.9, forMs: 10_000 };

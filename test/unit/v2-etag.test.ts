@@ -1,7 +1,7 @@
 // ETags ignore the order and the timestamps of the visible values, and differ for every other visible change.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { lastModified, recordEtag, textValue } from '../support/v2-values.js';
+import { recordEtag, textValue } from '../support/v2-values.js';
 
 const value: HandleValue = {
   ...textValue(1, 'URL', 'x'),
@@ -47,20 +47,6 @@ describe('ePIC v2 ETag', () => {
       ['the permissions are different', [{ ...value, permissions: '1100' }, other]],
     ])('has a different ETag when %s', (_case, values) => {
       expect(recordEtag(values)).not.toBe(etag);
-    });
-  });
-
-  describe('Last-Modified', () => {
-    it('is the newest timestamp of the visible values', () => {
-      const dates = ['2026-01-02T00:00:00Z', '2026-03-01T00:00:00Z', '2025-12-31T00:00:00Z'];
-      const values = dates.map((timestamp, at) => ({ ...textValue(at + 1, 'X'), timestamp }));
-      const secret = { ...textValue(300, 'HS_SECKEY'), timestamp: '2027-01-01T00:00:00Z' };
-      expect(lastModified([...values, other, secret])).toEqual(new Date('2026-03-01T00:00:00Z'));
-    });
-
-    it('is absent without timestamps', () => {
-      expect(lastModified([other])).toBeUndefined();
-      expect(lastModified([])).toBeUndefined();
     });
   });
 });

@@ -25,7 +25,6 @@ describe('authenticated ePIC v2 read', () => {
       'content-type': 'application/json;charset=utf-8',
       'cache-control': 'no-store',
       etag: recordEtag(RECORD),
-      'last-modified': 'Sat, 21 Nov 2026 09:00:00 GMT',
       vary: 'Accept-Encoding, Authorization, Origin',
     });
     expect(read(answer)).toEqual([
@@ -81,6 +80,17 @@ describe('authenticated ePIC v2 read', () => {
   });
 });
 
+describe('ePIC v2 read with a condition on a date', () => {
+  test('returns the record, which has no modification date', async () => {
+    scriptUpstream(reply.record(RECORD));
+    const { v2 } = await start();
+    const headers = { 'If-Modified-Since': 'Sat, 21 Nov 2099 09:00:00 GMT' };
+    const answer = await v2(`/${NAME}`, { headers });
+    expect(answer.status).toBe(200);
+    expect(answer.headers).not.toHaveProperty('last-modified');
+  });
+});
+
 describe('anonymous ePIC v2 read', () => {
   test('returns 401 with a challenge', async () => {
     const { v2 } = await start();
@@ -114,6 +124,21 @@ describe('anonymous ePIC v2 read', () => {
     expect((await v2('/21.T11998', { as: null })).status).toBe(401);
     expect((await v2(`/${NAME}`, { as: null, method: 'DELETE' })).status).toBe(401);
     expect(upstream.asked).toBe(1);
+  });
+
+  test('names a stale 404 in Cache-Status, as a fresh one', async () => {
+    const upstream = mockUpstream(notFound(NAME));
+    const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
+    await v2(`/${NAME}`, { as: null });
+    const fresh = await v2(`/${NAME}`, { as: null });
+    expect(fresh.headers['cache-status']).toBe('handle-resolver-proxy; hit; ttl=30');
+    proxy.pass(31_000);
+    upstream.answers({ status: 500, body: '', error: 'ECONNREFUSED' });
+    const stale = await v2(`/${NAME}`, { as: null });
+    expect([stale.status, stale.headers['cache-status']]).toEqual([
+      404,
+      'handle-resolver-proxy; hit; ttl=-1; detail=error',
+    ]);
   });
 
   test('is served stale while the Handle server is down when v2.anonymousRead is true', async () => {

@@ -303,7 +303,7 @@ export class Member implements Membership {
     const { commands, clock } = this.#deps;
     if (this.#enteredRun() === undefined)
       throw new Error('the era of this Redis server has not been entered');
-    const publication = { change, member: this.id, call, now: clock.now() };
+    const publication = { change, member: this.id, call };
     const published = publishChange(commands, this.#subscriptions.channels, publication);
     return await untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }

@@ -40,7 +40,7 @@ local kind = type(header) == 'string' and #header == 33 and string.byte(header, 
 local function makeStale()
   if kind and kind < 3 then redis.call('SETRANGE', KEYS[1], 4, string.char(kind + 3)) end
 end
-local function liveUntilDeleted(now)
+local function liveUntilDeleted()
   redis.pcall('PEXPIRE', KEYS[1], math.ceil(struct.unpack('>d', string.sub(header, 26)) - now))
 end`;
 
@@ -95,9 +95,9 @@ const FENCED_ENTRY_MS = 3000;
 
 /**
  * Publishes a change of a key. Every kind except `unchanged` voids all older loads in the same step. KEYS:
- * entry, state. ARGV: run, kind, key, fence, fence lifetime (ms), sender's wall clock (ms), channel,
- * publishing command, message without its number; for an authoritative answer also its ticket number, the
- * entry and the entry's TTL (ms). Returns the message number, and 1 if the answer was stored.
+ * entry, state. ARGV: run, kind, key, fence, fence lifetime (ms), channel, publishing command, message without
+ * its number; for an authoritative answer also its ticket number, the entry and the entry's TTL (ms). Returns
+ * the message number, and 1 if the answer was stored.
  */
 export const CHANGE = `${NOW}${OPEN_STATE}${ENTRY}${FENCES}${WRITE_FENCES}${TRIM}
 local state, change, key, fence = KEYS[2], ARGV[2], ARGV[3], ARGV[4]
@@ -112,16 +112,26 @@ if change == 'raise' and kind and kind < 3 and redis.call('PTTL', KEYS[1]) > ${F
   redis.call('PEXPIRE', KEYS[1], ${FENCED_ENTRY_MS})
 end
 if kind and (change == 'unknown' or (change == 'unchanged' and #fences == 0)) then
-  liveUntilDeleted(ARGV[6])
+  liveUntilDeleted()
 end
-local ticket, known = tonumber(ARGV[10] or ''), redis.call('HMGET', state, 'floor', 'c:' .. key)
+local ticket, known = tonumber(ARGV[9] or ''), redis.call('HMGET', state, 'floor', 'c:' .. key)
 local replaces = ticket and #fences == 0 and numberOf(known[1]) <= ticket and numberOf(known[2]) <= ticket
-if replaces then redis.call('SET', KEYS[1], ARGV[11], 'PX', ARGV[12]) end
+if replaces then redis.call('SET', KEYS[1], ARGV[10], 'PX', ARGV[11]) end
 if change ~= 'unchanged' then redis.call('HSET', state, 'c:' .. key, text(seq)) end
 redis.call('HSET', state, 'seq', text(seq))
 trim(state)
-redis.call(ARGV[8], ARGV[7], text(seq) .. ' ' .. ARGV[9])
+redis.call(ARGV[7], ARGV[6], text(seq) .. ' ' .. ARGV[8])
 return { text(seq), replaces and 1 or 0 }`;
+
+/**
+ * Reads what a load needs: the run and number of its group, the fences of its key, and the clock of this
+ * server (ms), by which the times of entries are stored. The clocks of instances may differ. KEYS: state.
+ * ARGV: key.
+ */
+export const TICKET = `${NOW}
+local ticket = redis.call('HMGET', KEYS[1], 'run', 'seq', 'f:' .. ARGV[1])
+ticket[4] = string.format('%.0f', now)
+return ticket`;
 
 /**
  * Stores a loaded entry, and clears expired fences. KEYS: entry, state. ARGV: ticket run, ticket number, key,

@@ -13,8 +13,6 @@ interface Publication {
   member: string;
   /** Acknowledgement id; '' if none is expected. */
   call: string;
-  /** Sender's wall clock (ms). */
-  now: number;
 }
 
 /**
@@ -24,7 +22,7 @@ interface Publication {
 export async function publishChange(
   commands: LinkCommands,
   channels: Channels,
-  { change, now, ...sender }: Publication,
+  { change, ...sender }: Publication,
 ): Promise<{ seq: number; isStored: boolean }> {
   const text = formatChange(change, sender);
   if (change.kind === 'ban') {
@@ -39,7 +37,7 @@ export async function publishChange(
   const run = runOf(commands, names[1]);
   const { replacement } = change.kind === 'forget' ? change : {};
   const stored = replacement?.run === run ? [replacement.seq, replacement.bytes, replacement.lifeMs] : [];
-  const args = [run, change.kind, change.key, fence, lifeMs, now, channel, channels.publish];
+  const args = [run, change.kind, change.key, fence, lifeMs, channel, channels.publish];
   const reply = (await commands.script(CHANGE, names, [...args, text, ...stored])) as [string, number];
   return { seq: Number(reply[0]), isStored: reply[1] === 1 };
 }

@@ -8,15 +8,26 @@ import {
   decodeEntry,
   encodeEntry,
   originOf,
-  withoutSkew,
+  shiftTimes,
 } from '../entry.js';
 import type { Lookup } from '../store.js';
-import { STORE, SYNC } from './coherence-scripts.js';
+import { STORE, SYNC, TICKET } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { bansName, entryPattern, groupNames, keyOfEntry } from './namespace.js';
 
 /** The Redis state at the start of a load; undefined if Redis could not be read. */
-export type RedisTicket = (LoadOrigin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
+export type RedisTicket =
+  | (LoadOrigin & {
+      bansRun: string;
+      seq: number;
+      isFenced: boolean;
+      /** Redis clock minus the time of this process (ms), by a clock of Redis that is not ahead. */
+      redisClockMs: number;
+    })
+  | undefined;
+
+/** The reply of the script TICKET. */
+type TicketReply = [run: string | null, seq: string | null, fences: string | null, redisTime: string];
 
 export interface RedisStoreDeps {
   commands: Pick<RedisCommands, 'isUp' | 'run' | 'keyPrefix' | 'runOf' | 'script' | 'masters' | 'attempt'>;
@@ -25,6 +36,12 @@ export interface RedisStoreDeps {
   /** Whether this instance holds a lease. Without a lease, Redis may contain invalidated entries. */
   isLinked: () => boolean;
   now: () => number;
+}
+
+/** The run of the entries that may be read, and the time of this process minus the Redis clock (ms). */
+interface Readable {
+  run: string;
+  fromRedisMs: number;
 }
 
 /** Maximum number of entries to try: if some belong to an earlier server run, usually all do. */
@@ -37,27 +54,36 @@ export class RedisStore {
     this.#deps = deps;
   }
 
-  /** Reads the entry before the group state, so that the state covers every change that the entry misses. */
+  /**
+   * Reads the entry before the group state, so that the state covers every change that the entry misses. The
+   * time that the reply takes makes entries older, never younger.
+   */
   async get(key: string): Promise<Lookup<RedisTicket>> {
-    const { commands } = this.#deps;
+    const { commands, now } = this.#deps;
     const bans = this.#currentBans();
     if (bans === undefined) return MISS;
     const [entryName, stateName] = groupNames(commands.keyPrefix, key);
     const ban = bans.latest;
+    const sentAt = now();
     const reply = await commands.run('get', (redis) =>
       // MGET returns null for a key of a different type; GET would fail.
-      Promise.all([redis.mgetBuffer(entryName), redis.hmget(stateName, 'run', 'seq', `f:${key}`)]),
+      Promise.all([redis.mgetBuffer(entryName), commands.script(TICKET, [stateName], [key])]),
     );
     if (reply === undefined) return MISS;
-    const [[buffer], [run = null, seq, fences]] = reply;
+    const [[buffer], ticket] = reply;
+    const [run, seq, fences, redisTime] = ticket as TicketReply;
     // The server may contain invalidated entries after a restart or a failover.
     const serverRun = commands.runOf(stateName);
     if (run === null && serverRun !== undefined) this.#openState(stateName, serverRun);
     if (run === null || run !== serverRun) return MISS;
+    const readable = { run: bothRuns(run, bans.run), fromRedisMs: sentAt - Number(redisTime) };
     return {
-      entry: buffer ? this.#decode(key, buffer, bothRuns(run, bans.run)) : undefined,
+      entry: buffer ? this.#decode(key, buffer, readable) : undefined,
       from: 'redis',
-      ticket: { run, bansRun: bans.run, seq: Number(seq), ban, isFenced: fences !== null },
+      ticket: {
+        ...{ run, bansRun: bans.run, seq: Number(seq), ban, isFenced: fences !== null },
+        redisClockMs: Number(redisTime) - now(),
+      },
     };
   }
 
@@ -96,12 +122,14 @@ export class RedisStore {
     void commands.run('open', () => commands.script(SYNC, [stateName], [run]));
   }
 
-  #decode(key: string, buffer: Buffer, run: string): Entry | undefined {
-    const entry = decodeEntry(key, buffer);
-    if (entry === undefined) return undefined;
+  #decode(key: string, buffer: Buffer, { run, fromRedisMs }: Readable): Entry | undefined {
+    const stored = decodeEntry(key, buffer);
+    if (stored === undefined) return undefined;
     const origin = originOf(buffer);
-    if (origin.run !== run) return undefined;
-    return this.#deps.bans()?.apply(key, withoutSkew(entry, this.#deps.now()), origin.ban);
+    const entry = shiftTimes(stored, fromRedisMs);
+    // The age of an entry from the future is unknown: the clock of Redis was set back.
+    if (origin.run !== run || entry.requestedAt > this.#deps.now()) return undefined;
+    return this.#deps.bans()?.apply(key, entry, origin.ban);
   }
 
   accepts(key: string, ticket: RedisTicket): boolean {
@@ -114,8 +142,9 @@ export class RedisStore {
   replacement(key: string, entry: Entry, ticket: RedisTicket): Replacement | undefined {
     const lifeMs = Math.ceil(entry.deleteAt - this.#deps.now());
     if (ticket === undefined || lifeMs <= 0 || !this.accepts(key, ticket)) return undefined;
-    const { run, bansRun, seq, ban } = ticket;
-    return { run, seq, bytes: encodeEntry(key, entry, { run: bothRuns(run, bansRun), ban }), lifeMs };
+    const { run, bansRun, seq, ban, redisClockMs } = ticket;
+    const stored = shiftTimes(entry, redisClockMs);
+    return { run, seq, bytes: encodeEntry(key, stored, { run: bothRuns(run, bansRun), ban }), lifeMs };
   }
 
   /** Returns false if Redis refused the entry, undefined if Redis was not used or did not reply. */

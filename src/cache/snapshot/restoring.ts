@@ -6,6 +6,7 @@ import type { Context } from '../../context.js';
 import { readFileLines } from '../../handle/file-lines.js';
 import { type HandleRef, upperAscii } from '../../handle/handle.js';
 import type { Deleted } from '../apply-message.js';
+import { shiftTimes } from '../entry.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { makeUncheckedEntry } from '../policy.js';
 import { formatRecordLine, parseRecordLine } from './record-line.js';
@@ -79,11 +80,12 @@ export function createRestoring(
   const { seed, servers } = settings;
   const { caseSensitive } = settings.upstream;
   const hasServer = servers.length > 0;
-  const { now } = context.clock;
+  const { clock } = context;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): Exclude<keyof RestoredLines, 'rejected'> => {
-    const kept = { now: now(), staleIfErrorMs: staleIfErrorMs(key), hasServer: isServed(key) };
+    const [now, wallTime] = [clock.now(), clock.wall()];
+    const kept = { now, wallTime, staleIfErrorMs: staleIfErrorMs(key), hasServer: isServed(key) };
     const unchecked = makeUncheckedEntry(entry, kept);
-    return unchecked.deleteAt > now() ? memory.restore(key, unchecked, ticket) : 'expired';
+    return unchecked.deleteAt > now ? memory.restore(key, unchecked, ticket) : 'expired';
   };
   const restoreLines = async (lines: Lines, counts: RestoredLines, ticket: number): Promise<void> => {
     let chars = 0;
@@ -122,7 +124,7 @@ export function createRestoring(
       context.metrics.countRestored('import', counts.restored);
       return counts;
     },
-    exportRecords: (prefix) => exportRecords(memory, prefix),
+    exportRecords: (prefix) => exportRecords({ memory, clock }, prefix),
     isReady: () => hasServer || isSeeded,
     whenRestored: () => restored,
     close: async () => snapshot?.close(),
@@ -140,14 +142,17 @@ function* linesIn(text: string): Generator<string> {
 }
 
 async function* exportRecords(
-  memory: Pick<MemoryStore, 'readFrom'>,
+  { memory, clock }: { memory: Pick<MemoryStore, 'readFrom'>; clock: Context['clock'] },
   prefix: string,
 ): ReturnType<Restoring['exportRecords']> {
   const isWanted = isUnder(prefix);
   let missing = 0;
   for (let from: number | undefined = 0; from !== undefined;) {
     const { entries, next } = memory.readFrom(from, PAGE_BYTES);
-    const lines = entries.filter(({ key }) => isWanted(key)).map(formatRecordLine);
+    const toWallMs = clock.wall() - clock.now();
+    const lines = entries
+      .filter(({ key }) => isWanted(key))
+      .map(({ key, entry }) => formatRecordLine({ key, entry: shiftTimes(entry, toWallMs) }));
     missing += lines.filter((line) => line === undefined).length;
     const text = lines.join('');
     if (text !== '') yield text;

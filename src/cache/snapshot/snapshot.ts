@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.js';
 import type { Deleted } from '../apply-message.js';
 import type { Clock } from '../clock.js';
+import { shiftTimes } from '../entry.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { type Deletions, DeletionLog } from './deletions.js';
 import { type SnapshotRejection, type Take, readSnapshot } from './format.js';
@@ -106,7 +107,7 @@ export class Snapshot {
       const written = await writeSnapshot(file, { identity, slices: this.#slices(), pace, signal });
       forgetOlder();
       this.#setFailing(false);
-      metrics.setSnapshotWritten(clock.now());
+      metrics.setSnapshotWritten(clock.wall());
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
       // A snapshot aborted by the shutdown needs no warning: the last snapshot follows.
@@ -129,9 +130,13 @@ export class Snapshot {
 
   *#slices(): Generator<KeyedEntry[]> {
     const { memory } = this.#options;
+    const { clock } = this.#context;
     for (let at: number | undefined = 0; at !== undefined;) {
       const { entries, next } = memory.readFrom(at, SLICE_BYTES);
-      yield entries.filter(({ entry }) => entry.deleteAt > this.#context.clock.now());
+      const [now, wallTime] = [clock.now(), clock.wall()];
+      yield entries
+        .filter(({ entry }) => entry.deleteAt > now)
+        .map(({ key, entry }) => ({ key, entry: shiftTimes(entry, wallTime - now) }));
       at = next;
     }
   }

@@ -58,7 +58,8 @@ export function createStartElement(
   { query, pretty, runSteps, caller, refusalOf }: ElementRequest,
 ): StartElement {
   const { resolver } = deps;
-  const write = (name: string, body: Body): Steps<string> => elementText(name, body, pretty);
+  const write = (name: string, body: Body, stale?: StaleReason): Steps<string> =>
+    elementText(name, { ...body, stale }, pretty);
   let selectedChars = 0;
 
   function* answer(name: string, handle: HandleRef, resolution: Resolution): Steps<RenderedElement> {
@@ -68,9 +69,10 @@ export function createStartElement(
     deps.onElement(resultOf(resolution, query));
     const exists = existsBy(resolution);
     if (exists !== undefined) deps.reads?.count({ handle, interface: 'batch', exists });
-    if (resolution.kind === 'entry' && resolution.stale !== undefined) deps.onStale(resolution.stale);
+    const stale = resolution.kind === 'entry' ? resolution.stale : undefined;
+    if (stale !== undefined) deps.onStale(stale);
     const body = yield* bodyOfResolution(resolution, { handle, query });
-    return { text: yield* write(name, body), readChars };
+    return { text: yield* write(name, body, stale), readChars };
   }
 
   function* fail(name: string, failure: ServiceError, handle?: HandleRef): Steps<RenderedElement> {
@@ -112,7 +114,13 @@ function parseName(name: string): string | ServiceError {
 }
 
 /** Formats an element on a separate line, so that programs can read an array of any length line by line. */
-function* elementText(name: string, { status, json }: Body, pretty: boolean): Steps<string> {
-  const element = `{"handle":${writeJson(name)},"status":${status},"body":${json}}`;
+function* elementText(
+  name: string,
+  { status, json, stale }: Body & { stale: StaleReason | undefined },
+  pretty: boolean,
+): Steps<string> {
+  // The reason of a stale element, as in Cache-Status, which a batch cannot have for each element.
+  const mark = stale === undefined ? '' : `,"stale":"${stale}"`;
+  const element = `{"handle":${writeJson(name)},"status":${status}${mark},"body":${json}}`;
   return pretty ? `\n  ${yield* indentJson(element, 1)}` : `\n${element}`;
 }

@@ -1,7 +1,10 @@
-// Entries in a Redis Cluster, where the bans may be on a different master.
-import { describe, expect, test } from 'vitest';
+// Entries in Redis: in a cluster, where the bans may be on a different master, and of instances whose clocks
+// disagree.
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
 import { Bans } from '../../../src/cache/coherence/bans.js';
 import { RedisStore, type RedisStoreDeps } from '../../../src/cache/redis/store.js';
+import { TICKET } from '../../../src/cache/redis/coherence-scripts.js';
 import { stateName } from '../../../src/cache/redis/namespace.js';
 import { NOW, entryOf } from '../../support/store-contract.js';
 
@@ -17,30 +20,33 @@ function open() {
     runOfBans: '1-run-of-the-bans',
     stored: undefined as Buffer | undefined,
     reads: 0,
+    redisNow: NOW,
   };
   const redis = {
     mgetBuffer() {
       world.reads++;
       return Promise.resolve([world.stored ?? null]);
     },
-    hmget: () => Promise.resolve([RUN, '7', null]),
   };
   const commands = {
     keyPrefix: PREFIX,
     runOf: (name: string) => (name === stateName(PREFIX, 'bans') ? world.runOfBans : RUN),
     run: (_name: string, command: (client: typeof redis) => Promise<unknown>) => command(redis),
-    script(_source: string, _keys: readonly string[], args: readonly unknown[]) {
+    script(source: string, _keys: readonly string[], args: readonly unknown[]) {
+      if (source === TICKET) return Promise.resolve([RUN, '7', null, String(world.redisNow)]);
       world.stored = args[3] as Buffer;
       return Promise.resolve(1);
     },
   } as unknown as RedisStoreDeps['commands'];
-  const store = new RedisStore({
-    commands,
-    bans: () => world.bans,
-    isLinked: () => true,
-    now: () => NOW,
-  });
-  return { world, store };
+  /** Opens the store of an instance whose time differs from the clock of Redis. */
+  const storeAt = (aheadMs: number): RedisStore =>
+    new RedisStore({
+      commands,
+      bans: () => world.bans,
+      isLinked: () => true,
+      now: () => world.redisNow + aheadMs,
+    });
+  return { world, storeAt, store: storeAt(0) };
 }
 
 describe('Redis store in a cluster', () => {
@@ -76,5 +82,43 @@ describe('Redis store in a cluster', () => {
     world.bans = new Bans(world.runOfBans);
     await store.get(KEY);
     expect(world.reads).toBe(2);
+  });
+});
+
+describe('Redis store of instances whose clocks disagree', () => {
+  const anyHours = fc.integer({ min: -100_000, max: 100_000 }).map((hours) => hours * 3_600_000);
+  const ages = fc.integer({ min: 0, max: 3_599_999 });
+
+  test.prop([anyHours, anyHours, ages])(
+    'gives an entry its age, and no longer TTL',
+    async (one, other, age) => {
+      const { world, storeAt } = open();
+      const loadedAt = NOW + one;
+      const entry = entryOf('x', { requestedAt: loadedAt, staleAt: loadedAt + 3_600_000 });
+      const writer = storeAt(one);
+      await writer.set(KEY, { ...entry, deleteAt: loadedAt + 7_200_000 }, (await writer.get(KEY)).ticket);
+      world.redisNow += age;
+      const now = world.redisNow + other;
+      expect((await storeAt(other).get(KEY)).entry).toMatchObject({
+        requestedAt: now - age,
+        staleAt: now - age + 3_600_000,
+        deleteAt: now - age + 7_200_000,
+      });
+    },
+  );
+
+  test('counts the time that Redis takes to reply as age, on both instances', async () => {
+    const { world, store } = open();
+    const { ticket } = await store.get(KEY);
+    await store.set(KEY, entryOf('x'), ticket && { ...ticket, redisClockMs: -200 });
+    world.redisNow += 300;
+    expect((await store.get(KEY)).entry).toMatchObject({ requestedAt: NOW - 200 });
+  });
+
+  test('misses an entry whose age is unknown, because the clock of Redis was set back', async () => {
+    const { world, store } = open();
+    await store.set(KEY, entryOf('x'), (await store.get(KEY)).ticket);
+    world.redisNow -= 1000;
+    expect((await store.get(KEY)).entry).toBeUndefined();
   });
 });
