@@ -150,7 +150,7 @@ describe('tracing', () => {
           info: (_fields: object, msg?: string) => lines.push(String(msg)),
           warn: (_: object, msg?: string) => lines.push(String(msg)),
         },
-        clock: { now: () => STARTED_AT },
+        clock: { wall: () => STARTED_AT },
         metrics: { countDroppedTelemetry: (_kind, count = 1) => (dropped += count) },
         isTrustedProxy: () => false,
       },
