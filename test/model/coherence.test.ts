@@ -68,7 +68,6 @@ const LONG_HOLDS: [faults: string, choice: Choice][] = [
   ['a restarting Redis and a load', { RESTART: 1 }],
   ['an eviction and a load', { EVICT: 1 }],
   ['a paused machine and a load', { PAUSE: 1 }],
-  ['a stopped instance and a load', { STOP: 1 }],
 ];
 
 const LONG_BREAKS: [rule: string, choice: Choice][] = [

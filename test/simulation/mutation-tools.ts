@@ -168,6 +168,21 @@ export const withLease = (isOver: (clock: number, endsAt: number) => boolean) =>
   )();
 };
 
+/** Joins the member list once, so that a member that is removed from it stays without a lease. */
+export const joinOnce = (): (() => void) => {
+  const joined = new WeakSet<MemberList>();
+  return replace(
+    MemberList,
+    'renew',
+    (original) =>
+      function renew(this: MemberList, { joins, lease }) {
+        const isFirst = joins && !joined.has(this);
+        if (isFirst) joined.add(this);
+        return original.call(this, { joins: isFirst, lease });
+      },
+  );
+};
+
 /** Notices a pause only when the timer of the next beat fires. */
 export const noticePausesLate = (): (() => void) => {
   const atBeat = new WeakMap<PauseDetector, number>();

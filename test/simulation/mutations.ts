@@ -16,6 +16,7 @@ import {
   awaitNoLapsed,
   awaitNoneAtFirst,
   ignoreGaps,
+  joinOnce,
   noticePausesLate,
   passOverRenewed,
   readNumbersFirst,
@@ -173,11 +174,17 @@ export const MUTATIONS: Record<string, Mutation> = {
           },
       ),
   },
+  'an expelled member does not join again': { seed: 1, apply: joinOnce, faults: ['Redis flushed'] },
   'pauses of the process are not noticed': {
+    seed: 2,
     apply: () => replace(PauseDetector, 'uninterruptedMs', () => () => Infinity),
     ...STOPPED,
   },
-  'pauses of the process are noticed by a timer, not by the clock': { apply: noticePausesLate, ...STOPPED },
+  'pauses of the process are noticed by a timer, not by the clock': {
+    seed: 11,
+    apply: noticePausesLate,
+    ...STOPPED,
+  },
   'late renewals are accepted': {
     isRare: true,
     apply: withScripts((source, args) => [source, source === RENEW ? args.with(-1, 1e12) : args]),
