@@ -38,6 +38,9 @@ export interface Proxy {
 
 export const STARTED_AT = Date.parse('2026-11-21T10:00:00Z');
 
+/** The log of a proxy whose test reads no log. A log to stdout would have a timer that nothing stops. */
+const UNREAD = { write: () => undefined };
+
 /** Whether nock mocks the upstream servers; servers on loopback are real. */
 const isMocked = (config: Config): boolean =>
   !upstreamServers(config)
@@ -80,7 +83,7 @@ export async function startProxy(
   const app = createApp({
     config,
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
-    logger: createLogger({ level: config.log.level }),
+    logger: createLogger({ level: config.log.level, destination: UNREAD }),
     metrics,
     now: () => time,
     ...deps,
