@@ -5,7 +5,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const within = (...folders: string[]): string[] => folders.map((folder) => `test/${folder}/**/*.test.ts`);
 
 /** The built program, real Redis and other programs, the fault table, random input, the model and the simulation. */
-const FULL = within('attack', 'cli', 'faults', 'fuzz', 'live', 'model', 'rollout', 'simulation');
+const FULL = [
+  ...within('attack', 'cli', 'faults', 'fuzz', 'live', 'model', 'rollout', 'simulation'),
+  // Compiles a client, replays every recording against the document, and simulates thousands of requests.
+  'test/openapi/{client,recordings}.test.ts',
+  'test/upstream/overload-shares.test.ts',
+];
 
 /** Tests that measure time or memory, or use all cores: they run in sequence, without other tests. */
 const ALONE = [
@@ -83,13 +88,15 @@ export default defineConfig({
     // Tests wait for events, not for a time: these limits only end a test that hangs, also on a machine that stalls.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    expect: { poll: { timeout: 60_000 } },
+    // Polls often, because a test that waits for the next look leaves the machine idle.
+    expect: { poll: { timeout: 60_000, interval: 10 } },
     projects: [
       // `npm test`: unit and in-process tests.
       project('quick', 0, {
         include: ['test/**/*.test.ts'],
         exclude: [...FULL, ...ALONE, ...MEASURED, ...BROWSER, ...REPLACING],
-        maxWorkers: FILES,
+        // One more than there are cores, because each waits for timers a third of its time.
+        maxWorkers: FILES + 1,
       }),
       project('quick, isolated', 0, {
         include: [...REPLACING, ...COUNTING],
