@@ -74,6 +74,8 @@ function project(name: string, groupOrder: number, group: Group): TestProjectCon
 }
 
 const FILES = Math.min(2, availableParallelism());
+/** One more than there are cores, because each file waits for timers a third of its time. */
+const QUICK_FILES = FILES + 1;
 /** Files that mostly wait: for programs to start, and for leases to end. */
 const WAITING_FILES = 3 * FILES;
 
@@ -95,12 +97,11 @@ export default defineConfig({
       project('quick', 0, {
         include: ['test/**/*.test.ts'],
         exclude: [...FULL, ...ALONE, ...MEASURED, ...BROWSER, ...REPLACING],
-        // One more than there are cores, because each waits for timers a third of its time.
-        maxWorkers: FILES + 1,
+        maxWorkers: QUICK_FILES,
       }),
       project('quick, isolated', 0, {
         include: [...REPLACING, ...COUNTING],
-        maxWorkers: FILES,
+        maxWorkers: QUICK_FILES,
         isolate: true,
       }),
       project('full', 1, {
